@@ -1,0 +1,51 @@
+"""ldp-budget: the privacy-budget accountant for local differential privacy.
+
+    import ldp_budget
+    oue = ldp_budget.mechanism("oue").calibrate(epsilon=1, domain_size=7)
+    estimate = oue.estimate(oue.randomize([0, 3, 3, 6]))
+
+Names are imported when they are first used, so that `import ldp_budget` costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Mechanism": "base",
+    "FrequencyMechanism": "frequency",
+    "NumericMechanism": "numeric",
+    "hookimpl": "hookspecs",
+    "mechanism": "registry",
+    "mechanisms": "registry",
+    "BudgetExceeded": "errors",
+    "InvalidParameter": "errors",
+    "KeyConflict": "errors",
+    "LdpBudgetError": "errors",
+    "LedgerError": "errors",
+    "NameTaken": "errors",
+    "NotSupported": "errors",
+    "OutsideDomain": "errors",
+    "PluginError": "errors",
+    "ReportFileError": "errors",
+    "UnknownName": "errors",
+}
+
+__all__ = sorted(_HOMES)
+
+if TYPE_CHECKING:
+    from .base import Mechanism as Mechanism
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

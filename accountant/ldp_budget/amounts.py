@@ -1,0 +1,160 @@
+"""Privacy amounts as integers: decimals in, outward rounding, exact sums.
+
+ε is counted in units of 1e-9, δ in 1e-18, ρ (zCDP) and μ² (Gaussian DP) in 1e-12. A cost is rounded up and a
+capacity down, so a sum of costs that fits a capacity fits in the reals as well; a positive cost is at least
+one unit. `None` stands for an unbounded amount, which fits nothing but an unlimited account.
+
+A float argument means its shortest decimal: 0.1 is one tenth, not the double next to it.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
+from typing import NamedTuple
+
+EPSILON_DIGITS = 9
+DELTA_DIGITS = 18
+RHO_DIGITS = 12
+MU_SQUARED_DIGITS = 12
+
+# Amounts are kept in 64-bit columns. What is larger is as good as unbounded, and is treated so.
+LARGEST = 2**62
+
+# Forty digits are far more than any amount keeps; the two contexts round the last of them outward.
+UP = Context(prec=40, rounding=ROUND_CEILING)
+DOWN = Context(prec=40, rounding=ROUND_FLOOR)
+
+
+def decimal(value: int | float | str | Decimal) -> Decimal:
+    """The finite decimal that `value` means. Raises ValueError for NaN, infinity, or no number at all."""
+    if isinstance(value, bool):
+        raise ValueError("a truth value is not a number")
+    if isinstance(value, float):
+        value = repr(float(value))
+    try:
+        number = Decimal(value)
+    except (InvalidOperation, TypeError, ValueError):
+        raise ValueError("not a number") from None
+    if not number.is_finite():
+        raise ValueError("not a finite number")
+    return number
+
+
+def canonical(number: Decimal) -> str:
+    """One spelling for each number: `1`, `0.1`, `1E-30`; so that 1, 1.0 and "1.00" have one fingerprint."""
+    plain = number.normalize(Context(prec=max(1, len(number.as_tuple().digits))))
+    if not plain:
+        return "0"
+    return format(plain, "f") if -12 <= plain.adjusted() <= 18 else str(plain)
+
+
+def float_up(number: Decimal) -> float:
+    """The nearest double whose shortest decimal is not below `number`."""
+    nearest = float(number)
+    while Decimal(repr(nearest)) < number:
+        nearest = math.nextafter(nearest, math.inf)
+    return nearest
+
+
+def exp_up(x: Decimal) -> Decimal:
+    """An upper bound of e**x, good to forty digits."""
+    return UP.exp(x).next_plus(UP)
+
+
+def exp_down(x: Decimal) -> Decimal:
+    """A lower bound of e**x, good to forty digits."""
+    return max(Decimal(0), DOWN.exp(x).next_minus(DOWN))
+
+
+def ln_up(x: Decimal) -> Decimal:
+    """An upper bound of ln x for x > 0, good to forty digits."""
+    return UP.ln(x).next_plus(UP)
+
+
+def to_cost(amount: Decimal | None, digits: int) -> int | None:
+    """`amount` ≥ 0 in units of 10**-digits, rounded up; None if unbounded or too large to count."""
+    if amount is None:
+        return None
+    if amount < 0:
+        raise ValueError(f"a privacy cost is never negative; found {amount}")
+    if amount.adjusted() > 18:
+        return None
+    units = math.ceil(amount.scaleb(digits, Context(prec=200)))
+    return units if units <= LARGEST else None
+
+
+def to_capacity(amount: Decimal, digits: int) -> int:
+    """`amount` ≥ 0 in units of 10**-digits, rounded down."""
+    if amount.adjusted() > 18:
+        return LARGEST
+    return min(LARGEST, math.floor(amount.scaleb(digits, Context(prec=200))))
+
+
+def from_units(units: int, digits: int) -> Decimal:
+    """The decimal that `units` of 10**-digits stand for."""
+    return Decimal(units).scaleb(-digits)
+
+
+class Costs(NamedTuple):
+    """What one charge adds to an account: four integer amounts, each None where it is unbounded."""
+
+    epsilon: int | None
+    delta: int | None
+    rho: int | None
+    mu_squared: int | None
+
+    @classmethod
+    def of(
+        cls,
+        epsilon: Decimal | None,
+        delta: Decimal | None,
+        rho: Decimal | None,
+        mu_squared: Decimal | None,
+    ) -> Costs:
+        """Round four real amounts up to units."""
+        return cls(
+            to_cost(epsilon, EPSILON_DIGITS),
+            to_cost(delta, DELTA_DIGITS),
+            to_cost(rho, RHO_DIGITS),
+            to_cost(mu_squared, MU_SQUARED_DIGITS),
+        )
+
+    def times(self, count: int) -> Costs:
+        """The costs of `count` such charges."""
+        return Costs(*(_times(amount, count) for amount in self))
+
+    def plus(self, other: Costs) -> Costs:
+        """The costs of both; unbounded absorbs."""
+        return Costs(*(_plus(a, b) for a, b in zip(self, other, strict=True)))
+
+
+ZERO = Costs(0, 0, 0, 0)
+UNBOUNDED = Costs(None, None, None, None)
+
+
+def _times(amount: int | None, count: int) -> int | None:
+    if count == 0:
+        return 0
+    if amount is None or amount * count > LARGEST:
+        return None
+    return amount * count
+
+
+def _plus(a: int | None, b: int | None) -> int | None:
+    if a is None or b is None or a + b > LARGEST:
+        return None
+    return a + b
+
+
+def float_above(number: Decimal) -> float:
+    """The least double that is not below `number`, neither in binary nor as it prints."""
+    nearest = float(number)
+    while Decimal(nearest) < number or Decimal(repr(nearest)) < number:
+        nearest = math.nextafter(nearest, math.inf)
+    return nearest
+
+
+def float_below(number: Decimal) -> float:
+    """The greatest double that is not above `number`, neither in binary nor as it prints."""
+    return -float_above(-number)

@@ -1,0 +1,118 @@
+"""Every error of the package. Each descends from `LdpBudgetError` and carries its data as attributes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .receipts import Receipt
+
+
+class LdpBudgetError(Exception):
+    """The root of the package's errors."""
+
+
+class InvalidParameter(LdpBudgetError, ValueError):  # noqa: N818 - reads as what it is
+    """A parameter that was declared is missing, malformed or outside its range.
+
+    Attributes: `option` (its name in Python), `expected` (the range, in words), `found` (the value, or None
+    where nothing was given).
+    """
+
+    def __init__(self, option: str, expected: str, found: object = None) -> None:
+        self.option = option
+        self.expected = expected
+        self.found = found
+        super().__init__(self.describe(option))
+
+    def describe(self, option: str) -> str:
+        """The message with the option spelt as `option`: `epsilon` in Python, `--epsilon` on a command line."""
+        found = "nothing was given" if self.found is None else f"found {self.found}"
+        return f"{option}: expected {self.expected}; {found}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.option, self.expected, self.found)
+
+
+class OutsideDomain(LdpBudgetError, ValueError):  # noqa: N818
+    """A value to be randomized is not in the declared domain. Nothing was randomized.
+
+    Attributes: `domain` (in words), `found` (the value), `position` (its index in the input; None if unknown).
+    """
+
+    def __init__(self, domain: str, found: object, position: int | None = None) -> None:
+        self.domain = domain
+        self.found = found
+        self.position = position
+        where = "" if position is None else f" at position {position}"
+        super().__init__(f"value outside the declared domain{where}: expected {domain}; found {found!r}")
+
+
+class UnknownName(LdpBudgetError, LookupError):  # noqa: N818
+    """Nothing of this kind has that name. Attributes: `kind`, `name`, `known` (the names there are)."""
+
+    def __init__(self, kind: str, name: str, known: Sequence[str], hint: str = "") -> None:
+        self.kind = kind
+        self.name = name
+        self.known = tuple(known)
+        names = ", ".join(self.known) or "none"
+        super().__init__(f"no {kind} is called {name!r}; there are: {names}" + (f". {hint}" if hint else ""))
+
+
+class NameTaken(LdpBudgetError):  # noqa: N818
+    """A name is already used for something else. Attributes: `kind`, `name`."""
+
+    def __init__(self, kind: str, name: str, why: str) -> None:
+        self.kind = kind
+        self.name = name
+        super().__init__(f"{kind} {name!r}: {why}")
+
+
+class PluginError(LdpBudgetError):
+    """A plugin is broken. Attributes: `plugin` (its distribution or module), `why`."""
+
+    def __init__(self, plugin: str, why: str) -> None:
+        self.plugin = plugin
+        self.why = why
+        super().__init__(f"plugin {plugin}: {why}")
+
+
+class NotSupported(LdpBudgetError):  # noqa: N818
+    """The mechanism or rule exists, but cannot do what was asked, and says why."""
+
+
+class LedgerError(LdpBudgetError):
+    """The ledger cannot be opened, read or trusted. It was left as it is. Attribute: `path`."""
+
+    def __init__(self, path: str, why: str) -> None:
+        self.path = path
+        super().__init__(f"ledger {path}: {why}")
+
+
+class KeyConflict(LdpBudgetError):  # noqa: N818
+    """An idempotency key came back with a different request. Nothing was charged. Attribute: `key`."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        super().__init__(
+            f"key {key!r} was used for a different request; a key stands for one randomised output, "
+            "so a new report needs a new key"
+        )
+
+
+class BudgetExceeded(LdpBudgetError):  # noqa: N818
+    """A spend was refused, and the caller asked for an exception. Attribute: `receipt`."""
+
+    def __init__(self, receipt: Receipt) -> None:
+        self.receipt = receipt
+        super().__init__(receipt.explain())
+
+
+class ReportFileError(LdpBudgetError):
+    """A report file is truncated, foreign, or made for another collection. Attribute: `path`."""
+
+    def __init__(self, path: str, why: str) -> None:
+        self.path = path
+        super().__init__(f"report file {path}: {why}")

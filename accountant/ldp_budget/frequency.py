@@ -1,0 +1,95 @@
+"""Frequency estimation: what every mechanism has in common that asks for one of d answers.
+
+A report *supports* answer v with probability p_v where v is the user's answer and q_v where it is not. From the
+support counts C_v of n reports, (C_v - n·q_v)/(p_v - q_v) is an unbiased estimate of how many users hold v, with
+variance n·[q(1-q)/(p-q)² + f(1-p-q)/(p-q)] where f is the share of users who do. Source: document 000; Wang, Blocki,
+Li and Jha 2017, Theorem 2, with the term in f that they leave out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .base import Mechanism
+from .errors import InvalidParameter
+from .estimates import CountAggregate, CountEstimate
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class FrequencyMechanism(Mechanism):
+    """A mechanism over the answers 0..answers-1. Subclasses give `support_probabilities` and `support`."""
+
+    @property
+    def answers(self) -> int:
+        """d, the number of possible answers."""
+        raise NotImplementedError
+
+    @property
+    def support_probabilities(self) -> list[tuple[Fraction, Fraction]]:
+        """(p_v, q_v), exactly as the client draws: one pair for every answer, or one pair for all of them."""
+        raise NotImplementedError
+
+    def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
+        """How many reports there are, and how many of them support each answer, shape (d,)."""
+        raise NotImplementedError
+
+    def aggregate(self, reports: Any) -> CountAggregate:
+        return CountAggregate(self.fingerprint, *self.support(reports))
+
+    def estimate(self, reports: Any) -> CountEstimate:
+        import numpy as np
+
+        total = self.total(reports)
+        _, q = self._probabilities()
+        gap = self._gap()
+        n = total.reports
+        counts = (total.support - n * q) / gap
+        shares = np.clip(counts / n, 0, 1)
+        zero, slope = self._variance()
+        return CountEstimate(n, counts, np.sqrt(n * (zero + slope * shares)))
+
+    def utility(self, users: int | None = None) -> dict[str, Any]:
+        zero, slope = self._variance()
+        worst = float(zero.max())
+        result = {
+            "variance_per_user": worst,
+            "variance_per_unit_frequency": float(slope[zero.argmax()]),
+            "total_variance_per_user": self.total_variance(),
+        }
+        if users is not None:
+            if users < 1:
+                raise InvalidParameter("users", "a whole number >= 1", users)
+            result["std_error"] = (worst / users) ** 0.5
+        return result
+
+    def total_variance(self) -> float:
+        """The variance per user of all the counts together, for any answers the users may have given."""
+        zero, slope = self._variance()
+        repeat = self.answers // len(zero)
+        return float(repeat * zero.sum() + slope.max())
+
+    def _probabilities(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        import numpy as np
+
+        pairs = self.support_probabilities
+        return np.array([float(p) for p, _ in pairs]), np.array([float(q) for _, q in pairs])
+
+    def _gap(self) -> NDArray[np.float64]:
+        """p - q, subtracted exactly: at small ε the two nearly agree."""
+        import numpy as np
+
+        return np.array([float(p - q) for p, q in self.support_probabilities])
+
+    def _variance(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The variance per user of each count at zero frequency, and how fast it grows with the frequency."""
+        import numpy as np
+
+        pairs = self.support_probabilities
+        zero = np.array([float(q * (1 - q) / (p - q) ** 2) for p, q in pairs])
+        slope = np.array([float((1 - p - q) / (p - q)) for p, q in pairs])
+        return zero, slope

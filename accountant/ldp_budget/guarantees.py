@@ -1,0 +1,397 @@
+"""The closed vocabulary of promises a mechanism can make to one user.
+
+A guarantee bounds, for any two inputs x, x' of one user (local adjacency), how far the output distributions of a
+report may lie apart. The accountant sees only guarantees, never mechanisms: each can be written to JSON and
+read back, and knows its four integer costs, so a ledger can be read, priced and verified without the plugin
+that wrote it.
+
+Amounts are exact decimals or fractions inside; `epsilon` and `delta` are doubles, rounded outward.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from .amounts import DOWN, UNBOUNDED, UP, Costs, canonical, decimal, exp_down, exp_up, float_up, ln_up
+
+ANY_INPUTS = "any inputs"
+SAME_CHANGE_PATTERN = "same change pattern"
+RELATIONS = (ANY_INPUTS, SAME_CHANGE_PATTERN)
+
+Number = int | float | str | Decimal
+
+_KINDS: dict[str, type[Guarantee]] = {}
+
+
+class Guarantee:
+    """What one report is promised to cost. The subclasses in this module are all there are."""
+
+    kind: ClassVar[str]
+    relation: str = ANY_INPUTS
+
+    def __init_subclass__(cls) -> None:
+        if cls.__module__ != __name__:
+            raise TypeError("the vocabulary of guarantees is closed; build yours from the existing ones")
+        _KINDS[cls.kind] = cls
+
+    def loss(self) -> tuple[Decimal, Decimal] | None:
+        """The exact (ε, δ) that `basic` charges for one report; None where there is no such bound."""
+        raise NotImplementedError
+
+    def costs(self) -> Costs:
+        """The four integer amounts that one report adds to an account."""
+        raise NotImplementedError
+
+    @property
+    def epsilon(self) -> float:
+        """ε of one report, rounded up; infinity where it is unbounded."""
+        loss = self.loss()
+        return math.inf if loss is None else float_up(loss[0])
+
+    @property
+    def delta(self) -> float:
+        """δ of one report, rounded up; 1 where no (ε, δ) is promised."""
+        loss = self.loss()
+        return 1.0 if loss is None else float_up(loss[1])
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object that `from_json` turns back into an equal guarantee; every number as exact text."""
+        fields = {field.name: _encode(getattr(self, field.name)) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+        return {"kind": self.kind, **fields}
+
+    def describe(self) -> dict[str, Any]:
+        """What `calibrate --json` prints: plain numbers, rounded up; null where unbounded."""
+        loss = self.loss()
+        return {
+            "epsilon": None if loss is None else self.epsilon,
+            "delta": None if loss is None else self.delta,
+            "kind": self.kind,
+            "relation": self.relation,
+        }
+
+
+def from_json(data: dict[str, Any]) -> Guarantee:
+    """Read back what `Guarantee.to_json` wrote. Raises ValueError for anything else."""
+    kind = data.get("kind")
+    if kind not in _KINDS:
+        raise ValueError(f"not a guarantee: kind {kind!r}; expected one of {', '.join(_KINDS)}")
+    fields = {name: _decode(value) for name, value in data.items() if name != "kind"}
+    try:
+        return _KINDS[kind](**fields)
+    except TypeError as error:
+        raise ValueError(f"not a guarantee of kind {kind!r}: {error}") from None
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return canonical(value)
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, Guarantee):
+        return value.to_json()
+    if isinstance(value, tuple):
+        return [_encode(item) for item in value]
+    return value
+
+
+def _decode(value: Any) -> Any:
+    return from_json(value) if isinstance(value, dict) else value
+
+
+def _coerce(guarantee: Guarantee, **values: Any) -> None:
+    """Store checked values in a frozen dataclass."""
+    for name, value in values.items():
+        object.__setattr__(guarantee, name, value)
+
+
+def _number(name: str, value: Number, low: int, high: float, *, open_low: bool = False) -> Decimal:
+    number = decimal(value)
+    if number < low or number > high or (open_low and number == low):
+        left = "(" if open_low else "["
+        raise ValueError(f"{name}: expected a number in {left}{low}, {high}]; found {value}")
+    return number
+
+
+# No promise above this is worth anything, and its exponential would not fit the arithmetic.
+_MOST = 10**6
+
+
+@dataclass(frozen=True)
+class Pure(Guarantee):
+    """Pure ε-LDP: P[M(x) ∈ T] ≤ e^ε P[M(x') ∈ T] for all inputs x, x' and all events T."""
+
+    kind: ClassVar[str] = "pure"
+    bound: Decimal
+
+    def __post_init__(self) -> None:
+        _coerce(self, bound=_number("epsilon", self.bound, 0, _MOST))
+
+    def loss(self) -> tuple[Decimal, Decimal]:
+        return self.bound, Decimal(0)
+
+    def costs(self) -> Costs:
+        return _pure_costs(self.bound)
+
+
+@dataclass(frozen=True)
+class SymmetricPair(Guarantee):
+    """The worst two inputs differ by a loss of ±ε with total probability τ, and not at all otherwise.
+
+    The output distributions P, Q are those of binary randomised response at ε, erased with probability 1-τ:
+    loss +ε has probability τe^ε/(1+e^ε) under P and τ/(1+e^ε) under Q, loss -ε the reverse. Every pair of
+    inputs must be dominated by it. Pure ε-LDP is the case τ = 1 (Kairouz, Oh, Viswanath 2015, Theorem 2).
+    """
+
+    kind: ClassVar[str] = "symmetric-pair"
+    bound: Decimal
+    tau: Decimal
+
+    def __post_init__(self) -> None:
+        _coerce(
+            self,
+            bound=_number("epsilon", self.bound, 0, _MOST),
+            tau=_number("tau", self.tau, 0, 1),
+        )
+
+    def loss(self) -> tuple[Decimal, Decimal]:
+        return self.bound, Decimal(0)
+
+    def costs(self) -> Costs:
+        # Never τ·ε·tanh(ε/2): that fails already for one report of OUE at ε ≥ 4.
+        return _pure_costs(self.bound)
+
+
+@dataclass(frozen=True)
+class FinitePair(Guarantee):
+    """Two distributions over finitely many outcomes that dominate every ordered pair of inputs.
+
+    `outcomes` holds (P[o], Q[o]) as exact fractions; each side sums to one. Outcomes with Q[o] = 0 are charged
+    to δ, the others to ε.
+    """
+
+    kind: ClassVar[str] = "finite-pair"
+    outcomes: tuple[tuple[Fraction, Fraction], ...]
+
+    def __post_init__(self) -> None:
+        pairs = tuple((Fraction(p), Fraction(q)) for p, q in self.outcomes)
+        for name, side in (("P", [p for p, _ in pairs]), ("Q", [q for _, q in pairs])):
+            if min(side, default=Fraction(-1)) < 0 or sum(side) != 1:
+                raise ValueError(f"outcomes: expected {name} to be probabilities that sum to 1; found {side}")
+        _coerce(self, outcomes=pairs)
+
+    def loss(self) -> tuple[Decimal, Decimal]:
+        delta = sum((p for p, q in self.outcomes if not q), Fraction(0))
+        ratio = max((p / q for p, q in self.outcomes if q), default=Fraction(1))
+        epsilon = ln_up(_decimal_up(ratio)) if ratio > 1 else Decimal(0)
+        return epsilon, _decimal_up(delta)
+
+    def costs(self) -> Costs:
+        epsilon, delta = self.loss()
+        return _pure_costs(epsilon) if not delta else Costs.of(epsilon, delta, None, None)
+
+
+@dataclass(frozen=True)
+class Approximate(Guarantee):
+    """(ε, δ)-LDP: P[M(x) ∈ T] ≤ e^ε P[M(x') ∈ T] + δ. It has no ρ and no μ of its own."""
+
+    kind: ClassVar[str] = "approximate"
+    bound: Decimal
+    slack: Decimal
+
+    def __post_init__(self) -> None:
+        _coerce(
+            self,
+            bound=_number("epsilon", self.bound, 0, _MOST),
+            slack=_number("delta", self.slack, 0, 1),
+        )
+
+    def loss(self) -> tuple[Decimal, Decimal]:
+        return self.bound, self.slack
+
+    def costs(self) -> Costs:
+        if not self.slack:
+            return _pure_costs(self.bound)
+        return Costs.of(self.bound, self.slack, None, None)
+
+
+@dataclass(frozen=True)
+class ZeroConcentrated(Guarantee):
+    """ρ-zCDP: Rényi divergence of every order α > 1 at most ρα (Bun and Steinke 2016). `basic` cannot charge it."""
+
+    kind: ClassVar[str] = "zcdp"
+    rho: Decimal
+
+    def __post_init__(self) -> None:
+        _coerce(self, rho=_number("rho", self.rho, 0, _MOST))
+
+    def loss(self) -> None:
+        return None
+
+    def costs(self) -> Costs:
+        return Costs.of(None, None, self.rho, None)
+
+
+@dataclass(frozen=True)
+class Laplace(Guarantee):
+    """The Laplace mechanism at ε = S/b: for inputs a distance S apart the loss is ε clipped to |L| ≤ ε.
+
+    It is ε-LDP, and ρ = ε + e^{-ε} - 1 where any other ε-LDP report has ε·tanh(ε/2).
+    """
+
+    kind: ClassVar[str] = "laplace"
+    bound: Decimal
+
+    def __post_init__(self) -> None:
+        _coerce(self, bound=_number("epsilon", self.bound, 0, _MOST))
+
+    def loss(self) -> tuple[Decimal, Decimal]:
+        return self.bound, Decimal(0)
+
+    def costs(self) -> Costs:
+        rho = UP.add(UP.subtract(self.bound, Decimal(1)), exp_up(-self.bound))
+        return _pure_costs(self.bound)._replace(rho=Costs.of(None, None, max(rho, Decimal(0)), None).rho)
+
+
+@dataclass(frozen=True)
+class Gaussian(Guarantee):
+    """μ-Gaussian DP, μ = S/σ, with the (ε, δ) point it was calibrated to.
+
+    `basic` charges that point and never another one of its curve; without a point it is unbounded there.
+    Source: Dong, Roth and Su 2022, Theorem 2.7.
+    """
+
+    kind: ClassVar[str] = "gaussian"
+    mu: Decimal
+    bound: Decimal | None = None
+    slack: Decimal | None = None
+
+    def __post_init__(self) -> None:
+        if (self.bound is None) != (self.slack is None):
+            raise ValueError("a calibration point needs both epsilon and delta")
+        _coerce(
+            self,
+            mu=_number("mu", self.mu, 0, _MOST),
+            bound=None if self.bound is None else _number("epsilon", self.bound, 0, _MOST),
+            slack=None if self.slack is None else _number("delta", self.slack, 0, 1),
+        )
+
+    def loss(self) -> tuple[Decimal, Decimal] | None:
+        return None if self.bound is None or self.slack is None else (self.bound, self.slack)
+
+    def costs(self) -> Costs:
+        squared = UP.multiply(self.mu, self.mu)
+        return Costs.of(self.bound, self.slack, UP.divide(squared, Decimal(2)), squared)
+
+
+@dataclass(frozen=True)
+class Memoised(Guarantee):
+    """Reports that repeat one memoised randomisation of a value.
+
+    `curve[t-1]` is the ε of t reports of the *same* memoised value, `cap` bounds it for every t. `values` is how
+    many distinct values can be memoised in all (None: no bound), `relation` the neighbours it is promised for.
+    A report of which nothing more is known is the first of a new value.
+    """
+
+    kind: ClassVar[str] = "memoised"
+    curve: tuple[Decimal, ...]
+    cap: Decimal
+    values: int | None = None
+    relation: str = ANY_INPUTS
+
+    def __post_init__(self) -> None:
+        cap = _number("cap", self.cap, 0, _MOST)
+        curve = tuple(_number("curve", point, 0, _MOST) for point in self.curve)
+        if not curve or list(curve) != sorted(curve) or curve[-1] > cap:
+            raise ValueError(f"curve: expected a non-decreasing list up to the cap {cap}; found {self.curve}")
+        if self.relation not in RELATIONS:
+            raise ValueError(f"relation: expected one of {RELATIONS}; found {self.relation!r}")
+        _coerce(self, cap=cap, curve=curve)
+
+    def loss(self) -> tuple[Decimal, Decimal]:
+        return self.curve[0], Decimal(0)
+
+    def costs(self) -> Costs:
+        # The curve turned into ρ or μ is not a filter (errata.md), so there a value is charged its cap at once.
+        return _pure_costs(self.cap)._replace(epsilon=Costs.of(self.curve[0], None, None, None).epsilon)
+
+    def describe(self) -> dict[str, Any]:
+        return {**super().describe(), "lifetime_epsilon": float_up(self.cap)}
+
+
+@dataclass(frozen=True)
+class Copies(Guarantee):
+    """`count` independent reports of the same input, each with the guarantee `of`, sent together."""
+
+    kind: ClassVar[str] = "copies"
+    count: int
+    of: Guarantee
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.count, int) or self.count < 1:
+            raise ValueError(f"count: expected a whole number >= 1; found {self.count}")
+
+    @property
+    def relation(self) -> str:  # type: ignore[override]
+        return self.of.relation
+
+    def loss(self) -> tuple[Decimal, Decimal] | None:
+        loss = self.of.loss()
+        return None if loss is None else (UP.multiply(loss[0], self.count), UP.multiply(loss[1], self.count))
+
+    def costs(self) -> Costs:
+        loss = self.loss()
+        costs = self.of.costs().times(self.count)
+        return costs if loss is None else costs._replace(epsilon=Costs.of(loss[0], None, None, None).epsilon)
+
+
+@dataclass(frozen=True)
+class Unbounded(Guarantee):
+    """No promise: some pair of inputs can be told apart for certain, or nobody could bound the loss."""
+
+    kind: ClassVar[str] = "unbounded"
+
+    def loss(self) -> None:
+        return None
+
+    def costs(self) -> Costs:
+        return UNBOUNDED
+
+
+def _decimal_up(fraction: Fraction) -> Decimal:
+    return UP.divide(Decimal(fraction.numerator), Decimal(fraction.denominator))
+
+
+def _pure_costs(epsilon: Decimal) -> Costs:
+    return Costs.of(epsilon, Decimal(0), rho_of_pure(epsilon), mu_squared_of_pure(epsilon))
+
+
+def rho_of_pure(epsilon: Decimal) -> Decimal:
+    """The ρ of zCDP that every ε-DP report satisfies: ε·tanh(ε/2), rounded up.
+
+    It is the Kullback-Leibler divergence of randomised response, the worst pair; sharper than the ε²/2 of Bun
+    and Steinke 2016, Proposition 1.4.
+    """
+    # tanh(ε/2) = 1 - 2/(e^ε + 1) grows with e^ε, so a larger exponential gives the larger bound.
+    divisor = UP.add(exp_up(epsilon), Decimal(1))
+    tanh = UP.subtract(Decimal(1), DOWN.divide(Decimal(2), divisor))
+    return UP.multiply(epsilon, tanh)
+
+
+def mu_squared_of_pure(epsilon: Decimal) -> Decimal:
+    """μ² of the Gaussian DP that every ε-DP report satisfies: μ = 2Φ⁻¹(e^ε/(1+e^ε)), rounded up."""
+    from .gaussian import mu_of_pure
+
+    if not epsilon:
+        return Decimal(0)
+    mu = Decimal(mu_of_pure(float_up(epsilon)))
+    return UP.multiply(mu, mu)
+
+
+def odds(epsilon: Decimal) -> tuple[Decimal, Decimal]:
+    """A lower and an upper bound of e^ε; from them mechanisms round p, q and τ to the safe side."""
+    return exp_down(epsilon), exp_up(epsilon)

@@ -1,0 +1,36 @@
+"""Packed bit reports: uint8 rows, column v in byte v // 8 at bit v % 8, padding zero."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .errors import NotSupported
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_BLOCK_BYTES = 1 << 20
+
+
+def column_sums(reports: Any, columns: int) -> NDArray[np.int64]:
+    """How many rows have each of the `columns` bits set, shape (columns,).
+
+    Raises `NotSupported` where `reports` is not a uint8 array (n, ceil(columns/8)) with zero padding.
+    """
+    import numpy as np
+
+    rows = np.asarray(reports)
+    width = -(-columns // 8)
+    if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != width:
+        raise NotSupported(
+            f"expected packed reports, uint8 of shape (n, {width}); found {rows.dtype} of shape {rows.shape}"
+        )
+    sums = np.zeros(8 * width, dtype=np.int64)
+    step = max(1, _BLOCK_BYTES // width)
+    for start in range(0, len(rows), step):
+        bits = np.unpackbits(rows[start : start + step], axis=1, bitorder="little")
+        sums += bits.sum(axis=0, dtype=np.int64)
+    if sums[columns:].any():
+        raise NotSupported(f"expected packed reports of {columns} bits; found padding bits that are set")
+    return sums[:columns]

@@ -1,0 +1,70 @@
+"""Checks of users' data before anything is randomized: the domain is declared, never read off the data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .errors import OutsideDomain
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+def as_answers(values: Any, domain_size: int) -> NDArray[np.int64]:
+    """`values` as an integer array (n,) of answers 0..domain_size-1. Raises `OutsideDomain` at the first other."""
+    import numpy as np
+
+    domain = f"whole numbers from 0 to {domain_size - 1}"
+    array = _one_dimensional(values, domain)
+    if array.dtype == np.bool_:
+        array = array.astype(np.int64)
+    if not np.issubdtype(array.dtype, np.integer):
+        _refuse(array, _not_whole(array), domain)
+        array = array.astype(np.float64)
+    _refuse(array, (array < 0) | (array >= domain_size), domain)
+    answers: NDArray[np.int64] = array.astype(np.int64)
+    return answers
+
+
+def as_numbers(values: Any, lower: Decimal, upper: Decimal) -> NDArray[np.float64]:
+    """`values` as a float array (n,) within [lower, upper]. Raises `OutsideDomain` at the first other."""
+    import numpy as np
+
+    domain = f"numbers from {lower} to {upper}"
+    array = _one_dimensional(values, domain)
+    if not (np.issubdtype(array.dtype, np.integer) or np.issubdtype(array.dtype, np.floating)):
+        _refuse(array, _not_numbers(array), domain)
+    numbers: NDArray[np.float64] = array.astype(np.float64)
+    _refuse(array, ~((numbers >= float(lower)) & (numbers <= float(upper))), domain)
+    return numbers
+
+
+def _one_dimensional(values: Any, domain: str) -> NDArray[Any]:
+    import numpy as np
+
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise OutsideDomain(f"a one-dimensional array of {domain}", f"an array of shape {array.shape}")
+    return array.astype(np.int64) if array.size == 0 else array
+
+
+def _refuse(array: NDArray[Any], bad: NDArray[np.bool_], domain: str) -> None:
+    if bad.any():
+        position = int(bad.argmax())
+        raise OutsideDomain(domain, array[position].item(), position)
+
+
+def _not_numbers(array: NDArray[Any]) -> NDArray[np.bool_]:
+    import numpy as np
+
+    return np.array([isinstance(item, bool) or not isinstance(item, int | float) for item in array.tolist()])
+
+
+def _not_whole(array: NDArray[Any]) -> NDArray[np.bool_]:
+    import numpy as np
+
+    bad = _not_numbers(array)
+    return bad | np.array([broken or not float(item).is_integer() for item, broken in zip(array.tolist(), bad, strict=True)])

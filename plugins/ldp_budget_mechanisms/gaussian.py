@@ -1,0 +1,135 @@
+"""The Gaussian mechanism for one number in [lower, upper] (document 004).
+
+With S = upper - lower the two inputs furthest apart have the loss N(S²/2σ², S²/σ²). The document's
+
+    δ = Φ( S/2σ - εσ/S )                                    (method "tail")
+
+is P[loss > ε] ≤ δ, sufficient for (ε, δ)-LDP and not necessary;
+
+    δ = Φ( S/2σ - εσ/S ) - e^ε Φ( -S/2σ - εσ/S )            (method "exact")
+
+is necessary and sufficient (Balle and Wang 2018, Theorem 8) and needs less noise.
+
+The client adds exactly normal noise, rounded down to a public grid of step σ·2⁻³²: rounding is post-processing, so
+the promise is that of the continuous mechanism.
+"""
+
+from __future__ import annotations
+
+import functools
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from ldp_budget.amounts import UP
+from ldp_budget.errors import InvalidParameter
+from ldp_budget.fields import choice, optional_real
+from ldp_budget.gaussian import gaussian_sigma
+from ldp_budget.guarantees import Gaussian as GaussianGuarantee
+from ldp_budget.guarantees import Guarantee
+from ldp_budget.numeric import NumericMechanism
+from ldp_budget.values import as_numbers
+
+if TYPE_CHECKING:
+    import numpy as np
+    from ldp_budget.estimates import SumAggregate
+    from ldp_budget.randomness import RandomSource
+    from numpy.typing import NDArray
+
+_GRID_BITS = 32
+
+
+class Gaussian(NumericMechanism):
+    """Gaussian noise calibrated to (ε, δ), or with a given σ."""
+
+    name = "gaussian"
+    summary = "one number plus normal noise, for (ε, δ)"
+    source = "document 004; Balle and Wang, ICML 2018, Theorem 8"
+
+    epsilon = optional_real("privacy loss of one report, together with delta", above=0, at_most=1000)
+    delta = optional_real("probability of a larger loss", above=0, below=1)
+    method = choice("tail: the printed formula; exact: the least noise", "tail", "exact", default="tail")
+    sigma = optional_real("standard deviation of the noise", above=0, derived=True)
+    sensitivity = optional_real("largest change of the value, in place of lower and upper [1]", above=0)
+
+    def check(self) -> None:
+        if self.sigma is None:
+            for name in ("epsilon", "delta"):
+                if name not in self.declared:
+                    raise InvalidParameter(name, self.fields[name].expected)
+        elif self.epsilon is not None or self.delta is not None:
+            raise InvalidParameter("sigma", "no epsilon and delta beside it", self.sigma)
+        if self.lower is not None and self.sensitivity is not None:
+            raise InvalidParameter("sensitivity", "nothing beside lower and upper", self.sensitivity)
+        super().check()
+
+    @functools.cached_property
+    def _sensitivity(self) -> Decimal:
+        if self.lower is not None and self.upper is not None:
+            return self.upper - self.lower
+        return self.sensitivity or Decimal(1)
+
+    @functools.cached_property
+    def _sigma(self) -> float:
+        if self.sigma is not None:
+            return float(self.sigma)
+        return self._sigma_by(self.method)
+
+    def _sigma_by(self, method: str) -> float:
+        assert self.epsilon is not None
+        assert self.delta is not None
+        # Any sensitivity is S times the answer for one; so one ulp up keeps the side.
+        sigma = gaussian_sigma(float(self.epsilon), float(self.delta), float(self._sensitivity), method=method)
+        return float(sigma)
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        return {"sigma": self._sigma}
+
+    @property
+    def guarantee(self) -> Guarantee:
+        mu = UP.divide(self._sensitivity, Decimal(self._sigma))
+        return GaussianGuarantee(mu, self.epsilon, self.delta)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        if self.epsilon is None or self.method == "exact":
+            return ()
+        return (
+            f"The printed δ = Φ(S/2σ − εσ/S) bounds P[loss > ε], which is safe but loose: method exact meets "
+            f"the same (ε, δ) with σ = {self._sigma_by('exact'):.6g} instead of {self._sigma:.6g}.",
+        )
+
+    def error_at(self, value: float) -> tuple[float, float]:
+        return 0.0, self._sigma**2
+
+    def utility(self, users: int | None = None) -> dict[str, Any]:
+        result = super().utility(users)
+        if self.epsilon is not None:
+            result["sigma_by_method"] = {method: self._sigma_by(method) for method in ("tail", "exact")}
+        return result
+
+    # -- client and server ------------------------------------------------------------------------------
+
+    def grid(self) -> tuple[float, float]:
+        lower, _ = self.domain()
+        return float(lower), self._sigma * 2.0**-_GRID_BITS
+
+    def report_std(self, total: SumAggregate) -> float:
+        return self._sigma
+
+    def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.float64]:
+        """Reports are numbers (n,) on the public grid, not limited to [lower, upper]."""
+        import numpy as np
+        from ldp_budget.randomness import normal, open_stream
+
+        lower, upper = self.domain()
+        numbers = as_numbers(values, lower, upper)
+        origin, step = self.grid()
+        # Rounded down onto the grid and kept within its last full step, two inputs differ by at most S/step
+        # steps, however the division rounds: the sensitivity is not stretched.
+        last = int(Fraction(upper - lower) / Fraction(step))
+        cells = np.clip(np.floor((numbers - origin) / step), 0, last).astype(np.int64)
+        noisy = cells + normal(open_stream(rng), _GRID_BITS, len(numbers))
+        # Both roundings lose half a step on average; the one step added gives it back.
+        return origin + (noisy + 1) * step

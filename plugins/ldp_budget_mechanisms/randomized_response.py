@@ -1,0 +1,122 @@
+"""Warner's randomized response to a yes/no question (document 000's simplest case; Warner 1965).
+
+Answers are 1 (yes) and 0 (no). With p = P[report yes | yes] and q = P[report yes | no],
+
+    ε = ln max( p/q, (1-q)/(1-p) ).
+
+With two coins, the first says whether to answer truthfully (probability `truth`), the second what to say
+otherwise (yes with probability `yes`): p = truth + (1-truth)·yes, q = (1-truth)·yes. Two fair coins give ln 3.
+"""
+
+from __future__ import annotations
+
+import functools
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from ldp_budget.amounts import DOWN, UP, exp_down, float_above, float_below
+from ldp_budget.errors import InvalidParameter, NotSupported
+from ldp_budget.fields import optional_real
+from ldp_budget.frequency import FrequencyMechanism
+from ldp_budget.guarantees import Guarantee, SymmetricPair
+from ldp_budget.pairs import dominating_pair
+from ldp_budget.randomness import threshold
+from ldp_budget.values import as_answers
+
+if TYPE_CHECKING:
+    import numpy as np
+    from ldp_budget.randomness import RandomSource
+    from numpy.typing import NDArray
+
+_ONE = 2**64
+
+
+class RandomizedResponse(FrequencyMechanism):
+    """Randomized response from ε (symmetric, p = e^ε/(e^ε+1)), from two coins, or from p and q."""
+
+    name = "randomized-response"
+    aliases = ("rr", "warner")
+    summary = "a yes/no answer, truthful with probability p"
+    source = "Warner, JASA 1965; document 000"
+
+    epsilon = optional_real("privacy loss of one report", above=0, at_most=10**6)
+    truth = optional_real("probability that the first coin says: answer truthfully", above=0, below=1)
+    yes = optional_real("probability that the second coin says yes", above=0, below=1)
+    p = optional_real("probability of reporting yes when it is yes", above=0, below=1, derived=True)
+    q = optional_real("probability of reporting yes when it is no", above=0, below=1, derived=True)
+
+    def check(self) -> None:
+        ways = (("epsilon",), ("truth", "yes"), ("p", "q"))
+        given = [way for way in ways if any(name in self.declared for name in way)]
+        if len(given) != 1:
+            found = ", ".join(self.declared) or None
+            raise InvalidParameter("epsilon", "exactly one of epsilon, truth with yes, p with q", found)
+        for name in given[0]:
+            if name not in self.declared:
+                raise InvalidParameter(name, f"a value, as {given[0][0]} and {given[0][1]} go together")
+        keep, noise = self.thresholds
+        if keep <= noise:
+            option = given[0][0]
+            raise InvalidParameter(option, "a value that makes p > q by at least 2**-64", self.declared[option])
+
+    def _bounds(self) -> tuple[Decimal, Decimal]:
+        """p rounded down and q rounded up."""
+        if self.epsilon is not None:
+            q = UP.divide(Decimal(1), DOWN.add(exp_down(self.epsilon), Decimal(1)))
+            return DOWN.subtract(Decimal(1), q), q
+        if self.truth is not None and self.yes is not None:
+            q = (1 - self.truth) * self.yes
+            return self.truth + q, q
+        assert self.p is not None
+        assert self.q is not None
+        return self.p, self.q
+
+    @functools.cached_property
+    def thresholds(self) -> tuple[int, int]:
+        """p and q as the client draws them, in units of 2**-64."""
+        p, q = self._bounds()
+        return threshold(p, up=False), threshold(q, up=True)
+
+    @property
+    def answers(self) -> int:
+        return 2
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        p, q = self._bounds()
+        return {"p": float_below(p), "q": float_above(q)}
+
+    @property
+    def guarantee(self) -> Guarantee:
+        if self.epsilon is not None:
+            return SymmetricPair(self.epsilon, Decimal(1))
+        p, q = map(Fraction, self._bounds())
+        return dominating_pair([[p, 1 - p], [q, 1 - q]])
+
+    @property
+    def support_probabilities(self) -> list[tuple[Fraction, Fraction]]:
+        p, q = (Fraction(drawn, _ONE) for drawn in self.thresholds)
+        return [(1 - q, 1 - p), (p, q)]
+
+    def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.uint8]:
+        """Reports are uint8 (n,), 1 for yes."""
+        import numpy as np
+        from ldp_budget.randomness import bernoulli, open_stream
+
+        answers = as_answers(values, 2)
+        stream = open_stream(rng)
+        keep, noise = self.thresholds
+        # Both coins are drawn for everybody, so that the time taken does not depend on the answer.
+        if_yes = bernoulli(stream, keep, len(answers))
+        if_no = bernoulli(stream, noise, len(answers))
+        return np.where(answers == 1, if_yes, if_no).astype(np.uint8)
+
+    def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
+        import numpy as np
+
+        rows = np.asarray(reports)
+        if rows.ndim != 1 or not np.isin(rows, (0, 1)).all():
+            raise NotSupported(f"expected reports of 0 and 1 of shape (n,); found {rows.dtype} {rows.shape}")
+        yes = int(rows.sum())
+        return len(rows), np.array([len(rows) - yes, yes], dtype=np.int64)
