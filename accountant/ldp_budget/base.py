@@ -15,7 +15,7 @@ from .errors import InvalidParameter, NotSupported
 from .fields import Field
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from .estimates import Aggregate, Estimate
     from .guarantees import Guarantee
@@ -61,7 +61,9 @@ class Mechanism:
         """The mechanism whose parameters meet `target`. Raises `InvalidParameter`."""
         for name, value in target.items():
             if value is not None and name in cls.fields and cls.fields[name].derived:
-                raise InvalidParameter(name, f"a target; build {cls.name}({name}=...) directly instead", value)
+                raise InvalidParameter(
+                    name, f"a target; build {cls.name}({name}=...) directly instead", value
+                )
         return cls(**target)
 
     def check(self) -> None:
@@ -120,6 +122,10 @@ class Mechanism:
         }
 
     # -- client and server ------------------------------------------------------------------------------
+
+    def read_values(self, texts: Sequence[str]) -> Any:
+        """Users' values as text, turned into the array that `randomize` takes. Raises `OutsideDomain`."""
+        raise NotSupported(f"{self.name} has no client that reads text")
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> Any:
         """Randomize each value of a 1-d array into a report, an array whose first axis is the users.

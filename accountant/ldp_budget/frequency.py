@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 from .base import Mechanism
 from .errors import InvalidParameter
 from .estimates import CountAggregate, CountEstimate
+from .values import as_answers, numbers_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from fractions import Fraction
 
     import numpy as np
@@ -34,9 +36,17 @@ class FrequencyMechanism(Mechanism):
         """(p_v, q_v), exactly as the client draws: one pair for every answer, or one pair for all of them."""
         raise NotImplementedError
 
+    @property
+    def draws_per_report(self) -> int:
+        """How many independent draws one report holds; `support` counts every one of them."""
+        return 1
+
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
         """How many reports there are, and how many of them support each answer, shape (d,)."""
         raise NotImplementedError
+
+    def read_values(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        return as_answers(numbers_of(texts, int, f"whole numbers from 0 to {self.answers - 1}"), self.answers)
 
     def aggregate(self, reports: Any) -> CountAggregate:
         return CountAggregate(self.fingerprint, *self.support(reports))
@@ -48,7 +58,7 @@ class FrequencyMechanism(Mechanism):
         _, q = self._probabilities()
         gap = self._gap()
         n = total.reports
-        counts = (total.support - n * q) / gap
+        counts = (total.support / self.draws_per_report - n * q) / gap
         shares = np.clip(counts / n, 0, 1)
         zero, slope = self._variance()
         return CountEstimate(n, counts, np.sqrt(n * (zero + slope * shares)))
@@ -90,6 +100,7 @@ class FrequencyMechanism(Mechanism):
         import numpy as np
 
         pairs = self.support_probabilities
-        zero = np.array([float(q * (1 - q) / (p - q) ** 2) for p, q in pairs])
-        slope = np.array([float((1 - p - q) / (p - q)) for p, q in pairs])
+        draws = self.draws_per_report
+        zero = np.array([float(q * (1 - q) / (p - q) ** 2 / draws) for p, q in pairs])
+        slope = np.array([float((1 - p - q) / (p - q) / draws) for p, q in pairs])
         return zero, slope

@@ -1,18 +1,16 @@
-"""Gaussian noise: the smallest sigma for a privacy target, and the privacy of a given sigma.
+"""Gaussian noise: the smallest σ for a privacy target, and the privacy of a given σ.
 
-Adding N(0, sigma^2) to a value of sensitivity S gives, for the worst pair of inputs, the two output
-distributions N(0, 1) and N(mu, 1) in units of sigma, with mu = S / sigma. Their privacy loss L is normal with
-mean mu^2 / 2 and standard deviation mu. Write Phi and phi for the normal distribution function and density,
+For the worst pair of inputs, adding N(0, σ²) to a value of sensitivity S gives the outputs N(0, 1) and
+N(μ, 1) in units of σ, with μ = S/σ. The privacy loss L is normal with mean μ²/2 and standard deviation μ.
+With Φ and φ the normal distribution function and density, m(x) = Φ(−x)/φ(x) the Mills ratio, and
 
-    c = epsilon / mu - mu / 2,    b = epsilon / mu + mu / 2 = c + mu,    m(x) = Phi(-x) / phi(x)  (Mills ratio).
+    c = ε/μ − μ/2,    b = ε/μ + μ/2 = c + μ,    so that φ(c) = e^ε φ(b),
 
-The two deltas a sigma can be calibrated to are then, because phi(c) = e^epsilon phi(b),
+σ can be calibrated to either of
 
-    tail:   delta = P(L > epsilon)               = Phi(-c)                       = phi(c) m(c)
-    exact:  delta = sup over sets of outputs of
-            P(set) - e^epsilon P'(set)           = Phi(-c) - e^epsilon Phi(-b)   = phi(c) (m(c) - m(b)).
-
-The exact one is solved for mu with ln delta as a function of ln mu, both increasing.
+    tail:   δ = P(L > ε)                         = Φ(−c)              = φ(c) m(c)
+    exact:  δ = max over sets A of outputs of
+                P(A) − e^ε P′(A)                 = Φ(−c) − e^ε Φ(−b)  = φ(c) (m(c) − m(b)).
 """
 
 from __future__ import annotations
@@ -37,24 +35,23 @@ _SQRT_TAU = math.sqrt(math.tau)
 _SQRT_HALF_PI = math.sqrt(math.pi / 2)
 _LOG_SQRT_TAU = math.log(math.tau) / 2
 
-# mu is computed with a relative error below 3e-14: rounding in c acts like a relative change of mu by a few units
-# in the last place, and the worst evaluation, m(c) - m(b) at mu = _SMALL_MU, is off by 3e-15 m(c) c, which moves
-# mu by at most 3e-15 / _SMALL_MU = 6e-14 if all errors conspire (8e-15 is the largest seen). So this factor keeps
-# every result on the private side, and its excess far below 1e-12.
+# The relative error of μ is below 4e-14: rounding in c acts like a change of μ by a few units in the last
+# place, and the worst evaluation, m(c) − m(b) for c < 5, is off by at most 2e-15, which moves μ by
+# 2e-15 / _SMALL_MU (2.4e-14 is the most that was seen). So this factor keeps σ on the private side, and its
+# excess far below 1e-12.
 _ROUND_UP = 1 + 3e-13
 
-# Below this mu the difference m(c) - m(b) cancels and a Taylor series replaces it; the first term left out,
-# (mu/2)^8 m^(9) / 9!, is then below 2e-16 of the first.
+# Below this μ, m(c) − m(b) cancels and a Taylor series replaces it; the first term left out is below 2e-16.
 _SMALL_MU = 0.05
-# From here on Mills ratios come from Laplace's continued fraction; erfc would soon lose digits and then underflow.
+# From here on Mills ratios come from Laplace's continued fraction: erfc loses digits and then underflows.
 _LARGE_C = 5.0
 
-# The relative difference of the two sigmas is about 1 / (2 epsilon): invisible from here on.
+# The σ of the two methods differ by a factor of about 1 + 1/(2ε), invisible from here on.
 _METHODS_AGREE_EPSILON = 1e13
-# Keeps mu = S / sigma away from subnormal numbers, which have no relative accuracy to promise.
+# Keeps μ away from subnormal numbers, which have no relative accuracy to promise.
 _EPSILON_MIN = 1e-300
 
-_MAX_STEPS = 30  # Four are enough for epsilon in [1e-8, 1000] and delta in [1e-300, 0.9].
+_MAX_STEPS = 30  # Four are enough for ε in [1e-8, 1000] and δ in [1e-300, 0.9].
 _LAST_STEP = 1e-5  # Halley's error after a step is of the order of the step cubed.
 
 
@@ -76,15 +73,13 @@ def gaussian_sigma(
     delta:
         Strictly between 0 and 1. Both methods have a solution for every such delta.
     sensitivity:
-        S, the largest distance between the values of any two inputs; finite and > 0. Sigma is in its unit.
+        S, the largest distance between the values of any two inputs; finite and > 0. σ is in its unit.
     method:
-        ``"tail"`` solves delta = Phi(S / (2 sigma) - epsilon sigma / S), that is P(L > epsilon) = delta for the
-        privacy loss L. This is sufficient for (epsilon, delta)-differential privacy and not necessary: outputs
-        with L > epsilon are counted in full, not only by their excess over e^epsilon. It has the closed form
-        sigma = S (z + sqrt(z^2 + 2 epsilon)) / (2 epsilon) with z = Phi^-1(1 - delta).
-        ``"exact"`` solves delta = Phi(S / (2 sigma) - epsilon sigma / S)
-        - e^epsilon Phi(-S / (2 sigma) - epsilon sigma / S), which is necessary and sufficient. Its sigma is
-        always the smaller one.
+        ``"tail"`` solves δ = Φ(S/2σ − εσ/S), that is P(L > ε) = δ for the privacy loss L. This is sufficient
+        for (ε, δ)-differential privacy and not necessary, because it counts outputs with L > ε in full and
+        not by their excess over e^ε. Closed form: σ = S(z + √(z² + 2ε)) / 2ε with z = Φ⁻¹(1 − δ).
+        ``"exact"`` solves δ = Φ(S/2σ − εσ/S) − e^ε Φ(−S/2σ − εσ/S), which is necessary and sufficient; its σ
+        is the smaller one.
 
     Returns
     -------
@@ -94,7 +89,7 @@ def gaussian_sigma(
     Raises
     ------
     ValueError
-        An argument is out of range, or sigma would be larger than the largest float.
+        An argument is out of range, or σ would be larger than the largest float.
 
     References
     ----------
@@ -113,33 +108,32 @@ def gaussian_sigma(
 
 
 def gaussian_log_delta(epsilon: float, mu: float, *, method: str = "exact") -> float:
-    """Return an upper bound on ln delta at `epsilon` for Gaussian noise with mu = sensitivity / sigma.
+    """Return an upper bound on ln δ at `epsilon` for Gaussian noise with `mu` = sensitivity / sigma.
 
     `epsilon` is finite and >= 0, `mu` finite and > 0, else ValueError; `method` as in `gaussian_sigma`. The
-    excess over the true value is at most 1e-13 (1 + |ln delta|), plus what a relative change of `mu` by 1e-15
-    would add.
+    excess over the true value is at most 1e-13 (1 + |ln δ|), plus the effect of a relative 2e-15 in `mu`.
     """
     _check_method(method)
     if not 0 <= epsilon <= sys.float_info.max:
         raise ValueError(f"epsilon must be finite and >= 0, found {epsilon!r}")
     if not 0 < mu <= sys.float_info.max:
         raise ValueError(f"mu must be finite and > 0, found {mu!r}")
-    c = min(epsilon / mu, 1e150) - mu / 2  # A smaller epsilon only adds to delta, and c * c stays finite.
+    c = min(epsilon / mu, 1e150) - mu / 2  # a smaller ε has a larger δ; c² stays finite
     value, slope = _log_delta_tail(c, mu) if method == "tail" else _log_delta_exact(c, mu)
     return min(0.0, value + 5e-14 * (1 - value) + 1e-15 * slope)
 
 
 def gaussian_delta(epsilon: float, mu: float, *, method: str = "exact") -> float:
-    """Return an upper bound, never 0, on delta at `epsilon`; see `gaussian_log_delta`."""
+    """Return an upper bound, never 0, on δ at `epsilon`; arguments and errors as in `gaussian_log_delta`."""
     return math.nextafter(math.exp(gaussian_log_delta(epsilon, mu, method=method)), 1.0)
 
 
 def mu_of_pure(epsilon: float) -> float:
-    """Return mu = 2 Phi^-1(e^epsilon / (1 + e^epsilon)), for which every epsilon-DP mechanism is mu-GDP.
+    """Return μ = 2Φ⁻¹(e^ε / (1 + e^ε)): every ε-DP mechanism is μ-GDP (Gaussian differentially private).
 
-    The trade-off curve of randomised response, the worst of them, is made of two chords, and lies above that of
-    N(0, 1) against N(mu, 1), which it touches in the corner. Rounded up, by at most 1e-12 relatively. Raises
-    ValueError unless `epsilon` is finite and at least 1e-300.
+    The trade-off curve of randomised response, the worst of them, is two chords of that of N(0, 1) against
+    N(μ, 1), which is convex and so below. Rounded up, by at most 1e-12 relatively. Raises ValueError unless
+    `epsilon` is finite and at least 1e-300.
     """
     _check_epsilon(epsilon)
     if epsilon < 1:
@@ -183,17 +177,17 @@ def _sigma(epsilon: float, delta: float, sensitivity: float, method: str) -> flo
 
 
 def _mu_tail(epsilon: float, delta: float) -> float:
-    """The root of mu^2 / 2 + z mu = epsilon, in the form in which nothing cancels."""
+    """The root of μ²/2 + zμ = ε, in the form in which nothing cancels."""
     z = _normal_quantile(delta)
     root = math.hypot(z, _SQRT_2 * math.sqrt(epsilon))
     return 2 * (epsilon / (z + root)) if z > 0 else root - z
 
 
 def _mu_exact(epsilon: float, delta: float, mu_tail: float) -> float:
-    """Solve ln delta(mu) = ln delta by Halley's method, from two lower bounds of the root.
+    """Solve δ(μ) = δ by Halley's method for ln δ against ln μ, from the larger of two lower bounds of μ.
 
-    One is the tail's mu. The other solves epsilon = 0, that is delta = 2 Phi(mu / 2) - 1, with Polya's bound
-    2 Phi(x) - 1 <= sqrt(1 - e^(-2 x^2 / pi)).
+    One is the tail's μ, the other is for ε = 0, where δ = 2Φ(μ/2) − 1, by Pólya's bound
+    2Φ(x) − 1 ≤ √(1 − exp(−2x²/π)).
     """
     log_delta = math.log(delta)
     mu = max(mu_tail, math.sqrt(-math.tau * math.log1p(-delta * delta)))
@@ -208,28 +202,28 @@ def _mu_exact(epsilon: float, delta: float, mu_tail: float) -> float:
 
 
 def _halley_step(missing: _Number, slope: _Number, cb: _Number) -> _Number:
-    """The step in ln mu; the second derivative of ln delta is slope (1 + c b - slope)."""
+    """The step in ln μ; the second derivative of ln δ is slope · (1 + cb − slope)."""
     newton = missing / slope
     return newton / (1 + newton * (1 + cb - slope) / 2)
 
 
 def _log_delta_exact(c: float, mu: float) -> tuple[float, float]:
-    """ln delta and its derivative by ln mu, which is mu phi(c) / delta."""
+    """ln δ and its derivative by ln μ, which is μφ(c)/δ."""
     if c >= _LARGE_C:
-        drop = _mills_drop(c, mu)
+        fall = _mills_fall(c, mu)
     elif mu < _SMALL_MU:
-        drop = _mills_drop_series(c + mu / 2, mu, _mills(c + mu / 2))
+        fall = _mills_fall_series(c + mu / 2, mu, _mills(c + mu / 2))
     elif c >= 0:
-        drop = _mills(c) - _mills(c + mu)
-    else:  # delta may be close to 1: sum what is missing instead
+        fall = (_mills(c) - _mills(c + mu)) / mu
+    else:  # δ may be close to 1: sum what is missing
         density = _density(c)
         value = math.log1p(-density * (_mills(-c) + _mills(c + mu)))
         return value, mu * density / math.exp(value)
-    return _log_density(c) + math.log(drop), mu / drop
+    return _log_density(c) + math.log(mu) + math.log(fall), 1 / fall
 
 
 def _log_delta_tail(c: float, mu: float) -> tuple[float, float]:
-    """ln delta and its derivative by ln mu, which is b phi(c) / delta."""
+    """ln δ and its derivative by ln μ, which is bφ(c)/δ."""
     if c >= 0:
         mills = _mills(c)
         return _log_density(c) + math.log(mills), (c + mu) / mills
@@ -246,7 +240,7 @@ def _density(x: float) -> float:
 
 
 def _mills(x: float) -> float:
-    """m(x) = Phi(-x) / phi(x) for x >= 0."""
+    """m(x) = Φ(−x) / φ(x) for x >= 0."""
     if x < _LARGE_C:
         return _SQRT_HALF_PI * math.exp(x * x / 2) * math.erfc(x / _SQRT_2)
     rest = 0.0
@@ -255,29 +249,29 @@ def _mills(x: float) -> float:
     return 1 / (x + rest)
 
 
-def _mills_drop(c: float, mu: float) -> float:
-    """m(c) - m(c + mu) for c >= _LARGE_C, without cancellation.
+def _mills_fall(c: float, mu: float) -> float:
+    """(m(c) − m(c + μ)) / μ for c >= _LARGE_C, without cancellation.
 
-    m(x) = 1 / (x + k_1(x)) with k_j(x) = j / (x + k_j+1(x)); both fractions are summed from the inside out
-    together with their difference k_j(c) - k_j(b) = k_j(c) k_j(b) (mu - k_j+1(c) + k_j+1(b)) / j.
+    m(x) = 1 / (x + k₁(x)) with kⱼ(x) = j / (x + kⱼ₊₁(x)). Both fractions are summed from the inside out,
+    together with dⱼ = (kⱼ(c) − kⱼ(b)) / μ = kⱼ(c) kⱼ(b) (1 − dⱼ₊₁) / j.
     """
     b = c + mu
     at_c = at_b = difference = 0.0
     for j in range(_fraction_terms(c), 0, -1):
         at_c, at_b = j / (c + at_c), j / (b + at_b)
-        difference = at_c * at_b * (mu - difference) / j
-    return (mu - difference) / (c + at_c) / (b + at_b)
+        difference = at_c * at_b * (1 - difference) / j
+    return (1 - difference) / (c + at_c) / (b + at_b)
 
 
 def _fraction_terms(x: float) -> int:
-    """How many terms give a Mills ratio to 1e-15 for x >= _LARGE_C (found by trial: 33 at 4, 12 at 10, 5 at 40)."""
+    """How many terms of the fraction give 1e-15; by trial 24 are needed at x = 5, 12 at 10, 5 at 40."""
     return int(8 + 430 / (x * x))
 
 
-def _mills_drop_series(x: _Number, mu: _Number, mills: _Number) -> _Number:
-    """m(x - h) - m(x + h) with h = mu / 2 < 0.025: -2 (h m' + h^3 m''' / 3! + ...), given mills = m(x).
+def _mills_fall_series(x: _Number, mu: _Number, mills: _Number) -> _Number:
+    """(m(x − h) − m(x + h)) / μ = −(m′ + h² m‴/3! + …) with h = μ/2, for μ < _SMALL_MU, given mills = m(x).
 
-    The derivatives follow from m' = x m - 1 and m^(k+1) = x m^(k) + k m^(k-1).
+    The derivatives follow from m′ = xm − 1 and m⁽ᵏ⁺¹⁾ = x m⁽ᵏ⁾ + k m⁽ᵏ⁻¹⁾.
     """
     first = x * mills - 1
     second = x * first + mills
@@ -286,18 +280,18 @@ def _mills_drop_series(x: _Number, mu: _Number, mills: _Number) -> _Number:
     fifth = x * fourth + 4 * third
     seventh = x * (x * fifth + 5 * fourth) + 6 * fifth
     h2 = mu * mu / 4
-    return -mu * (first + h2 * (third / 6 + h2 * (fifth / 120 + h2 * seventh / 5040)))
+    return -(first + h2 * (third / 6 + h2 * (fifth / 120 + h2 * seventh / 5040)))
 
 
 def _normal_quantile(p: float) -> float:
-    """Phi^-1(1 - p)."""
+    """Φ⁻¹(1 − p)."""
     if p > 0.5:
         return -_normal_quantile(1 - p)
     return _central_quantile(1 - 2 * p) if p > 0.25 else _upper_quantile(math.log(p))
 
 
 def _central_quantile(w: float) -> float:
-    """Phi^-1((1 + w) / 2) for 0 <= w <= 1/2, to a relative accuracy: two Halley steps after two terms of its series."""
+    """Φ⁻¹((1 + w)/2) for 0 <= w <= 1/2, to a relative accuracy: two Halley steps after two terms in w."""
     z = _SQRT_HALF_PI * w * (1 + math.pi / 12 * w * w)
     for _ in range(2):
         newton = (w - math.erf(z / _SQRT_2)) / (2 * _density(z))
@@ -306,7 +300,7 @@ def _central_quantile(w: float) -> float:
 
 
 def _upper_quantile(log_p: float) -> float:
-    """Phi^-1(1 - p) for p <= 0.3: two Halley steps after Abramowitz and Stegun 26.2.23 (error below 4.5e-4)."""
+    """Φ⁻¹(1 − p) for p <= 0.3: two Halley steps after Abramowitz and Stegun 26.2.23, good to 4.5e-4."""
     t = _SQRT_2 * math.sqrt(-log_p)
     above = (0.010328 * t + 0.802853) * t + 2.515517
     below = ((0.001308 * t + 0.189269) * t + 1.432788) * t + 1
@@ -330,8 +324,8 @@ def _sigma_array(epsilon: ArrayLike, delta: ArrayLike, sensitivity: ArrayLike, m
         _check_target(float(e.max()), float(d.max()), float(s.max()))
     mu = _mu_tail_array(e, d)
     if method == "exact":
-        solved = _mu_exact_array(np.minimum(e, _METHODS_AGREE_EPSILON), d, mu)
-        mu = np.where(e < _METHODS_AGREE_EPSILON, solved, mu)
+        differ = e < _METHODS_AGREE_EPSILON
+        mu[differ] = _mu_exact_array(e[differ], d[differ], mu[differ])
     with np.errstate(over="ignore"):
         sigma = np.nextafter(s / mu * _ROUND_UP, np.inf)
     if np.any(np.isinf(sigma)):
@@ -364,7 +358,7 @@ def _mu_exact_array(epsilon: _Array, delta: _Array, mu_tail: _Array) -> _Array:
 
 
 def _log_delta_exact_array(c: _Array, mu: _Array) -> tuple[_Array, _Array]:
-    """As `_log_delta_exact`; erfcx needs no continued fraction, and near the root c < 39, where the series holds."""
+    """As `_log_delta_exact`. erfcx replaces the fraction, and the series serves any c: a root has c < 39."""
     import numpy as np
     from scipy.special import erfcx
 
@@ -372,10 +366,11 @@ def _log_delta_exact_array(c: _Array, mu: _Array) -> tuple[_Array, _Array]:
         return _SQRT_HALF_PI * erfcx(x / _SQRT_2)
 
     small = mu < _SMALL_MU
-    middle = c + mu / 2
-    drop = np.where(small, _mills_drop_series(middle, mu, mills(middle)), mills(c) - mills(c + mu))
+    series = _mills_fall_series(c + mu / 2, mu, mills(c + mu / 2))
+    fall = np.where(small, series, (mills(c) - mills(c + mu)) / mu)
     density = np.exp(-c * c / 2) / _SQRT_TAU
-    near_one = np.log1p(-density * (mills(np.abs(c)) + mills(c + mu)))
-    far = (c >= 0) | small
-    value = np.where(far, -c * c / 2 - _LOG_SQRT_TAU + np.log(drop), near_one)
-    return value, np.where(far, mu / drop, mu * density / np.exp(value))
+    missing = density * (mills(np.abs(c)) + mills(c + mu))
+    use_fall = small | (c >= 0)
+    with np.errstate(divide="ignore", invalid="ignore"):  # every element goes through both sides
+        value = np.where(use_fall, -c * c / 2 - _LOG_SQRT_TAU + np.log(mu * fall), np.log1p(-missing))
+        return value, np.where(use_fall, 1 / fall, mu * density / np.exp(value))

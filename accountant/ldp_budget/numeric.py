@@ -13,9 +13,13 @@ from .base import Mechanism
 from .errors import InvalidParameter, NotSupported
 from .estimates import MeanEstimate, SumAggregate
 from .fields import optional_real
+from .values import as_numbers, numbers_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class NumericMechanism(Mechanism):
@@ -65,6 +69,10 @@ class NumericMechanism(Mechanism):
         """The edges and the centre of the domain; of [0, S] where only a sensitivity is known."""
         low, high = (0.0, 1.0) if self.lower is None or self.upper is None else map(float, self.domain())
         yield from (("lower", low), ("centre", (low + high) / 2), ("upper", high))
+
+    def read_values(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        lower, upper = self.domain()
+        return as_numbers(numbers_of(texts, float, f"numbers from {lower} to {upper}"), lower, upper)
 
     def aggregate(self, reports: Any) -> SumAggregate:
         import numpy as np

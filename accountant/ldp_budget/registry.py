@@ -172,7 +172,9 @@ def check_mechanism(candidate: object) -> None:
     names = (getattr(candidate, "name", ""), *candidate.aliases)
     bad = [name for name in names if not (isinstance(name, str) and _NAME.fullmatch(name))]
     if bad:
-        raise PluginError(label, f"{label} has the name {bad[0]!r}; expected lower-case words joined by hyphens")
+        raise PluginError(
+            label, f"{label} has the name {bad[0]!r}; expected lower-case words joined by hyphens"
+        )
     if candidate.guarantee is Mechanism.guarantee:
         raise PluginError(label, f"{label} defines no guarantee")
     taken = sorted(RESERVED_OPTIONS & set(candidate.fields))

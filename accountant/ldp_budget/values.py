@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import OutsideDomain
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from decimal import Decimal
 
     import numpy as np
@@ -42,6 +43,17 @@ def as_numbers(values: Any, lower: Decimal, upper: Decimal) -> NDArray[np.float6
     return numbers
 
 
+def numbers_of(texts: Sequence[str], kind: type[int] | type[float], domain: str) -> list[int] | list[float]:
+    """Text as numbers. Raises `OutsideDomain` at the first that is none."""
+    numbers = []
+    for position, text in enumerate(texts):
+        try:
+            numbers.append(kind(text))
+        except ValueError:
+            raise OutsideDomain(domain, text, position) from None
+    return numbers
+
+
 def _one_dimensional(values: Any, domain: str) -> NDArray[Any]:
     import numpy as np
 
@@ -67,4 +79,6 @@ def _not_whole(array: NDArray[Any]) -> NDArray[np.bool_]:
     import numpy as np
 
     bad = _not_numbers(array)
-    return bad | np.array([broken or not float(item).is_integer() for item, broken in zip(array.tolist(), bad, strict=True)])
+    return bad | np.array(
+        [broken or not float(item).is_integer() for item, broken in zip(array.tolist(), bad, strict=True)]
+    )

@@ -79,7 +79,9 @@ class Gaussian(NumericMechanism):
         assert self.epsilon is not None
         assert self.delta is not None
         # Any sensitivity is S times the answer for one; so one ulp up keeps the side.
-        sigma = gaussian_sigma(float(self.epsilon), float(self.delta), float(self._sensitivity), method=method)
+        sigma = gaussian_sigma(
+            float(self.epsilon), float(self.delta), float(self._sensitivity), method=method
+        )
         return float(sigma)
 
     @property

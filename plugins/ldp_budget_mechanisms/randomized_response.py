@@ -58,7 +58,9 @@ class RandomizedResponse(FrequencyMechanism):
         keep, noise = self.thresholds
         if keep <= noise:
             option = given[0][0]
-            raise InvalidParameter(option, "a value that makes p > q by at least 2**-64", self.declared[option])
+            raise InvalidParameter(
+                option, "a value that makes p > q by at least 2**-64", self.declared[option]
+            )
 
     def _bounds(self) -> tuple[Decimal, Decimal]:
         """p rounded down and q rounded up."""

@@ -50,7 +50,11 @@ class _Unary(FrequencyMechanism):
         return keep, noise
 
     def _too_small(self) -> tuple[str, str, object]:
-        return "epsilon", "a loss large enough to be drawn with 64-bit probabilities", self.declared["epsilon"]
+        return (
+            "epsilon",
+            "a loss large enough to be drawn with 64-bit probabilities",
+            self.declared["epsilon"],
+        )
 
     def check(self) -> None:
         _ = self.thresholds

@@ -1,20 +1,30 @@
 """The one room where random draws are made.
 
-Every discrete draw compares bytes of a stream with integers, so its probabilities are exact multiples of 2**-64 (or
-exact ratios of integers); floating point never decides. ``open_stream`` gives the stream, the other functions draw.
+Every discrete draw compares bytes of a stream with integers, so its probabilities are exact multiples of
+2**-64 (or exact ratios of integers); floating point never decides. ``open_stream`` gives the stream, the
+other functions draw.
 """
 
 from __future__ import annotations
 
 from .bits import ONE, bernoulli, threshold, unary_bits
-from .choices import choices, geometric, integers, subsets
-from .normal import normal
-from .streams import ChaCha20Stream, GeneratorStream, SeededStream, Stream, SystemStream, open_stream
+from .discrete import choices, geometric, integers, subsets
+from .normals import normal
+from .streams import (
+    ChaCha20Stream,
+    GeneratorStream,
+    RandomSource,
+    SeededStream,
+    Stream,
+    SystemStream,
+    open_stream,
+)
 
 __all__ = [
     "ONE",
     "ChaCha20Stream",
     "GeneratorStream",
+    "RandomSource",
     "SeededStream",
     "Stream",
     "SystemStream",

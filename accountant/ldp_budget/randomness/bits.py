@@ -1,9 +1,10 @@
 """Bernoulli draws by comparing random bytes with 64-bit integer thresholds.
 
-A threshold t stands for the probability t / 2**64. A draw succeeds if a uniform 64-bit integer is below t. The top
-byte decides alone unless it equals the top byte of t (once in 256 draws); only then are the seven lower bytes read.
-Order of the bytes: one for each draw of a block, then seven (little-endian) for each tie of that block. No byte is
-read for t = 0 or t = 2**64, nor for ties when the lower 56 bits of t are zero.
+A threshold t stands for the probability t / 2**64. A draw succeeds if a uniform 64-bit integer is below t.
+The top byte decides alone unless it equals the top byte of t (once in 256 draws); only then are the seven
+lower bytes read. Order of the bytes: one for each draw of a block, then seven (little-endian) for each tie
+of that block. An int threshold reads nothing when it is 0 or 2**64, and nothing for ties when its lower 56
+bits are zero.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def unary_bits(
 ) -> npt.NDArray[np.uint8]:
     """Draw a perturbed unary encoding of every value: ``domain_size`` independent bits a row, packed.
 
-    Bit v of the row of value v is 1 with probability ``keep / 2**64``, every other bit with ``noise / 2**64``.
+    In the row of value v, bit v is 1 with probability ``keep / 2**64``, any other with ``noise / 2**64``.
 
     Parameters:
         values: integers in [0, domain_size), shape (n,).

@@ -1,8 +1,8 @@
 """Streams of uniform random bytes: the operating system's, ChaCha20, and reproducible ones for tests.
 
-A draw depends on the bytes alone: two streams that deliver the same bytes give the same draws. A stream is opened
-for one call, read by one thread and dropped with the call. So no generator state outlives a call, and a child made
-by ``fork`` cannot repeat its parent's draws; whoever keeps a ``ChaCha20Stream`` for longer loses that protection.
+A draw depends on the bytes alone: two streams that deliver the same bytes give the same draws. A stream is
+opened for one call, read by one thread and dropped with the call. So no generator state outlives a call,
+and a child made by ``fork`` cannot repeat its parent's draws; a ``ChaCha20Stream`` kept for longer could.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,7 @@ BLOCK_BYTES = 1 << 20
 """Draws are made in blocks of about this many bytes: memory stays bounded and a block stays in the cache."""
 
 _CHACHA20_LIMIT = 1 << 37
-"""Bytes drawn under one ChaCha20 key: half of what its 32-bit block counter allows (RFC 8439, section 2.4)."""
+"""Bytes under one ChaCha20 key: half of what its 32-bit block counter allows (RFC 8439, section 2.4)."""
 
 _SEEDED_BLOCK = 1 << 16
 
@@ -85,8 +85,8 @@ class ChaCha20Stream(Stream):
 class SeededStream(Stream):
     """Reproducible bytes, **for tests only**: whoever knows or guesses the seed knows every draw.
 
-    Block i is SHAKE-256(SHA3-256(kind and text of the seed) || i as 8 little-endian bytes), 65,536 bytes long, so
-    the bytes are the same on every platform and under every version of Python and numpy.
+    Block i is SHAKE-256(SHA3-256(kind and text of the seed) || i as 8 little-endian bytes), 65,536 bytes
+    long: the bytes are the same on every platform and under every version of Python and numpy.
     """
 
     def __init__(self, seed: int | bytes) -> None:
@@ -127,7 +127,11 @@ class GeneratorStream(Stream):
         return f"<GeneratorStream over {self._generator!r}: predictable, for tests only>"
 
 
-def open_stream(rng: Stream | int | np.random.Generator | None = None) -> Stream:
+RandomSource: TypeAlias = "Stream | int | np.random.Generator | None"
+"""What stands for a stream in ``open_stream`` and in the parameter ``rng`` of every mechanism."""
+
+
+def open_stream(rng: RandomSource = None) -> Stream:
     """Return the stream that ``rng`` stands for.
 
     Parameters:

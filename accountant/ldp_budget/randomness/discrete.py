@@ -23,8 +23,8 @@ def integers(
 ) -> npt.NDArray[np.int64]:
     """Draw ``size`` independent integers, each exactly uniform on [0, bound).
 
-    Words of 1, 2, 4 or 8 bytes (the fewest that hold ``bound - 1``) are cut to the bits that ``bound - 1`` needs,
-    and drawn again while they reach the bound: fewer than two words a draw on average.
+    Words of 1, 2, 4 or 8 bytes (the fewest that hold ``bound - 1``) are cut to the bits that ``bound - 1``
+    needs, and drawn again while they reach the bound: fewer than two words a draw on average.
 
     Parameters:
         bound: an int in [1, 2**63] for all draws, or an int64 or uint64 array (size,) with one for each.
@@ -105,7 +105,7 @@ def subsets(stream: Stream, population: int, size: int, count: int) -> npt.NDArr
 def geometric(stream: Stream, continue_threshold: int, size: int) -> npt.NDArray[np.int64]:
     """Draw ``size`` independent counts of successes before the first failure.
 
-    A success has probability exactly ``p = continue_threshold / 2**64``, a count c probability (1 - p) * p**c for
+    A success has probability exactly ``p = continue_threshold / 2**64``, a count c has (1 - p) * p**c for
     every c: the tail is not cut. The work is 1 / (1 - p) bits a draw on average.
 
     Raises:
@@ -175,8 +175,9 @@ def _masks(last: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 def _distinct(stream: Stream, population: int, size: int, count: int) -> npt.NDArray[np.int64]:
     """Return sorted rows of the first ``size`` distinct members in a sequence of uniform draws.
 
-    No member is favoured by such a sequence, so every subset is equally likely. A row's repetitions are replaced by
-    as many fresh draws, never more than it still lacks, so nothing drawn is ever discarded for its value.
+    No member is favoured by such a sequence, so every subset is equally likely. A row's repetitions are
+    replaced by as many fresh draws, never more than it still lacks, so nothing drawn is discarded but
+    repetitions.
     """
     import numpy as np
 

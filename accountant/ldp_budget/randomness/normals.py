@@ -1,9 +1,10 @@
 """Exact normal deviates by Karney's Algorithm N: integer comparisons only, no arithmetic on reals.
 
 Source: C. F. F. Karney, "Sampling exactly from the normal distribution", ACM Transactions on Mathematical
-Software 42(1), article 3, 2016. A deviate k + x is proposed (k a non-negative integer, x uniform on (0, 1)) with
-probability proportional to exp(-k/2) and accepted with probability exp(-k(k-1)/2) * exp(-x(2k+x)/2), which together
-are exp(-(k+x)**2 / 2). Every factor is a von Neumann trial: count how long a sequence of uniform deviates falls.
+Software 42(1), article 3, 2016. A deviate k + x is proposed (k a non-negative integer, x uniform on (0, 1))
+with probability proportional to exp(-k/2) and accepted with probability exp(-k(k-1)/2) * exp(-x(2k+x)/2):
+together exp(-(k+x)**2 / 2). Every factor is a von Neumann trial: count how long a sequence of uniform
+deviates falls.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from .bits import ONE, bernoulli
-from .choices import integers
+from .discrete import integers
 from .streams import Stream
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def normal(stream: Stream, bits: int, size: int) -> npt.NDArray[np.int64]:
     filled = 0
     while filled < size:
         wanted = size - filled
-        # About half of the proposals are accepted. Proposals are independent, so the first ones are as good as any.
+        # About half of the proposals are accepted. They are independent: the first ones are as good as any.
         accepted = _accepted(stream, bits, min(_BLOCK, 2 * wanted + 8))[:wanted]
         result[filled : filled + accepted.size] = accepted
         filled += accepted.size
@@ -55,8 +56,9 @@ def normal(stream: Stream, bits: int, size: int) -> npt.NDArray[np.int64]:
 class _Deviates:
     """Uniform deviates on (0, 1), one for each slot, known to as many 64-bit digits as were asked for.
 
-    The first digit nearly always decides a comparison. Where it does not, further digits are drawn and kept: the
-    same deviate meets later comparisons with the same digits, so every comparison is that of two real numbers.
+    The first digit nearly always decides a comparison. Where it does not, further digits are drawn and
+    kept, so that a deviate meets every comparison with the same digits: each is exactly that of two real
+    numbers.
     """
 
     def __init__(self, size: int) -> None:
@@ -180,8 +182,8 @@ def _trial(stream: Stream, whole: npt.NDArray[np.int64], fraction: _Deviates, sl
 def _below_ratio(stream: Stream, whole: npt.NDArray[np.int64], fraction: _Deviates, slots: Slots) -> Flags:
     """Draw V for each slot and return whether V < (2k+x) / (2k+2) (Algorithm C).
 
-    V lies in one of 2k+2 equal intervals: in all but the last two it is below, in the last it is above, and in
-    the one between them its place within the interval is compared with x.
+    V lies in one of 2k+2 equal intervals. In the last it is above the ratio, in the last but one its place
+    within the interval is compared with x, and in all the others it is below.
     """
     import numpy as np
 

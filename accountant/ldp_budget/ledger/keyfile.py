@@ -1,0 +1,73 @@
+"""The ledger's key: users, keys and labels are stored only as hashes under it.
+
+It lies beside the ledger as `PATH.key`, readable by the owner alone. Ledger and key are made together, and one
+without the other is an error: a ledger recreated beside an old key, or the reverse, would hand out fresh budgets.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+from pathlib import Path
+
+from ..errors import LedgerError
+
+KEY_BYTES = 32
+HASH_BYTES = 16
+
+
+class Key:
+    """A secret that turns names into hashes nobody can link or guess without it."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    def hash(self, purpose: str, text: str) -> bytes:
+        """A keyed hash of `text`; the same text has unrelated hashes for different purposes."""
+        message = purpose.encode() + b"\0" + text.encode("utf-8", "surrogatepass")
+        return hmac.digest(self._secret, message, "sha256")[:HASH_BYTES]
+
+    def __repr__(self) -> str:
+        return "<Key: secret>"
+
+
+def key_path(path: Path) -> Path:
+    """Where the key of the ledger at `path` lies."""
+    return path.with_name(path.name + ".key")
+
+
+def new_key() -> bytes:
+    return secrets.token_bytes(KEY_BYTES)
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Create `path` with mode 0600 and make it durable; raises FileExistsError if it is there already."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Make the entries of a directory durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_key(path: Path) -> Key:
+    """The key of the ledger at `path`; raises `LedgerError` if it is missing, unreadable or malformed."""
+    try:
+        secret = key_path(path).read_bytes()
+    except OSError as error:
+        raise LedgerError(str(path), f"its key {key_path(path)} cannot be read: {error.strerror}") from None
+    if len(secret) != KEY_BYTES:
+        raise LedgerError(
+            str(path), f"its key {key_path(path)} has {len(secret)} bytes instead of {KEY_BYTES}"
+        )
+    return Key(secret)

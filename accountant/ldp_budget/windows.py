@@ -1,0 +1,52 @@
+"""Calendar windows in UTC: the periods a limit can have, and where one ends."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+LIFETIME = "lifetime"
+PERIODS = (LIFETIME, "day", "week", "month")
+
+# The most windows of each period that touch one year.
+PER_YEAR = {"day": 366, "week": 54, "month": 12}
+
+_EPOCH_MONDAY = datetime(1969, 12, 29, tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Window(NamedTuple):
+    """One window: a number that names it in the ledger, its start, and its end (None: never)."""
+
+    code: int
+    starts: datetime
+    ends: datetime | None
+
+
+def window_at(period: str, moment: datetime) -> Window:
+    """The window of `period` that contains `moment`. Weeks start on Monday."""
+    if period == LIFETIME:
+        return Window(0, datetime.min.replace(tzinfo=UTC), None)
+    day = moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    if period == "day":
+        return _window(period, (day - _EPOCH).days, day, day + timedelta(days=1))
+    if period == "week":
+        monday = day - timedelta(days=day.weekday())
+        return _window(period, (monday - _EPOCH_MONDAY).days // 7, monday, monday + timedelta(days=7))
+    first = day.replace(day=1)
+    following = (first + timedelta(days=31)).replace(day=1)
+    return _window(period, first.year * 12 + first.month - 1, first, following)
+
+
+def _window(period: str, index: int, starts: datetime, ends: datetime) -> Window:
+    return Window(index * len(PERIODS) + PERIODS.index(period), starts, ends)
+
+
+def to_micros(moment: datetime) -> int:
+    """Whole microseconds since 1970, as the ledger stores time."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def from_micros(micros: int) -> datetime:
+    """The moment that `to_micros` turned into a number."""
+    return _EPOCH + timedelta(microseconds=micros)

@@ -1,0 +1,10 @@
+"""The command line of ldp-budget: click commands, one file for each group; no mathematics and no SQL."""
+
+from __future__ import annotations
+
+
+def main() -> None:
+    """Run the command line."""
+    from .app import cli
+
+    cli()

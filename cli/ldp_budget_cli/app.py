@@ -1,0 +1,85 @@
+"""The root command. Subcommands are imported when they are called, so that `--help` starts at once."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+LEDGER_VARIABLE = "LDP_BUDGET_LEDGER"
+REFUSED = 3
+
+# name -> (module with a command of that name, one line of help)
+COMMANDS = {
+    "demo": ("demo", "The whole story on a real survey: choose, charge, randomize, estimate."),
+    "mechanisms": ("mechanisms", "List the mechanisms there are, and plugins that failed."),
+    "calibrate": ("calibrate", "Find the parameters that meet a privacy target."),
+    "policy": ("policy", "Set and show what users may be charged."),
+    "quote": ("spend", "Say what a report would cost a user; change nothing."),
+    "spend": ("spend", "Charge a user, or refuse with exit code 3."),
+    "balance": ("balance", "Show what a user has spent and has left."),
+    "collection": ("collection", "Agree on one set-up for clients and server."),
+    "randomize": ("randomize", "Turn a column of answers into private reports."),
+    "estimate": ("estimate", "Estimate counts or a mean from reports."),
+    "ledger": ("ledger", "Create a ledger."),
+}
+
+
+class Root(click.Group):
+    """Loads subcommands lazily, and turns the package's errors into exit codes."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f".{COMMANDS[cmd_name][0]}", __package__)
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help) for name, (_, help) in COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except click.ClickException:
+            raise
+        except Exception as error:
+            raise _for_the_user(error) from error
+
+
+def _for_the_user(error: Exception) -> Exception:
+    """A click error for an error of the package; any other stays what it is."""
+    from ldp_budget.errors import InvalidParameter, LdpBudgetError
+
+    if isinstance(error, InvalidParameter):
+        return click.UsageError(error.describe("--" + error.option.replace("_", "-")))
+    if isinstance(error, LdpBudgetError):
+        return click.ClickException(str(error))
+    return error
+
+
+@click.group(cls=Root, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option(
+    "--ledger", metavar="PATH", envvar=LEDGER_VARIABLE, help="The ledger file, with its key beside it."
+)
+@click.version_option(package_name="ldp-budget")
+@click.pass_context
+def cli(ctx: click.Context, ledger: str | None) -> None:
+    """Calibrate, account for and collect data under local differential privacy."""
+    ctx.obj = ledger
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")
+
+
+def ledger_path(ctx: click.Context) -> str:
+    """The ledger to use: --ledger, else the environment, else a file in the user's application folder."""
+    return ctx.find_root().obj or os.path.join(click.get_app_dir("ldp-budget"), "ledger.db")

@@ -1,0 +1,42 @@
+"""`ldp-budget balance`."""
+
+from __future__ import annotations
+
+import click
+from ldp_budget.policy import DEFAULT
+
+from .app import ledger_path
+from .output import json_option, print_json, print_table, shown
+
+
+@click.command()
+@click.argument("user")
+@click.option("--policy", default=DEFAULT, metavar="NAME", help=f"The policy [default: {DEFAULT}]")
+@json_option
+@click.pass_context
+def balance(ctx: click.Context, user: str, policy: str, as_json: bool) -> None:
+    """Show what USER has spent and has left under each limit."""
+    from ldp_budget.accountant import Accountant
+
+    with Accountant(ledger_path(ctx), create=False) as accountant:
+        result = accountant.balance(user, policy).to_json()
+    if as_json:
+        print_json(result)
+        return
+    click.echo(f"{user}, policy {result['policy']}")
+    rows = [
+        (
+            limit["period"],
+            limit["rule"],
+            name,
+            shown(most),
+            shown(limit["spent"][name]),
+            shown(limit["remaining"][name]),
+            limit["resets_at"] or "never",
+        )
+        for limit in result["limits"]
+        for name, most in limit["capacity"].items()
+    ]
+    print_table(("period", "rule", "amount", "capacity", "spent", "left", "resets"), rows)
+    if "worst_epsilon_per_year" in result:
+        click.echo(f"no lifetime limit; a year can cost epsilon {shown(result['worst_epsilon_per_year'])}")

@@ -1,0 +1,31 @@
+"""`ldp-budget calibrate`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from .mechanism_group import mechanism_command
+from .output import json_option, print_fields, print_json
+
+if TYPE_CHECKING:
+    from ldp_budget.base import Mechanism
+
+
+@mechanism_command(
+    "Find the parameters that meet a privacy target, and what they promise and cost.",
+    build=lambda mechanism, values: mechanism.calibrate(**values),
+    offers=lambda field: not field.derived,
+)
+@click.option("--users", type=int, metavar="N", help="Predict the standard error for this many users.")
+@json_option
+def calibrate(mechanism: Mechanism, users: int | None, as_json: bool) -> None:
+    result = mechanism.describe(users)
+    if as_json:
+        print_json(result)
+        return
+    notes = result.pop("notes")
+    print_fields(result)
+    for note in notes:
+        click.echo(f"\nNote: {note}")

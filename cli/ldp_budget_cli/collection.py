@@ -1,0 +1,116 @@
+"""`ldp-budget collection`."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .app import ledger_path
+from .mechanism_group import MechanismGroup, mechanism_command
+from .output import json_option, nl_option, print_fields, print_json, print_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ldp_budget.base import Mechanism
+
+    Build = tuple[type[Mechanism], Mapping[str, Any]]
+
+
+@click.group()
+def collection() -> None:
+    """Agree on one set-up for clients and server."""
+
+
+@mechanism_command(
+    "Store a collection under NAME: a mechanism, and the names of its answers.",
+    arguments=["name"],
+    # The number of categories can stand for the domain size, so the mechanism is built when both are known.
+    build=lambda mechanism, values: (mechanism, values),
+)
+@click.option(
+    "--categories", metavar="FILE|A,B,C", help="The answers in order: a file, one a line, or a list."
+)
+@json_option
+def add(chosen: Build | Mechanism, name: str, categories: str | None, as_json: bool) -> None:
+    from ldp_budget.accountant import Accountant
+    from ldp_budget.collection import Collection, check_categories
+    from ldp_budget.registry import registry
+
+    answers = None if categories is None else _categories(categories)
+    if answers is not None:
+        check_categories(answers)
+    mechanism = _build(*chosen, answers) if isinstance(chosen, tuple) else chosen
+    made = Collection(name, mechanism, answers)
+    with Accountant(ledger_path(click.get_current_context())) as accountant:
+        accountant.add_collection(made)
+    if name in registry().names():
+        click.echo(
+            f"{name} is also a mechanism; say collection:{name} where MECHANISM is asked for", err=True
+        )
+    _show(made.to_json(), as_json)
+
+
+assert isinstance(add, MechanismGroup)
+collection.add_command(add)
+
+
+@collection.command("list")
+@json_option
+@nl_option
+@click.pass_context
+def list_(ctx: click.Context, as_json: bool, nl: bool) -> None:
+    """List the collections of the ledger."""
+    from ldp_budget.accountant import Accountant
+
+    with Accountant(ledger_path(ctx), create=False) as accountant:
+        definitions = accountant.collections()
+    if as_json or nl:
+        print_rows(definitions, as_json=as_json, nl=nl)
+        return
+    columns = ("name", "mechanism", "declared", "categories")
+    print_rows([{column: _text(row[column]) for column in columns} for row in definitions], as_json=False)
+
+
+@collection.command("show")
+@click.argument("name")
+@json_option
+@click.pass_context
+def show(ctx: click.Context, name: str, as_json: bool) -> None:
+    """Show one collection; as JSON it is what a client needs."""
+    from ldp_budget.accountant import Accountant
+
+    with Accountant(ledger_path(ctx), create=False) as accountant:
+        _show(accountant.collection(name).to_json(), as_json)
+
+
+def _build(
+    mechanism: type[Mechanism], values: Mapping[str, Any], answers: tuple[str, ...] | None
+) -> Mechanism:
+    if answers is not None and "domain_size" in mechanism.fields and "domain_size" not in values:
+        return mechanism(**values, domain_size=len(answers))
+    return mechanism(**values)
+
+
+def _categories(text: str) -> tuple[str, ...]:
+    """The categories of a file, one a line, or of a comma-separated list."""
+    if not os.path.isfile(text):
+        return tuple(part.strip() for part in text.split(","))
+    try:
+        with open(text, encoding="utf-8-sig") as file:
+            return tuple(line.strip() for line in file if line.strip())
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.BadParameter(f"{text} cannot be read: {error}", param_hint="--categories") from None
+
+
+def _show(definition: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(definition)
+    else:
+        print_fields(definition)
+
+
+def _text(value: Any) -> Any:
+    return ", ".join(f"{name}={item}" for name, item in value.items()) if isinstance(value, dict) else value

@@ -1,0 +1,121 @@
+"""`ldp-budget estimate`: the server's side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .files import find_collection
+from .output import json_option, nl_option, print_json, print_rows, print_table
+
+if TYPE_CHECKING:
+    from ldp_budget.collection import Collection
+    from ldp_budget.estimates import CountEstimate, Estimate, MeanEstimate
+
+
+@click.command()
+@click.argument("collection")
+@click.argument("files", nargs=-1, required=True)
+@click.option("--plot", metavar="PNG", help="Draw the estimate with its intervals.")
+@json_option
+@nl_option
+@click.pass_context
+def estimate(
+    ctx: click.Context, collection: str, files: tuple[str, ...], plot: str | None, as_json: bool, nl: bool
+) -> None:
+    """Estimate counts and shares, or a mean, from the report FILES of COLLECTION."""
+    from ldp_budget.estimates import CountEstimate
+
+    found = find_collection(ctx, collection)
+    result = estimate_files(found, files)
+    if plot is not None:
+        from .plots import plot_estimate
+
+        plot_estimate(found, result, plot)
+    row = to_json(found, result)
+    if nl:
+        print_rows(row.get("answers", [row]), as_json=True, nl=True)
+    elif as_json:
+        print_json(row)
+    elif isinstance(result, CountEstimate):
+        _print_counts(result, row["answers"])
+    else:
+        print_rows([row], as_json=False)
+
+
+def estimate_files(collection: Collection, files: tuple[str, ...]) -> Estimate:
+    """One estimate from all the files, read block by block."""
+    from ldp_budget.errors import ReportFileError
+    from ldp_budget.reports import read_reports
+
+    mechanism = collection.mechanism
+    total = None
+    for path in files:
+        for block in read_reports(path, collection):
+            part = mechanism.aggregate(block)
+            total = part if total is None else total.merge(part)
+    if total is None:
+        raise ReportFileError(", ".join(files), "there are no reports to estimate from")
+    return mechanism.estimate(total)
+
+
+def to_json(collection: Collection, result: Estimate) -> dict[str, Any]:
+    """What `estimate --json` prints. `std_error`, `low` and `high` are those of the count; `share_…` of the share."""
+    from ldp_budget.estimates import CountEstimate
+
+    if isinstance(result, CountEstimate):
+        return {"reports": result.reports, "answers": _count_rows(collection, result)}
+    assert not isinstance(result, CountEstimate)
+    return _mean_row(result)  # type: ignore[arg-type]
+
+
+def _count_rows(collection: Collection, result: CountEstimate) -> list[dict[str, Any]]:
+    n = result.reports
+    low, high = result.interval()
+    names = collection.answer_names(len(result.counts))
+    return [
+        {
+            "answer": name,
+            "count": count,
+            "share": count / n,
+            "std_error": error,
+            "low": lowest,
+            "high": highest,
+            "share_std_error": error / n,
+            "share_low": lowest / n,
+            "share_high": highest / n,
+        }
+        for name, count, error, lowest, highest in zip(
+            names,
+            result.counts.tolist(),
+            result.std_errors.tolist(),
+            low.tolist(),
+            high.tolist(),
+            strict=True,
+        )
+    ]
+
+
+def _mean_row(result: MeanEstimate) -> dict[str, Any]:
+    low, high = result.interval()
+    return {
+        "reports": result.reports,
+        "mean": result.mean,
+        "std_error": result.std_error,
+        "low": low,
+        "high": high,
+    }
+
+
+def _print_counts(result: CountEstimate, rows: list[dict[str, Any]]) -> None:
+    click.echo(f"{result.reports} reports; 95 % intervals")
+    table = [
+        (
+            row["answer"],
+            f"{row['count']:.0f}",
+            *(f"{100 * row[part]:.1f} %" for part in ("share", "share_low", "share_high")),
+        )
+        for row in rows
+    ]
+    print_table(("answer", "count", "share", "low", "high"), table)

@@ -1,0 +1,70 @@
+"""Reading what commands are given: a column of a CSV file, a collection by name or from its JSON file."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
+
+import click
+
+from .app import ledger_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ldp_budget.collection import Collection
+
+
+def read_columns(path: str, columns: list[str]) -> dict[str, list[str]]:
+    """The named columns of a CSV file with a header line (`-` for standard input), every row in order."""
+    try:
+        with _opened(path) as file:
+            reader = csv.DictReader(file, strict=True)
+            header = reader.fieldnames or []
+            for column in columns:
+                if column not in header:
+                    raise click.ClickException(
+                        f"{path} has no column {column!r}; its columns are {', '.join(header) or 'none'}"
+                    )
+            found: dict[str, list[str]] = {column: [] for column in columns}
+            for row in reader:
+                for column in columns:
+                    if row[column] is None:
+                        raise click.ClickException(f"{path}, line {reader.line_num}: no value for {column!r}")
+                    found[column].append(row[column])
+            return found
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be read: {error.strerror}") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise click.ClickException(f"{path} is no CSV file in UTF-8: {error}") from None
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[TextIO]:
+    if path == "-":
+        yield sys.stdin
+    else:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            yield file
+
+
+def find_collection(ctx: click.Context, name: str) -> Collection:
+    """The collection of that name in the ledger, or the one in the JSON file of that path."""
+    from ldp_budget.accountant import Accountant
+    from ldp_budget.collection import Collection
+
+    name = name.removeprefix("collection:")
+    if name.endswith(".json") or (os.path.isfile(name) and not os.path.exists(ledger_path(ctx))):
+        try:
+            with open(name, encoding="utf-8") as file:
+                return Collection.from_json(json.load(file))
+        except OSError as error:
+            raise click.ClickException(f"{name} cannot be read: {error.strerror}") from None
+        except (ValueError, KeyError, TypeError) as error:
+            raise click.ClickException(f"{name} is no collection: {error}") from None
+    with Accountant(ledger_path(ctx), create=False) as accountant:
+        return accountant.collection(name)

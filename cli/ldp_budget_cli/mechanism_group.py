@@ -1,0 +1,171 @@
+"""Commands that take MECHANISM and its options: one subcommand for each mechanism, made from its fields.
+
+A collection's name may stand in MECHANISM's place, without options. Where a name is both, `collection:NAME` says
+which is meant; a plugin that is installed later never takes a collection's name over silently.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+from ldp_budget.errors import InvalidParameter, LedgerError, UnknownName
+from ldp_budget.fields import Choice, Field, Flag, Integer, Real
+from ldp_budget.registry import mechanism as find_mechanism
+from ldp_budget.registry import registry
+
+from .app import ledger_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ldp_budget.base import Mechanism
+
+    Build = Callable[[type[Mechanism], Mapping[str, Any]], Any]
+
+_PREFIX = "collection:"
+
+
+def mechanism_command(
+    help: str,
+    *,
+    arguments: Sequence[str] = (),
+    build: Build = lambda mechanism, values: mechanism(**values),
+    offers: Callable[[Field[Any]], bool] = lambda field: True,
+) -> Callable[[Callable[..., None]], MechanismGroup]:
+    """Turn `function(mechanism, **options)` into a command with a subcommand for each mechanism.
+
+    `arguments` stand before MECHANISM; `offers` says which fields become options, `build` makes of their values
+    what the function gets as its first argument.
+    """
+
+    def decorate(function: Callable[..., None]) -> MechanismGroup:
+        own = list(reversed(getattr(function, "__click_params__", [])))
+        return MechanismGroup(function, own, build, offers, help=help, arguments=arguments)
+
+    return decorate
+
+
+class MechanismGroup(click.Group):
+    """The group behind `mechanism_command`."""
+
+    def __init__(
+        self,
+        function: Callable[..., None],
+        own: Sequence[click.Parameter],
+        build: Build,
+        offers: Callable[[Field[Any]], bool],
+        *,
+        help: str,
+        arguments: Sequence[str],
+    ) -> None:
+        super().__init__(
+            name=function.__name__.replace("_", "-"),
+            params=[click.Argument([name]) for name in arguments],
+            help=help,
+            subcommand_metavar="MECHANISM [OPTIONS]",
+        )
+        self._function = function
+        self._own = own
+        self._build = build
+        self._offers = offers
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return registry().names()
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        if cmd_name.startswith(_PREFIX):
+            return self._for_collection(ctx, cmd_name.removeprefix(_PREFIX), cmd_name)
+        is_collection = cmd_name in _collection_names(ctx)
+        try:
+            mechanism = find_mechanism(cmd_name)
+        except UnknownName as error:
+            if is_collection:
+                return self._for_collection(ctx, cmd_name, cmd_name)
+            raise click.UsageError(str(error), ctx) from None
+        if is_collection:
+            raise click.UsageError(
+                f"{cmd_name!r} is both the mechanism {mechanism.name} and a collection of this ledger; "
+                f"{_PREFIX}{cmd_name} means the collection",
+                ctx,
+            )
+        return self._for_mechanism(mechanism, cmd_name)
+
+    def _for_mechanism(self, mechanism: type[Mechanism], called: str) -> click.Command:
+        offered = {name: field for name, field in mechanism.fields.items() if self._offers(field)}
+
+        def callback(**values: Any) -> None:
+            declared = {name: values.pop(name) for name in offered}
+            read = {name: _read(offered[name], text) for name, text in declared.items() if text is not None}
+            self._call(self._build(mechanism, read), values)
+
+        return click.Command(
+            called,
+            callback=callback,
+            params=[*(_option(field) for field in offered.values()), *self._own],
+            help=f"{mechanism.name}: {mechanism.summary}.\n\nSource: {mechanism.source}",
+            short_help=mechanism.summary,
+        )
+
+    def _for_collection(self, ctx: click.Context, name: str, called: str) -> click.Command:
+        from ldp_budget.accountant import Accountant
+
+        with Accountant(ledger_path(ctx), create=False) as accountant:
+            mechanism = accountant.collection(name).mechanism
+
+        def callback(**values: Any) -> None:
+            self._call(mechanism, values)
+
+        help = f"Collection {name}, {mechanism!r}."
+        return click.Command(called, callback=callback, params=[*self._own], help=help)
+
+    def _call(self, mechanism: Any, values: Mapping[str, Any]) -> None:
+        context = click.get_current_context()
+        before = context.parent.params if context.parent is not None else {}
+        self._function(mechanism, **before, **values)
+
+
+def _collection_names(ctx: click.Context) -> set[str]:
+    """The collections of the ledger, if there is one; a broken ledger is reported by who needs it."""
+    import os
+
+    path = ledger_path(ctx)
+    if not os.path.exists(path):
+        return set()
+    from ldp_budget.accountant import Accountant
+
+    try:
+        with Accountant(path, create=False) as accountant:
+            return {collection["name"] for collection in accountant.collections()}
+    except LedgerError:
+        return set()
+
+
+def _option(field: Field[Any]) -> click.Option:
+    """The command-line option of a field; its text is checked by the field itself."""
+    spelling = "--" + field.name.replace("_", "-")
+    default = "" if field.default is None or isinstance(field, Flag) else f" [default: {field.default}]"
+    help = field.help + default + (" (required)" if field.required else "")
+    if isinstance(field, Flag):
+        return click.Option([spelling], is_flag=True, default=None, help=help)
+    return click.Option([spelling], metavar=_metavar(field), help=help)
+
+
+def _metavar(field: Field[Any]) -> str:
+    if isinstance(field, Choice):
+        return "|".join(field.choices)
+    if isinstance(field, Integer):
+        return "INTEGER"
+    return "NUMBER" if isinstance(field, Real) else "FILE"
+
+
+def _read(field: Field[Any], value: Any) -> Any:
+    return field.parse_option(value) if isinstance(value, str) else value
+
+
+def parse_reports(ctx: click.Context, parameter: click.Parameter, value: str) -> int:
+    """A count of reports from the command line; the accountant checks its range."""
+    try:
+        return int(value)
+    except ValueError:
+        raise InvalidParameter("reports", "a whole number >= 1", value) from None

@@ -1,0 +1,87 @@
+"""How results are printed: one JSON object on stdout, or text for people."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+nl_option = click.option("--nl", is_flag=True, help="With --json, print one object per line.")
+
+
+def print_json(value: Any) -> None:
+    """One JSON value; infinities and NaN, which JSON does not have, become null."""
+    click.echo(json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def print_rows(rows: Sequence[Mapping[str, Any]], *, as_json: bool, nl: bool = False) -> None:
+    """Rows as a JSON array, as JSON lines, or as a table."""
+    if nl:
+        for row in rows:
+            click.echo(json.dumps(_finite(row), ensure_ascii=False, allow_nan=False))
+    elif as_json:
+        print_json(list(rows))
+    elif rows:
+        print_table(list(rows[0]), [list(row.values()) for row in rows])
+
+
+def print_table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Columns as wide as their content, numbers to the right."""
+    cells = [[shown(value) for value in row] for row in rows]
+    numeric = [all(isinstance(value, int | float) for value in column) for column in zip(*rows, strict=True)]
+    widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
+    for line in [list(header), *cells]:
+        parts = [
+            text.rjust(width) if right else text.ljust(width)
+            for text, width, right in zip(line, widths, numeric or [False] * len(line), strict=True)
+        ]
+        click.echo("  ".join(parts).rstrip())
+
+
+def print_fields(fields: Mapping[str, Any], indent: int = 0) -> None:
+    """`name  value` lines; nested mappings are indented."""
+    width = max((len(name) for name in fields), default=0)
+    for name, value in fields.items():
+        if isinstance(value, dict):
+            click.echo(f"{'':{indent}}{name}")
+            print_fields(value, indent + 2)
+        else:
+            click.echo(f"{'':{indent}}{name:{width}}  {shown(value)}")
+
+
+def shown(value: Any) -> str:
+    """A value as people read it."""
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return "unbounded" if math.isinf(value) else f"{value:.6g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(shown, value)) or "-"
+    return str(value)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value
+
+
+def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Several click options as one decorator."""
+
+    def decorate(command: Any) -> Any:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorate

@@ -1,0 +1,104 @@
+"""`ldp-budget policy`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from .app import ledger_path
+from .output import json_option, nl_option, print_json, print_rows, shown
+
+if TYPE_CHECKING:
+    from ldp_budget.policy import Policy
+
+
+@click.group()
+def policy() -> None:
+    """Set and show what users may be charged."""
+
+
+@policy.command("set")
+@click.argument("name")
+@click.option(
+    "--limit",
+    "limits",
+    multiple=True,
+    required=True,
+    metavar="PERIOD=EPSILON[,DELTA[,RULE]]",
+    help="PERIOD: lifetime, day, week, month (UTC); RULE: basic (default), zcdp, gdp. Repeat for more.",
+)
+@click.option("--relation", metavar="any", help="Admit only guarantees that hold for any two inputs.")
+@click.option("--unbounded", is_flag=True, help="Say that there is no lifetime limit.")
+@json_option
+@click.pass_context
+def set_(
+    ctx: click.Context,
+    name: str,
+    limits: tuple[str, ...],
+    relation: str | None,
+    unbounded: bool,
+    as_json: bool,
+) -> None:
+    """Store a policy; makes the ledger and its key if neither exists."""
+    import os
+
+    from ldp_budget.accountant import Accountant
+
+    path = ledger_path(ctx)
+    if ctx.find_root().obj is None:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+    with Accountant(path) as accountant:
+        _show(accountant.set_policy(name, limits, relation=relation, unbounded=unbounded), as_json)
+
+
+@policy.command("list")
+@json_option
+@nl_option
+@click.pass_context
+def list_(ctx: click.Context, as_json: bool, nl: bool) -> None:
+    """List the policies of the ledger."""
+    from ldp_budget.accountant import Accountant
+
+    with Accountant(ledger_path(ctx), create=False) as accountant:
+        policies = accountant.policies()
+    if as_json or nl:
+        print_rows([policy.to_json() for policy in policies], as_json=as_json, nl=nl)
+        return
+    print_rows(
+        [
+            {"policy": policy.name, "version": policy.version, "limits": _limits(policy)}
+            for policy in policies
+        ],
+        as_json=False,
+    )
+
+
+@policy.command("show")
+@click.argument("name")
+@json_option
+@click.pass_context
+def show(ctx: click.Context, name: str, as_json: bool) -> None:
+    """Show one policy."""
+    from ldp_budget.accountant import Accountant
+
+    with Accountant(ledger_path(ctx), create=False) as accountant:
+        _show(accountant.policy(name), as_json)
+
+
+def _show(policy: Policy, as_json: bool) -> None:
+    if as_json:
+        print_json(policy.to_json())
+        return
+    click.echo(f"policy {policy.name}, version {policy.version}: {_limits(policy)}")
+    if policy.unbounded:
+        click.echo(f"no lifetime limit; a year can cost epsilon {shown(policy.worst_epsilon_per_year())}")
+
+
+def _limits(policy: Policy) -> str:
+    return "; ".join(
+        f"{limit.period} epsilon {limit.epsilon}"
+        + (f", delta {limit.delta}" if limit.delta else "")
+        + f" ({limit.rule})"
+        for limit in policy.limits
+    )

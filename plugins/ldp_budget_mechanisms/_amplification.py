@@ -1,0 +1,230 @@
+"""What several draws of a random substitution give away together (document 003, corrected).
+
+One draw keeps the true answer with probability γ/(γ+N-1) and turns it into each other one with 1/(γ+N-1). The
+amplification of a report is the largest ratio of the probabilities that two answers give to it, so its loss is
+ε = ln(amplification). For l draws it is
+
+    γ^l                                              independent draws,
+    (N-l)/l · (∏_{i=1..l} (1 + γ/(N-i)) - 1)         draws repeated until they differ, sent as a set,
+    γ · ∏_{i=2..l} (γ+N-i)/(N-i+1)                   the same, sent in the order of drawing.
+
+The set is that of subset selection (Ye and Barg 2018): it holds the true answer with probability
+π₁ = l·A/(l·A+N-l), A its amplification, and is otherwise uniform. In order, the true answer is drawn at step i,
+unless it was drawn before, with probability γ/(γ+N-i), and every other answer not yet drawn is equally likely.
+
+All numbers are decimals of fifty digits, rounded in the direction that the caller names.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Powers of γ leave the exponents of the ordinary contexts.
+WIDE_UP = Context(prec=50, rounding=ROUND_CEILING, Emax=MAX_EMAX, Emin=MIN_EMIN)
+WIDE_DOWN = Context(prec=50, rounding=ROUND_FLOOR, Emax=MAX_EMAX, Emin=MIN_EMIN)
+
+_ONE = Decimal(1)
+_CLOSE = Decimal("1e-42")
+
+
+@dataclass(frozen=True)
+class Sampling(ABC):
+    """How the draws of one report are made. `size`: N, the number of answers; `draws`: l."""
+
+    size: int
+    draws: int
+
+    @abstractmethod
+    def amplification(self, gamma: Decimal, context: Context) -> Decimal:
+        """The amplification of all draws together, rounded as `context` does."""
+
+    @abstractmethod
+    def _elasticity(self, gamma: Decimal) -> Decimal:
+        """d ln(amplification) / d ln γ, at least 1."""
+
+    def gamma_within(self, target: Decimal) -> Decimal:
+        """The largest γ, to forty digits, whose amplification is at most `target` > 1.
+
+        Newton's method in logarithms: the amplification is convex there and never below γ, so from γ = `target`
+        the steps fall to the root without passing it.
+        """
+        gamma = target
+        while True:
+            ratio = WIDE_UP.divide(target, self.amplification(gamma, WIDE_UP))
+            if abs(ratio - 1) < _CLOSE:
+                break
+            step = WIDE_UP.divide(WIDE_UP.ln(ratio), self._elasticity(gamma))
+            gamma = WIDE_UP.multiply(gamma, WIDE_UP.exp(step))
+        while self.amplification(gamma, WIDE_UP) > target:
+            gamma = WIDE_DOWN.multiply(gamma, WIDE_DOWN.subtract(_ONE, _CLOSE))
+        return gamma
+
+    def _hazards(self, gamma: Decimal) -> Iterator[Decimal]:
+        """γ/(γ+N-i) for each draw i = 1..l."""
+        for step in range(1, self.draws + 1):
+            yield WIDE_UP.divide(gamma, WIDE_UP.add(gamma, Decimal(self.size - step)))
+
+
+class WithReplacement(Sampling):
+    """Independent draws."""
+
+    def amplification(self, gamma: Decimal, context: Context) -> Decimal:
+        product = _ONE
+        for _ in range(self.draws):
+            product = context.multiply(product, gamma)
+        return product
+
+    def _elasticity(self, gamma: Decimal) -> Decimal:
+        return Decimal(self.draws)
+
+
+class DistinctSet(Sampling):
+    """Draws repeated until they differ (Algorithm 2), sent as a set."""
+
+    def amplification(self, gamma: Decimal, context: Context) -> Decimal:
+        # excess = ∏ (1 + γ/(N-i)) - 1, as a sum of positive terms, so that nothing cancels.
+        excess = Decimal(0)
+        for step in range(1, self.draws + 1):
+            odds = context.divide(gamma, Decimal(self.size - step))
+            excess = context.add(context.fma(excess, odds, excess), odds)
+        return context.divide(context.multiply(excess, Decimal(self.size - self.draws)), Decimal(self.draws))
+
+    def _elasticity(self, gamma: Decimal) -> Decimal:
+        scaled = WIDE_UP.multiply(self.amplification(gamma, WIDE_UP), Decimal(self.draws))
+        excess = WIDE_UP.divide(scaled, Decimal(self.size - self.draws))
+        growth = WIDE_UP.divide(WIDE_UP.add(excess, _ONE), excess)
+        return WIDE_UP.multiply(growth, _sum(self._hazards(gamma)))
+
+
+class DistinctSequence(Sampling):
+    """Draws repeated until they differ, sent in the order of drawing."""
+
+    def amplification(self, gamma: Decimal, context: Context) -> Decimal:
+        product = gamma
+        for step in range(2, self.draws + 1):
+            factor = context.divide(
+                context.add(gamma, Decimal(self.size - step)), Decimal(self.size - step + 1)
+            )
+            product = context.multiply(product, factor)
+        return product
+
+    def _elasticity(self, gamma: Decimal) -> Decimal:
+        first, *later = self._hazards(gamma)
+        return WIDE_UP.add(_ONE, _sum(iter(later)))
+
+    def hazards(self, gamma: Decimal) -> list[Decimal]:
+        """The probability that draw i is the true answer if none before it was, rounded down, for i = 1..l."""
+        return [
+            WIDE_DOWN.divide(gamma, WIDE_UP.add(gamma, Decimal(self.size - step)))
+            for step in range(1, self.draws + 1)
+        ]
+
+
+def inclusion(odds: Decimal, size: int, draws: int) -> tuple[Decimal, Decimal]:
+    """(π₁, π₀): how likely a set of amplification `odds` holds the true answer, rounded down, and any other, up.
+
+    With one draw they are the probabilities of keeping the answer and of turning it into a given other one.
+    """
+    rest = Decimal(size - draws)
+    absent = WIDE_UP.divide(rest, WIDE_DOWN.add(WIDE_DOWN.multiply(odds, Decimal(draws)), rest))
+    keep = WIDE_DOWN.subtract(_ONE, absent)
+    return keep, WIDE_UP.divide(WIDE_UP.subtract(Decimal(draws), keep), Decimal(size - 1))
+
+
+def set_tau(odds: Decimal, size: int, draws: int) -> Decimal:
+    """τ of a set of amplification `odds`, rounded up: how likely it holds one of two answers, not both."""
+    rest = size - draws
+    top = WIDE_UP.multiply(WIDE_UP.add(odds, _ONE), Decimal(draws * rest))
+    bottom = WIDE_DOWN.multiply(WIDE_DOWN.fma(odds, Decimal(draws), Decimal(rest)), Decimal(size - 1))
+    return min(_ONE, WIDE_UP.divide(top, bottom))
+
+
+def sequence_tau(gamma: Decimal, odds: Decimal, size: int, draws: int) -> Decimal:
+    """τ that makes ±ln(`odds`) dominate the draws in order, rounded up.
+
+    The hockey-stick divergence of any two answers' reports is convex in e^t, is their total variation TV at
+    t = 0 and zero at e^t = odds, so it lies below the chord between the two; and the chord is the divergence of
+    a symmetric pair with τ = TV·(odds+1)/(odds-1). Negative t follows as the two reports mirror each other.
+
+    With the true answer at place j a report has probability P_j, falling in j and least where it is absent, so
+    TV sums (P_i - P_j)⁺ over the places of the two answers: TV·(N-1) = Σ_j P[place j]·(N+1-2j) - l·P[absent].
+    """
+    precise = Context(prec=80, Emax=MAX_EMAX, Emin=MIN_EMIN)
+    total, absent = Decimal(0), _ONE
+    for place in range(1, draws + 1):
+        others = Decimal(size - place)
+        hazard = precise.divide(gamma, precise.add(gamma, others))
+        total = precise.fma(precise.multiply(absent, hazard), Decimal(size + 1 - 2 * place), total)
+        absent = precise.multiply(absent, precise.divide(others, precise.add(gamma, others)))
+    variation = precise.divide(
+        precise.subtract(total, precise.multiply(absent, Decimal(draws))), Decimal(size - 1)
+    )
+    # The sum is good to sixty digits; the factor outweighs what it may lack.
+    variation = WIDE_UP.multiply(variation, _ONE + Decimal("1e-36"))
+    mirror = WIDE_UP.divide(WIDE_UP.add(odds, _ONE), WIDE_DOWN.subtract(odds, _ONE))
+    return min(_ONE, WIDE_UP.multiply(variation, mirror))
+
+
+def best_size(odds: Decimal, size: int, largest: int) -> int:
+    """The set size ω ≤ `largest` of least total variance at amplification `odds`: next to N/(odds+1).
+
+    Source: Ye and Barg, IEEE Transactions on Information Theory 64 (2018), section IV.
+    """
+    below = int(WIDE_DOWN.divide(Decimal(size), WIDE_DOWN.add(odds, _ONE)))
+    candidates = {min(max(draws, 1), size - 1, largest) for draws in (below, below + 1)}
+    return min(sorted(candidates), key=lambda draws: _total_variance(odds, size, draws))
+
+
+def _total_variance(odds: Decimal, size: int, draws: int) -> Decimal:
+    """The variance per user of all counts together, for sets of `draws` answers."""
+    keep, other = inclusion(odds, size, draws)
+    gap = WIDE_UP.subtract(keep, other)
+    own = WIDE_UP.multiply(keep, WIDE_UP.subtract(_ONE, keep))
+    rest = WIDE_UP.multiply(Decimal(size - 1), WIDE_UP.multiply(other, WIDE_UP.subtract(_ONE, other)))
+    return WIDE_UP.divide(WIDE_UP.add(own, rest), WIDE_UP.multiply(gap, gap))
+
+
+def duplicate_probability(gamma: Decimal, size: int, draws: int) -> float:
+    """How likely `draws` independent draws are not all different (document 003, Theorem 5.1)."""
+    import math
+
+    if draws > size:
+        return 1.0
+    scale = WIDE_UP.add(gamma, Decimal(size - 1))
+    # Logarithms of the factors (N-i)/(γ+N-1) and (N-l+lγ)/(γ+N-1), each as 1 plus something small.
+    logs = [
+        math.log1p(-float(WIDE_UP.divide(WIDE_UP.add(gamma, Decimal(step - 1)), scale)))
+        for step in range(1, draws)
+    ]
+    spread = WIDE_UP.multiply(Decimal(draws - 1), WIDE_UP.subtract(gamma, _ONE))
+    logs.append(math.log1p(float(WIDE_UP.divide(spread, scale))))
+    return max(0.0, -math.expm1(math.fsum(logs)))
+
+
+def expected_draws(gamma: Decimal, size: int, draws: int) -> Decimal:
+    """How many draws Algorithm 2 needs on average for `draws` different ones.
+
+    After k different draws the next new one takes (γ+N-1)/(γ+N-1-k) draws if the true answer is not among them,
+    and (γ+N-1)/(N-k) if it is.
+    """
+    scale = WIDE_UP.add(gamma, Decimal(size - 1))
+    total, absent = Decimal(0), _ONE
+    for drawn in range(draws):
+        new = WIDE_UP.subtract(scale, Decimal(drawn))
+        total = WIDE_UP.add(total, WIDE_UP.divide(absent, new))
+        total = WIDE_UP.add(total, WIDE_UP.divide(WIDE_UP.subtract(_ONE, absent), Decimal(size - drawn)))
+        absent = WIDE_UP.multiply(absent, WIDE_UP.divide(Decimal(size - 1 - drawn), new))
+    return WIDE_UP.multiply(total, scale)
+
+
+def _sum(terms: Iterator[Decimal]) -> Decimal:
+    total = Decimal(0)
+    for term in terms:
+        total = WIDE_UP.add(total, term)
+    return total
