@@ -115,9 +115,7 @@ def test_the_promise_holds_far_outside_the_usual_range(epsilon: float, delta: fl
 
 @pytest.mark.parametrize("method", METHODS)
 def test_golden_sigma(method: str) -> None:
-    for (epsilon, delta, sensitivity), value in golden(
-        f"gaussian_sigma_{method}", "eps", "delta", "sensitivity"
-    ):
+    for (epsilon, delta, sensitivity), value in golden(f"gaussian_sigma_{method}", "eps", "delta", "sensitivity"):
         if epsilon == 0:  # a limit that the golden values include and a calibration refuses
             continue
         sigma = gaussian_sigma(epsilon, delta, sensitivity, method=method)
@@ -192,9 +190,7 @@ def test_a_single_call_imports_neither_numpy_nor_scipy() -> None:
         "print([name for name in ('numpy', 'scipy') if name in sys.modules])\n"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 
 
@@ -203,9 +199,7 @@ def test_a_single_call_imports_neither_numpy_nor_scipy() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_golden_delta(method: str) -> None:
-    for (epsilon, sigma, sensitivity), value in golden(
-        f"gaussian_delta_{method}", "eps", "sigma", "sensitivity"
-    ):
+    for (epsilon, sigma, sensitivity), value in golden(f"gaussian_delta_{method}", "eps", "sigma", "sensitivity"):
         delta = gaussian_delta(epsilon, sensitivity / sigma, method=method)
         assert value <= delta <= value * (1 + mpf("1e-11")), (epsilon, sigma, sensitivity)
 
@@ -238,9 +232,7 @@ def test_delta_stays_between_zero_and_one(method: str) -> None:
 @given(epsilons, deltas, st.sampled_from(METHODS))
 def test_delta_undoes_sigma(epsilon: float, delta: float, method: str) -> None:
     mu = 1 / gaussian_sigma(epsilon, delta, method=method)
-    assert gaussian_log_delta(epsilon, mu, method=method) == pytest.approx(
-        math.log(delta), rel=1e-9, abs=1e-9
-    )
+    assert gaussian_log_delta(epsilon, mu, method=method) == pytest.approx(math.log(delta), rel=1e-9, abs=1e-9)
 
 
 # μ of a pure ε
@@ -248,9 +240,7 @@ def test_delta_undoes_sigma(epsilon: float, delta: float, method: str) -> None:
 
 def test_mu_of_pure_is_a_tight_upper_bound() -> None:
     rng = random.Random(2)
-    for epsilon in [1e-9, 1.0, math.log(3), 700.0] + [
-        10 ** rng.uniform(-9, math.log10(700)) for _ in range(500)
-    ]:
+    for epsilon in [1e-9, 1.0, math.log(3), 700.0] + [10 ** rng.uniform(-9, math.log10(700)) for _ in range(500)]:
         mu = mpf(mu_of_pure(epsilon))
         with mpmath.workdps(DIGITS):
             wanted = 1 / (1 + mpmath.exp(epsilon))
@@ -269,18 +259,14 @@ def test_gaussian_of_mu_of_pure_dominates_randomised_response(epsilon: float, sh
 NAN, INF = math.nan, math.inf
 
 
-@pytest.mark.parametrize(
-    "wrap", [lambda value: value, lambda value: np.array([0.5, value])], ids=["number", "array"]
-)
+@pytest.mark.parametrize("wrap", [lambda value: value, lambda value: np.array([0.5, value])], ids=["number", "array"])
 @pytest.mark.parametrize(
     ("name", "value"),
     [("epsilon", v) for v in (0.0, -1.0, NAN, INF)]
     + [("delta", v) for v in (0.0, 1.0, -0.1, 1.5, NAN)]
     + [("sensitivity", v) for v in (0.0, -1.0, NAN, INF)],
 )
-def test_sigma_names_the_argument_that_is_out_of_range(
-    name: str, value: float, wrap: Callable[[float], Any]
-) -> None:
+def test_sigma_names_the_argument_that_is_out_of_range(name: str, value: float, wrap: Callable[[float], Any]) -> None:
     arguments = {"epsilon": 1.0, "delta": 1e-5, "sensitivity": 1.0, name: wrap(value)}
     with pytest.raises(ValueError, match=f"^{name} must be .*, found {value}$"):
         gaussian_sigma(**arguments)
@@ -319,9 +305,7 @@ def test_a_sigma_beyond_the_largest_float_is_an_error(epsilon: Any) -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0.01, [0.01]])
-def test_a_solver_that_does_not_settle_refuses_to_answer(
-    epsilon: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_solver_that_does_not_settle_refuses_to_answer(epsilon: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gaussian, "_MAX_STEPS", 1)
     with pytest.raises(ArithmeticError, match="sigma not found"):
         gaussian_sigma(epsilon, 1e-3, method="exact")

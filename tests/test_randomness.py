@@ -78,9 +78,7 @@ def low(value: int) -> bytes:
     return value.to_bytes(7, "little")
 
 
-def assert_frequencies(
-    counts: Sequence[int] | np.ndarray, probabilities: Sequence[float] | np.ndarray
-) -> None:
+def assert_frequencies(counts: Sequence[int] | np.ndarray, probabilities: Sequence[float] | np.ndarray) -> None:
     """Pearson's chi-square test of counts against their probabilities."""
     counts, probabilities = np.asarray(counts, float), np.asarray(probabilities, float)
     assert probabilities.sum() == pytest.approx(1)
@@ -110,9 +108,7 @@ def normal_cdf(value: float) -> float:
 
 DRAWS: dict[str, Callable[[Stream], np.ndarray]] = {
     "bernoulli": lambda stream: bernoulli(stream, ONE // 3, 5000),
-    "bernoulli_each": lambda stream: bernoulli(
-        stream, np.arange(5000, dtype=np.uint64) << np.uint64(51), 5000
-    ),
+    "bernoulli_each": lambda stream: bernoulli(stream, np.arange(5000, dtype=np.uint64) << np.uint64(51), 5000),
     "unary_bits": lambda stream: unary_bits(stream, np.arange(500) % 11, 11, HALF, ONE // 3),
     "integers": lambda stream: integers(stream, 1000, 5000),
     "integers_each": lambda stream: integers(stream, np.arange(1, 5001), 5000),
@@ -175,9 +171,7 @@ def test_chacha20_reads_across_blocks(monkeypatch):
 def test_chacha20_changes_its_key_before_the_counter_ends(monkeypatch):
     pytest.importorskip("cryptography")
     keys = []
-    monkeypatch.setattr(
-        streams.os, "urandom", lambda count: keys.append(bytes([len(keys)] * count)) or keys[-1]
-    )
+    monkeypatch.setattr(streams.os, "urandom", lambda count: keys.append(bytes([len(keys)] * count)) or keys[-1])
     monkeypatch.setattr(streams, "_CHACHA20_LIMIT", 100)
     stream = ChaCha20Stream()
     assert stream.read(64) != stream.read(64)
@@ -342,9 +336,7 @@ def test_thresholds_are_monotone(one, other, up):
     assert threshold(less, up=up) <= threshold(more, up=up)
 
 
-@pytest.mark.parametrize(
-    "probability", [Decimal("-1e-30"), 1 + Fraction(1, ONE**2), Decimal("nan"), Decimal("inf")]
-)
+@pytest.mark.parametrize("probability", [Decimal("-1e-30"), 1 + Fraction(1, ONE**2), Decimal("nan"), Decimal("inf")])
 def test_a_threshold_outside_the_unit_interval_is_refused(probability):
     with pytest.raises(ValueError, match=r"probability must be in \[0, 1\]"):
         threshold(probability, up=True)
@@ -403,9 +395,7 @@ def test_each_draw_may_have_its_own_threshold():
     assert stream.rest == b""
 
 
-@pytest.mark.parametrize(
-    "probability", [Fraction(1, 1000), Fraction(1, 3), Fraction(255, 256), Fraction(999, 1000)]
-)
+@pytest.mark.parametrize("probability", [Fraction(1, 1000), Fraction(1, 3), Fraction(255, 256), Fraction(999, 1000)])
 def test_bernoulli_frequencies(probability):
     limit = threshold(probability, up=False)
     stream = SeededStream(11)
@@ -619,9 +609,7 @@ def test_every_subset_is_equally_likely(population, size):
     rows = subsets(SeededStream(51), population, size, 200_000)
     assert rows.shape == (200_000, size)
     codes = (1 << rows).sum(axis=1)
-    possible = [
-        sum(1 << member for member in members) for members in itertools.combinations(range(population), size)
-    ]
+    possible = [sum(1 << member for member in members) for members in itertools.combinations(range(population), size)]
     counts = [np.count_nonzero(codes == code) for code in possible]
     assert sum(counts) == len(rows)
     assert_frequencies(counts, np.full(len(possible), 1 / len(possible)))
@@ -731,9 +719,7 @@ def test_normal_draws_are_independent(deviates):
             (deviates[lag:], deviates[:-lag]),
             (deviates[lag:] ** 2 - 1, deviates[:-lag] ** 2 - 1),
         ):
-            assert abs((first * second).sum()) < SIGMAS * math.sqrt(
-                (first**2).sum() * (second**2).sum() / first.size
-            )
+            assert abs((first * second).sum()) < SIGMAS * math.sqrt((first**2).sum() * (second**2).sum() / first.size)
 
 
 def test_fractional_places_below_the_first_are_uniform(deviates):

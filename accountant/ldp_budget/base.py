@@ -61,9 +61,7 @@ class Mechanism:
         """The mechanism whose parameters meet `target`. Raises `InvalidParameter`."""
         for name, value in target.items():
             if value is not None and name in cls.fields and cls.fields[name].derived:
-                raise InvalidParameter(
-                    name, f"a target; build {cls.name}({name}=...) directly instead", value
-                )
+                raise InvalidParameter(name, f"a target; build {cls.name}({name}=...) directly instead", value)
         return cls(**target)
 
     def check(self) -> None:
@@ -80,9 +78,7 @@ class Mechanism:
     @property
     def fingerprint(self) -> str:
         """SHA-256 over the canonical JSON of the name and what was declared; never over a computed float."""
-        text = json.dumps(
-            {"mechanism": self.name, "declared": self.declared}, sort_keys=True, separators=(",", ":")
-        )
+        text = json.dumps({"mechanism": self.name, "declared": self.declared}, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
     def replace(self, **changes: Any) -> Self:
@@ -158,7 +154,7 @@ class Mechanism:
         raise AttributeError(f"{type(self).__name__} is frozen: {name} cannot be set; use replace()")
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.declared == other.declared  # type: ignore[attr-defined]
+        return type(self) is type(other) and self.declared == other.declared
 
     def __hash__(self) -> int:
         return hash(self.fingerprint)

@@ -36,9 +36,7 @@ class Collection:
 
     def __post_init__(self) -> None:
         if not self.name or ":" in self.name:
-            raise InvalidParameter(
-                "name", "a name of at least one character, without a colon", repr(self.name)
-            )
+            raise InvalidParameter("name", "a name of at least one character, without a colon", repr(self.name))
         if self.categories is not None:
             check_categories(self.categories)
             answers = getattr(self.mechanism, "answers", None)
@@ -92,7 +90,8 @@ class Collection:
     def read_values(self, texts: Sequence[str]) -> NDArray[np.float64] | NDArray[np.int64]:
         """Users' answers as text, turned into what the mechanism randomizes. Raises `OutsideDomain`."""
         if self.categories is None:
-            return self.mechanism.read_values(texts)
+            values: NDArray[np.float64] | NDArray[np.int64] = self.mechanism.read_values(texts)
+            return values
         import numpy as np
 
         codes = {category: code for code, category in enumerate(self.categories)}

@@ -62,8 +62,7 @@ class SumAggregate:
 def _check_same(one: Aggregate, other: Aggregate) -> None:
     if one.fingerprint != other.fingerprint:
         raise NotSupported(
-            "aggregates of different mechanisms do not merge: "
-            f"{one.fingerprint[:12]} and {other.fingerprint[:12]}"
+            f"aggregates of different mechanisms do not merge: {one.fingerprint[:12]} and {other.fingerprint[:12]}"
         )
 
 

@@ -96,9 +96,7 @@ class Real(Field[Decimal]):
     @property
     def expected(self) -> str:
         bounds = (("> ", self.above), (">= ", self.at_least), ("< ", self.below), ("<= ", self.at_most))
-        words = " and ".join(
-            f"{sign}{canonical(decimal(bound))}" for sign, bound in bounds if bound is not None
-        )
+        words = " and ".join(f"{sign}{canonical(decimal(bound))}" for sign, bound in bounds if bound is not None)
         return f"a number {words}" if words else "a finite number"
 
     def parse(self, value: Any) -> Decimal:

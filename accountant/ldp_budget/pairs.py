@@ -9,7 +9,7 @@ pair, which dominates them all, and no smaller pair does (Zhu, Dong and Wang 202
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import permutations
+from itertools import pairwise, permutations
 from typing import TYPE_CHECKING
 
 from .guarantees import FinitePair
@@ -28,7 +28,7 @@ def dominating_pair(rows: Sequence[Sequence[Fraction]]) -> FinitePair:
     for p, q in permutations(distinct, 2):
         points.update(_tests(p, q))
     corners = _concave_hull(points)
-    steps = zip(corners, corners[1:], strict=False)
+    steps = pairwise(corners)
     return FinitePair(tuple((p1 - p0, q1 - q0) for (q0, p0), (q1, p1) in steps))
 
 

@@ -56,9 +56,7 @@ class Limit:
         if not 0 <= self.delta < 1:
             raise InvalidParameter("limit", f"delta >= 0 and < 1 for {self.period}", self.delta)
         if self.rule != "basic" and self.delta == 0:
-            raise InvalidParameter(
-                "limit", f"delta > 0, as rule {self.rule} converts to (epsilon, delta)", "0"
-            )
+            raise InvalidParameter("limit", f"delta > 0, as rule {self.rule} converts to (epsilon, delta)", "0")
 
     @classmethod
     def parse(cls, text: str) -> Limit:

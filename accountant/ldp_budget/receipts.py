@@ -31,9 +31,7 @@ class LimitState:
             "capacity": limit.amounts(limit.capacity),
             "spent": limit.amounts(self.spent),
             "remaining": limit.amounts(limit.remaining(self.spent)),
-            "resets_at": None
-            if self.resets_at is None
-            else self.resets_at.isoformat().replace("+00:00", "Z"),
+            "resets_at": None if self.resets_at is None else self.resets_at.isoformat().replace("+00:00", "Z"),
         }
 
 
@@ -43,7 +41,7 @@ class Receipt:
 
     `status` is spent, refused or quoted; `repeated` says that the key had been used for the same request and this
     is the stored answer. `limits` hold what is spent *after* the request; `binding` names the periods whose limit
-    refused it (of a quote: would refuse it). `affordable_reports` is how many such reports fit, counted after a spend.
+    refused it (of a quote: would refuse it). `affordable_reports` is how many such reports still fit.
     """
 
     status: str
@@ -140,6 +138,5 @@ def _amounts(amounts: dict[str, float | None]) -> str:
     """`ε = 0.1`, with δ only where there is some."""
     shown = {name: value for name, value in amounts.items() if not (name == "delta" and value == 0)}
     return ", ".join(
-        f"{_SYMBOLS[name]} = {'unbounded' if value is None else f'{value:.12g}'}"
-        for name, value in shown.items()
+        f"{_SYMBOLS[name]} = {'unbounded' if value is None else f'{value:.12g}'}" for name, value in shown.items()
     )

@@ -31,9 +31,38 @@ _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 # Options that the commands themselves take; a mechanism's field of the same name could never be set.
 RESERVED_OPTIONS = frozenset(
-    "categories checked column digest expect expires help json key label ledger limit mechanism nl out plot "
-    "policy refused_to relation reports samples secret spend total_delta total_epsilon unbounded user "
-    "user_column users version".split()
+    [
+        "categories",
+        "checked",
+        "column",
+        "digest",
+        "expect",
+        "expires",
+        "help",
+        "json",
+        "key",
+        "label",
+        "ledger",
+        "limit",
+        "mechanism",
+        "nl",
+        "out",
+        "plot",
+        "policy",
+        "refused_to",
+        "relation",
+        "reports",
+        "samples",
+        "secret",
+        "spend",
+        "total_delta",
+        "total_epsilon",
+        "unbounded",
+        "user",
+        "user_column",
+        "users",
+        "version",
+    ]
 )
 
 
@@ -172,9 +201,7 @@ def check_mechanism(candidate: object) -> None:
     names = (getattr(candidate, "name", ""), *candidate.aliases)
     bad = [name for name in names if not (isinstance(name, str) and _NAME.fullmatch(name))]
     if bad:
-        raise PluginError(
-            label, f"{label} has the name {bad[0]!r}; expected lower-case words joined by hyphens"
-        )
+        raise PluginError(label, f"{label} has the name {bad[0]!r}; expected lower-case words joined by hyphens")
     if candidate.guarantee is Mechanism.guarantee:
         raise PluginError(label, f"{label} defines no guarantee")
     taken = sorted(RESERVED_OPTIONS & set(candidate.fields))

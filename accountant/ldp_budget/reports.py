@@ -52,7 +52,7 @@ class ReportWriter:
 
     def __enter__(self) -> Self:
         try:
-            self._file = open(self._draft, "wb")  # noqa: SIM115 - closed in __exit__
+            self._file = open(self._draft, "wb")
         except OSError as error:
             raise ReportFileError(str(self._path), f"it cannot be written: {error.strerror}") from None
         self._file.write(MAGIC)

@@ -78,7 +78,8 @@ def _not_numbers(array: NDArray[Any]) -> NDArray[np.bool_]:
 def _not_whole(array: NDArray[Any]) -> NDArray[np.bool_]:
     import numpy as np
 
-    bad = _not_numbers(array)
-    return bad | np.array(
-        [broken or not float(item).is_integer() for item, broken in zip(array.tolist(), bad, strict=True)]
-    )
+    bad = [
+        isinstance(item, bool) or not isinstance(item, int | float) or not float(item).is_integer()
+        for item in array.tolist()
+    ]
+    return np.array(bad, dtype=np.bool_)

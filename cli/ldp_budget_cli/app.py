@@ -66,9 +66,7 @@ def _for_the_user(error: Exception) -> Exception:
 
 
 @click.group(cls=Root, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.option(
-    "--ledger", metavar="PATH", envvar=LEDGER_VARIABLE, help="The ledger file, with its key beside it."
-)
+@click.option("--ledger", metavar="PATH", envvar=LEDGER_VARIABLE, help="The ledger file, with its key beside it.")
 @click.version_option(package_name="ldp-budget")
 @click.pass_context
 def cli(ctx: click.Context, ledger: str | None) -> None:

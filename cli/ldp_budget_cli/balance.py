@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import click
+
 from ldp_budget.policy import DEFAULT
 
 from .app import ledger_path

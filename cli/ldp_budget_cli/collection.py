@@ -30,9 +30,7 @@ def collection() -> None:
     # The number of categories can stand for the domain size, so the mechanism is built when both are known.
     build=lambda mechanism, values: (mechanism, values),
 )
-@click.option(
-    "--categories", metavar="FILE|A,B,C", help="The answers in order: a file, one a line, or a list."
-)
+@click.option("--categories", metavar="FILE|A,B,C", help="The answers in order: a file, one a line, or a list.")
 @json_option
 def add(chosen: Build | Mechanism, name: str, categories: str | None, as_json: bool) -> None:
     from ldp_budget.accountant import Accountant
@@ -47,9 +45,7 @@ def add(chosen: Build | Mechanism, name: str, categories: str | None, as_json: b
     with Accountant(ledger_path(click.get_current_context())) as accountant:
         accountant.add_collection(made)
     if name in registry().names():
-        click.echo(
-            f"{name} is also a mechanism; say collection:{name} where MECHANISM is asked for", err=True
-        )
+        click.echo(f"{name} is also a mechanism; say collection:{name} where MECHANISM is asked for", err=True)
     _show(made.to_json(), as_json)
 
 
@@ -86,9 +82,7 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
         _show(accountant.collection(name).to_json(), as_json)
 
 
-def _build(
-    mechanism: type[Mechanism], values: Mapping[str, Any], answers: tuple[str, ...] | None
-) -> Mechanism:
+def _build(mechanism: type[Mechanism], values: Mapping[str, Any], answers: tuple[str, ...] | None) -> Mechanism:
     if answers is not None and "domain_size" in mechanism.fields and "domain_size" not in values:
         return mechanism(**values, domain_size=len(answers))
     return mechanism(**values)

@@ -30,9 +30,7 @@ POLICY = ("lifetime=2", "day=1")
 @click.option(
     "--out", default="ldp-budget-demo", metavar="FOLDER", show_default=True, help="Where to write the files."
 )
-@click.option(
-    "--epsilon", default="1", metavar="NUMBER", show_default=True, help="Privacy loss of one report."
-)
+@click.option("--epsilon", default="1", metavar="NUMBER", show_default=True, help="Privacy loss of one report.")
 def demo(out: str, epsilon: str) -> None:
     """Walk through an opinion poll: 944 respondents of the American National Election Study 1996."""
     import os
@@ -52,9 +50,7 @@ def demo(out: str, epsilon: str) -> None:
         accepted = _charge(accountant, poll, [user for user, _ in rows])
         answers = [answer for (_, answer), paid in zip(rows, accepted, strict=True) if paid]
         if not answers:
-            raise click.ClickException(
-                f"--epsilon: expected at most the day limit of {POLICY[1]}; found {epsilon}"
-            )
+            raise click.ClickException(f"--epsilon: expected at most the day limit of {POLICY[1]}; found {epsilon}")
         _randomize(poll, answers, os.path.join(out, "party.reports"))
         _estimate(poll, answers, out)
         _refuse(accountant, poll, rows[0][0])
@@ -134,7 +130,8 @@ def _picture(poll: Collection, result: CountEstimate, truth: list[float], path: 
 def _refuse(accountant: Accountant, poll: Collection, user: str) -> None:
     again = accountant.spend(user, poll.mechanism, key=f"party/{user}")
     click.echo(
-        f"\n6. {user} retries with the same key: {again.status}, repeated = {again.repeated}; nothing is charged twice."
+        f"\n6. {user} retries with the same key: {again.status}, repeated = {again.repeated}; "
+        "nothing is charged twice."
     )
     more = accountant.spend(user, poll.mechanism)
     click.echo(f"   {user} is asked once more today: {more.explain()}.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
+
 from ldp_budget.errors import InvalidParameter, LedgerError, UnknownName
 from ldp_budget.fields import Choice, Field, Flag, Integer, Real
 from ldp_budget.registry import mechanism as find_mechanism

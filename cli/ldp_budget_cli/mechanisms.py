@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import click
+
 from ldp_budget.registry import Plugin, registry
 
 from .output import json_option, nl_option, print_rows

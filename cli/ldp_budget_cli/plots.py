@@ -33,9 +33,7 @@ def save(drawing: Any, path: str) -> None:
         raise click.ClickException(f"{path} cannot be written: {error.strerror}") from None
 
 
-def plot_estimate(
-    collection: Collection, result: Estimate, path: str, truth: Sequence[float] | None = None
-) -> None:
+def plot_estimate(collection: Collection, result: Estimate, path: str, truth: Sequence[float] | None = None) -> None:
     """Bars with 95 % intervals; with `truth`, the true shares as points beside them."""
     from ldp_budget.estimates import CountEstimate
 
@@ -54,9 +52,7 @@ def plot_estimate(
         axes.axhline(0, color="black", linewidth=0.8)
     else:
         low, high = result.interval()  # type: ignore[attr-defined]
-        axes.errorbar(
-            [result.mean], [0], xerr=[[result.mean - low], [high - result.mean]], fmt="o", capsize=4
-        )  # type: ignore[attr-defined]
+        axes.errorbar([result.mean], [0], xerr=[[result.mean - low], [high - result.mean]], fmt="o", capsize=4)  # type: ignore[attr-defined]
         axes.set_yticks([])
         axes.set_xlabel("mean, 95 % interval")
     axes.set_title(f"{collection.name}: {result.reports} reports, {collection.mechanism.name}")

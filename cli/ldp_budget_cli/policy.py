@@ -66,10 +66,7 @@ def list_(ctx: click.Context, as_json: bool, nl: bool) -> None:
         print_rows([policy.to_json() for policy in policies], as_json=as_json, nl=nl)
         return
     print_rows(
-        [
-            {"policy": policy.name, "version": policy.version, "limits": _limits(policy)}
-            for policy in policies
-        ],
+        [{"policy": policy.name, "version": policy.version, "limits": _limits(policy)} for policy in policies],
         as_json=False,
     )
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
+
 from ldp_budget.errors import OutsideDomain
 
 from .app import ledger_path
@@ -22,9 +24,7 @@ if TYPE_CHECKING:
 @click.option("--out", required=True, metavar="FILE", help="The report file to write.")
 @click.option("--user-column", metavar="U", help="The column that names the users; needed with --spend.")
 @click.option("--spend", is_flag=True, help="Charge each user first; refused users send nothing.")
-@click.option(
-    "--policy", default="default", metavar="NAME", help="With --spend, the policy [default: default]"
-)
+@click.option("--policy", default="default", metavar="NAME", help="With --spend, the policy [default: default]")
 @json_option
 @click.pass_context
 def randomize(
@@ -73,6 +73,6 @@ def _charge(ledger: str, users: list[str], mechanism: Mechanism, policy: str) ->
 
     with (
         Accountant(ledger, create=False) as accountant,
-        click.progressbar(users, label="charging", file=click.get_text_stream("stderr")) as bar,
+        click.progressbar(users, label="charging", file=sys.stderr) as bar,
     ):
         return [bool(accountant.spend(user, mechanism, policy=policy)) for user in bar]

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import click
+
 from ldp_budget.policy import DEFAULT
 
 from .app import REFUSED, ledger_path
@@ -17,9 +18,7 @@ if TYPE_CHECKING:
     from ldp_budget.receipts import Receipt
 
 _request_options = options(
-    click.option(
-        "--reports", default="1", metavar="K", callback=parse_reports, help="How many reports [default: 1]"
-    ),
+    click.option("--reports", default="1", metavar="K", callback=parse_reports, help="How many reports [default: 1]"),
     click.option("--label", help="Which memoised value the reports repeat: an opaque name of yours."),
     click.option(
         "--policy",
@@ -31,13 +30,9 @@ _request_options = options(
 )
 
 
-@mechanism_command(
-    "Say what a report would cost USER and whether it fits; change nothing.", arguments=["user"]
-)
+@mechanism_command("Say what a report would cost USER and whether it fits; change nothing.", arguments=["user"])
 @_request_options
-def quote(
-    mechanism: Mechanism, user: str, reports: int, label: str | None, policy: str, as_json: bool
-) -> None:
+def quote(mechanism: Mechanism, user: str, reports: int, label: str | None, policy: str, as_json: bool) -> None:
     from ldp_budget.accountant import Accountant
 
     with Accountant(ledger_path(click.get_current_context()), create=False) as accountant:

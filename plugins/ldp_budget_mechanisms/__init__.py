@@ -8,6 +8,8 @@ from ldp_budget.base import Mechanism
 from ldp_budget.hookspecs import hookimpl
 
 from .gaussian import Gaussian
+from .matrix_substitution import MatrixSubstitution
+from .random_substitution import RandomSubstitution, SubsetSelection
 from .randomized_response import RandomizedResponse
 from .unary import OptimizedUnaryEncoding, SymmetricUnaryEncoding, UnaryEncoding
 
@@ -20,5 +22,8 @@ def register_mechanisms(register: Callable[[type[Mechanism]], None]) -> None:
         UnaryEncoding,
         SymmetricUnaryEncoding,
         OptimizedUnaryEncoding,
+        RandomSubstitution,
+        SubsetSelection,
+        MatrixSubstitution,
     ):
         register(mechanism)

@@ -108,9 +108,7 @@ class DistinctSequence(Sampling):
     def amplification(self, gamma: Decimal, context: Context) -> Decimal:
         product = gamma
         for step in range(2, self.draws + 1):
-            factor = context.divide(
-                context.add(gamma, Decimal(self.size - step)), Decimal(self.size - step + 1)
-            )
+            factor = context.divide(context.add(gamma, Decimal(self.size - step)), Decimal(self.size - step + 1))
             product = context.multiply(product, factor)
         return product
 
@@ -162,9 +160,7 @@ def sequence_tau(gamma: Decimal, odds: Decimal, size: int, draws: int) -> Decima
         hazard = precise.divide(gamma, precise.add(gamma, others))
         total = precise.fma(precise.multiply(absent, hazard), Decimal(size + 1 - 2 * place), total)
         absent = precise.multiply(absent, precise.divide(others, precise.add(gamma, others)))
-    variation = precise.divide(
-        precise.subtract(total, precise.multiply(absent, Decimal(draws))), Decimal(size - 1)
-    )
+    variation = precise.divide(precise.subtract(total, precise.multiply(absent, Decimal(draws))), Decimal(size - 1))
     # The sum is good to sixty digits; the factor outweighs what it may lack.
     variation = WIDE_UP.multiply(variation, _ONE + Decimal("1e-36"))
     mirror = WIDE_UP.divide(WIDE_UP.add(odds, _ONE), WIDE_DOWN.subtract(odds, _ONE))
@@ -199,8 +195,7 @@ def duplicate_probability(gamma: Decimal, size: int, draws: int) -> float:
     scale = WIDE_UP.add(gamma, Decimal(size - 1))
     # Logarithms of the factors (N-i)/(γ+N-1) and (N-l+lγ)/(γ+N-1), each as 1 plus something small.
     logs = [
-        math.log1p(-float(WIDE_UP.divide(WIDE_UP.add(gamma, Decimal(step - 1)), scale)))
-        for step in range(1, draws)
+        math.log1p(-float(WIDE_UP.divide(WIDE_UP.add(gamma, Decimal(step - 1)), scale))) for step in range(1, draws)
     ]
     spread = WIDE_UP.multiply(Decimal(draws - 1), WIDE_UP.subtract(gamma, _ONE))
     logs.append(math.log1p(float(WIDE_UP.divide(spread, scale))))

@@ -32,9 +32,10 @@ from ldp_budget.values import as_numbers
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import NDArray
+
     from ldp_budget.estimates import SumAggregate
     from ldp_budget.randomness import RandomSource
-    from numpy.typing import NDArray
 
 _GRID_BITS = 32
 
@@ -79,9 +80,7 @@ class Gaussian(NumericMechanism):
         assert self.epsilon is not None
         assert self.delta is not None
         # Any sensitivity is S times the answer for one; so one ulp up keeps the side.
-        sigma = gaussian_sigma(
-            float(self.epsilon), float(self.delta), float(self._sensitivity), method=method
-        )
+        sigma = gaussian_sigma(float(self.epsilon), float(self.delta), float(self._sensitivity), method=method)
         return float(sigma)
 
     @property
@@ -123,6 +122,7 @@ class Gaussian(NumericMechanism):
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.float64]:
         """Reports are numbers (n,) on the public grid, not limited to [lower, upper]."""
         import numpy as np
+
         from ldp_budget.randomness import normal, open_stream
 
         lower, upper = self.domain()
@@ -132,6 +132,7 @@ class Gaussian(NumericMechanism):
         # steps, however the division rounds: the sensitivity is not stretched.
         last = int(Fraction(upper - lower) / Fraction(step))
         cells = np.clip(np.floor((numbers - origin) / step), 0, last).astype(np.int64)
-        noisy = cells + normal(open_stream(rng), _GRID_BITS, len(numbers))
+        noisy = (cells + normal(open_stream(rng), _GRID_BITS, len(numbers))).astype(np.float64)
         # Both roundings lose half a step on average; the one step added gives it back.
-        return origin + (noisy + 1) * step
+        reports: NDArray[np.float64] = origin + (noisy + 1) * step
+        return reports

@@ -26,8 +26,9 @@ from ldp_budget.values import as_answers
 
 if TYPE_CHECKING:
     import numpy as np
-    from ldp_budget.randomness import RandomSource
     from numpy.typing import NDArray
+
+    from ldp_budget.randomness import RandomSource
 
 _ONE = 2**64
 
@@ -54,13 +55,11 @@ class RandomizedResponse(FrequencyMechanism):
             raise InvalidParameter("epsilon", "exactly one of epsilon, truth with yes, p with q", found)
         for name in given[0]:
             if name not in self.declared:
-                raise InvalidParameter(name, f"a value, as {given[0][0]} and {given[0][1]} go together")
+                raise InvalidParameter(name, f"a value, as {' and '.join(given[0])} go together")
         keep, noise = self.thresholds
         if keep <= noise:
             option = given[0][0]
-            raise InvalidParameter(
-                option, "a value that makes p > q by at least 2**-64", self.declared[option]
-            )
+            raise InvalidParameter(option, "a value that makes p > q by at least 2**-64", self.declared[option])
 
     def _bounds(self) -> tuple[Decimal, Decimal]:
         """p rounded down and q rounded up."""
@@ -104,6 +103,7 @@ class RandomizedResponse(FrequencyMechanism):
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.uint8]:
         """Reports are uint8 (n,), 1 for yes."""
         import numpy as np
+
         from ldp_budget.randomness import bernoulli, open_stream
 
         answers = as_answers(values, 2)

@@ -25,8 +25,9 @@ from ldp_budget.values import as_answers
 
 if TYPE_CHECKING:
     import numpy as np
-    from ldp_budget.randomness import RandomSource
     from numpy.typing import NDArray
+
+    from ldp_budget.randomness import RandomSource
 
 _ONE = 2**64
 
@@ -157,8 +158,7 @@ class _Standard(_Unary):
     def _rivals(self) -> dict[str, float]:
         rivals = (SymmetricUnaryEncoding, OptimizedUnaryEncoding)
         return {
-            rival.name: rival(epsilon=self.epsilon, domain_size=self.domain_size).total_variance()
-            for rival in rivals
+            rival.name: rival(epsilon=self.epsilon, domain_size=self.domain_size).total_variance() for rival in rivals
         }
 
 

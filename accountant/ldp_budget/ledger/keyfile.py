@@ -67,7 +67,5 @@ def read_key(path: Path) -> Key:
     except OSError as error:
         raise LedgerError(str(path), f"its key {key_path(path)} cannot be read: {error.strerror}") from None
     if len(secret) != KEY_BYTES:
-        raise LedgerError(
-            str(path), f"its key {key_path(path)} has {len(secret)} bytes instead of {KEY_BYTES}"
-        )
+        raise LedgerError(str(path), f"its key {key_path(path)} has {len(secret)} bytes instead of {KEY_BYTES}")
     return Key(secret)

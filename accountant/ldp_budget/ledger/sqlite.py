@@ -283,13 +283,9 @@ def _require_both(file: Path) -> None:
             break
         time.sleep(0.01)
     if not file.exists() and not key.exists():
-        raise LedgerError(
-            str(file), "there is none; `ldp-budget policy set` or `ldp-budget ledger init` makes one"
-        )
+        raise LedgerError(str(file), "there is none; `ldp-budget policy set` or `ldp-budget ledger init` makes one")
     if not file.exists():
-        raise LedgerError(
-            str(file), f"its key {key} is there but the ledger is missing; restore it from a backup"
-        )
+        raise LedgerError(str(file), f"its key {key} is there but the ledger is missing; restore it from a backup")
     if not key.exists():
         raise LedgerError(str(file), f"its key {key} is missing; restore it from a backup")
 
@@ -321,9 +317,7 @@ def _check(connection: sqlite3.Connection, path: str) -> None:
     if application != APPLICATION_ID:
         raise LedgerError(path, "this is not an ldp-budget ledger")
     if version > SCHEMA_VERSION:
-        raise LedgerError(
-            path, f"it was written by a newer version (schema {version}, known {SCHEMA_VERSION})"
-        )
+        raise LedgerError(path, f"it was written by a newer version (schema {version}, known {SCHEMA_VERSION})")
     if version < SCHEMA_VERSION:
         migrate(connection)
 

@@ -50,9 +50,7 @@ def integers(
     return result
 
 
-def choices(
-    stream: Stream, cumulative: Sequence[int] | npt.NDArray[np.uint64], size: int
-) -> npt.NDArray[np.int64]:
+def choices(stream: Stream, cumulative: Sequence[int] | npt.NDArray[np.uint64], size: int) -> npt.NDArray[np.int64]:
     """Draw ``size`` independent indices by integer weights given as running totals.
 
     Index i has probability exactly ``(cumulative[i] - cumulative[i - 1]) / cumulative[-1]``, with

@@ -1,0 +1,113 @@
+"""The client's draws of random substitution, by integers only.
+
+Everything is drawn for everybody, whatever the answer is and whether or not the draw is used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from ldp_budget.randomness import Stream
+    from numpy.typing import NDArray
+
+    Answers = NDArray[np.int64]
+    Reports = NDArray[Any]
+
+_BLOCK = 1 << 16
+_LEAST_ROWS = 256
+
+
+def substitutes(stream: Stream, answers: Answers, size: int, keep: int) -> Reports:
+    """Each answer kept with probability `keep`/2**64, else one of the `size` - 1 others; shape (n,)."""
+    import numpy as np
+    from ldp_budget.randomness import bernoulli, integers
+
+    reports = np.empty(len(answers), dtype=np.min_scalar_type(size - 1))
+    for start in range(0, len(answers), _BLOCK):
+        own = answers[start : start + _BLOCK].astype(reports.dtype)
+        kept = bernoulli(stream, keep, len(own))
+        others = integers(stream, size - 1, len(own)).astype(reports.dtype)
+        others += others >= own
+        np.copyto(others, own, where=kept)
+        reports[start : start + _BLOCK] = others
+    return reports
+
+
+def substitute_sets(stream: Stream, answers: Answers, size: int, draws: int, include: int) -> Reports:
+    """Sets of `draws` answers, ascending, shape (n, draws): the own one is in with probability `include`/2**64."""
+    import numpy as np
+    from ldp_budget.randomness import bernoulli, integers, subsets
+
+    reports = _empty(len(answers), size, draws)
+    for part in _parts(len(answers), draws):
+        own = answers[part]
+        others = subsets(stream, size - 1, draws, len(own))
+        included = bernoulli(stream, include, len(own))
+        place = integers(stream, draws, len(own))
+        # Leaving out one of a uniform set leaves a uniform set; sorting hides which one the own answer replaced.
+        reports[part] = np.sort(_with_own(others, own, included, place), axis=1)
+    return reports
+
+
+def substitute_sequences(stream: Stream, answers: Answers, size: int, hazards: Sequence[int]) -> Reports:
+    """Distinct answers in the order of drawing, shape (n, draws).
+
+    Draw i is the own answer, if none before was, with probability `hazards[i]`/2**64; the others are a uniform
+    sequence of distinct answers whatever its place is.
+    """
+    from ldp_budget.randomness import subsets
+
+    draws = len(hazards)
+    reports = _empty(len(answers), size, draws)
+    for part in _parts(len(answers), draws):
+        own = answers[part]
+        others = subsets(stream, size - 1, draws, len(own))
+        _shuffle(stream, others)
+        drawn = _own_draws(stream, hazards, len(own))
+        reports[part] = _with_own(others, own, drawn.any(axis=1), drawn.argmax(axis=1))
+    return reports
+
+
+def _empty(count: int, size: int, draws: int) -> Reports:
+    import numpy as np
+
+    return np.empty((count, draws), dtype=np.min_scalar_type(size - 1))
+
+
+def _parts(count: int, draws: int) -> list[slice]:
+    step = max(_LEAST_ROWS, _BLOCK // draws)
+    return [slice(start, start + step) for start in range(0, count, step)]
+
+
+def _with_own(others: Answers, own: Answers, included: NDArray[np.bool_], place: Answers) -> Answers:
+    """Rows over the `size` - 1 others become rows over all answers, the own one at `place` where it is included."""
+    import numpy as np
+
+    others += others >= own[:, np.newaxis]
+    rows = np.arange(len(own))
+    others[rows, place] = np.where(included, own, others[rows, place])
+    return others
+
+
+def _shuffle(stream: Stream, rows: Answers) -> None:
+    """Put every row into a uniform order (Fisher and Yates)."""
+    import numpy as np
+    from ldp_budget.randomness import integers
+
+    index = np.arange(len(rows))
+    for last in range(rows.shape[1] - 1, 0, -1):
+        chosen = integers(stream, last + 1, len(rows))
+        moved = rows[index, chosen]
+        rows[index, chosen] = rows[:, last]
+        rows[:, last] = moved
+
+
+def _own_draws(stream: Stream, hazards: Sequence[int], count: int) -> NDArray[np.bool_]:
+    import numpy as np
+    from ldp_budget.randomness import bernoulli
+
+    return np.stack([bernoulli(stream, hazard, count) for hazard in hazards], axis=1)

@@ -1,0 +1,214 @@
+"""Random substitution with any matrix (document 003, Algorithm 1).
+
+Column k of the matrix is the distribution of the report of a user whose answer is k. The loss is the largest
+ln(m[h][k]/m[h][k']) over the reports h and the answers k, k'. With W a left inverse of the matrix and C the counts
+of the reports, W·C is an unbiased estimate of how many users hold each answer.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from ldp_budget.amounts import UP, ln_up
+from ldp_budget.errors import InvalidParameter, NotSupported
+from ldp_budget.estimates import CountEstimate
+from ldp_budget.fields import matrix
+from ldp_budget.frequency import FrequencyMechanism
+from ldp_budget.guarantees import Guarantee, Pure, Unbounded
+from ldp_budget.pairs import dominating_pair
+from ldp_budget.values import as_answers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from ldp_budget.estimates import CountAggregate
+    from ldp_budget.randomness import RandomSource
+    from numpy.typing import NDArray
+
+_SLACK = Fraction(1, 10**9)
+_MOST_WEIGHT = 2**63
+_ROUNDED_WEIGHT = 2**62
+_WORST_CONDITION = 1e10
+# Beyond these the pair of every two columns is a lot of exact arithmetic, and ε alone is promised.
+_PAIR_ANSWERS = 16
+_PAIR_REPORTS = 256
+
+
+class MatrixSubstitution(FrequencyMechanism):
+    """Reports drawn from the columns of a matrix: entry (h, k) is the probability of report h for answer k.
+
+    Columns must sum to 1 within 1e-9, and are then divided by their sums, so thirds may be written as decimals.
+    There may be more reports than answers; the estimate is then the one of least squares. What is promised and
+    estimated is the matrix *as drawn*: exactly the given one where its entries have a common denominator up to
+    2**63, else the nearest with the denominator 2**62, no possible report becoming impossible or the reverse.
+    """
+
+    name = "matrix-substitution"
+    summary = "a report drawn from the column of the answer in any matrix of probabilities"
+    source = "document 003, Algorithm 1; Agrawal and Haritsa, ICDE 2005; Dowd, Xu and Zhang, ETRICS 2006"
+
+    matrix = matrix("probabilities: entry (h, k) is that of report h for answer k; columns sum to 1 within 1e-9")
+
+    def check(self) -> None:
+        reports, answers = len(self.matrix), len(self.matrix[0])
+        if answers < 2 or reports < answers:
+            expected = "at least two columns, and at least as many rows as columns"
+            raise InvalidParameter("matrix", expected, f"{reports} rows and {answers} columns")
+        for number, column in enumerate(self._columns()):
+            self._check_column(number, column)
+        if self._condition_number > _WORST_CONDITION:
+            expected = f"columns that tell the answers apart, with a condition number <= {_WORST_CONDITION:g}"
+            raise InvalidParameter("matrix", expected, f"condition number {self._condition_number:.3g}")
+
+    def _columns(self) -> list[tuple[Fraction, ...]]:
+        return list(zip(*self.matrix, strict=True))
+
+    def _check_column(self, number: int, column: tuple[Fraction, ...]) -> None:
+        if min(column) < 0:
+            raise InvalidParameter("matrix", "probabilities", f"{float(min(column))} in column {number}")
+        if abs(sum(column) - 1) > _SLACK:
+            found = f"column {number}, which sums to {float(sum(column)):.12g}"
+            raise InvalidParameter("matrix", "columns that sum to 1 within 1e-9", found)
+
+    # -- the matrix as drawn ----------------------------------------------------------------------------
+
+    @functools.cached_property
+    def _weights(self) -> tuple[int, list[list[int]]]:
+        """The common denominator and, for each answer, the numerators of its reports: what the client draws."""
+        columns = [[entry / sum(column) for entry in column] for column in self._columns()]
+        total = math.lcm(*(entry.denominator for column in columns for entry in column))
+        if total <= _MOST_WEIGHT:
+            return total, [[int(entry * total) for entry in column] for column in columns]
+        return _ROUNDED_WEIGHT, [_rounded(column) for column in columns]
+
+    @functools.cached_property
+    def _channel(self) -> list[list[Fraction]]:
+        """For each answer, the probability of each report."""
+        total, weights = self._weights
+        return [[Fraction(weight, total) for weight in column] for column in weights]
+
+    @functools.cached_property
+    def _array(self) -> NDArray[np.float64]:
+        """The matrix, shape (reports, answers)."""
+        import numpy as np
+
+        return np.array([[float(entry) for entry in column] for column in self._channel]).T
+
+    @functools.cached_property
+    def _inverse(self) -> NDArray[np.float64]:
+        """W with W·matrix = 1, shape (answers, reports)."""
+        import numpy as np
+
+        square = len(self.matrix) == self.answers
+        return np.linalg.solve(self._array, np.eye(self.answers)) if square else np.linalg.pinv(self._array)
+
+    @functools.cached_property
+    def _condition_number(self) -> float:
+        import numpy as np
+
+        return float(np.linalg.cond(self._array))
+
+    @functools.cached_property
+    def _spread(self) -> NDArray[np.float64]:
+        """Entry (v, k): the variance that one user with answer k adds to the estimated count of v."""
+        import numpy as np
+
+        spread: NDArray[np.float64] = self._inverse**2 @ self._array - np.eye(self.answers)
+        return np.maximum(spread, 0)
+
+    @property
+    def answers(self) -> int:
+        return len(self.matrix[0])
+
+    @property
+    def guarantee(self) -> Guarantee:
+        reports = list(zip(*self._channel, strict=True))
+        possible = [entries for entries in reports if any(entries)]
+        if any(min(entries) == 0 for entries in possible):
+            return Unbounded()
+        if self.answers <= _PAIR_ANSWERS and len(reports) <= _PAIR_REPORTS:
+            return dominating_pair(self._channel)
+        worst = max(max(entries) / min(entries) for entries in possible)
+        return Pure(ln_up(UP.divide(Decimal(worst.numerator), Decimal(worst.denominator))))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        notes: tuple[str, ...] = ()
+        if isinstance(self.guarantee, Unbounded):
+            notes += ("Some report is possible for one answer and impossible for another, so no loss is promised.",)
+        if max(abs(sum(column) - 1) for column in self._columns()):
+            notes += ("Columns were divided by their sums, which are not exactly 1.",)
+        if self._weights[0] == _ROUNDED_WEIGHT:
+            notes += ("Entries were rounded to multiples of 2**-62; the loss and the estimate are of those.",)
+        return notes
+
+    def utility(self, users: int | None = None) -> dict[str, Any]:
+        if users is not None and users < 1:
+            raise InvalidParameter("users", "a whole number >= 1", users)
+        worst = self._worst_at_zero()
+        result = {
+            "variance_per_user": worst,
+            "total_variance_per_user": self.total_variance(),
+            "condition_number": self._condition_number,
+        }
+        return result if users is None else {**result, "std_error": math.sqrt(worst / users)}
+
+    def _worst_at_zero(self) -> float:
+        """The largest variance per user of the count of an answer nobody has, whatever the others have."""
+        import numpy as np
+
+        return float(self._spread[~np.eye(self.answers, dtype=bool)].max())
+
+    def total_variance(self) -> float:
+        """The variance per user of all the counts together, for the answers where it is largest."""
+        return float(self._spread.sum(axis=0).max())
+
+    # -- client and server ------------------------------------------------------------------------------
+
+    def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[Any]:
+        """Reports are row numbers of the matrix, unsigned integers (n,)."""
+        import numpy as np
+        from ldp_budget.randomness import integers, open_stream
+
+        answers = as_answers(values, self.answers)
+        total, weights = self._weights
+        draws = integers(open_stream(rng), total, len(answers))
+        reports = np.empty(len(answers), dtype=np.min_scalar_type(len(self.matrix) - 1))
+        users = np.argsort(answers, kind="stable")
+        ends = np.cumsum(np.bincount(answers, minlength=self.answers))
+        for column, same in zip(weights, np.split(users, ends[:-1]), strict=True):
+            reports[same] = np.searchsorted(np.cumsum(column), draws[same], side="right")
+        return reports
+
+    def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
+        """The number of reports, and how often each report was sent, shape (rows of the matrix,)."""
+        import numpy as np
+
+        rows, kinds = np.asarray(reports), len(self.matrix)
+        if rows.dtype.kind not in "iu" or rows.ndim != 1:
+            raise NotSupported(f"expected reports of integers, shape (n,); found {rows.dtype} {rows.shape}")
+        if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < kinds:
+            raise NotSupported(f"expected reports from 0 to {kinds - 1}; found {rows.min()} to {rows.max()}")
+        return len(rows), np.bincount(rows.astype(np.intp), minlength=kinds)
+
+    def estimate(self, reports: Any) -> CountEstimate:
+        import numpy as np
+
+        total: CountAggregate = self.total(reports)
+        counts = self._inverse @ total.support
+        # The variance is that of the users' answers; the estimated shares stand in for them.
+        shares = np.clip(counts, 0, None)
+        variance = self._spread @ (shares * (total.reports / shares.sum()))
+        return CountEstimate(total.reports, counts, np.sqrt(variance))
+
+
+def _rounded(column: Sequence[Fraction]) -> list[int]:
+    """`column` in units of 2**-62, each entry rounded down but kept positive, the largest taking up the rest."""
+    weights = [max(int(entry * _ROUNDED_WEIGHT), int(entry > 0)) for entry in column]
+    weights[weights.index(max(weights))] += _ROUNDED_WEIGHT - sum(weights)
+    return weights

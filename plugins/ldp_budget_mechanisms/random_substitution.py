@@ -1,0 +1,340 @@
+"""Random substitution with the γ-diagonal matrix (document 003), which is generalised randomized response.
+
+A draw keeps the user's answer with probability γ/(γ+N-1) and turns it into each other one with 1/(γ+N-1). A report
+holds l draws: independent ones, or distinct ones, which make it subset selection. What the l draws give away
+together, and where that departs from the document, stands in `_amplification`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from ldp_budget.amounts import DOWN, exp_down, exp_up, float_above, float_below, float_up, ln_up
+from ldp_budget.errors import InvalidParameter, NotSupported
+from ldp_budget.fields import choice, flag, integer, optional_real
+from ldp_budget.frequency import FrequencyMechanism
+from ldp_budget.guarantees import Copies, Guarantee, SymmetricPair
+from ldp_budget.randomness import ONE, threshold
+from ldp_budget.values import as_answers
+
+from . import _amplification as amplification
+from ._amplification import WIDE_DOWN, WIDE_UP, DistinctSequence, DistinctSet, Sampling, WithReplacement
+from ._breach import amplification_below_breach, breach_bound, largest_posterior
+
+if TYPE_CHECKING:
+    import numpy as np
+    from ldp_budget.randomness import RandomSource
+    from numpy.typing import NDArray
+
+_MOST_DRAWS = 10**5
+_MOST_EPSILON = 10**6
+
+
+class RandomSubstitution(FrequencyMechanism):
+    """l draws from the γ-diagonal matrix, from ε of all draws together, from γ of one, or from ρ₁ and ρ₂."""
+
+    name = "random-substitution"
+    aliases = ("grr",)
+    summary = "the answer itself or another one, drawn once or several times"
+    source = (
+        "document 003 (Kang, Lee and Hong 2009), corrected; Agrawal and Haritsa, ICDE 2005; "
+        "Ye and Barg, IEEE Transactions on Information Theory 64 (2018)"
+    )
+
+    epsilon = optional_real("privacy loss of all draws together", above=0, at_most=_MOST_EPSILON)
+    gamma = optional_real(
+        "how much likelier one draw is the answer itself than a given other", above=1, at_most=1e300
+    )
+    rho1 = optional_real("a belief before the report that must not rise to rho2", above=0, below=1)
+    rho2 = optional_real("a belief that rho1 must stay below, and that must not fall to rho1", above=0, below=1)
+    domain_size = integer("number of possible answers", at_least=2, at_most=10**9)
+    draws = integer("draws in one report", at_least=1, at_most=_MOST_DRAWS, default=1)
+    sampling = choice(
+        "whether draws may repeat; distinct ones make a subset", "replacement", "distinct", default="replacement"
+    )
+    ordered = flag("the order of distinct draws is visible (independent draws lose the same either way)")
+
+    def check(self) -> None:
+        self._check_target()
+        if self.sampling == "distinct" and self._draws >= self.domain_size:
+            expected = f"a whole number < domain_size = {self.domain_size}, as all the answers together say nothing"
+            raise InvalidParameter("draws", expected, self._draws)
+        if self.gamma is not None and ln_up(self._amplification[1]) > _MOST_EPSILON:
+            raise InvalidParameter("gamma", f"a value whose {self._draws} draws lose <= {_MOST_EPSILON}", self.gamma)
+        if not self._can_be_drawn():
+            option = next(name for name in ("epsilon", "gamma", "rho2") if name in self.declared)
+            expected = "a loss large enough to be drawn with 64-bit probabilities"
+            raise InvalidParameter(option, expected, self.declared[option])
+
+    def _check_target(self) -> None:
+        given = [name for name in ("epsilon", "gamma", "rho1", "rho2") if name in self.declared]
+        if not given or (len(given) > 1 and given != ["rho1", "rho2"]):
+            found = ", ".join(given) or None
+            raise InvalidParameter("epsilon", "exactly one of epsilon, gamma, rho1 with rho2", found)
+        if given[0] in ("rho1", "rho2") and len(given) == 1:
+            raise InvalidParameter("rho2" if given == ["rho1"] else "rho1", "a value, as rho1 and rho2 go together")
+        if self.rho1 is not None and self.rho2 is not None and amplification_below_breach(self.rho1, self.rho2) <= 1:
+            raise InvalidParameter("rho2", f"a number > rho1 = {self.rho1}, and not just above it", self.rho2)
+
+    # -- what the draws give away -----------------------------------------------------------------------
+
+    @property
+    def _draws(self) -> int:
+        """l, the draws in one report."""
+        return self.draws
+
+    @functools.cached_property
+    def _sampling(self) -> Sampling:
+        """How the draws are made; a single one is the same in every way."""
+        kind: type[Sampling] = WithReplacement
+        if self.sampling == "distinct" and self._draws > 1:
+            kind = DistinctSequence if self.ordered else DistinctSet
+        return kind(self.domain_size, self._draws)
+
+    @property
+    def _target(self) -> tuple[Decimal, Decimal] | None:
+        """The amplification asked for, rounded down and up; None where γ was declared."""
+        if self.epsilon is not None:
+            return exp_down(self.epsilon), exp_up(self.epsilon)
+        if self.rho1 is not None and self.rho2 is not None:
+            bound = amplification_below_breach(self.rho1, self.rho2)
+            return bound, bound
+        return None
+
+    @functools.cached_property
+    def _amplification(self) -> tuple[Decimal, Decimal]:
+        """The amplification of the whole report, rounded down and up."""
+        if self._target is not None:
+            return self._target
+        sampling, gamma = self._sampling, self._gamma
+        return sampling.amplification(gamma, WIDE_DOWN), sampling.amplification(gamma, WIDE_UP)
+
+    @functools.cached_property
+    def _gamma(self) -> Decimal:
+        """γ of one draw: the one declared, or the largest within the target."""
+        if self.gamma is not None:
+            return self.gamma
+        if self.epsilon is not None and isinstance(self._sampling, WithReplacement):
+            return exp_down(DOWN.divide(self.epsilon, Decimal(self._draws)))
+        return DOWN.plus(self._sampling.gamma_within(self._amplification[0]))
+
+    @functools.cached_property
+    def _inclusion(self) -> tuple[Decimal, Decimal]:
+        """(π₁, π₀), rounded down and up; of one draw where draws are independent."""
+        if isinstance(self._sampling, WithReplacement):
+            return amplification.inclusion(self._gamma, self.domain_size, 1)
+        if isinstance(self._sampling, DistinctSet):
+            odds = self._amplification[0]
+        else:
+            odds = DistinctSet(self.domain_size, self._draws).amplification(self._gamma, WIDE_DOWN)
+        return amplification.inclusion(odds, self.domain_size, self._draws)
+
+    @functools.cached_property
+    def _tau(self) -> Decimal:
+        # The drawn report has the smaller variation, and its ε is not above the stated one; by the argument in
+        # sequence_tau the stated pair then dominates it.
+        if isinstance(self._sampling, WithReplacement):
+            return amplification.set_tau(self._gamma, self.domain_size, 1)
+        if isinstance(self._sampling, DistinctSet):
+            return amplification.set_tau(self._amplification[0], self.domain_size, self._draws)
+        return amplification.sequence_tau(self._gamma, self._amplification[0], self.domain_size, self._draws)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        if isinstance(self._sampling, WithReplacement):
+            return self._copies()
+        epsilon = ln_up(self._amplification[1]) if self.epsilon is None else self.epsilon
+        return SymmetricPair(epsilon, self._tau)
+
+    def _copies(self) -> Guarantee:
+        """l copies of one draw. A declared ε is split downward, so that the copies add up to it and no more."""
+        if self.epsilon is None:
+            each = ln_up(self._gamma)
+        else:
+            each = DOWN.divide(self.epsilon, Decimal(self._draws))
+        pair = SymmetricPair(each, self._tau)
+        return pair if self._draws == 1 else Copies(self._draws, pair)
+
+    # -- what is drawn ----------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def thresholds(self) -> tuple[int, ...]:
+        """In units of 2**-64: the probability of the true answer at each draw in order, else π₁ alone."""
+        if isinstance(self._sampling, DistinctSequence):
+            return tuple(threshold(hazard, up=False) for hazard in self._sampling.hazards(self._gamma))
+        return (threshold(self._inclusion[0], up=False),)
+
+    def _can_be_drawn(self) -> bool:
+        """Whether the true answer still makes a report likelier once the probabilities are rounded."""
+        rest = self.domain_size - self._draws
+        if isinstance(self._sampling, DistinctSequence):
+            # Reports must grow less likely as the true answer moves back, and least where it is absent.
+            pairs = zip(self.thresholds, self.thresholds[1:], strict=False)
+            falling = all(first * ONE >= second * (ONE - first) for first, second in pairs)
+            return falling and self.thresholds[-1] * rest > ONE - self.thresholds[-1]
+        drawn = 1 if isinstance(self._sampling, WithReplacement) else self._draws
+        return self.thresholds[0] * self.domain_size > drawn * ONE
+
+    @functools.cached_property
+    def _drawn_inclusion(self) -> Fraction:
+        """π₁ as the client draws it."""
+        absent = Decimal(1)
+        for hazard in self.thresholds:
+            absent = WIDE_UP.multiply(absent, WIDE_UP.divide(Decimal(ONE - hazard), Decimal(ONE)))
+        return 1 - Fraction(absent) if len(self.thresholds) > 1 else Fraction(self.thresholds[0], ONE)
+
+    @property
+    def answers(self) -> int:
+        return self.domain_size
+
+    @property
+    def draws_per_report(self) -> int:
+        return self._draws if isinstance(self._sampling, WithReplacement) else 1
+
+    @property
+    def support_probabilities(self) -> list[tuple[Fraction, Fraction]]:
+        keep = self._drawn_inclusion
+        held = 1 if isinstance(self._sampling, WithReplacement) else self._draws
+        return [(keep, (held - keep) / (self.domain_size - 1))]
+
+    # -- what is shown ----------------------------------------------------------------------------------
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        keep, other = self._inclusion
+        return {
+            "gamma": float_below(self._gamma),
+            "draws": self._draws,
+            "keep": float_below(keep),
+            "other": float_above(other),
+        }
+
+    def describe(self, users: int | None = None) -> dict[str, Any]:
+        return {**super().describe(users), "amplification": _plain(self._amplification[1])}
+
+    def utility(self, users: int | None = None) -> dict[str, Any]:
+        result = super().utility(users)
+        gamma, size, draws = self._gamma, self.domain_size, self._draws
+        result["condition_number"] = float(1 + size / WIDE_DOWN.subtract(gamma, Decimal(1)))
+        if users is not None:
+            # Theorem 4.1, for any number of draws: it is the square root of N·variance over n.
+            result["relative_error_bound"] = math.sqrt(size * self.total_variance() / users)
+        result["duplicate_probability"] = amplification.duplicate_probability(gamma, size, draws)
+        independent = isinstance(self._sampling, WithReplacement)
+        result["expected_draws"] = (
+            float(draws) if independent else _plain(amplification.expected_draws(gamma, size, draws))
+        )
+        if self.rho1 is not None:
+            result["max_posterior"] = largest_posterior(self.rho1, self._amplification[1])
+        return result
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        notes = () if isinstance(self._sampling, WithReplacement) else self._notes_on_distinct_draws()
+        if self.rho1 is not None and self.rho2 is not None:
+            bound, used = float(breach_bound(self.rho1, self.rho2)), float(self._amplification[1])
+            notes += (
+                f"An amplification of exactly {bound:.12g} lets a belief of {self.rho1} reach {self.rho2}, so the ≤ of "
+                f"document 003 is taken as <: the report's amplification is {used:.15g}.",
+            )
+        return notes
+
+    def _notes_on_distinct_draws(self) -> tuple[str, ...]:
+        what = "their sequence" if self.ordered else "their set"
+        keep, other = (float(probability) for probability in self.support_probabilities[0])
+        spread = float((self._gamma + self.domain_size - 1) / ((self._gamma - 1) * self._draws))
+        return (
+            f"Drawing again until {self._draws} draws differ does not keep the privacy of one draw, as document 003 "
+            f"says of its Algorithm 2: from γ = {self._gamma:.6g} the amplification of {what} rises to "
+            f"{self._amplification[1]:.6g}.",
+            f"Document 003's estimate, the counts over {self._draws} as if draws were independent, is biased towards "
+            f"uniform here (slope {(keep - other) * spread:.3f}); estimate uses π₁ = {keep:.6g} and π₀ = {other:.6g}.",
+        )
+
+    # -- client and server ------------------------------------------------------------------------------
+
+    def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[Any]:
+        """Reports are unsigned integers: (n,) for one draw, (n, l) for l; sets ascend within a row."""
+        from ldp_budget.randomness import open_stream
+
+        from ._substitution_draws import substitute_sequences, substitute_sets, substitutes
+
+        answers = as_answers(values, self.domain_size)
+        stream, size, draws = open_stream(rng), self.domain_size, self._draws
+        if isinstance(self._sampling, DistinctSequence):
+            return substitute_sequences(stream, answers, size, self.thresholds)
+        if isinstance(self._sampling, DistinctSet):
+            return substitute_sets(stream, answers, size, draws, self.thresholds[0])
+        drawn = substitutes(stream, answers.repeat(draws), size, self.thresholds[0])
+        return drawn if draws == 1 else drawn.reshape(-1, draws)
+
+    def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
+        import numpy as np
+
+        rows = np.asarray(reports)
+        self._check_reports(rows)
+        return len(rows), _counts(rows.reshape(-1), self.domain_size)
+
+    def _check_reports(self, rows: NDArray[Any]) -> None:
+        """Raise `NotSupported` unless every row is a report this mechanism can send."""
+        import numpy as np
+
+        shape = () if self._draws == 1 else (self._draws,)
+        if rows.dtype.kind not in "iu" or rows.ndim != 1 + len(shape) or rows.shape[1:] != shape:
+            expected = ", ".join(["n", *map(str, shape)])
+            raise NotSupported(f"expected reports of integers, shape ({expected}); found {rows.dtype} {rows.shape}")
+        if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < self.domain_size:
+            raise NotSupported(
+                f"expected reports from 0 to {self.domain_size - 1}; found {rows.min()} to {rows.max()}"
+            )
+        if not isinstance(self._sampling, WithReplacement):
+            ascending = np.sort(rows, axis=1)
+            if (ascending[:, 1:] == ascending[:, :-1]).any():
+                raise NotSupported("expected reports of distinct answers; found a report that repeats one")
+
+
+class SubsetSelection(RandomSubstitution):
+    """Subset selection: distinct draws, by default as many as give the least variance, about N/(e^ε+1)."""
+
+    name = "subset-selection"
+    aliases = ("subset",)
+    summary = "a set of answers that holds the true one with probability π₁"
+    source = "Ye and Barg, IEEE Transactions on Information Theory 64 (2018); document 003, Algorithm 2, corrected"
+
+    draws = integer(
+        "answers in one report; if left out, the number of least variance, or 1 where gamma is given",
+        at_least=1,
+        at_most=_MOST_DRAWS,
+        optional=True,
+    )
+    sampling = choice("draws are distinct", "distinct", default="distinct")
+
+    @functools.cached_property
+    def _draws(self) -> int:
+        if "draws" in self.declared:
+            return self.draws
+        if self._target is None:
+            return 1
+        return amplification.best_size(self._target[0], self.domain_size, _MOST_DRAWS)
+
+
+def _counts(answers: NDArray[Any], size: int) -> NDArray[np.int64]:
+    """How often each of 0..size-1 occurs."""
+    import numpy as np
+
+    counts = np.zeros(size, dtype=np.int64)
+    step = max(1 << 20, size)
+    for start in range(0, len(answers), step):
+        # numpy counts in machine integers; a block at a time keeps the wider copy small.
+        counts += np.bincount(answers[start : start + step].astype(np.intp), minlength=size)
+    return counts
+
+
+def _plain(number: Decimal) -> float | None:
+    """`number` rounded up to a double; None where it is larger than any."""
+    rounded = float_up(number) if number < Decimal("1e308") else math.inf
+    return rounded if math.isfinite(rounded) else None
