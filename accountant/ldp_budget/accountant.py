@@ -15,31 +15,38 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
-from .amounts import Costs
+from .bulk import BulkCharge, BulkResult, batches, check_batch_key, run_batch
+from .charging import Assessment, Charge, Request, check_text, limit_states, to_json_text
 from .collection import Collection
 from .errors import BudgetExceeded, InvalidParameter, KeyConflict, LedgerError, NameTaken, UnknownName
-from .guarantees import ANY_INPUTS
+from .groups import GroupCommit
 from .ledger import SqliteLedger, Transaction
-from .policy import ANY_RELATION, DEFAULT, Limit, Policy, as_limits
-from .receipts import QUOTED, REFUSED, SPENT, Balance, LimitState, Receipt
-from .windows import from_micros, to_micros, window_at
+from .policies import follow, keep_periods, propose
+from .policy import DEFAULT, Limit, Policy
+from .receipts import QUOTED, REFUSED, RESERVED, SPENT, Balance, Receipt
+from .reservations import MOST_SECONDS, commit, void
+from .windows import from_micros, to_micros
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from .base import Mechanism
+    from .ledger import Entry
+    from .plans import Plan
+
+    Resolve = Callable[[Transaction, str, datetime], tuple[Entry, str, bool]]
 
 # A clock up to this far behind the newest entry counts as equal to it; further behind, nothing is trusted.
 CLOCK_TOLERANCE_MICROS = 5_000_000
-MOST_REPORTS = 10**9
 
 
 class Accountant:
     """The privacy budgets of the users of one ledger.
 
-    `path`: a file, made with its key if neither exists; or ":memory:". `clock`: a function that returns now, as an
-    aware datetime or in seconds since 1970; for tests. May be shared by threads, and a file by processes.
+    `path`: a file, made with its key if neither exists (unless `create` is false); or ":memory:". `clock`: a function
+    that returns now, as an aware datetime or in seconds since 1970; for tests. May be shared by threads, and its
+    file by processes; after a fork it opens the file anew.
     """
 
     def __init__(
@@ -50,7 +57,9 @@ class Accountant:
         clock: Callable[[], datetime | float] = time.time,
     ) -> None:
         self._ledger = SqliteLedger(path, create=create)
+        self._group = GroupCommit(self._ledger)
         self._clock = clock
+        self._policies: dict[int, Policy] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -71,27 +80,21 @@ class Accountant:
         *,
         relation: str | None = None,
         unbounded: bool = False,
+        plan: Plan | None = None,
     ) -> Policy:
         """Store a policy, as a new version where there is one of that name; what was spent stays spent.
 
-        Raises `InvalidParameter` where the policy makes no sense, or where it changes the rule or δ of a limit
-        that was charged already.
+        Raises `InvalidParameter` where the policy makes no sense, where it changes the rule or δ of a limit that was
+        charged already, or where a plan's price on top of the earlier ones exceeds its lifetime limit.
         """
-        policy = Policy(name, as_limits(limits), 1, relation, unbounded)
+        proposed = propose(name, limits, relation, unbounded, plan)
         with self._ledger.write() as transaction:
             now = self._now(transaction)
             stored = transaction.policy(name)
-            if stored is not None:
-                previous = Policy.from_json(json.loads(stored[1]))
-                if transaction.policy_was_charged(name):
-                    _check_successor(previous, policy)
-                policy = Policy(name, policy.limits, previous.version + 1, relation, unbounded)
-            kept = transaction.periods()
-            for period in policy.periods:
-                if period not in kept:
-                    window = window_at(period, now)
-                    transaction.keep_period(period, window.code, to_micros(window.starts))
-            transaction.add_policy(name, policy.version, to_micros(now), _json(policy.to_json()))
+            previous = None if stored is None else Policy.from_json(json.loads(stored[1]))
+            policy = follow(transaction, proposed, previous)
+            keep_periods(transaction, policy, now)
+            transaction.add_policy(name, policy.version, to_micros(now), to_json_text(policy.to_json()))
         return policy
 
     def policy(self, name: str = DEFAULT) -> Policy:
@@ -116,9 +119,9 @@ class Accountant:
         policy: str = DEFAULT,
     ) -> Receipt:
         """What a spend would cost and whether it would fit; changes nothing."""
-        request = _Request(user, mechanism, reports, policy, label)
+        request = Request(user, mechanism, reports, policy, label)
         with self._ledger.read() as transaction:
-            return self._assess(transaction, request, self._now(transaction)).receipt(QUOTED)
+            return self._assess(transaction, request).receipt(QUOTED)
 
     def spend(
         self,
@@ -135,34 +138,104 @@ class Accountant:
         """Charge `reports` reports of `mechanism` to `user`, or refuse.
 
         `key` makes a retry safe: the same key with the same request returns the stored answer, with another
-        request it raises `KeyConflict`. `digest` (hex) binds the report itself to the key. With `strict`, a
-        refusal raises `BudgetExceeded`.
+        request it raises `KeyConflict`. `label` says which memoised value the reports repeat. `digest` (hex) binds
+        the report itself to the key. With `strict`, a refusal raises `BudgetExceeded`.
         """
-        request = _Request(user, mechanism, reports, policy, label, digest)
-        with self._ledger.write() as transaction:
-            receipt = self._answered(transaction, request, key)
-            if receipt is None:
-                assessment = self._assess(transaction, request, self._now(transaction))
-                receipt = assessment.charge() if assessment.fits else assessment.receipt(REFUSED)
-                if key is not None:
-                    self._remember(transaction, request, key, receipt)
-        if strict and receipt.status == REFUSED:
-            raise BudgetExceeded(receipt)
-        return receipt
+        request = Request(user, mechanism, reports, policy, label, digest)
+        return self._charge(request, SPENT, key, None, strict)
+
+    def spend_many(
+        self,
+        users: Iterable[str],
+        mechanism: Mechanism,
+        *,
+        key: str | None = None,
+        policy: str = DEFAULT,
+        on_batch: Callable[[int, list[str]], None] | None = None,
+    ) -> BulkResult:
+        """Charge one report to each of many users, in batches; whoever does not fit is refused, the others go on.
+
+        The users may be a stream of any length. Each batch is one transaction; with a `key`, repeating a run skips
+        the batches that were charged. `on_batch(users, refused)` is called after each batch with how many users it
+        had and which were refused; without it, the result names the refused users.
+        """
+        result = BulkResult()
+        charge = Charge.of(mechanism)
+        identity = ("spend_many", charge.fingerprint, policy)
+        for number, batch in enumerate(batches(users)):
+            batch_key = check_batch_key(key, number)
+
+            def work(
+                transaction: Transaction, batch: list[str] = batch, batch_key: str | None = batch_key
+            ) -> tuple[list[str], bool]:
+                now = self._now(transaction)
+                bulk = BulkCharge(transaction, charge, *self._policy(transaction, policy), now)
+                return run_batch(transaction, batch, batch_key, identity, lambda: bulk.run(batch))
+
+            refused, repeated = self._group.run(work)
+            result.count(len(batch), refused, repeated)
+            if on_batch is not None:
+                on_batch(len(batch), refused)
+            else:
+                result.refused_users += refused
+        return result
+
+    def reserve(
+        self,
+        user: str,
+        mechanism: Mechanism,
+        *,
+        reports: int = 1,
+        expires: float = 3600,
+        key: str | None = None,
+        label: str | None = None,
+        digest: str | None = None,
+        policy: str = DEFAULT,
+        strict: bool = False,
+    ) -> Receipt:
+        """Charge now, and decide within `expires` seconds: `commit` keeps the charge, `void` takes it back.
+
+        What is not voided in time stays charged, for the report may be out already.
+        """
+        if isinstance(expires, bool) or not isinstance(expires, int | float) or not 0 < expires <= MOST_SECONDS:
+            raise InvalidParameter("expires", f"seconds > 0 and <= {MOST_SECONDS}", expires)
+        request = Request(user, mechanism, reports, policy, label, digest, f"reserve {expires!r}")
+        return self._charge(request, RESERVED, key, int(expires * 1_000_000), strict)
+
+    def commit(self, receipt: str) -> Receipt:
+        """Keep what a reservation charged; an expired one answers `expired`. Raises `ReservationConflict`."""
+        return self._group.run(lambda transaction: self._resolve(transaction, receipt, commit))
+
+    def void(self, receipt: str) -> Receipt:
+        """Give back what a reservation charged, while that is possible. Raises `ReservationConflict`."""
+        return self._group.run(lambda transaction: self._resolve(transaction, receipt, void))
 
     def balance(self, user: str, policy: str = DEFAULT) -> Balance:
         """What `user` has spent under each limit of `policy`, in the windows that are open now."""
         with self._ledger.read() as transaction:
             _, found = self._policy(transaction, policy)
-            account = transaction.account(transaction.key.hash("user", _check_user(user)))
-            now = self._now(transaction)
-            return Balance(user, found, tuple(_states(transaction, found, account, now)))
+            account = transaction.account(transaction.key.hash(b"user", check_text("user", user)))
+            states = limit_states(transaction, found, account, self._now(transaction))
+            return Balance(user, found, states, _quotas(transaction, found, account))
+
+    def erase(self, user: str) -> bool:
+        """Forget who an account belongs to: keys and labels go, the sums stay, and the user gets no fresh budget.
+
+        Returns whether there was anything to erase; a user never seen gets a tombstone as well.
+        """
+        with self._ledger.write() as transaction:
+            hashed = transaction.key.hash(b"user", check_text("user", user))
+            if transaction.is_erased(hashed):
+                return False
+            account = transaction.account(hashed)
+            transaction.erase(hashed, account, to_micros(self._now(transaction)))
+            return account is not None
 
     # -- collections ------------------------------------------------------------------------------------
 
     def add_collection(self, collection: Collection) -> None:
         """Store a collection. Raises `NameTaken` if another one has that name; the same one again is no error."""
-        definition = _json(collection.to_json())
+        definition = to_json_text(collection.to_json())
         with self._ledger.write() as transaction:
             stored = transaction.collection(collection.name)
             if stored is None:
@@ -186,6 +259,50 @@ class Accountant:
 
     # -- inside a transaction ---------------------------------------------------------------------------
 
+    def _charge(self, request: Request, kind: str, key: str | None, micros: int | None, strict: bool) -> Receipt:
+        key = None if key is None else check_text("key", key)
+        receipt = self._group.run(lambda transaction: self._charge_in(transaction, request, kind, key, micros))
+        if strict and receipt.status == REFUSED:
+            raise BudgetExceeded(receipt)
+        return receipt
+
+    def _charge_in(
+        self, transaction: Transaction, request: Request, kind: str, key: str | None, micros: int | None
+    ) -> Receipt:
+        if key is not None:
+            stored = transaction.answer_to(transaction.key.hash(b"key", key))
+            if stored is not None:
+                if stored.request != request.digest(transaction):
+                    raise KeyConflict(key)
+                return Receipt.restore(request.user, json.loads(stored.answer))
+        now = self._now(transaction)
+        assessment = self._assess(transaction, request, now)
+        expires = None if micros is None else to_micros(now) + micros
+        receipt = assessment.charge(kind, expires) if assessment.fits else assessment.receipt(REFUSED)
+        if key is not None:
+            hashed = transaction.key.hash
+            answer = to_json_text(receipt.store())
+            transaction.store_answer(
+                hashed(b"key", key), hashed(b"user", request.user), request.digest(transaction), answer
+            )
+        return receipt
+
+    def _resolve(self, transaction: Transaction, receipt: str, how: Resolve) -> Receipt:
+        now = self._now(transaction)
+        entry, status, repeated = how(transaction, check_text("receipt", receipt), now)
+        name = Policy.from_json(json.loads(transaction.policy_definition(entry.policy))).name
+        _, policy = self._policy(transaction, name)
+        return Receipt(
+            status=status,
+            user=None,
+            policy=name,
+            cost=entry.costs,
+            reports=entry.reports,
+            limits=limit_states(transaction, policy, entry.account, now),
+            receipt=receipt,
+            repeated=repeated,
+        )
+
     def _now(self, transaction: Transaction) -> datetime:
         """The clock, never before the newest entry; refused where it is far behind."""
         reading = self._clock()
@@ -195,9 +312,10 @@ class Accountant:
         if last is None or to_micros(now) >= last:
             return now
         if last - to_micros(now) > CLOCK_TOLERANCE_MICROS:
+            newest = from_micros(last)
             raise LedgerError(
                 self._ledger.path,
-                f"the clock says {now}, before its newest entry of {from_micros(last)}; nothing was charged",
+                f"expected a clock at most 5 s behind its newest entry of {newest}; found {now}; nothing was charged",
             )
         return from_micros(last)
 
@@ -207,170 +325,26 @@ class Accountant:
             names = [json.loads(text)["name"] for text in transaction.policies()]
             hint = f"Set one: ldp-budget policy set {name} --limit lifetime=EPSILON"
             raise UnknownName("policy", name, names, hint)
-        return stored[0], Policy.from_json(json.loads(stored[1]))
+        number, definition = stored
+        # A version never changes, so it is read once.
+        if number not in self._policies:
+            self._policies[number] = Policy.from_json(json.loads(definition))
+        return number, self._policies[number]
 
-    def _assess(self, transaction: Transaction, request: _Request, now: datetime) -> _Assessment:
+    def _assess(self, transaction: Transaction, request: Request, now: datetime | None = None) -> Assessment:
         number, policy = self._policy(transaction, request.policy)
-        return _Assessment(transaction, request, number, policy, now)
+        return Assessment(transaction, request, number, policy, self._now(transaction) if now is None else now)
 
-    def _answered(self, transaction: Transaction, request: _Request, key: str | None) -> Receipt | None:
-        if key is None:
-            return None
-        stored = transaction.answer_to(transaction.key.hash("key", _check_key(key)))
-        if stored is None:
-            return None
-        if stored.request != request.digest_of(transaction):
-            raise KeyConflict(key)
-        data = json.loads(stored.answer)
-        data.update(cost=Costs(*data["cost"]), limits=tuple(data["limits"]), binding=tuple(data["binding"]))
-        return Receipt(user=request.user, **data).repeat()
 
-    def _remember(self, transaction: Transaction, request: _Request, key: str, receipt: Receipt) -> None:
-        # The user's name stays out of the ledger; it comes back with the retry.
-        answer = {name: value for name, value in vars(receipt).items() if name not in ("user", "repeated")}
-        transaction.store_answer(
-            transaction.key.hash("key", key),
-            transaction.key.hash("user", request.user),
-            request.digest_of(transaction),
-            _json(answer),
+def _quotas(transaction: Transaction, policy: Policy, account: int | None) -> tuple[dict[str, Any], ...]:
+    """How much of each quota of the policy's plan is used."""
+    plan = policy.plan
+    if plan is None:
+        return ()
+    rows = []
+    for fingerprint, mechanism, count in plan.quotas:
+        used = transaction.quota_used(account, plan.identity, fingerprint)
+        rows.append(
+            {"mechanism": mechanism, "fingerprint": fingerprint, "quota": count, "used": used, "left": count - used}
         )
-
-
-class _Request:
-    """What somebody asks to charge, checked."""
-
-    def __init__(
-        self,
-        user: str,
-        mechanism: Mechanism,
-        reports: int,
-        policy: str,
-        label: str | None = None,
-        digest: str | None = None,
-    ) -> None:
-        if isinstance(reports, bool) or not isinstance(reports, int) or not 1 <= reports <= MOST_REPORTS:
-            raise InvalidParameter("reports", f"a whole number from 1 to {MOST_REPORTS}", reports)
-        self.user = _check_user(user)
-        self.mechanism = mechanism
-        self.guarantee = mechanism.guarantee
-        self.reports = reports
-        self.policy = policy
-        self.label = label
-        self.digest = _check_digest(digest)
-        self.cost_of_one = self.guarantee.costs()
-        self.cost = self.cost_of_one.times(reports)
-
-    def digest_of(self, transaction: Transaction) -> bytes:
-        """Everything that makes two requests the same request, as a keyed hash."""
-        parts = [self.user, self.mechanism.fingerprint, self.reports, self.label, self.digest, self.policy]
-        return transaction.key.hash("request", _json(parts))
-
-
-class _Assessment:
-    """A request held against a policy, in one transaction."""
-
-    def __init__(
-        self, transaction: Transaction, request: _Request, policy_number: int, policy: Policy, now: datetime
-    ) -> None:
-        self._transaction = transaction
-        self._request = request
-        self._policy_number = policy_number
-        self._policy = policy
-        self._now = now
-        self._user = transaction.key.hash("user", request.user)
-        self._account = transaction.account(self._user)
-        self._states = list(_states(transaction, policy, self._account, now))
-
-    @property
-    def admitted(self) -> bool:
-        """Whether the policy takes guarantees of this relation at all."""
-        return self._policy.relation != ANY_RELATION or self._request.guarantee.relation == ANY_INPUTS
-
-    @property
-    def binding(self) -> tuple[str, ...]:
-        cost = self._request.cost
-        return tuple(state.limit.period for state in self._states if not state.limit.fits(state.spent, cost))
-
-    @property
-    def fits(self) -> bool:
-        return self.admitted and not self.binding
-
-    def receipt(self, status: str, entry: int | None = None) -> Receipt:
-        request = self._request
-        counts = [state.limit.affordable(state.spent, request.cost_of_one) for state in self._states]
-        return Receipt(
-            status=status,
-            user=request.user,
-            policy=self._policy.name,
-            cost=request.cost,
-            reports=request.reports,
-            limits=tuple(state.to_json() for state in self._states),
-            binding=self.binding if status != SPENT else (),
-            affordable_reports=min(counts) if self.admitted else 0,
-            receipt=None if entry is None else str(entry),
-        )
-
-    def charge(self) -> Receipt:
-        """Write the sums of every window that is kept, and the journal entry."""
-        transaction, request = self._transaction, self._request
-        account = self._account if self._account is not None else transaction.open_account(self._user)
-        for period in transaction.periods():
-            window = window_at(period, self._now).code
-            transaction.set_spent(account, window, transaction.spent(account, window).plus(request.cost))
-        mechanism = request.mechanism
-        charge = transaction.charge(
-            mechanism.fingerprint,
-            mechanism.name,
-            _json(mechanism.declared),
-            _json(request.guarantee.to_json()),
-            request.cost_of_one,
-        )
-        entry = transaction.journal(
-            to_micros(self._now), account, charge, self._policy_number, request.reports, request.cost
-        )
-        self._states = list(_states(transaction, self._policy, account, self._now))
-        return self.receipt(SPENT, entry)
-
-
-def _states(transaction: Transaction, policy: Policy, account: int | None, now: datetime) -> Any:
-    for limit in policy.limits:
-        window = window_at(limit.period, now)
-        yield LimitState(limit, transaction.spent(account, window.code), window.ends)
-
-
-def _check_successor(previous: Policy, policy: Policy) -> None:
-    """The rule and δ of a limit never change once charged: the sums of one rule mean nothing to another."""
-    rules = {(limit.period, limit.rule, limit.delta) for limit in policy.limits}
-    for limit in previous.limits:
-        same_period = [other for other in rules if other[0] == limit.period]
-        if same_period and (limit.period, limit.rule, limit.delta) not in rules:
-            raise InvalidParameter(
-                "limit",
-                f"rule {limit.rule} and delta {limit.delta} for {limit.period}, which was charged already",
-                ", ".join(f"rule {rule} and delta {delta}" for _, rule, delta in same_period),
-            )
-
-
-def _check_user(user: str) -> str:
-    if not isinstance(user, str) or not user:
-        raise InvalidParameter("user", "a text of at least one character", repr(user))
-    return user
-
-
-def _check_key(key: str) -> str:
-    if not isinstance(key, str) or not key:
-        raise InvalidParameter("key", "a text of at least one character", repr(key))
-    return key
-
-
-def _check_digest(digest: str | None) -> str | None:
-    if digest is None:
-        return None
-    try:
-        return bytes.fromhex(digest).hex()
-    except (TypeError, ValueError):
-        raise InvalidParameter("digest", "hexadecimal digits, two a byte", repr(digest)) from None
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return tuple(rows)

@@ -128,6 +128,10 @@ class Costs(NamedTuple):
         """The costs of both; unbounded absorbs."""
         return Costs(*(_plus(a, b) for a, b in zip(self, other, strict=True)))
 
+    def minus(self, other: Costs) -> Costs:
+        """These costs with `other` taken back; what is unbounded stays so."""
+        return Costs(*(None if a is None or b is None else a - b for a, b in zip(self, other, strict=True)))
+
 
 ZERO = Costs(0, 0, 0, 0)
 UNBOUNDED = Costs(None, None, None, None)

@@ -102,6 +102,15 @@ class KeyConflict(LdpBudgetError):  # noqa: N818
         )
 
 
+class ReservationConflict(LdpBudgetError):  # noqa: N818
+    """A reservation has ended otherwise than asked for. Nothing was changed. Attributes: `receipt`, `state`."""
+
+    def __init__(self, receipt: str, state: str, asked: str) -> None:
+        self.receipt = receipt
+        self.state = state
+        super().__init__(f"reservation {receipt} is {state}, so it cannot be {asked}; what it charged stays as it is")
+
+
 class BudgetExceeded(LdpBudgetError):  # noqa: N818
     """A spend was refused, and the caller asked for an exception. Attribute: `receipt`."""
 

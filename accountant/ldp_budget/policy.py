@@ -91,6 +91,17 @@ class Limit:
         # A zero cost fits any number of times, unless the limit is overdrawn already (it was lowered).
         return min(counts) if self.fits(spent, Costs(0, 0, 0, 0)) else 0
 
+    def remaining_room(self, cost: Costs) -> dict[str, int] | None:
+        """The largest sums on top of which `cost` fits, for the amounts this limit counts; None where none do."""
+        room = {}
+        for name, most, each in zip(Costs._fields, self.capacity, cost, strict=True):
+            if most is None:
+                continue
+            if each is None or each > most:
+                return None
+            room[name] = most - each
+        return room
+
     def amounts(self, costs: Costs) -> dict[str, float | None]:
         """The part of `costs` that this limit counts, as plain numbers; None where unbounded."""
         return {
@@ -109,12 +120,21 @@ class Limit:
         )
 
     def to_json(self) -> dict[str, Any]:
+        """Everything, with the capacity: it is worked out once, when the limit is set, and never again."""
         return {
             "period": self.period,
             "epsilon": canonical(self.epsilon),
             "delta": canonical(self.delta),
             "rule": self.rule,
+            "capacity": list(self.capacity),
         }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Limit:
+        """Read back what `to_json` made."""
+        limit = cls(data["period"], data["epsilon"], data["delta"], data["rule"])
+        limit.__dict__["capacity"] = Costs(*data["capacity"])
+        return limit
 
 
 def _number(name: str, value: Any, expected: str) -> Decimal:
@@ -125,11 +145,43 @@ def _number(name: str, value: Any, expected: str) -> Decimal:
 
 
 @dataclass(frozen=True)
+class PlanTerms:
+    """A plan as a policy holds it: how many reports of each charge, and what all of them cost together.
+
+    The price is exact composition's, which is no filter; that is sound because what may be charged was fixed
+    beforehand: any order and any early stop lies within it. A successor's full price is added to those before.
+    """
+
+    identity: str
+    quotas: tuple[tuple[str, str, int], ...]
+    epsilon: Decimal
+    delta: Decimal
+
+    def count(self, fingerprint: str) -> int:
+        """How many reports of a charge the plan holds."""
+        return sum(count for known, _, count in self.quotas if known == fingerprint)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "identity": self.identity,
+            "quotas": [list(quota) for quota in self.quotas],
+            "epsilon": canonical(self.epsilon),
+            "delta": canonical(self.delta),
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> PlanTerms:
+        quotas = tuple((fingerprint, mechanism, count) for fingerprint, mechanism, count in data["quotas"])
+        return cls(data["identity"], quotas, decimal(data["epsilon"]), decimal(data["delta"]))
+
+
+@dataclass(frozen=True)
 class Policy:
     """A named, versioned set of limits, all of which a spend must fit.
 
-    It has a lifetime limit, or says `unbounded`. With `relation` "any", guarantees that hold only for neighbours
-    of the same change pattern are refused.
+    It has a lifetime limit or a plan, or says `unbounded`. With `relation` "any", guarantees that hold only for
+    neighbours of the same change pattern are refused. With a plan, only its charges are admitted, each up to its
+    quota; `earlier` are the plans it succeeds that were charged.
     """
 
     name: str
@@ -137,11 +189,13 @@ class Policy:
     version: int = 1
     relation: str | None = None
     unbounded: bool = False
+    plan: PlanTerms | None = None
+    earlier: tuple[PlanTerms, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.name:
             raise InvalidParameter("name", "a name of at least one character", repr(self.name))
-        if not self.limits:
+        if not self.limits and self.plan is None:
             raise InvalidParameter("limit", "at least one limit")
         seen = [(limit.period, limit.rule) for limit in self.limits]
         for pair in seen:
@@ -149,7 +203,7 @@ class Policy:
                 raise InvalidParameter("limit", "each period at most once for each rule", "=".join(pair))
         if self.relation not in (None, ANY_RELATION):
             raise InvalidParameter("relation", ANY_RELATION, self.relation)
-        if LIFETIME not in self.periods and not self.unbounded:
+        if LIFETIME not in self.periods and self.plan is None and not self.unbounded:
             raise InvalidParameter(
                 "limit", "a lifetime limit, or unbounded said aloud", f"only {', '.join(self.periods)}"
             )
@@ -159,9 +213,14 @@ class Policy:
         """The periods that have a limit, each once."""
         return tuple(dict.fromkeys(limit.period for limit in self.limits))
 
+    def planned(self) -> tuple[Decimal, Decimal]:
+        """(ε, δ) of every plan so far, added up; zeros without one."""
+        plans = [*self.earlier, *([self.plan] if self.plan is not None else [])]
+        return sum((p.epsilon for p in plans), Decimal(0)), sum((p.delta for p in plans), Decimal(0))
+
     def worst_epsilon_per_year(self) -> float | None:
         """The largest ε one year can cost under an unbounded policy, by its `basic` limits; None if none says."""
-        if LIFETIME in self.periods:
+        if LIFETIME in self.periods or self.plan is not None:
             return None
         totals = [limit.epsilon * PER_YEAR[limit.period] for limit in self.limits if limit.rule == "basic"]
         return float_up(min(totals)) if totals else None
@@ -173,12 +232,23 @@ class Policy:
             "limits": [limit.to_json() for limit in self.limits],
             "relation": self.relation,
             "unbounded": self.unbounded,
+            "plan": None if self.plan is None else self.plan.to_json(),
+            "earlier": [plan.to_json() for plan in self.earlier],
         }
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Policy:
-        limits = tuple(Limit(**limit) for limit in data["limits"])
-        return cls(**{**data, "limits": limits})
+        """Read back what `to_json` made."""
+        plan = data["plan"]
+        return cls(
+            name=data["name"],
+            limits=tuple(Limit.from_json(limit) for limit in data["limits"]),
+            version=data["version"],
+            relation=data["relation"],
+            unbounded=data["unbounded"],
+            plan=None if plan is None else PlanTerms.from_json(plan),
+            earlier=tuple(PlanTerms.from_json(earlier) for earlier in data["earlier"]),
+        )
 
 
 def as_limits(limits: Sequence[Limit | str]) -> tuple[Limit, ...]:

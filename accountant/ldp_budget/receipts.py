@@ -8,10 +8,15 @@ from typing import Any
 
 from .amounts import DELTA_DIGITS, EPSILON_DIGITS, Costs, float_up, from_units
 from .policy import Limit, Policy
+from .windows import from_micros, to_micros
 
 SPENT = "spent"
 REFUSED = "refused"
 QUOTED = "quoted"
+RESERVED = "reserved"
+COMMITTED = "committed"
+VOIDED = "voided"
+EXPIRED = "expired"
 
 
 @dataclass(frozen=True)
@@ -25,41 +30,54 @@ class LimitState:
     def to_json(self) -> dict[str, Any]:
         limit = self.limit
         return {
-            **limit.to_json(),
+            "period": limit.period,
+            "rule": limit.rule,
             "epsilon": float_up(limit.epsilon),
             "delta": float_up(limit.delta),
             "capacity": limit.amounts(limit.capacity),
             "spent": limit.amounts(self.spent),
             "remaining": limit.amounts(limit.remaining(self.spent)),
-            "resets_at": None if self.resets_at is None else self.resets_at.isoformat().replace("+00:00", "Z"),
+            "resets_at": None if self.resets_at is None else _iso(self.resets_at),
         }
+
+    def store(self) -> list[Any]:
+        """What `restore` turns back into this state."""
+        resets = None if self.resets_at is None else to_micros(self.resets_at)
+        return [self.limit.to_json(), list(self.spent), resets]
+
+    @classmethod
+    def restore(cls, stored: list[Any]) -> LimitState:
+        limit, spent, resets = stored
+        return cls(Limit.from_json(limit), Costs(*spent), None if resets is None else from_micros(resets))
 
 
 @dataclass(frozen=True)
 class Receipt:
     """The answer to a request to charge a user.
 
-    `status` is spent, refused or quoted; `repeated` says that the key had been used for the same request and this
-    is the stored answer. `limits` hold what is spent *after* the request; `binding` names the periods whose limit
-    refused it (of a quote: would refuse it). `affordable_reports` is how many such reports still fit.
+    `status` is spent, refused, quoted, reserved, committed, voided or expired; `repeated` says that this is the
+    stored answer to the same request. `limits` hold what is spent after the request; `binding` names the periods
+    whose limit refused it (of a quote: would refuse it), or `plan`. `affordable_reports` is how many such reports
+    still fit. A receipt is true unless it says refused.
     """
 
     status: str
-    user: str
+    user: str | None
     policy: str
     cost: Costs
     reports: int
-    limits: tuple[dict[str, Any], ...]
-    binding: tuple[str, ...]
-    affordable_reports: int
+    limits: tuple[LimitState, ...]
+    binding: tuple[str, ...] = ()
+    affordable_reports: int = 0
     receipt: str | None = None
     repeated: bool = False
+    why: str = ""
 
     def __bool__(self) -> bool:
         return self.status != REFUSED
 
     def repeat(self) -> Receipt:
-        """The same answer, given again for the same key."""
+        """The same answer, given again."""
         return replace(self, repeated=True)
 
     @property
@@ -73,54 +91,99 @@ class Receipt:
         return _plain(self.cost.delta, DELTA_DIGITS)
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        """What `spend --json` prints."""
+        result = {
             "status": self.status,
             "repeated": self.repeated,
             "receipt": self.receipt,
             "user": self.user,
             "policy": self.policy,
             "cost": {"epsilon": self.epsilon, "delta": self.delta},
-            "limits": list(self.limits),
+            "limits": [state.to_json() for state in self.limits],
             "binding": list(self.binding),
             "affordable_reports": self.affordable_reports,
         }
+        return {**result, "why": self.why} if self.why else result
+
+    def store(self) -> dict[str, Any]:
+        """What the ledger keeps under a key. The user's name stays out; it comes back with the retry."""
+        return {
+            "status": self.status,
+            "policy": self.policy,
+            "cost": list(self.cost),
+            "reports": self.reports,
+            "limits": [state.store() for state in self.limits],
+            "binding": list(self.binding),
+            "affordable_reports": self.affordable_reports,
+            "receipt": self.receipt,
+            "why": self.why,
+        }
+
+    @classmethod
+    def restore(cls, user: str, stored: dict[str, Any]) -> Receipt:
+        """The stored answer, marked as repeated."""
+        stored = {
+            **stored,
+            "cost": Costs(*stored["cost"]),
+            "limits": tuple(LimitState.restore(state) for state in stored["limits"]),
+            "binding": tuple(stored["binding"]),
+        }
+        return cls(user=user, repeated=True, **stored)
 
     def explain(self) -> str:
         """One line: what was asked, and what each binding limit has spent and left."""
-        asked = f"asked {_amounts({'epsilon': self.epsilon, 'delta': self.delta})}"
+        who = self.user or f"receipt {self.receipt}"
+        asked = _amounts({"epsilon": self.epsilon, "delta": self.delta})
         if self.status != REFUSED:
-            return f"{self.status}: {self.user}, {asked}"
-        parts = [f"refused: {self.user} {asked} for {_count(self.reports)}"]
-        for limit in self.limits:
-            if limit["period"] in self.binding:
-                resets = f", resets at {limit['resets_at']}" if limit["resets_at"] else ""
-                parts.append(
-                    f"the {limit['period']} limit ({limit['rule']}) of {_amounts(limit['capacity'])} has "
-                    f"{_amounts(limit['spent'])} spent and {_amounts(limit['remaining'])} left{resets}"
-                )
-        if not self.binding:
-            parts.append(f"policy {self.policy} does not admit this guarantee")
+            number = f" (receipt {self.receipt})" if self.receipt and self.user else ""
+            return f"{self.status}: {who}, {asked}{number}"
+        parts = [f"refused: {who} asked {asked} for {_count(self.reports)}"]
+        if self.why:
+            parts.append(self.why)
+        parts += [_explain(state.to_json()) for state in self.limits if state.limit.period in self.binding]
         parts.append(f"affordable: {_count(self.affordable_reports)}")
         return "; ".join(parts)
 
 
 @dataclass(frozen=True)
 class Balance:
-    """What a user has spent under each limit of a policy."""
+    """What a user has spent under each limit of a policy, and of its plan's quotas.
+
+    `odometer` is the exact loss of what was spent, or None where nothing was or it cannot be bounded. It is never
+    enforced by.
+    """
 
     user: str
     policy: Policy
     limits: tuple[LimitState, ...]
+    quotas: tuple[dict[str, Any], ...] = ()
+    odometer: dict[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
+        """What `balance --json` prints."""
         result: dict[str, Any] = {
             "user": self.user,
             "policy": self.policy.name,
             "limits": [state.to_json() for state in self.limits],
+            "odometer": self.odometer,
         }
+        if self.quotas:
+            result["quotas"] = list(self.quotas)
         if self.policy.unbounded:
             result["worst_epsilon_per_year"] = self.policy.worst_epsilon_per_year()
         return result
+
+
+def _explain(limit: dict[str, Any]) -> str:
+    resets = f", resets at {limit['resets_at']}" if limit["resets_at"] else ""
+    return (
+        f"the {limit['period']} limit ({limit['rule']}) of {_amounts(limit['capacity'])} has "
+        f"{_amounts(limit['spent'])} spent and {_amounts(limit['remaining'])} left{resets}"
+    )
+
+
+def _iso(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")
 
 
 def _plain(units: int | None, digits: int) -> float | None:

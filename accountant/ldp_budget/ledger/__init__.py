@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from .sqlite import SqliteLedger, Transaction
+from .sqlite import SqliteLedger
+from .transaction import Entry, Transaction
 
-__all__ = ["SqliteLedger", "Transaction"]
+__all__ = ["Entry", "SqliteLedger", "Transaction"]

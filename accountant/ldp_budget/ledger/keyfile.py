@@ -6,27 +6,32 @@ without the other is an error: a ledger recreated beside an old key, or the reve
 
 from __future__ import annotations
 
-import hmac
 import os
 import secrets
+from hashlib import blake2b
 from pathlib import Path
 
 from ..errors import LedgerError
 
 KEY_BYTES = 32
 HASH_BYTES = 16
+LINK_BYTES = 32
 
 
 class Key:
-    """A secret that turns names into hashes nobody can link or guess without it."""
+    """A secret that turns names into hashes nobody can link or guess without it (keyed BLAKE2b)."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
 
-    def hash(self, purpose: str, text: str) -> bytes:
-        """A keyed hash of `text`; the same text has unrelated hashes for different purposes."""
-        message = purpose.encode() + b"\0" + text.encode("utf-8", "surrogatepass")
-        return hmac.digest(self._secret, message, "sha256")[:HASH_BYTES]
+    def hash(self, purpose: bytes, text: str) -> bytes:
+        """A keyed hash of `text`; the same text has unrelated hashes for different purposes (at most 16 bytes)."""
+        message = text.encode("utf-8", "surrogatepass")
+        return blake2b(message, digest_size=HASH_BYTES, key=self._secret, person=purpose).digest()
+
+    def link(self, covered: bytes) -> bytes:
+        """The keyed hash of a link of the journal's chain."""
+        return blake2b(covered, digest_size=LINK_BYTES, key=self._secret, person=b"link").digest()
 
     def __repr__(self) -> str:
         return "<Key: secret>"

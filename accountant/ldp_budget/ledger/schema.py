@@ -15,15 +15,25 @@ APPLICATION_ID = 0x4C647042
 
 _TABLES = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value ANY) STRICT",
-    # A user is known by a keyed hash only.
+    # A user is known by a keyed hash only; an erased one by none.
     "CREATE TABLE users (account INTEGER PRIMARY KEY, hash BLOB UNIQUE) STRICT",
-    # What a user was charged in one window; window 0 is the lifetime, `windows` says the others.
+    # Erased users: they get no fresh budget, and nothing leads from here to an account.
+    "CREATE TABLE tombstones (hash BLOB PRIMARY KEY, at INTEGER NOT NULL) STRICT, WITHOUT ROWID",
+    # What a user was charged in one window; window 0 is the lifetime, `windows.window_at` says the others.
     """CREATE TABLE accounts (
         account INTEGER NOT NULL, window INTEGER NOT NULL,
         epsilon INTEGER, delta INTEGER, rho INTEGER, mu_squared INTEGER,
         PRIMARY KEY (account, window)) STRICT, WITHOUT ROWID""",
-    # The periods for which windows are kept, from the first policy that limits them on.
-    "CREATE TABLE periods (period TEXT PRIMARY KEY) STRICT",
+    # How many reports of one memoised value (a keyed hash of its label) were charged in a window.
+    """CREATE TABLE labels (
+        account INTEGER NOT NULL, label BLOB NOT NULL, charge INTEGER NOT NULL, window INTEGER NOT NULL,
+        reports INTEGER NOT NULL, PRIMARY KEY (account, label, charge, window)) STRICT, WITHOUT ROWID""",
+    # How much of a plan's quota for one charge was used.
+    """CREATE TABLE quotas (
+        account INTEGER NOT NULL, plan TEXT NOT NULL, fingerprint TEXT NOT NULL, used INTEGER NOT NULL,
+        PRIMARY KEY (account, plan, fingerprint)) STRICT, WITHOUT ROWID""",
+    # The periods for which windows are kept, since the window in which a policy first limited them.
+    "CREATE TABLE periods (period TEXT PRIMARY KEY, since INTEGER NOT NULL) STRICT",
     # A mechanism with its guarantee and the cost of one report, self-contained.
     """CREATE TABLE charges (
         charge INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, mechanism TEXT NOT NULL,
@@ -33,18 +43,25 @@ _TABLES = (
     """CREATE TABLE policies (
         policy INTEGER PRIMARY KEY, name TEXT NOT NULL, version INTEGER NOT NULL,
         created_at INTEGER NOT NULL, definition TEXT NOT NULL, UNIQUE (name, version)) STRICT""",
-    # Append-only. The four amounts are those of all the entry's reports together.
+    # Append-only. The four amounts are what the entry added to the account's lifetime; those of `voided` are
+    # negative. `resolves` is the reservation that a `committed`, `voided` or `expired` entry ends. The last entry of
+    # each transaction bears its `link`: a keyed hash over what the transaction appended and the link before.
     """CREATE TABLE journal (
-        entry INTEGER PRIMARY KEY, at INTEGER NOT NULL, account INTEGER NOT NULL,
+        entry INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, account INTEGER NOT NULL,
         charge INTEGER NOT NULL, policy INTEGER NOT NULL, reports INTEGER NOT NULL,
-        epsilon INTEGER, delta INTEGER, rho INTEGER, mu_squared INTEGER) STRICT""",
+        epsilon INTEGER, delta INTEGER, rho INTEGER, mu_squared INTEGER,
+        labelled INTEGER NOT NULL, expires INTEGER, resolves INTEGER, link BLOB) STRICT""",
+    # Which memoised value a labelled entry repeats (a keyed hash); apart, so that it can be erased.
+    "CREATE TABLE entry_labels (entry INTEGER PRIMARY KEY, label BLOB NOT NULL) STRICT",
+    "CREATE UNIQUE INDEX resolutions ON journal (resolves) WHERE resolves IS NOT NULL",
+    "CREATE INDEX journal_by_account ON journal (account)",
     # One answer for each idempotency key: what was asked (a digest) and what was answered.
     """CREATE TABLE keys (
-        key BLOB PRIMARY KEY, user BLOB NOT NULL, request BLOB NOT NULL, answer TEXT NOT NULL)
+        key BLOB PRIMARY KEY, user BLOB, request BLOB NOT NULL, answer TEXT NOT NULL)
         STRICT, WITHOUT ROWID""",
     """CREATE TABLE collections (
         name TEXT PRIMARY KEY, fingerprint TEXT NOT NULL, definition TEXT NOT NULL) STRICT""",
-    "INSERT INTO periods VALUES ('lifetime')",
+    "INSERT INTO periods VALUES ('lifetime', 0)",
 )
 
 

@@ -1,4 +1,4 @@
-"""The ledger in one SQLite file: opening it safely, and the few statements a charge needs."""
+"""The ledger in one SQLite file: opening it safely, and transactions that happen whole or not at all."""
 
 from __future__ import annotations
 
@@ -8,27 +8,18 @@ import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from ..amounts import LARGEST, Costs
 from ..errors import LedgerError
 from . import keyfile
 from .schema import APPLICATION_ID, SCHEMA_VERSION, migrate
+from .transaction import Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MEMORY = ":memory:"
-BUSY_SECONDS = 30
-
-_AMOUNTS = "epsilon, delta, rho, mu_squared"
-
-
-class StoredAnswer(NamedTuple):
-    """What a key was used for, and what was answered."""
-
-    request: bytes
-    answer: str
+BUSY_SECONDS = 30.0
 
 
 class SqliteLedger:
@@ -75,9 +66,11 @@ class SqliteLedger:
         with self._lock:
             connection = self._current()
             try:
-                connection.execute(begin)
+                _begin(connection, begin)
                 try:
-                    yield Transaction(connection, self.key)
+                    transaction = Transaction(connection, self.key)
+                    yield transaction
+                    transaction.add_link()
                     connection.execute("COMMIT")
                 except BaseException:
                     if connection.in_transaction:
@@ -101,154 +94,11 @@ class SqliteLedger:
         try:
             _check(connection, self.path)
             _check_key(connection, self.key, self.path)
+            connection.execute("PRAGMA busy_timeout = 2")  # _begin waits, in short steps
         except BaseException:
             connection.close()
             raise
         return connection
-
-
-class Transaction:
-    """The statements of one transaction. What it reads cannot change before it ends."""
-
-    def __init__(self, connection: sqlite3.Connection, key: keyfile.Key) -> None:
-        self._connection = connection
-        self._execute = connection.execute
-        self.key = key
-
-    # -- time and keys ----------------------------------------------------------------------------------
-
-    def last_entry_at(self) -> int | None:
-        """When the newest journal entry was written, in microseconds."""
-        row = self._execute("SELECT at FROM journal ORDER BY entry DESC LIMIT 1").fetchone()
-        return None if row is None else row[0]
-
-    def answer_to(self, key: bytes) -> StoredAnswer | None:
-        """What was asked and answered under an idempotency key."""
-        row = self._execute("SELECT request, answer FROM keys WHERE key = ?", (key,)).fetchone()
-        return None if row is None else StoredAnswer(*row)
-
-    def store_answer(self, key: bytes, user: bytes, request: bytes, answer: str) -> None:
-        """Bind an answer to its key, for as long as the account lives."""
-        self._execute("INSERT INTO keys VALUES (?, ?, ?, ?)", (key, user, request, answer))
-
-    # -- accounts ---------------------------------------------------------------------------------------
-
-    def account(self, user: bytes) -> int | None:
-        """The number of a user's account; None before the first charge."""
-        row = self._execute("SELECT account FROM users WHERE hash = ?", (user,)).fetchone()
-        return None if row is None else row[0]
-
-    def open_account(self, user: bytes) -> int:
-        """Give a new user an account."""
-        account = self._execute("INSERT INTO users (hash) VALUES (?)", (user,)).lastrowid
-        assert account is not None
-        return account
-
-    def spent(self, account: int | None, window: int) -> Costs:
-        """What was charged to an account in a window."""
-        row = self._execute(
-            f"SELECT {_AMOUNTS} FROM accounts WHERE account = ? AND window = ?", (account, window)
-        ).fetchone()
-        return Costs(0, 0, 0, 0) if row is None else Costs(*row)
-
-    def set_spent(self, account: int, window: int, costs: Costs) -> None:
-        """Replace what was charged to an account in a window."""
-        self._execute("INSERT OR REPLACE INTO accounts VALUES (?, ?, ?, ?, ?, ?)", (account, window, *costs))
-
-    def periods(self) -> list[str]:
-        """The periods for which windows are kept."""
-        return [row[0] for row in self._execute("SELECT period FROM periods ORDER BY period")]
-
-    def keep_period(self, period: str, window: int, starts_at: int) -> None:
-        """Keep windows of `period` from now on; its current one is filled from the journal."""
-        self._execute("INSERT INTO periods VALUES (?)", (period,))
-        sums = ", ".join(_sum_or_null(name) for name in Costs._fields)
-        self._execute(
-            f"INSERT INTO accounts SELECT account, ?, {sums} FROM journal WHERE at >= ? GROUP BY account",
-            (window, starts_at),
-        )
-
-    # -- charges and the journal ------------------------------------------------------------------------
-
-    def charge(self, fingerprint: str, mechanism: str, declared: str, guarantee: str, costs: Costs) -> int:
-        """The number of a stored charge, stored first if it is new."""
-        known = self.known_charge(fingerprint, guarantee)
-        if known is not None:
-            return known
-        number = self._execute(
-            f"INSERT INTO charges (fingerprint, mechanism, declared, guarantee, {_AMOUNTS})"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (fingerprint, mechanism, declared, guarantee, *costs),
-        ).lastrowid
-        assert number is not None
-        return number
-
-    def known_charge(self, fingerprint: str, guarantee: str) -> int | None:
-        """The number of a charge that is stored already."""
-        row = self._execute(
-            "SELECT charge FROM charges WHERE fingerprint = ? AND guarantee = ?", (fingerprint, guarantee)
-        ).fetchone()
-        return None if row is None else row[0]
-
-    def journal(self, at: int, account: int, charge: int, policy: int, reports: int, costs: Costs) -> int:
-        """Append one entry; returns its number."""
-        entry = self._execute(
-            f"INSERT INTO journal (at, account, charge, policy, reports, {_AMOUNTS})"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (at, account, charge, policy, reports, *costs),
-        ).lastrowid
-        assert entry is not None
-        return entry
-
-    # -- policies and collections -----------------------------------------------------------------------
-
-    def policy(self, name: str) -> tuple[int, str] | None:
-        """The number and definition of the newest version of a policy."""
-        row = self._execute(
-            "SELECT policy, definition FROM policies WHERE name = ? ORDER BY version DESC LIMIT 1", (name,)
-        ).fetchone()
-        return None if row is None else (row[0], row[1])
-
-    def policies(self) -> list[str]:
-        """The definitions of the newest versions of all policies, by name."""
-        rows = self._execute(
-            "SELECT definition FROM policies p WHERE version ="
-            " (SELECT max(version) FROM policies WHERE name = p.name) ORDER BY name"
-        )
-        return [row[0] for row in rows]
-
-    def add_policy(self, name: str, version: int, at: int, definition: str) -> None:
-        """Store a version of a policy."""
-        self._execute(
-            "INSERT INTO policies (name, version, created_at, definition) VALUES (?, ?, ?, ?)",
-            (name, version, at, definition),
-        )
-
-    def policy_was_charged(self, name: str) -> bool:
-        """Whether any journal entry was made under a policy of that name."""
-        row = self._execute(
-            "SELECT EXISTS (SELECT 1 FROM journal JOIN policies USING (policy) WHERE name = ?)", (name,)
-        ).fetchone()
-        return bool(row[0])
-
-    def collection(self, name: str) -> str | None:
-        """The definition of a collection."""
-        row = self._execute("SELECT definition FROM collections WHERE name = ?", (name,)).fetchone()
-        return None if row is None else row[0]
-
-    def collections(self) -> list[str]:
-        """The definitions of all collections, by name."""
-        return [row[0] for row in self._execute("SELECT definition FROM collections ORDER BY name")]
-
-    def add_collection(self, name: str, fingerprint: str, definition: str) -> None:
-        """Store a collection; it never changes."""
-        self._execute("INSERT INTO collections VALUES (?, ?, ?)", (name, fingerprint, definition))
-
-
-def _sum_or_null(column: str) -> str:
-    """The sum of a column; NULL where any of it is, or where it grows too large to count."""
-    total = f"total({column})"
-    return f"CASE WHEN count({column}) < count(*) OR {total} > {LARGEST} THEN NULL ELSE sum({column}) END"
 
 
 def _create(file: Path) -> None:
@@ -266,7 +116,7 @@ def _create(file: Path) -> None:
     keyfile.write_private(draft, b"")
     connection = _connect(str(draft))
     migrate(connection)
-    connection.execute("INSERT INTO meta VALUES ('key_check', ?)", (keyfile.Key(secret).hash("check", ""),))
+    connection.execute("INSERT INTO meta VALUES ('key_check', ?)", (keyfile.Key(secret).hash(b"check", ""),))
     # Leaves write-ahead mode, so that all of it is in the one file that is renamed.
     connection.execute("PRAGMA journal_mode = DELETE")
     connection.close()
@@ -290,6 +140,26 @@ def _require_both(file: Path) -> None:
         raise LedgerError(str(file), f"its key {key} is missing; restore it from a backup")
 
 
+def _begin(connection: sqlite3.Connection, begin: str) -> None:
+    """Start a transaction, waiting for other processes.
+
+    SQLite's own waiting backs off to a tenth of a second, so that who has waited longest looks most rarely. Short
+    waits, always the same, give every process the same chance.
+    """
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute(begin)
+            return
+        except sqlite3.OperationalError as error:
+            if not _is_busy(error) or time.monotonic() > deadline:
+                raise
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
 def _connect(path: str) -> sqlite3.Connection:
     uri = path if path == MEMORY else Path(path).absolute().as_uri() + "?mode=rw"
     try:
@@ -301,6 +171,9 @@ def _connect(path: str) -> sqlite3.Connection:
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA wal_autocheckpoint = 4000")
+        # A bulk run visits the whole index of user hashes with every batch.
+        connection.execute("PRAGMA cache_size = -65536")
     except sqlite3.Error as error:
         connection.close()
         raise LedgerError(path, _reason(error)) from None
@@ -324,11 +197,11 @@ def _check(connection: sqlite3.Connection, path: str) -> None:
 
 def _check_key(connection: sqlite3.Connection, key: keyfile.Key, path: str) -> None:
     row = connection.execute("SELECT value FROM meta WHERE name = 'key_check'").fetchone()
-    if row is None or row[0] != key.hash("check", ""):
+    if row is None or row[0] != key.hash(b"check", ""):
         raise LedgerError(path, f"its key {keyfile.key_path(Path(path))} belongs to another ledger")
 
 
 def _reason(error: sqlite3.Error) -> str:
-    if "locked" in str(error) or "busy" in str(error):
-        return f"another process kept it locked for {BUSY_SECONDS} s; nothing was charged"
-    return f"{error}; nothing was charged"
+    if _is_busy(error):
+        return f"others kept it locked for {BUSY_SECONDS:g} s; nothing was charged"
+    return f"{error}; nothing was acknowledged"

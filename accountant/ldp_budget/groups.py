@@ -1,0 +1,100 @@
+"""Group commit: threads that spend at the same time share one transaction, and so one wait for the disk.
+
+Whoever comes first leads: it opens a transaction, does its own work and everybody's who has queued up meanwhile, commits
+once and hands the answers out. Nobody gets an answer before the commit that makes it true.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from .errors import LdpBudgetError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .ledger import SqliteLedger, Transaction
+
+T = TypeVar("T")
+
+# One transaction holds the write lock for all of its works; other processes wait meanwhile.
+MOST_TOGETHER = 256
+
+
+class _Work(Generic[T]):
+    def __init__(self, work: Callable[[Transaction], T]) -> None:
+        self.work = work
+        self.ready = threading.Event()
+        self.leads = False
+        self.done = False
+        self.result: T | None = None
+        self.error: BaseException | None = None
+
+    def run(self, transaction: Transaction) -> None:
+        """Do the work; an error that comes before anything was written concerns this work alone."""
+        before = transaction.writes
+        try:
+            self.result = self.work(transaction)
+        except LdpBudgetError as error:
+            if transaction.writes != before:
+                raise
+            self.error = error
+
+    def outcome(self) -> T:
+        if self.error is not None:
+            raise self.error
+        result: Any = self.result
+        return result  # type: ignore[no-any-return]
+
+
+class GroupCommit:
+    """Runs works in shared transactions of one ledger."""
+
+    def __init__(self, ledger: SqliteLedger) -> None:
+        self._ledger = ledger
+        self._mutex = threading.Lock()
+        self._queue: deque[_Work[Any]] = deque()
+        self._led = False
+
+    def run(self, work: Callable[[Transaction], T]) -> T:
+        """Do `work` in a transaction and return its result once that is durable."""
+        mine = _Work(work)
+        with self._mutex:
+            self._queue.append(mine)
+            mine.leads, self._led = not self._led, True
+        if not mine.leads:
+            mine.ready.wait()
+        if mine.leads and not mine.done:
+            self._lead()
+        return mine.outcome()
+
+    def _lead(self) -> None:
+        with self._mutex:
+            batch = [self._queue.popleft() for _ in range(min(MOST_TOGETHER, len(self._queue)))]
+        try:
+            self._commit(batch)
+        finally:
+            for work in batch:
+                work.done = True
+                work.ready.set()
+            with self._mutex:
+                successor = self._queue[0] if self._queue else None
+                self._led = successor is not None
+                if successor is not None:
+                    successor.leads = True
+                    successor.ready.set()
+
+    def _commit(self, batch: list[_Work[Any]]) -> None:
+        try:
+            with self._ledger.write() as transaction:
+                for work in batch:
+                    work.run(transaction)
+        except BaseException as error:
+            # Nothing was committed. Works that were fine are told so too, rather than run twice behind their backs.
+            for work in batch:
+                work.result = None
+                work.error = work.error or error
+            if not isinstance(error, LdpBudgetError):
+                raise

@@ -1,0 +1,303 @@
+"""The statements of one transaction on a SQLite ledger: plain SQL, each indexed, none that grows with the past."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..amounts import Costs
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Sequence
+
+    from .keyfile import Key
+
+AMOUNTS = "epsilon, delta, rho, mu_squared"
+ENTRY_COLUMNS = f"entry, at, kind, account, charge, policy, reports, {AMOUNTS}, labelled, expires, resolves"
+CHARGE_COLUMNS = f"charge, fingerprint, mechanism, declared, guarantee, {AMOUNTS}"
+POLICY_COLUMNS = "policy, name, version, created_at, definition"
+NO_LINK = b"\0" * 32
+
+
+class StoredAnswer(NamedTuple):
+    """What a key was used for, and what was answered."""
+
+    request: bytes
+    answer: str
+
+
+class Entry(NamedTuple):
+    """One line of the journal: spent, reserved, committed, voided, expired, erased or policy.
+
+    `costs` is what it added to the account's lifetime.
+    `expires` belongs to a reservation, `resolves` to the entry that ends it, and names it.
+    """
+
+    number: int
+    at: int
+    kind: str
+    account: int
+    charge: int
+    policy: int
+    reports: int
+    costs: Costs
+    labelled: bool = False
+    expires: int | None = None
+    resolves: int | None = None
+
+    @classmethod
+    def of(cls, row: tuple[Any, ...]) -> Entry:
+        """From a row of `ENTRY_COLUMNS`."""
+        return cls(*row[:7], Costs(*row[7:11]), bool(row[11]), *row[12:])
+
+    def row(self) -> tuple[Any, ...]:
+        """As a row of `ENTRY_COLUMNS`."""
+        return (*self[:7], *self.costs, int(self.labelled), *self[9:])
+
+
+def canonical_link(before: bytes, entries: Sequence[Any], charges: Sequence[Any], policies: Sequence[Any]) -> bytes:
+    """What a link's hash covers: the link before, and every row the transaction appended, in order."""
+    rows = json.dumps([entries, charges, policies], separators=(",", ":"), default=bytes.hex)
+    return before + rows.encode()
+
+
+class Transaction:
+    """The statements of one transaction. What it reads cannot change before it ends."""
+
+    def __init__(self, connection: sqlite3.Connection, key: Key) -> None:
+        self.execute = connection.execute
+        self.execute_many = connection.executemany
+        self._connection = connection
+        self.key = key
+        # What this transaction appends, for its link.
+        self._entries: list[tuple[Any, ...]] = []
+        self._charges: list[tuple[Any, ...]] = []
+        self._policies: list[tuple[Any, ...]] = []
+
+    @property
+    def writes(self) -> int:
+        """How many rows the connection has changed so far; tells whether a step wrote anything."""
+        return self._connection.total_changes
+
+    # -- time and keys ----------------------------------------------------------------------------------
+
+    def last_entry_at(self) -> int | None:
+        """When the newest journal entry was written, in microseconds."""
+        row = self.execute("SELECT at FROM journal ORDER BY entry DESC LIMIT 1").fetchone()
+        return None if row is None else row[0]
+
+    def answer_to(self, key: bytes) -> StoredAnswer | None:
+        """What was asked and answered under an idempotency key."""
+        row = self.execute("SELECT request, answer FROM keys WHERE key = ?", (key,)).fetchone()
+        return None if row is None else StoredAnswer(*row)
+
+    def store_answer(self, key: bytes, user: bytes | None, request: bytes, answer: str) -> None:
+        """Bind an answer to its key, for as long as the account lives; without a user, for ever."""
+        self.execute("INSERT INTO keys VALUES (?, ?, ?, ?)", (key, user, request, answer))
+
+    # -- accounts ---------------------------------------------------------------------------------------
+
+    def account(self, user: bytes) -> int | None:
+        """The number of a user's account; None before the first charge."""
+        row = self.execute("SELECT account FROM users WHERE hash = ?", (user,)).fetchone()
+        return None if row is None else row[0]
+
+    def is_erased(self, user: bytes) -> bool:
+        """Whether a user was erased."""
+        return self.execute("SELECT 1 FROM tombstones WHERE hash = ?", (user,)).fetchone() is not None
+
+    def open_account(self, user: bytes) -> int:
+        """Give a new user an account."""
+        return _number(self.execute("INSERT INTO users (hash) VALUES (?)", (user,)))
+
+    def spent(self, account: int | None, window: int) -> Costs:
+        """What was charged to an account in a window."""
+        row = self.execute(
+            f"SELECT {AMOUNTS} FROM accounts WHERE account = ? AND window = ?", (account, window)
+        ).fetchone()
+        return Costs(0, 0, 0, 0) if row is None else Costs(*row)
+
+    def set_spent(self, account: int, window: int, costs: Costs) -> None:
+        """Replace what was charged to an account in a window."""
+        self.execute("INSERT OR REPLACE INTO accounts VALUES (?, ?, ?, ?, ?, ?)", (account, window, *costs))
+
+    def label_reports(self, account: int | None, label: bytes, charge: int | None, window: int) -> int:
+        """How many reports of a memoised value were charged in a window."""
+        row = self.execute(
+            "SELECT reports FROM labels WHERE account = ? AND label = ? AND charge = ? AND window = ?",
+            (account, label, charge, window),
+        ).fetchone()
+        return 0 if row is None else row[0]
+
+    def set_label_reports(self, account: int, label: bytes, charge: int, window: int, reports: int) -> None:
+        """Replace how many reports of a memoised value were charged in a window."""
+        row = (account, label, charge, window, reports)
+        self.execute("INSERT OR REPLACE INTO labels VALUES (?, ?, ?, ?, ?)", row)
+
+    def quota_used(self, account: int | None, plan: str, fingerprint: str) -> int:
+        """How much of a plan's quota was used."""
+        row = self.execute(
+            "SELECT used FROM quotas WHERE account = ? AND plan = ? AND fingerprint = ?", (account, plan, fingerprint)
+        ).fetchone()
+        return 0 if row is None else row[0]
+
+    def set_quota_used(self, account: int, plan: str, fingerprint: str, used: int) -> None:
+        """Replace how much of a plan's quota was used."""
+        self.execute("INSERT OR REPLACE INTO quotas VALUES (?, ?, ?, ?)", (account, plan, fingerprint, used))
+
+    def erase(self, user: bytes, account: int | None, at: int) -> None:
+        """Cut a user from the account, leave a tombstone, and delete keys and labels."""
+        self.execute("INSERT INTO tombstones VALUES (?, ?)", (user, at))
+        self.execute("DELETE FROM keys WHERE user = ?", (user,))
+        if account is not None:
+            mine = "entry IN (SELECT entry FROM journal WHERE account = ?)"
+            self.execute(f"DELETE FROM entry_labels WHERE {mine}", (account,))
+            self.execute("DELETE FROM labels WHERE account = ?", (account,))
+            self.execute("UPDATE users SET hash = NULL WHERE account = ?", (account,))
+        self.append(Entry(0, at, "erased", account or 0, 0, 0, 0, Costs(0, 0, 0, 0)))
+
+    # -- windows ----------------------------------------------------------------------------------------
+
+    def periods(self) -> list[str]:
+        """The periods for which windows are kept."""
+        return [row[0] for row in self.execute("SELECT period FROM periods")]
+
+    def keep_period(self, period: str, since: int) -> None:
+        """Keep windows of `period` from the one on that starts at `since`."""
+        self.execute("INSERT INTO periods VALUES (?, ?)", (period, since))
+
+    # -- charges and the journal ------------------------------------------------------------------------
+
+    def charge(self, fingerprint: str, mechanism: str, declared: str, guarantee: str, costs: Costs) -> int:
+        """The number of a stored charge, stored first if it is new."""
+        known = self.known_charge(fingerprint, guarantee)
+        if known is not None:
+            return known
+        row = (fingerprint, mechanism, declared, guarantee, *costs)
+        number = _number(
+            self.execute(f"INSERT INTO charges ({CHARGE_COLUMNS}) VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        )
+        self._charges.append((number, *row))
+        return number
+
+    def known_charge(self, fingerprint: str, guarantee: str) -> int | None:
+        """The number of a charge that is stored already."""
+        row = self.execute(
+            "SELECT charge FROM charges WHERE fingerprint = ? AND guarantee = ?", (fingerprint, guarantee)
+        ).fetchone()
+        return None if row is None else row[0]
+
+    def stored_charge(self, charge: int) -> dict[str, Any]:
+        """A stored charge by its number."""
+        names = [name.strip() for name in CHARGE_COLUMNS.split(",")]
+        row = self.execute(f"SELECT {CHARGE_COLUMNS} FROM charges WHERE charge = ?", (charge,)).fetchone()
+        return dict(zip(names, row, strict=True))
+
+    def append(self, entry: Entry, label: bytes | None = None) -> int:
+        """Append to the journal, with its label if it has one; returns its number (the one given is not used)."""
+        row = entry.row()[1:]
+        marks = ", ".join("?" * len(row))
+        number = _number(self.execute(f"INSERT INTO journal ({ENTRY_COLUMNS}) VALUES (NULL, {marks})", row))
+        self._entries.append((number, *row))
+        if label is not None:
+            self.execute("INSERT INTO entry_labels VALUES (?, ?)", (number, label))
+        return number
+
+    def label_of(self, number: int) -> bytes | None:
+        """The label of a journal entry."""
+        row = self.execute("SELECT label FROM entry_labels WHERE entry = ?", (number,)).fetchone()
+        return None if row is None else row[0]
+
+    def append_batch(self, common: tuple[Any, ...]) -> None:
+        """Append an entry of one report for every account of the temporary table `batch`.
+
+        `common` holds at, kind, charge, policy and the four amounts.
+        """
+        before = self.execute("SELECT coalesce(max(entry), 0) FROM journal").fetchone()[0]
+        self.execute(
+            f"INSERT INTO journal (at, kind, account, charge, policy, reports, {AMOUNTS}, labelled)"
+            " SELECT ?1, ?2, account, ?3, ?4, 1, ?5, ?6, ?7, ?8, 0 FROM batch ORDER BY hash",
+            common,
+        )
+        self._entries += self.execute(f"SELECT {ENTRY_COLUMNS} FROM journal WHERE entry > ? ORDER BY entry", (before,))
+
+    def entry(self, number: int) -> Entry | None:
+        """A journal entry by its number."""
+        row = self.execute(f"SELECT {ENTRY_COLUMNS} FROM journal WHERE entry = ?", (number,)).fetchone()
+        return None if row is None else Entry.of(row)
+
+    def resolution(self, number: int) -> Entry | None:
+        """The entry that committed or voided a reservation."""
+        row = self.execute(f"SELECT {ENTRY_COLUMNS} FROM journal WHERE resolves = ?", (number,)).fetchone()
+        return None if row is None else Entry.of(row)
+
+    # -- the chain of links -----------------------------------------------------------------------------
+
+    def last_link(self) -> bytes:
+        """The newest link; before the first one, zeros."""
+        row = self.execute("SELECT link FROM journal WHERE link IS NOT NULL ORDER BY entry DESC LIMIT 1").fetchone()
+        return NO_LINK if row is None else row[0]
+
+    def add_link(self) -> None:
+        """Cover what this transaction appended, in its last entry; nothing if it appended nothing."""
+        if self._entries:
+            covered = canonical_link(self.last_link(), self._entries, self._charges, self._policies)
+            row = (self.key.link(covered), self._entries[-1][0])
+            self.execute("UPDATE journal SET link = ? WHERE entry = ?", row)
+
+    # -- policies and collections -----------------------------------------------------------------------
+
+    def policy(self, name: str) -> tuple[int, str] | None:
+        """The number and definition of the newest version of a policy."""
+        row = self.execute(
+            "SELECT policy, definition FROM policies WHERE name = ? ORDER BY version DESC LIMIT 1", (name,)
+        ).fetchone()
+        return None if row is None else (row[0], row[1])
+
+    def policy_definition(self, number: int) -> str:
+        """The definition of one version of a policy, by its number."""
+        definition: str = self.execute("SELECT definition FROM policies WHERE policy = ?", (number,)).fetchone()[0]
+        return definition
+
+    def policies(self) -> list[str]:
+        """The definitions of the newest versions of all policies, by name."""
+        rows = self.execute(
+            "SELECT definition FROM policies p WHERE version ="
+            " (SELECT max(version) FROM policies WHERE name = p.name) ORDER BY name"
+        )
+        return [row[0] for row in rows]
+
+    def add_policy(self, name: str, version: int, at: int, definition: str) -> None:
+        """Store a version of a policy."""
+        row = (name, version, at, definition)
+        number = _number(self.execute(f"INSERT INTO policies ({POLICY_COLUMNS}) VALUES (NULL, ?, ?, ?, ?)", row))
+        self._policies.append((number, *row))
+        self.append(Entry(0, at, "policy", 0, 0, number, 0, Costs(0, 0, 0, 0)))
+
+    def policy_was_charged(self, name: str) -> bool:
+        """Whether any journal entry was made under a policy of that name."""
+        charged = "SELECT 1 FROM journal JOIN policies USING (policy) WHERE name = ? AND account > 0"
+        row = self.execute(f"SELECT EXISTS ({charged})", (name,)).fetchone()
+        return bool(row[0])
+
+    def collection(self, name: str) -> str | None:
+        """The definition of a collection."""
+        row = self.execute("SELECT definition FROM collections WHERE name = ?", (name,)).fetchone()
+        return None if row is None else row[0]
+
+    def collections(self) -> list[str]:
+        """The definitions of all collections, by name."""
+        return [row[0] for row in self.execute("SELECT definition FROM collections ORDER BY name")]
+
+    def add_collection(self, name: str, fingerprint: str, definition: str) -> None:
+        """Store a collection; it never changes."""
+        self.execute("INSERT INTO collections VALUES (?, ?, ?)", (name, fingerprint, definition))
+
+
+def _number(cursor: sqlite3.Cursor) -> int:
+    """The number of the row just inserted."""
+    number = cursor.lastrowid
+    assert number is not None
+    return number
+

@@ -1,0 +1,82 @@
+"""Setting a policy: what may follow what, and the windows that a new period needs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from .errors import InvalidParameter
+from .ledger.replay import fill_window
+from .policy import Limit, PlanTerms, Policy, as_limits
+from .windows import LIFETIME, to_micros, window_at
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .ledger import Transaction
+    from .plans import Plan
+
+
+def propose(
+    name: str, limits: Sequence[Limit | str], relation: str | None, unbounded: bool, plan: Plan | None
+) -> Policy:
+    """A policy from what the caller gave, checked on its own."""
+    terms = None if plan is None else PlanTerms.of(plan)
+    return Policy(name, as_limits(limits), 1, relation, unbounded, terms)
+
+
+def follow(transaction: Transaction, proposed: Policy, previous: Policy | None) -> Policy:
+    """`proposed` as the version after `previous`; raises `InvalidParameter` where it may not follow it."""
+    policy = proposed
+    if previous is not None:
+        charged = transaction.policy_was_charged(proposed.name)
+        if charged:
+            _check_limits(previous, proposed)
+        policy = replace(proposed, version=previous.version + 1, earlier=_earlier(previous, proposed, charged))
+    _check_price(policy)
+    return policy
+
+
+def keep_periods(transaction: Transaction, policy: Policy, now: datetime) -> None:
+    """Keep windows for every period the policy limits; the current one of a new period is filled from the journal."""
+    kept = transaction.periods()
+    for period in policy.periods:
+        if period not in kept:
+            window = window_at(period, now)
+            transaction.keep_period(period, to_micros(window.starts))
+            fill_window(transaction, window)
+
+
+def _check_limits(previous: Policy, policy: Policy) -> None:
+    """The rule and δ of a limit never change once charged: the sums of one rule mean nothing to another."""
+    rules = {(limit.period, limit.rule, limit.delta) for limit in policy.limits}
+    for limit in previous.limits:
+        others = [other for other in rules if other[0] == limit.period]
+        if others and (limit.period, limit.rule, limit.delta) not in rules:
+            raise InvalidParameter(
+                "limit",
+                f"rule {limit.rule} and delta {limit.delta} for {limit.period}, which was charged already",
+                ", ".join(f"rule {rule} and delta {delta}" for _, rule, delta in others),
+            )
+
+
+def _earlier(previous: Policy, policy: Policy, charged: bool) -> tuple[PlanTerms, ...]:
+    """The plans that count in full beside the new one."""
+    if previous.plan is None or not charged:
+        return previous.earlier
+    if policy.plan is not None and policy.plan.identity == previous.plan.identity:
+        return previous.earlier
+    return (*previous.earlier, previous.plan)
+
+
+def _check_price(policy: Policy) -> None:
+    """All plans together must fit the lifetime limit, whatever of them was used."""
+    epsilon, delta = policy.planned()
+    for limit in policy.limits:
+        if limit.period == LIFETIME and policy.plan is not None and (epsilon > limit.epsilon or delta > limit.delta):
+            raise InvalidParameter(
+                "plan",
+                f"plans that cost together at most the lifetime limit of ({limit.epsilon}, {limit.delta})",
+                f"({epsilon}, {delta})",
+            )
