@@ -82,10 +82,11 @@ class Accountant:
             now = self._now(transaction)
             stored = transaction.policy(name)
             if stored is not None:
-                previous = Policy.from_json(json.loads(stored[1]))
-                if transaction.policy_was_charged(name):
-                    _check_successor(previous, policy)
-                policy = Policy(name, policy.limits, previous.version + 1, relation, unbounded)
+                # Not the newest version alone: a limit that was dropped does not come back with another rule.
+                for definition in transaction.charged_versions(name):
+                    _check_successor(Policy.from_json(json.loads(definition)), policy)
+                version = Policy.from_json(json.loads(stored[1])).version + 1
+                policy = Policy(name, policy.limits, version, relation, unbounded)
             kept = transaction.periods()
             for period in policy.periods:
                 if period not in kept:

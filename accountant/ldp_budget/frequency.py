@@ -77,6 +77,12 @@ class FrequencyMechanism(Mechanism):
             result["std_error"] = (worst / users) ** 0.5
         return result
 
+    def share_errors(self, users: int) -> tuple[float, float]:
+        """The standard error of a share from `users` reports: at worst, and the root of its mean square."""
+        zero, slope = self._variance()
+        worst = float((zero + slope.clip(min=0)).max())
+        return (worst / users) ** 0.5, (self.total_variance() / self.answers / users) ** 0.5
+
     def total_variance(self) -> float:
         """The variance per user of all the counts together, for any answers the users may have given."""
         zero, slope = self._variance()

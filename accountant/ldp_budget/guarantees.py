@@ -15,9 +15,9 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
-from .amounts import DOWN, UNBOUNDED, UP, Costs, canonical, decimal, exp_down, exp_up, float_up, ln_up
+from .amounts import DOWN, UP, Costs, canonical, decimal, exp_down, exp_up, float_up, ln_up
 
 ANY_INPUTS = "any inputs"
 SAME_CHANGE_PATTERN = "same change pattern"
@@ -26,6 +26,15 @@ RELATIONS = (ANY_INPUTS, SAME_CHANGE_PATTERN)
 Number = int | float | str | Decimal
 
 _KINDS: dict[str, type[Guarantee]] = {}
+
+
+class Amounts(NamedTuple):
+    """What one report costs before it is counted in units: decimals, rounded up; None where unbounded."""
+
+    epsilon: Decimal | None
+    delta: Decimal | None
+    rho: Decimal | None
+    mu_squared: Decimal | None
 
 
 class Guarantee:
@@ -43,9 +52,13 @@ class Guarantee:
         """The exact (ε, δ) that `basic` charges for one report; None where there is no such bound."""
         raise NotImplementedError
 
+    def amounts(self) -> Amounts:
+        """The ε, δ, ρ (zCDP) and μ² (Gaussian DP) of one report."""
+        raise NotImplementedError
+
     def costs(self) -> Costs:
         """The four integer amounts that one report adds to an account."""
-        raise NotImplementedError
+        return Costs.of(*self.amounts())
 
     @property
     def epsilon(self) -> float:
@@ -77,13 +90,13 @@ class Guarantee:
 
 def from_json(data: dict[str, Any]) -> Guarantee:
     """Read back what `Guarantee.to_json` wrote. Raises ValueError for anything else."""
-    kind = data.get("kind")
-    if kind not in _KINDS:
+    kind = data.get("kind") if isinstance(data, dict) else None
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise ValueError(f"not a guarantee: kind {kind!r}; expected one of {', '.join(_KINDS)}")
     fields = {name: _decode(value) for name, value in data.items() if name != "kind"}
     try:
         return _KINDS[kind](**fields)
-    except TypeError as error:
+    except (TypeError, ZeroDivisionError) as error:
         raise ValueError(f"not a guarantee of kind {kind!r}: {error}") from None
 
 
@@ -134,8 +147,8 @@ class Pure(Guarantee):
     def loss(self) -> tuple[Decimal, Decimal]:
         return self.bound, Decimal(0)
 
-    def costs(self) -> Costs:
-        return _pure_costs(self.bound)
+    def amounts(self) -> Amounts:
+        return _pure_amounts(self.bound)
 
 
 @dataclass(frozen=True)
@@ -161,9 +174,9 @@ class SymmetricPair(Guarantee):
     def loss(self) -> tuple[Decimal, Decimal]:
         return self.bound, Decimal(0)
 
-    def costs(self) -> Costs:
+    def amounts(self) -> Amounts:
         # Never τ·ε·tanh(ε/2): that fails already for one report of OUE at ε ≥ 4.
-        return _pure_costs(self.bound)
+        return _pure_amounts(self.bound)
 
 
 @dataclass(frozen=True)
@@ -190,9 +203,9 @@ class FinitePair(Guarantee):
         epsilon = ln_up(_decimal_up(ratio)) if ratio > 1 else Decimal(0)
         return epsilon, _decimal_up(delta)
 
-    def costs(self) -> Costs:
+    def amounts(self) -> Amounts:
         epsilon, delta = self.loss()
-        return _pure_costs(epsilon) if not delta else Costs.of(epsilon, delta, None, None)
+        return _pure_amounts(epsilon) if not delta else Amounts(epsilon, delta, None, None)
 
 
 @dataclass(frozen=True)
@@ -213,10 +226,10 @@ class Approximate(Guarantee):
     def loss(self) -> tuple[Decimal, Decimal]:
         return self.bound, self.slack
 
-    def costs(self) -> Costs:
+    def amounts(self) -> Amounts:
         if not self.slack:
-            return _pure_costs(self.bound)
-        return Costs.of(self.bound, self.slack, None, None)
+            return _pure_amounts(self.bound)
+        return Amounts(self.bound, self.slack, None, None)
 
 
 @dataclass(frozen=True)
@@ -232,8 +245,8 @@ class ZeroConcentrated(Guarantee):
     def loss(self) -> None:
         return None
 
-    def costs(self) -> Costs:
-        return Costs.of(None, None, self.rho, None)
+    def amounts(self) -> Amounts:
+        return Amounts(None, None, self.rho, None)
 
 
 @dataclass(frozen=True)
@@ -252,9 +265,9 @@ class Laplace(Guarantee):
     def loss(self) -> tuple[Decimal, Decimal]:
         return self.bound, Decimal(0)
 
-    def costs(self) -> Costs:
-        rho = UP.add(UP.subtract(self.bound, Decimal(1)), exp_up(-self.bound))
-        return _pure_costs(self.bound)._replace(rho=Costs.of(None, None, max(rho, Decimal(0)), None).rho)
+    def amounts(self) -> Amounts:
+        rho = UP.add(UP.subtract(self.bound, Decimal(1)), exp_up(self.bound.copy_negate()))
+        return _pure_amounts(self.bound)._replace(rho=max(rho, Decimal(0)))
 
 
 @dataclass(frozen=True)
@@ -283,9 +296,9 @@ class Gaussian(Guarantee):
     def loss(self) -> tuple[Decimal, Decimal] | None:
         return None if self.bound is None or self.slack is None else (self.bound, self.slack)
 
-    def costs(self) -> Costs:
+    def amounts(self) -> Amounts:
         squared = UP.multiply(self.mu, self.mu)
-        return Costs.of(self.bound, self.slack, UP.divide(squared, Decimal(2)), squared)
+        return Amounts(self.bound, self.slack, UP.divide(squared, Decimal(2)), squared)
 
 
 @dataclass(frozen=True)
@@ -315,9 +328,9 @@ class Memoised(Guarantee):
     def loss(self) -> tuple[Decimal, Decimal]:
         return self.curve[0], Decimal(0)
 
-    def costs(self) -> Costs:
+    def amounts(self) -> Amounts:
         # The curve turned into ρ or μ is not a filter (errata.md), so there a value is charged its cap at once.
-        return _pure_costs(self.cap)._replace(epsilon=Costs.of(self.curve[0], None, None, None).epsilon)
+        return _pure_amounts(self.cap)._replace(epsilon=self.curve[0])
 
     def describe(self) -> dict[str, Any]:
         return {**super().describe(), "lifetime_epsilon": float_up(self.cap)}
@@ -332,8 +345,10 @@ class Copies(Guarantee):
     of: Guarantee
 
     def __post_init__(self) -> None:
-        if not isinstance(self.count, int) or self.count < 1:
+        if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 1:
             raise ValueError(f"count: expected a whole number >= 1; found {self.count}")
+        if not isinstance(self.of, Guarantee):
+            raise ValueError(f"of: expected a guarantee; found {self.of!r}")
 
     @property
     def relation(self) -> str:  # type: ignore[override]
@@ -343,10 +358,9 @@ class Copies(Guarantee):
         loss = self.of.loss()
         return None if loss is None else (UP.multiply(loss[0], self.count), UP.multiply(loss[1], self.count))
 
-    def costs(self) -> Costs:
-        loss = self.loss()
-        costs = self.of.costs().times(self.count)
-        return costs if loss is None else costs._replace(epsilon=Costs.of(loss[0], None, None, None).epsilon)
+    def amounts(self) -> Amounts:
+        each = self.of.amounts()
+        return Amounts(*(None if amount is None else UP.multiply(amount, self.count) for amount in each))
 
 
 @dataclass(frozen=True)
@@ -358,16 +372,16 @@ class Unbounded(Guarantee):
     def loss(self) -> None:
         return None
 
-    def costs(self) -> Costs:
-        return UNBOUNDED
+    def amounts(self) -> Amounts:
+        return Amounts(None, None, None, None)
 
 
 def _decimal_up(fraction: Fraction) -> Decimal:
     return UP.divide(Decimal(fraction.numerator), Decimal(fraction.denominator))
 
 
-def _pure_costs(epsilon: Decimal) -> Costs:
-    return Costs.of(epsilon, Decimal(0), rho_of_pure(epsilon), mu_squared_of_pure(epsilon))
+def _pure_amounts(epsilon: Decimal) -> Amounts:
+    return Amounts(epsilon, Decimal(0), rho_of_pure(epsilon), mu_squared_of_pure(epsilon))
 
 
 def rho_of_pure(epsilon: Decimal) -> Decimal:

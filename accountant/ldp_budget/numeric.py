@@ -6,13 +6,15 @@ merge exactly, in any order.
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .base import Mechanism
 from .errors import InvalidParameter, NotSupported
 from .estimates import MeanEstimate, SumAggregate
 from .fields import optional_real
+from .quadrature import average
 from .values import as_numbers, numbers_of
 
 if TYPE_CHECKING:
@@ -21,9 +23,15 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+# Far enough out, and yet every intermediate figure stays within the range of a double.
+_LEAST_WIDTH, _LARGEST_WIDTH = Decimal("1e-100"), Decimal("1e100")
+
 
 class NumericMechanism(Mechanism):
-    """A mechanism for one number. Subclasses give `grid`, `error_at` and `randomize`."""
+    """A mechanism for one number. Subclasses give `grid`, `error_at`, `report_std` and `randomize`."""
+
+    keeps_squares: ClassVar[bool] = False
+    """Whether aggregates keep the sum of the squared steps too, for reports of at most 2**26 steps."""
 
     lower = optional_real("smallest value a user can have")
     upper = optional_real("largest value a user can have")
@@ -37,6 +45,10 @@ class NumericMechanism(Mechanism):
         lower, upper = self.domain()
         if lower >= upper:
             raise InvalidParameter("upper", f"a number > lower = {lower}", upper)
+        if not _LEAST_WIDTH <= upper - lower <= _LARGEST_WIDTH:
+            raise InvalidParameter("upper", f"a number from {_LEAST_WIDTH} to {_LARGEST_WIDTH} above lower", upper)
+        if float(lower) == float(upper):
+            raise InvalidParameter("upper", f"a number that is not the same double as lower = {lower}", upper)
 
     def domain(self) -> tuple[Decimal, Decimal]:
         """[lower, upper]; raises `NotSupported` where only a sensitivity was declared."""
@@ -52,18 +64,57 @@ class NumericMechanism(Mechanism):
         """(bias, MSE) of one report of a user whose value is `value`."""
         raise NotImplementedError
 
+    def density(self, report: float, value: float) -> float:
+        """The density at `report` of the reports of a user whose value is `value`, before the grid."""
+        raise NotSupported(f"{self.name} has no density")
+
+    def breakpoints(self) -> Sequence[float]:
+        """Ascending values from lower to upper between which `error_at` is smooth."""
+        lower, upper = self.domain()
+        return float(lower), float(upper)
+
+    def mse_uniform_prior(self) -> float:
+        """The MSE of one report, averaged over values spread evenly over [lower, upper]."""
+        return average(lambda value: self.error_at(value)[1], self.breakpoints())
+
+    def prior_error(self, prior: tuple[Any, Any]) -> tuple[float, float]:
+        """(bias, MSE) of one report, averaged over a prior distribution of the users' values.
+
+        `prior`: (points, weights), two arrays (k,); the points in [lower, upper], the weights non-negative.
+        They need not sum to one. Raises `OutsideDomain` for a point, `InvalidParameter` for the weights.
+        """
+        import numpy as np
+
+        points = as_numbers(prior[0], *self.domain())
+        weights = np.asarray(prior[1], dtype=np.float64)
+        if weights.shape != points.shape or not (weights >= 0).all() or not 0 < weights.sum() < math.inf:
+            expected = f"{len(points)} weights >= 0, not all of them 0"
+            raise InvalidParameter("prior", expected, f"{weights.shape} from {weights.min(initial=0)}")
+        errors = np.array([self.error_at(point) for point in points.tolist()])
+        bias, mse = weights @ errors / weights.sum()
+        return float(bias), float(mse)
+
     def utility(self, users: int | None = None) -> dict[str, Any]:
         errors = {name: self.error_at(value) for name, value in self._landmarks()}
         result: dict[str, Any] = {
             "mse": {name: mse for name, (_, mse) in errors.items()},
             "bias": {name: bias for name, (bias, _) in errors.items()},
         }
+        if self.lower is not None and self.upper is not None:
+            result["mse_uniform_prior"] = self.mse_uniform_prior()
+            result["constant_output"] = self._constant_output(self.upper - self.lower)
         if users is not None:
             if users < 1:
                 raise InvalidParameter("users", "a whole number >= 1", users)
             worst = max(mse - bias**2 for bias, mse in errors.values())
             result["std_error"] = (worst / users) ** 0.5
         return result
+
+    @staticmethod
+    def _constant_output(width: Decimal) -> dict[str, Any]:
+        """The errors of reporting the centre whatever the value is, to be held against a mechanism's own."""
+        edge = float(width) ** 2 / 4
+        return {"mse": {"lower": edge, "centre": 0.0, "upper": edge}, "mse_uniform_prior": edge / 3}
 
     def _landmarks(self) -> Iterator[tuple[str, float]]:
         """The edges and the centre of the domain; of [0, S] where only a sensitivity is known."""
@@ -77,12 +128,17 @@ class NumericMechanism(Mechanism):
     def aggregate(self, reports: Any) -> SumAggregate:
         import numpy as np
 
-        rows = np.asarray(reports, dtype=np.float64)
-        if rows.ndim != 1 or not np.isfinite(rows).all():
+        rows = np.asarray(reports)
+        if rows.ndim != 1 or rows.dtype.kind not in "iuf" or not np.isfinite(rows).all():
             raise NotSupported(f"expected finite reports of shape (n,); found {rows.dtype} {rows.shape}")
         origin, step = self.grid()
-        steps = np.rint((rows - origin) / step)
-        return SumAggregate(self.fingerprint, len(rows), _exact_sum(steps), 0)
+        with np.errstate(over="ignore"):
+            steps = np.rint((rows - origin) / step)
+        most = 2**26 if self.keeps_squares else 2**53
+        if (np.abs(steps) > most).any():
+            raise NotSupported(f"expected reports within {most} steps of {step} from {origin}; found one further off")
+        squares = _exact_sum(steps * steps) if self.keeps_squares else 0
+        return SumAggregate(self.fingerprint, len(rows), _exact_sum(steps), squares)
 
     def estimate(self, reports: Any) -> MeanEstimate:
         total = self.total(reports)

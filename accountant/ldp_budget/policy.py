@@ -20,7 +20,7 @@ from .amounts import (
     from_units,
 )
 from .composition import capacity, filter_rule
-from .errors import InvalidParameter
+from .errors import InvalidParameter, UnknownName
 from .windows import LIFETIME, PER_YEAR, PERIODS
 
 if TYPE_CHECKING:
@@ -50,7 +50,10 @@ class Limit:
             raise InvalidParameter("limit", f"a period out of {', '.join(PERIODS)}", self.period)
         object.__setattr__(self, "epsilon", _number("epsilon", self.epsilon, "a number > 0"))
         object.__setattr__(self, "delta", _number("delta", self.delta, "a number >= 0 and < 1"))
-        filter_rule(self.rule)
+        try:
+            filter_rule(self.rule)
+        except UnknownName:
+            raise InvalidParameter("limit", "a rule out of basic, zcdp, gdp", self.rule) from None
         if self.epsilon <= 0:
             raise InvalidParameter("limit", f"epsilon > 0 for {self.period}", self.epsilon)
         if not 0 <= self.delta < 1:
@@ -109,6 +112,7 @@ class Limit:
         )
 
     def to_json(self) -> dict[str, Any]:
+        """What is stored and shown of a limit: every amount as exact text."""
         return {
             "period": self.period,
             "epsilon": canonical(self.epsilon),

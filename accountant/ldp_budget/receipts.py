@@ -88,9 +88,12 @@ class Receipt:
     def explain(self) -> str:
         """One line: what was asked, and what each binding limit has spent and left."""
         asked = f"asked {_amounts({'epsilon': self.epsilon, 'delta': self.delta})}"
-        if self.status != REFUSED:
+        if self.status not in (REFUSED, QUOTED):
             return f"{self.status}: {self.user}, {asked}"
-        parts = [f"refused: {self.user} {asked} for {_count(self.reports)}"]
+        parts = [f"{self.status}: {self.user} {asked} for {_count(self.reports)}"]
+        fits = self.reports <= self.affordable_reports
+        if self.status == QUOTED:
+            parts.append("it fits" if fits else "it does not fit")
         for limit in self.limits:
             if limit["period"] in self.binding:
                 resets = f", resets at {limit['resets_at']}" if limit["resets_at"] else ""
@@ -98,7 +101,7 @@ class Receipt:
                     f"the {limit['period']} limit ({limit['rule']}) of {_amounts(limit['capacity'])} has "
                     f"{_amounts(limit['spent'])} spent and {_amounts(limit['remaining'])} left{resets}"
                 )
-        if not self.binding:
+        if not fits and not self.binding:
             parts.append(f"policy {self.policy} does not admit this guarantee")
         parts.append(f"affordable: {_count(self.affordable_reports)}")
         return "; ".join(parts)

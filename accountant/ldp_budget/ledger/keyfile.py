@@ -9,9 +9,14 @@ from __future__ import annotations
 import hmac
 import os
 import secrets
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import LedgerError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 KEY_BYTES = 32
 HASH_BYTES = 16
@@ -49,6 +54,19 @@ def write_private(path: Path, content: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     sync_directory(path.parent)
+
+
+@contextmanager
+def making_in(path: Path) -> Iterator[None]:
+    """Hold off everybody else who makes a ledger in this directory; a crash gives the hold back."""
+    import fcntl
+
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def sync_directory(path: Path) -> None:

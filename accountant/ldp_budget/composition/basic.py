@@ -1,0 +1,32 @@
+"""Rule `basic`: the ε add up and the δ add up (Dwork, McSherry, Nissim, Smith 2006; Rogers et al. 2016, filters)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from ..amounts import DELTA_DIGITS, EPSILON_DIGITS, Costs, float_above, float_below, to_capacity
+from .rules import Filter, Total, added
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+    from .charges import Charges
+
+_REFUSAL = "rule basic: a {} guarantee without an (epsilon, delta) of its own cannot be added"
+
+
+class Basic(Filter):
+    """Σε and Σδ. The δ of the total is the sum; where that is more than the δ asked for, ε is infinite."""
+
+    name = "basic"
+
+    def total(self, charges: Charges, delta: Decimal) -> Total:
+        epsilon = added(charges, lambda guarantee: guarantee.amounts().epsilon, _REFUSAL)
+        spent = added(charges, lambda guarantee: guarantee.amounts().delta, _REFUSAL)
+        if spent > delta:
+            return Total(math.inf, math.inf, spent)
+        return Total(max(0.0, float_below(epsilon)), float_above(epsilon), spent)
+
+    def capacity(self, epsilon: Decimal, delta: Decimal) -> Costs:
+        return Costs(to_capacity(epsilon, EPSILON_DIGITS), to_capacity(delta, DELTA_DIGITS), None, None)

@@ -1,0 +1,75 @@
+"""Rule `zcdp`: the ρ add up, and the sum is converted once to (ε, δ).
+
+ρ-zCDP (Bun and Steinke 2016) implies (ε, δ)-DP for every α > 1 with
+
+    ε(α) = ρα + ln((α-1)/α) - (ln δ + ln α)/(α-1)
+
+(Canonne, Kamath and Steinke 2020, Proposition 12). Its derivative is ρ - ln(1/(δα))/(α-1)², which changes sign once,
+so the best α is the root of (α-1)²ρ = ln(1/(δα)). Any α gives a valid bound; only tightness depends on the root.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from ..amounts import DOWN, RHO_DIGITS, UP, Costs, float_above, float_below, from_units, ln_up
+from .rules import Filter, Total, added, largest_units, needs_delta
+
+if TYPE_CHECKING:
+    from .charges import Charges
+
+_REFUSAL = "rule zcdp: a {} guarantee that has no rho of its own (such as one with delta > 0) is refused"
+# α is within some units of the last place of its best value, so ε is off by the square of that.
+_LOOSENESS = 1e-12
+
+
+class ZeroConcentrated(Filter):
+    """Σρ, then the optimal conversion at the given δ > 0."""
+
+    name = "zcdp"
+
+    def total(self, charges: Charges, delta: Decimal) -> Total:
+        needs_delta(self.name, delta)
+        rho = added(charges, lambda guarantee: guarantee.amounts().rho, _REFUSAL)
+        epsilon = epsilon_of_rho(rho, delta)
+        return Total(max(0.0, float_below(epsilon) * (1 - _LOOSENESS)), float_above(epsilon), delta)
+
+    def capacity(self, epsilon: Decimal, delta: Decimal) -> Costs:
+        needs_delta(self.name, delta)
+        return Costs(None, None, _capacity(epsilon, delta), None)
+
+
+@lru_cache(maxsize=64)
+def _capacity(epsilon: Decimal, delta: Decimal) -> int:
+    return largest_units(lambda units: epsilon_of_rho(from_units(units, RHO_DIGITS), delta) <= epsilon)
+
+
+def epsilon_of_rho(rho: Decimal, delta: Decimal) -> Decimal:
+    """The ε at `delta` > 0 that ρ-zCDP implies, rounded up at the fortieth digit."""
+    if not rho:
+        return Decimal(0)
+    log_delta = DOWN.ln(delta).next_minus(DOWN)
+    excess = _best_excess(max(float(rho), 1e-300), float(log_delta))
+    alpha = UP.add(Decimal(1), excess)
+    log_alpha = DOWN.ln(alpha).next_minus(DOWN)
+    conversion = UP.divide(UP.minus(DOWN.add(log_delta, log_alpha)), excess)
+    epsilon = UP.add(UP.multiply(rho, alpha), UP.add(ln_up(UP.divide(excess, alpha)), conversion))
+    return max(epsilon, Decimal(0))
+
+
+def _best_excess(rho: float, log_delta: float) -> Decimal:
+    """α - 1 at the root of (α-1)²ρ = ln(1/(δα)), by bisection of ln(α-1), in which both sides are monotone."""
+    high = math.sqrt(-log_delta / rho)
+    low = high / 2
+    while low * low * rho + math.log1p(low) > -log_delta:
+        low /= 2
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        if middle * middle * rho + math.log1p(middle) > -log_delta:
+            high = middle
+        else:
+            low = middle
+    return Decimal(high)
