@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Accountant": "accountant",
+    "Limit": "policy",
     "Mechanism": "base",
     "FrequencyMechanism": "frequency",
     "NumericMechanism": "numeric",
@@ -36,7 +38,26 @@ _HOMES = {
 __all__ = sorted(_HOMES)
 
 if TYPE_CHECKING:
+    # The same names for type checkers and editors.
+    from .accountant import Accountant as Accountant
     from .base import Mechanism as Mechanism
+    from .errors import BudgetExceeded as BudgetExceeded
+    from .errors import InvalidParameter as InvalidParameter
+    from .errors import KeyConflict as KeyConflict
+    from .errors import LdpBudgetError as LdpBudgetError
+    from .errors import LedgerError as LedgerError
+    from .errors import NameTaken as NameTaken
+    from .errors import NotSupported as NotSupported
+    from .errors import OutsideDomain as OutsideDomain
+    from .errors import PluginError as PluginError
+    from .errors import ReportFileError as ReportFileError
+    from .errors import UnknownName as UnknownName
+    from .frequency import FrequencyMechanism as FrequencyMechanism
+    from .hookspecs import hookimpl as hookimpl
+    from .numeric import NumericMechanism as NumericMechanism
+    from .policy import Limit as Limit
+    from .registry import mechanism as mechanism
+    from .registry import mechanisms as mechanisms
 
 
 def __getattr__(name: str) -> Any:

@@ -21,13 +21,19 @@ MU_SQUARED_DIGITS = 12
 # Amounts are kept in 64-bit columns. What is larger is as good as unbounded, and is treated so.
 LARGEST = 2**62
 
+# Outside these powers of ten the arithmetic below has no room left to round in, and nothing is that small.
+_LARGEST_EXPONENT = 500_000
+
 # Forty digits are far more than any amount keeps; the two contexts round the last of them outward.
 UP = Context(prec=40, rounding=ROUND_CEILING)
 DOWN = Context(prec=40, rounding=ROUND_FLOOR)
 
 
 def decimal(value: int | float | str | Decimal) -> Decimal:
-    """The finite decimal that `value` means. Raises ValueError for NaN, infinity, or no number at all."""
+    """The finite decimal that `value` means. Raises ValueError for NaN, infinity, or no number at all.
+
+    So does a number too large or too small to compute with, beyond 10**±500000.
+    """
     if isinstance(value, bool):
         raise ValueError("a truth value is not a number")
     if isinstance(value, float):
@@ -38,6 +44,10 @@ def decimal(value: int | float | str | Decimal) -> Decimal:
         raise ValueError("not a number") from None
     if not number.is_finite():
         raise ValueError("not a finite number")
+    if not number:
+        return Decimal(0)  # whatever its exponent and sign were
+    if abs(number.adjusted()) > _LARGEST_EXPONENT:
+        raise ValueError("too large or too small a number")
     return number
 
 
@@ -78,22 +88,22 @@ def to_cost(amount: Decimal | None, digits: int) -> int | None:
         return None
     if amount < 0:
         raise ValueError(f"a privacy cost is never negative; found {amount}")
-    if amount.adjusted() > 18:
+    if amount and amount.adjusted() > 18:
         return None
-    units = math.ceil(amount.scaleb(digits, Context(prec=200)))
+    units = math.ceil(UP.scaleb(amount, digits))
     return units if units <= LARGEST else None
 
 
 def to_capacity(amount: Decimal, digits: int) -> int:
     """`amount` ≥ 0 in units of 10**-digits, rounded down."""
-    if amount.adjusted() > 18:
+    if amount and amount.adjusted() > 18:
         return LARGEST
-    return min(LARGEST, math.floor(amount.scaleb(digits, Context(prec=200))))
+    return min(LARGEST, math.floor(DOWN.scaleb(amount, digits)))
 
 
 def from_units(units: int, digits: int) -> Decimal:
     """The decimal that `units` of 10**-digits stand for."""
-    return Decimal(units).scaleb(-digits)
+    return Decimal(units).scaleb(-digits, UP)
 
 
 class Costs(NamedTuple):
@@ -161,4 +171,5 @@ def float_above(number: Decimal) -> float:
 
 def float_below(number: Decimal) -> float:
     """The greatest double that is not above `number`, neither in binary nor as it prints."""
-    return -float_above(-number)
+    # Not `-number`: that would round to the precision of the caller's decimal context.
+    return -float_above(number.copy_negate())

@@ -118,7 +118,9 @@ class BulkCharge:
     def _open_accounts(self) -> None:
         execute = self._transaction.execute
         execute("INSERT INTO users (hash) SELECT hash FROM batch WHERE account IS NULL ORDER BY hash")
-        execute("UPDATE batch SET account = u.account FROM users u WHERE batch.account IS NULL AND u.hash = batch.hash")
+        execute(
+            "UPDATE batch SET account = u.account FROM users u WHERE batch.account IS NULL AND u.hash = batch.hash"
+        )
 
     def _add_sums(self) -> None:
         adds = ", ".join(_add_sql(name, amount) for name, amount in zip(Costs._fields, self._cost, strict=True))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,9 @@ class Collection:
             check_categories(self.categories)
             answers = getattr(self.mechanism, "answers", None)
             if answers is None:
-                raise InvalidParameter("categories", f"none, as {self.mechanism.name} asks for a number")
+                raise InvalidParameter(
+                    "categories", f"none, as {self.mechanism.name} asks for a number", ", ".join(self.categories)
+                )
             if answers != len(self.categories):
                 raise InvalidParameter(
                     "categories",
@@ -110,6 +113,6 @@ def check_categories(categories: Sequence[str]) -> None:
     expected = "at least two distinct, non-empty names"
     if len(categories) < 2 or not all(categories):
         raise InvalidParameter("categories", expected, list(categories))
-    for category in categories:
-        if categories.count(category) > 1:
-            raise InvalidParameter("categories", expected, f"{category!r} twice")
+    for category, count in Counter(categories).items():
+        if count > 1:
+            raise InvalidParameter("categories", expected, f"{category!r} {count} times")

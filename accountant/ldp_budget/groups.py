@@ -1,7 +1,7 @@
 """Group commit: threads that spend at the same time share one transaction, and so one wait for the disk.
 
-Whoever comes first leads: it opens a transaction, does its own work and everybody's who has queued up meanwhile, commits
-once and hands the answers out. Nobody gets an answer before the commit that makes it true.
+Whoever comes first leads: it opens a transaction, does its own work and everybody's who has queued up meanwhile,
+commits once and hands the answers out. Nobody gets an answer before the commit that makes it true.
 """
 
 from __future__ import annotations

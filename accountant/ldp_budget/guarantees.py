@@ -90,13 +90,13 @@ class Guarantee:
 
 def from_json(data: dict[str, Any]) -> Guarantee:
     """Read back what `Guarantee.to_json` wrote. Raises ValueError for anything else."""
-    kind = data.get("kind")
-    if kind not in _KINDS:
+    kind = data.get("kind") if isinstance(data, dict) else None
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise ValueError(f"not a guarantee: kind {kind!r}; expected one of {', '.join(_KINDS)}")
     fields = {name: _decode(value) for name, value in data.items() if name != "kind"}
     try:
         return _KINDS[kind](**fields)
-    except TypeError as error:
+    except (TypeError, ZeroDivisionError) as error:
         raise ValueError(f"not a guarantee of kind {kind!r}: {error}") from None
 
 
@@ -266,7 +266,7 @@ class Laplace(Guarantee):
         return self.bound, Decimal(0)
 
     def amounts(self) -> Amounts:
-        rho = UP.add(UP.subtract(self.bound, Decimal(1)), exp_up(-self.bound))
+        rho = UP.add(UP.subtract(self.bound, Decimal(1)), exp_up(self.bound.copy_negate()))
         return _pure_amounts(self.bound)._replace(rho=max(rho, Decimal(0)))
 
 
@@ -362,8 +362,10 @@ class Copies(Guarantee):
     of: Guarantee
 
     def __post_init__(self) -> None:
-        if not isinstance(self.count, int) or self.count < 1:
+        if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 1:
             raise ValueError(f"count: expected a whole number >= 1; found {self.count}")
+        if not isinstance(self.of, Guarantee):
+            raise ValueError(f"of: expected a guarantee; found {self.of!r}")
 
     @property
     def relation(self) -> str:  # type: ignore[override]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -30,10 +31,11 @@ def follow(transaction: Transaction, proposed: Policy, previous: Policy | None) 
     """`proposed` as the version after `previous`; raises `InvalidParameter` where it may not follow it."""
     policy = proposed
     if previous is not None:
-        charged = transaction.policy_was_charged(proposed.name)
-        if charged:
-            _check_limits(previous, proposed)
-        policy = replace(proposed, version=previous.version + 1, earlier=_earlier(previous, proposed, charged))
+        # Not the newest version alone: a limit that was dropped does not come back with another rule.
+        charged = [Policy.from_json(json.loads(text)) for text in transaction.charged_versions(proposed.name)]
+        for earlier in charged:
+            _check_limits(earlier, proposed)
+        policy = replace(proposed, version=previous.version + 1, earlier=_earlier_plans(charged, proposed))
     _check_price(policy)
     return policy
 
@@ -61,13 +63,12 @@ def _check_limits(previous: Policy, policy: Policy) -> None:
             )
 
 
-def _earlier(previous: Policy, policy: Policy, charged: bool) -> tuple[PlanTerms, ...]:
-    """The plans that count in full beside the new one."""
-    if previous.plan is None or not charged:
-        return previous.earlier
-    if policy.plan is not None and policy.plan.identity == previous.plan.identity:
-        return previous.earlier
-    return (*previous.earlier, previous.plan)
+def _earlier_plans(charged: list[Policy], proposed: Policy) -> tuple[PlanTerms, ...]:
+    """The plans that were charged and count in full beside the proposed one."""
+    plans = {policy.plan.identity: policy.plan for policy in charged if policy.plan is not None}
+    if proposed.plan is not None:
+        plans.pop(proposed.plan.identity, None)
+    return tuple(plans.values())
 
 
 def _check_price(policy: Policy) -> None:

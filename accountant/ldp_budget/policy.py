@@ -20,11 +20,13 @@ from .amounts import (
     from_units,
 )
 from .composition import capacity, filter_rule
-from .errors import InvalidParameter
+from .errors import InvalidParameter, UnknownName
 from .windows import LIFETIME, PER_YEAR, PERIODS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from .plans import Plan
 
 DEFAULT = "default"
 ANY_RELATION = "any"
@@ -50,7 +52,10 @@ class Limit:
             raise InvalidParameter("limit", f"a period out of {', '.join(PERIODS)}", self.period)
         object.__setattr__(self, "epsilon", _number("epsilon", self.epsilon, "a number > 0"))
         object.__setattr__(self, "delta", _number("delta", self.delta, "a number >= 0 and < 1"))
-        filter_rule(self.rule)
+        try:
+            filter_rule(self.rule)
+        except UnknownName:
+            raise InvalidParameter("limit", "a rule out of basic, zcdp, gdp", self.rule) from None
         if self.epsilon <= 0:
             raise InvalidParameter("limit", f"epsilon > 0 for {self.period}", self.epsilon)
         if not 0 <= self.delta < 1:
@@ -156,6 +161,12 @@ class PlanTerms:
     quotas: tuple[tuple[str, str, int], ...]
     epsilon: Decimal
     delta: Decimal
+
+    @classmethod
+    def of(cls, plan: Plan) -> PlanTerms:
+        """The terms of a plan of mechanisms."""
+        quotas = tuple((mechanism.fingerprint, mechanism.name, count) for mechanism, count in plan.mechanisms())
+        return cls(plan.fingerprint, quotas, decimal(plan.epsilon), decimal(plan.delta))
 
     def count(self, fingerprint: str) -> int:
         """How many reports of a charge the plan holds."""

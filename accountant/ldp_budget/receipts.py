@@ -134,10 +134,12 @@ class Receipt:
         """One line: what was asked, and what each binding limit has spent and left."""
         who = self.user or f"receipt {self.receipt}"
         asked = _amounts({"epsilon": self.epsilon, "delta": self.delta})
-        if self.status != REFUSED:
+        if self.status not in (REFUSED, QUOTED):
             number = f" (receipt {self.receipt})" if self.receipt and self.user else ""
             return f"{self.status}: {who}, {asked}{number}"
-        parts = [f"refused: {who} asked {asked} for {_count(self.reports)}"]
+        parts = [f"{self.status}: {who} asked {asked} for {_count(self.reports)}"]
+        if self.status == QUOTED:
+            parts.append("it does not fit" if self.why or self.binding else "it fits")
         if self.why:
             parts.append(self.why)
         parts += [_explain(state.to_json()) for state in self.limits if state.limit.period in self.binding]

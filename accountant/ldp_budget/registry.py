@@ -10,8 +10,11 @@ from __future__ import annotations
 import functools
 import os
 import re
-from dataclasses import dataclass, field
-from importlib.metadata import EntryPoint, entry_points
+import sys
+from collections import defaultdict
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from importlib.metadata import Distribution, EntryPoint, distributions, entry_points
 from typing import TYPE_CHECKING
 
 import pluggy
@@ -79,53 +82,44 @@ class Plugin:
     def own(self) -> bool:
         return self.name == OWN_DISTRIBUTION
 
+    @property
+    def claims(self) -> list[str]:
+        """Every name and alias that its mechanisms want."""
+        return [name for mechanism in self.mechanisms for name in (mechanism.name, *mechanism.aliases)]
+
     def __str__(self) -> str:
         return f"{self.name} {self.version}".strip()
 
 
-@dataclass
 class Registry:
-    """The plugins found, and the mechanisms of those that work, by name and alias."""
+    """The plugins found, and the mechanisms of those that work, by name and alias.
 
-    plugins: list[Plugin] = field(default_factory=list)
-    _by_name: dict[str, tuple[type[Mechanism], Plugin]] = field(default_factory=dict)
-    _clashes: dict[str, str] = field(default_factory=dict)
+    A name belongs to one plugin. Our own keep theirs; third parties that want the same name all fail, so that
+    none wins by the order of loading: the name stands in fingerprints.
+    """
+
+    def __init__(self, plugins: Iterable[Plugin]) -> None:
+        plugins = list(plugins)
+        self._clashes = _clashes(plugins)
+        self.plugins = [self._settled(plugin) for plugin in plugins]
+        self._by_name: dict[str, tuple[type[Mechanism], Plugin]] = {}
+        for plugin in self.plugins:
+            for mechanism in plugin.mechanisms:
+                for name in (mechanism.name, *mechanism.aliases):
+                    self._by_name.setdefault(name, (mechanism, plugin))
 
     @classmethod
     def collect(cls, found: Iterable[EntryPoint]) -> Registry:
         """Load each entry point on its own; our own first, the others by name so that order is stable."""
-        registry = cls()
         ordered = sorted(found, key=lambda point: (_distribution(point)[0] != OWN_DISTRIBUTION, point.name))
-        for point in ordered:
-            registry.add(load_plugin(point))
-        return registry
+        return cls(load_plugin(point) for point in ordered)
 
-    def add(self, plugin: Plugin) -> None:
-        """Take the plugin's mechanisms in, or mark it failed where a name is already somebody else's."""
-        for mechanism in plugin.mechanisms:
-            for name in (mechanism.name, *mechanism.aliases):
-                if name in self._by_name:
-                    plugin = self._clash(name, plugin)
-        self.plugins.append(plugin)
-        if not plugin.failed:
-            for mechanism in plugin.mechanisms:
-                for name in (mechanism.name, *mechanism.aliases):
-                    self._by_name[name] = (mechanism, plugin)
-
-    def _clash(self, name: str, newcomer: Plugin) -> Plugin:
-        holder = self._by_name[name][1]
-        why = f"the mechanism name {name!r} is registered by both {holder} and {newcomer}"
-        if not holder.own:
-            # Neither third party may win by the order of loading: its name stands in fingerprints.
-            self._fail(holder, why)
-            self._clashes[name] = why
-        return Plugin(newcomer.name, newcomer.version, failed=why)
-
-    def _fail(self, plugin: Plugin, why: str) -> None:
-        self.plugins[self.plugins.index(plugin)] = Plugin(plugin.name, plugin.version, failed=why)
-        mine = [name for name, (_, owner) in self._by_name.items() if owner == plugin]
-        for name in mine:
-            del self._by_name[name]
+    def _settled(self, plugin: Plugin) -> Plugin:
+        """The plugin, failed where it wants a name that is not its alone."""
+        lost = [name for name in plugin.claims if name in self._clashes]
+        if plugin.own or not lost:
+            return plugin
+        return Plugin(plugin.name, plugin.version, failed=self._clashes[lost[0]])
 
     def mechanism(self, name: str) -> type[Mechanism]:
         """The mechanism of that name or alias. Raises `UnknownName`, or `PluginError` for a clash."""
@@ -149,10 +143,12 @@ class Registry:
 @functools.cache
 def registry() -> Registry:
     """The plugins installed here, collected once per process."""
-    found = entry_points(group=GROUP)
+    found, unreadable = _installed()
     if os.environ.get(NO_PLUGINS, "0") not in ("", "0"):
         return Registry.collect(point for point in found if _distribution(point)[0] == OWN_DISTRIBUTION)
-    return Registry.collect(found)
+    collected = Registry.collect(found)
+    collected.plugins += unreadable
+    return collected
 
 
 def mechanism(name: str) -> type[Mechanism]:
@@ -169,10 +165,47 @@ def load_plugin(point: EntryPoint) -> Plugin:
     """Import one plugin and run its hook; whatever goes wrong becomes `Plugin.failed`."""
     name, version = _distribution(point)
     try:
-        return Plugin(name, version, _registered(point.load(), name))
-    except (Exception, SystemExit) as error:
-        why = error.why if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
-        return Plugin(name, version, failed=" ".join(why.split()))
+        # Standard output belongs to the command: what a plugin prints must not end up in its JSON.
+        with redirect_stdout(sys.stderr):
+            return Plugin(name, version, _registered(point.load(), name))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return Plugin(name, version, failed=_why(error))
+
+
+def _why(error: BaseException) -> str:
+    """What went wrong, on one line."""
+    text = error.why if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
+    return " ".join(text.split()).rstrip(":")
+
+
+def _installed() -> tuple[list[EntryPoint], list[Plugin]]:
+    """The entry points of our group, and failed plugins for distributions whose entry points cannot be read."""
+    try:
+        return list(entry_points(group=GROUP)), []
+    except Exception:
+        # One broken file anywhere spoils the whole answer; asked one by one, the others still give theirs.
+        return _installed_one_by_one()
+
+
+def _installed_one_by_one() -> tuple[list[EntryPoint], list[Plugin]]:
+    points: list[EntryPoint] = []
+    unreadable: list[Plugin] = []
+    seen: set[str] = set()
+    for distribution in distributions():
+        name, version = _named(distribution)
+        # Of two with one name, the first on the path is the one that gets imported.
+        if name in seen:
+            continue
+        if name:
+            seen.add(name)
+        try:
+            points += distribution.entry_points.select(group=GROUP)
+        except Exception as error:
+            why = f"its entry points cannot be read: {_why(error)}"
+            unreadable.append(Plugin(name or "a distribution without a name", version, failed=why))
+    return points, unreadable
 
 
 def _registered(module: object, name: str) -> tuple[type[Mechanism], ...]:
@@ -198,6 +231,8 @@ def check_mechanism(candidate: object) -> None:
     if not (isinstance(candidate, type) and issubclass(candidate, Mechanism)):
         raise PluginError(repr(candidate), f"registered {candidate!r}, which is no subclass of Mechanism")
     label = candidate.__qualname__
+    if isinstance(candidate.aliases, str):
+        raise PluginError(label, f"{label} has the aliases {candidate.aliases!r}; expected a tuple of names")
     names = (getattr(candidate, "name", ""), *candidate.aliases)
     bad = [name for name in names if not (isinstance(name, str) and _NAME.fullmatch(name))]
     if bad:
@@ -207,10 +242,36 @@ def check_mechanism(candidate: object) -> None:
     taken = sorted(RESERVED_OPTIONS & set(candidate.fields))
     if taken:
         raise PluginError(label, f"{label} has a field {taken[0]!r}, which is an option of the commands")
+    hidden = sorted(set(dir(Mechanism)) & set(candidate.fields))
+    if hidden:
+        raise PluginError(label, f"{label} has a field {hidden[0]!r}, which hides what every mechanism has")
+
+
+def _clashes(plugins: list[Plugin]) -> dict[str, str]:
+    """Every name that is wanted more than once, and by whom, in words."""
+    claimants = defaultdict(list)
+    for plugin in plugins:
+        for name in plugin.claims:
+            claimants[name].append(str(plugin))
+    return {name: _clash(name, claims) for name, claims in claimants.items() if len(claims) > 1}
+
+
+def _clash(name: str, claimants: list[str]) -> str:
+    who = sorted(set(claimants), key=claimants.index)
+    if len(who) == 1:
+        return f"the mechanism name {name!r} is registered {len(claimants)} times by {who[0]}"
+    return f"the mechanism name {name!r} is registered by {' and '.join(who)}"
 
 
 def _distribution(point: EntryPoint) -> tuple[str, str]:
-    """The name and version of the distribution that brings an entry point."""
-    if point.dist is None:
-        return point.value, ""
-    return point.dist.name, point.dist.version
+    """The name and version of the distribution that brings an entry point; its address where it has no name."""
+    name, version = ("", "") if point.dist is None else _named(point.dist)
+    return name or point.value, version
+
+
+def _named(distribution: Distribution) -> tuple[str, str]:
+    """The name and version of a distribution, as far as its metadata can be read."""
+    try:
+        return distribution.name or "", distribution.version or ""
+    except Exception:
+        return "", ""

@@ -5,13 +5,15 @@
     block*                                       uint32 rows > 0, the rows (C order, little-endian), uint32 CRC-32
     uint32 0, uint64 total rows, uint32 CRC-32   the end, without which the file counts as truncated
 
-Every number is little-endian. `shape` is that of one report, `dtype` numpy's name of its elements. A file appears
-whole under its name or not at all.
+Every number is little-endian. `shape` is that of one report, `dtype` numpy's name of its elements. Each CRC-32 is
+that of the header line followed by its block, so that a damaged header shows as well. A file appears whole under
+its name or not at all.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import math
 import os
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"ldp-budget reports 1\n"
 _HEADER_BYTES = 1 << 16
+_READ_BYTES = 1 << 20
 _ROWS = struct.Struct("<I")
 _TOTAL = struct.Struct("<Q")
 
@@ -44,28 +47,26 @@ class ReportWriter:
 
     def __init__(self, path: str | os.PathLike[str], collection: Collection) -> None:
         self._path = Path(path)
-        self._draft = self._path.with_name(f"{self._path.name}.partial")
+        self._draft = Path(f"{self._path}.partial")
         self._collection = collection
         self._file: IO[bytes] | None = None
         self._layout: tuple[str, list[int]] | None = None
         self._total = 0
+        self._header_crc = 0
 
     def __enter__(self) -> Self:
-        try:
+        with self._writing():
+            if self._path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
             self._file = open(self._draft, "wb")
-        except OSError as error:
-            raise ReportFileError(str(self._path), f"it cannot be written: {error.strerror}") from None
-        self._file.write(MAGIC)
+            self._file.write(MAGIC)
         return self
 
     def write(self, reports: NDArray[Any]) -> None:
         """Append reports, an array whose first axis is the users."""
-        assert self._file is not None
-        if len(reports) == 0 and self._layout is not None:
-            return
         if self._layout is None:
             self._layout = (reports.dtype.newbyteorder("<").str, list(reports.shape[1:]))
-            self._file.write(json.dumps(self._header()).encode() + b"\n")
+            self._begin()
         if len(reports):
             self._block(_ROWS.pack(len(reports)), reports.astype(self._layout[0], copy=False).tobytes())
         self._total += len(reports)
@@ -75,15 +76,25 @@ class ReportWriter:
         try:
             if kind is None:
                 self._block(_ROWS.pack(0), _TOTAL.pack(self._total))
-                self._file.flush()
-                os.fsync(self._file.fileno())
+                self._publish()
         finally:
-            self._file.close()
-            if kind is None:
-                os.replace(self._draft, self._path)
-            else:
-                with contextlib.suppress(FileNotFoundError):
-                    self._draft.unlink()
+            with contextlib.suppress(OSError):  # what could not be flushed is told already
+                self._file.close()
+            self._draft.unlink(missing_ok=True)
+
+    def _publish(self) -> None:
+        assert self._file is not None
+        with self._writing():
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            os.replace(self._draft, self._path)
+
+    def _begin(self) -> None:
+        assert self._file is not None
+        header = json.dumps(self._header()).encode() + b"\n"
+        self._header_crc = zlib.crc32(header)
+        with self._writing():
+            self._file.write(header)
 
     def _header(self) -> dict[str, Any]:
         assert self._layout is not None
@@ -96,9 +107,17 @@ class ReportWriter:
 
     def _block(self, count: bytes, data: bytes) -> None:
         assert self._file is not None
-        self._file.write(count)
-        self._file.write(data)
-        self._file.write(_ROWS.pack(zlib.crc32(data, zlib.crc32(count))))
+        with self._writing():
+            self._file.write(count)
+            self._file.write(data)
+            self._file.write(_ROWS.pack(zlib.crc32(data, zlib.crc32(count, self._header_crc))))
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise ReportFileError(str(self._path), f"it cannot be written: {error.strerror}") from None
 
 
 def read_reports(path: str | os.PathLike[str], collection: Collection) -> Iterator[NDArray[Any]]:
@@ -126,11 +145,13 @@ class _Reader:
     def _read_header(self, collection: Collection) -> tuple[np.dtype[Any], tuple[int, ...]]:
         import numpy as np
 
+        line = self._file.readline(_HEADER_BYTES)
+        self._header_crc = zlib.crc32(line)
         try:
-            header = json.loads(self._file.readline(_HEADER_BYTES))
-            name, fingerprint = header["collection"], header["fingerprint"]
-            dtype, shape = np.dtype(header["dtype"]), tuple(int(size) for size in header["shape"])
-        except (ValueError, KeyError, TypeError):
+            header = json.loads(line)
+            name, fingerprint = header["collection"], str(header["fingerprint"])
+            dtype, shape = np.dtype(str(header["dtype"])), tuple(int(size) for size in header["shape"])
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise ReportFileError(self._path, "its header is damaged") from None
         if fingerprint != collection.fingerprint:
             raise ReportFileError(
@@ -150,7 +171,8 @@ class _Reader:
             count = self._exactly(_ROWS.size)
             rows = _ROWS.unpack(count)[0]
             data = self._exactly(rows * self._row_bytes if rows else _TOTAL.size)
-            if _ROWS.unpack(self._exactly(_ROWS.size))[0] != zlib.crc32(data, zlib.crc32(count)):
+            crc = zlib.crc32(data, zlib.crc32(count, self._header_crc))
+            if _ROWS.unpack(self._exactly(_ROWS.size))[0] != crc:
                 raise ReportFileError(self._path, f"it is damaged after {total} reports")
             if not rows:
                 break
@@ -160,7 +182,12 @@ class _Reader:
             raise ReportFileError(self._path, "it does not end where it says")
 
     def _exactly(self, size: int) -> bytes:
-        data = self._file.read(size)
-        if len(data) != size:
-            raise ReportFileError(self._path, "it is truncated")
-        return data
+        # In pieces: a damaged count may ask for more than there is memory.
+        pieces = []
+        while size > 0:
+            piece = self._file.read(min(size, _READ_BYTES))
+            if not piece:
+                raise ReportFileError(self._path, "it is truncated")
+            pieces.append(piece)
+            size -= len(piece)
+        return b"".join(pieces)

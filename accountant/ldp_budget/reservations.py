@@ -71,9 +71,7 @@ def _is_over(entry: Entry, now: datetime) -> bool:
 
 
 def _resolve(transaction: Transaction, entry: Entry, kind: str, costs: Costs, now: datetime) -> None:
-    transaction.append(
-        entry._replace(kind=kind, at=to_micros(now), costs=costs, expires=None, resolves=entry.number)
-    )
+    transaction.append(entry._replace(kind=kind, at=to_micros(now), costs=costs, expires=None, resolves=entry.number))
 
 
 def _give_back(transaction: Transaction, entry: Entry) -> Costs:

@@ -22,10 +22,13 @@ def as_answers(values: Any, domain_size: int) -> NDArray[np.int64]:
     array = _one_dimensional(values, domain)
     if array.dtype == np.bool_:
         array = array.astype(np.int64)
-    if not np.issubdtype(array.dtype, np.integer):
-        _refuse(array, _not_whole(array), domain)
+    if array.dtype.kind not in "iuf":
+        _refuse(array, _not_in(array, 0, domain_size - 1), domain)
         array = array.astype(np.float64)
-    _refuse(array, (array < 0) | (array >= domain_size), domain)
+    inside = (array >= 0) & (array < domain_size)
+    if array.dtype.kind == "f":
+        inside &= np.floor(array) == array
+    _refuse(array, ~inside, domain)
     answers: NDArray[np.int64] = array.astype(np.int64)
     return answers
 
@@ -36,8 +39,8 @@ def as_numbers(values: Any, lower: Decimal, upper: Decimal) -> NDArray[np.float6
 
     domain = f"numbers from {lower} to {upper}"
     array = _one_dimensional(values, domain)
-    if not (np.issubdtype(array.dtype, np.integer) or np.issubdtype(array.dtype, np.floating)):
-        _refuse(array, _not_numbers(array), domain)
+    if array.dtype.kind not in "iuf":
+        _refuse(array, _not_in(array, float(lower), float(upper)), domain)
     numbers: NDArray[np.float64] = array.astype(np.float64)
     _refuse(array, ~((numbers >= float(lower)) & (numbers <= float(upper))), domain)
     return numbers
@@ -57,29 +60,30 @@ def numbers_of(texts: Sequence[str], kind: type[int] | type[float], domain: str)
 def _one_dimensional(values: Any, domain: str) -> NDArray[Any]:
     import numpy as np
 
-    array = np.asarray(values)
+    expected = f"a one-dimensional array of {domain}"
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise OutsideDomain(expected, "rows of different lengths") from None
     if array.ndim != 1:
-        raise OutsideDomain(f"a one-dimensional array of {domain}", f"an array of shape {array.shape}")
+        raise OutsideDomain(expected, f"an array of shape {array.shape}")
     return array.astype(np.int64) if array.size == 0 else array
 
 
 def _refuse(array: NDArray[Any], bad: NDArray[np.bool_], domain: str) -> None:
     if bad.any():
         position = int(bad.argmax())
-        raise OutsideDomain(domain, array[position].item(), position)
+        raise OutsideDomain(domain, array[position : position + 1].tolist()[0], position)
 
 
-def _not_numbers(array: NDArray[Any]) -> NDArray[np.bool_]:
+def _not_in(array: NDArray[Any], low: float, high: float) -> NDArray[np.bool_]:
+    """Where an array of no numeric type holds anything but Python numbers from `low` to `high`."""
     import numpy as np
 
-    return np.array([isinstance(item, bool) or not isinstance(item, int | float) for item in array.tolist()])
-
-
-def _not_whole(array: NDArray[Any]) -> NDArray[np.bool_]:
-    import numpy as np
-
+    if array.dtype != np.object_:
+        return np.ones(len(array), dtype=np.bool_)
     bad = [
-        isinstance(item, bool) or not isinstance(item, int | float) or not float(item).is_integer()
+        isinstance(item, bool) or not isinstance(item, int | float) or not low <= item <= high
         for item in array.tolist()
     ]
     return np.array(bad, dtype=np.bool_)

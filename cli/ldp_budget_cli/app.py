@@ -81,3 +81,14 @@ def cli(ctx: click.Context, ledger: str | None) -> None:
 def ledger_path(ctx: click.Context) -> str:
     """The ledger to use: --ledger, else the environment, else a file in the user's application folder."""
     return ctx.find_root().obj or os.path.join(click.get_app_dir("ldp-budget"), "ledger.db")
+
+
+def new_ledger_path(ctx: click.Context) -> str:
+    """The ledger to use by a command that may make it; the user's application folder is made where it is missing."""
+    path = ledger_path(ctx)
+    if not ctx.find_root().obj:
+        try:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+        except OSError as error:
+            raise click.ClickException(f"the folder of {path} cannot be made: {error.strerror}") from None
+    return path

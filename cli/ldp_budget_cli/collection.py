@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .app import ledger_path
+from .app import ledger_path, new_ledger_path
 from .mechanism_group import MechanismGroup, mechanism_command
 from .output import json_option, nl_option, print_fields, print_json, print_rows
 
@@ -42,7 +42,7 @@ def add(chosen: Build | Mechanism, name: str, categories: str | None, as_json: b
         check_categories(answers)
     mechanism = _build(*chosen, answers) if isinstance(chosen, tuple) else chosen
     made = Collection(name, mechanism, answers)
-    with Accountant(ledger_path(click.get_current_context())) as accountant:
+    with Accountant(new_ledger_path(click.get_current_context())) as accountant:
         accountant.add_collection(made)
     if name in registry().names():
         click.echo(f"{name} is also a mechanism; say collection:{name} where MECHANISM is asked for", err=True)

@@ -26,15 +26,19 @@ def read_columns(path: str, columns: list[str]) -> dict[str, list[str]]:
             reader = csv.DictReader(file, strict=True)
             header = reader.fieldnames or []
             for column in columns:
-                if column not in header:
+                if header.count(column) != 1:
+                    several = f"{header.count(column)} columns" if column in header else "no column"
                     raise click.ClickException(
-                        f"{path} has no column {column!r}; its columns are {', '.join(header) or 'none'}"
+                        f"{path} has {several} {column!r}; its columns are {', '.join(header) or 'none'}"
                     )
             found: dict[str, list[str]] = {column: [] for column in columns}
             for row in reader:
+                # DictReader keeps surplus cells under None: an unquoted comma would shift the columns.
+                if None in row or None in row.values():
+                    raise click.ClickException(
+                        f"{path}, line {reader.line_num}: expected {len(header)} cells, as in the header"
+                    )
                 for column in columns:
-                    if row[column] is None:
-                        raise click.ClickException(f"{path}, line {reader.line_num}: no value for {column!r}")
                     found[column].append(row[column])
             return found
     except OSError as error:

@@ -6,7 +6,7 @@ import os
 
 import click
 
-from .app import ledger_path
+from .app import new_ledger_path
 from .output import json_option, print_json
 
 
@@ -22,7 +22,7 @@ def init(ctx: click.Context, as_json: bool) -> None:
     """Make an empty ledger and its key; where both exist they are left as they are."""
     from ldp_budget.accountant import Accountant
 
-    path = ledger_path(ctx)
+    path = new_ledger_path(ctx)
     created = not os.path.exists(path)
     Accountant(path).close()
     if as_json:

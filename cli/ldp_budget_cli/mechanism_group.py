@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     Build = Callable[[type[Mechanism], Mapping[str, Any]], Any]
 
 _PREFIX = "collection:"
+# Keeps the values of a mechanism's fields apart from the command's own parameters, whatever they are called.
+_FIELD = "field_"
 
 
 def mechanism_command(
@@ -96,7 +98,7 @@ class MechanismGroup(click.Group):
         offered = {name: field for name, field in mechanism.fields.items() if self._offers(field)}
 
         def callback(**values: Any) -> None:
-            declared = {name: values.pop(name) for name in offered}
+            declared = {name: values.pop(_FIELD + name) for name in offered}
             read = {name: _read(offered[name], text) for name, text in declared.items() if text is not None}
             self._call(self._build(mechanism, read), values)
 
@@ -148,8 +150,8 @@ def _option(field: Field[Any]) -> click.Option:
     default = "" if field.default is None or isinstance(field, Flag) else f" [default: {field.default}]"
     help = field.help + default + (" (required)" if field.required else "")
     if isinstance(field, Flag):
-        return click.Option([spelling], is_flag=True, default=None, help=help)
-    return click.Option([spelling], metavar=_metavar(field), help=help)
+        return click.Option([spelling, _FIELD + field.name], is_flag=True, default=None, help=help)
+    return click.Option([spelling, _FIELD + field.name], metavar=_metavar(field), help=help)
 
 
 def _metavar(field: Field[Any]) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .app import ledger_path
+from .app import ledger_path, new_ledger_path
 from .output import json_option, nl_option, print_json, print_rows, shown
 
 if TYPE_CHECKING:
@@ -41,15 +41,13 @@ def set_(
     as_json: bool,
 ) -> None:
     """Store a policy; makes the ledger and its key if neither exists."""
-    import os
-
     from ldp_budget.accountant import Accountant
+    from ldp_budget.policy import Policy, as_limits
 
-    path = ledger_path(ctx)
-    if ctx.find_root().obj is None:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-    with Accountant(path) as accountant:
-        _show(accountant.set_policy(name, limits, relation=relation, unbounded=unbounded), as_json)
+    # Checked before the ledger is opened, as opening may make it.
+    checked = Policy(name, as_limits(limits), relation=relation, unbounded=unbounded)
+    with Accountant(new_ledger_path(ctx)) as accountant:
+        _show(accountant.set_policy(name, checked.limits, relation=relation, unbounded=unbounded), as_json)
 
 
 @policy.command("list")

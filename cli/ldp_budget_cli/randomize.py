@@ -47,6 +47,10 @@ def randomize(
         )
     found = find_collection(ctx, collection)
     columns = read_columns(file, [column, *([user_column] if user_column else [])])
+    if not columns[column]:
+        raise click.ClickException(f"{file} has no rows below its header; nothing was written")
+    if user_column is not None:
+        _check_users(file, user_column, columns[user_column])
     try:
         values = found.read_values(columns[column])
     except OutsideDomain as error:
@@ -65,6 +69,13 @@ def randomize(
     else:
         told = f"; {refused} users were refused and sent nothing" if refused else ""
         click.echo(f"{len(values)} reports written to {out}{told}", err=True)
+
+
+def _check_users(file: str, column: str, users: list[str]) -> None:
+    """Before anybody is charged: every row names its user."""
+    if "" in users:
+        where = f"{file}, column {column}, row {users.index('') + 1} below the header"
+        raise click.ClickException(f"{where}: expected a user, found nothing; nothing was written")
 
 
 def _charge(ledger: str, users: list[str], mechanism: Mechanism, policy: str) -> list[bool]:

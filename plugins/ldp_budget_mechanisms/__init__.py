@@ -7,10 +7,15 @@ from collections.abc import Callable
 from ldp_budget.base import Mechanism
 from ldp_budget.hookspecs import hookimpl
 
+from .bounded_laplace import BoundedLaplace
+from .bounded_staircase import BoundedStaircase
 from .gaussian import Gaussian
+from .laplace import Laplace
 from .matrix_substitution import MatrixSubstitution
-from .random_substitution import RandomSubstitution, SubsetSelection
+from .random_substitution import RandomSubstitution
 from .randomized_response import RandomizedResponse
+from .staircase import Staircase
+from .subset_selection import SubsetSelection
 from .unary import OptimizedUnaryEncoding, SymmetricUnaryEncoding, UnaryEncoding
 
 
@@ -18,6 +23,10 @@ from .unary import OptimizedUnaryEncoding, SymmetricUnaryEncoding, UnaryEncoding
 def register_mechanisms(register: Callable[[type[Mechanism]], None]) -> None:
     for mechanism in (
         Gaussian,
+        Laplace,
+        Staircase,
+        BoundedLaplace,
+        BoundedStaircase,
         RandomizedResponse,
         UnaryEncoding,
         SymmetricUnaryEncoding,

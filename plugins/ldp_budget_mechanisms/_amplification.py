@@ -45,8 +45,8 @@ class Sampling(ABC):
         """The amplification of all draws together, rounded as `context` does."""
 
     @abstractmethod
-    def _elasticity(self, gamma: Decimal) -> Decimal:
-        """d ln(amplification) / d ln γ, at least 1."""
+    def _elasticity(self, gamma: Decimal, reached: Decimal) -> Decimal:
+        """d ln(amplification) / d ln γ, at least 1, at γ with the amplification `reached`."""
 
     def gamma_within(self, target: Decimal) -> Decimal:
         """The largest γ, to forty digits, whose amplification is at most `target` > 1.
@@ -56,10 +56,11 @@ class Sampling(ABC):
         """
         gamma = target
         while True:
-            ratio = WIDE_UP.divide(target, self.amplification(gamma, WIDE_UP))
+            reached = self.amplification(gamma, WIDE_UP)
+            ratio = WIDE_UP.divide(target, reached)
             if abs(ratio - 1) < _CLOSE:
                 break
-            step = WIDE_UP.divide(WIDE_UP.ln(ratio), self._elasticity(gamma))
+            step = WIDE_UP.divide(WIDE_UP.ln(ratio), self._elasticity(gamma, reached))
             gamma = WIDE_UP.multiply(gamma, WIDE_UP.exp(step))
         while self.amplification(gamma, WIDE_UP) > target:
             gamma = WIDE_DOWN.multiply(gamma, WIDE_DOWN.subtract(_ONE, _CLOSE))
@@ -80,7 +81,7 @@ class WithReplacement(Sampling):
             product = context.multiply(product, gamma)
         return product
 
-    def _elasticity(self, gamma: Decimal) -> Decimal:
+    def _elasticity(self, gamma: Decimal, reached: Decimal) -> Decimal:
         return Decimal(self.draws)
 
 
@@ -95,9 +96,8 @@ class DistinctSet(Sampling):
             excess = context.add(context.fma(excess, odds, excess), odds)
         return context.divide(context.multiply(excess, Decimal(self.size - self.draws)), Decimal(self.draws))
 
-    def _elasticity(self, gamma: Decimal) -> Decimal:
-        scaled = WIDE_UP.multiply(self.amplification(gamma, WIDE_UP), Decimal(self.draws))
-        excess = WIDE_UP.divide(scaled, Decimal(self.size - self.draws))
+    def _elasticity(self, gamma: Decimal, reached: Decimal) -> Decimal:
+        excess = WIDE_UP.divide(WIDE_UP.multiply(reached, Decimal(self.draws)), Decimal(self.size - self.draws))
         growth = WIDE_UP.divide(WIDE_UP.add(excess, _ONE), excess)
         return WIDE_UP.multiply(growth, _sum(self._hazards(gamma)))
 
@@ -112,9 +112,10 @@ class DistinctSequence(Sampling):
             product = context.multiply(product, factor)
         return product
 
-    def _elasticity(self, gamma: Decimal) -> Decimal:
-        first, *later = self._hazards(gamma)
-        return WIDE_UP.add(_ONE, _sum(iter(later)))
+    def _elasticity(self, gamma: Decimal, reached: Decimal) -> Decimal:
+        hazards = self._hazards(gamma)
+        next(hazards)
+        return WIDE_UP.add(_ONE, _sum(hazards))
 
     def hazards(self, gamma: Decimal) -> list[Decimal]:
         """The probability that draw i is the true answer if none before it was, rounded down, for i = 1..l."""
@@ -170,7 +171,7 @@ def sequence_tau(gamma: Decimal, odds: Decimal, size: int, draws: int) -> Decima
 def best_size(odds: Decimal, size: int, largest: int) -> int:
     """The set size ω ≤ `largest` of least total variance at amplification `odds`: next to N/(odds+1).
 
-    Source: Ye and Barg, IEEE Transactions on Information Theory 64 (2018), section IV.
+    Source: Ye and Barg, IEEE Transactions on Information Theory 64 (2018).
     """
     below = int(WIDE_DOWN.divide(Decimal(size), WIDE_DOWN.add(odds, _ONE)))
     candidates = {min(max(draws, 1), size - 1, largest) for draws in (below, below + 1)}
@@ -186,20 +187,15 @@ def _total_variance(odds: Decimal, size: int, draws: int) -> Decimal:
     return WIDE_UP.divide(WIDE_UP.add(own, rest), WIDE_UP.multiply(gap, gap))
 
 
-def duplicate_probability(gamma: Decimal, size: int, draws: int) -> float:
+def duplicate_probability(gamma: Decimal, size: int, draws: int) -> Decimal:
     """How likely `draws` independent draws are not all different (document 003, Theorem 5.1)."""
-    import math
-
     if draws > size:
-        return 1.0
+        return _ONE
     scale = WIDE_UP.add(gamma, Decimal(size - 1))
-    # Logarithms of the factors (N-i)/(γ+N-1) and (N-l+lγ)/(γ+N-1), each as 1 plus something small.
-    logs = [
-        math.log1p(-float(WIDE_UP.divide(WIDE_UP.add(gamma, Decimal(step - 1)), scale))) for step in range(1, draws)
-    ]
-    spread = WIDE_UP.multiply(Decimal(draws - 1), WIDE_UP.subtract(gamma, _ONE))
-    logs.append(math.log1p(float(WIDE_UP.divide(spread, scale))))
-    return max(0.0, -math.expm1(math.fsum(logs)))
+    different = WIDE_UP.divide(WIDE_UP.fma(gamma, Decimal(draws), Decimal(size - draws)), scale)
+    for step in range(1, draws):
+        different = WIDE_UP.multiply(different, WIDE_UP.divide(Decimal(size - step), scale))
+    return max(Decimal(0), WIDE_UP.subtract(_ONE, different))
 
 
 def expected_draws(gamma: Decimal, size: int, draws: int) -> Decimal:

@@ -21,7 +21,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.amounts import UP
+from ldp_budget.amounts import UP, canonical, float_above, float_below
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.fields import choice, optional_real
 from ldp_budget.gaussian import gaussian_sigma
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from ldp_budget.randomness import RandomSource
 
 _GRID_BITS = 32
+_LEAST, _MOST = Decimal("1e-100"), Decimal("1e100")
+# Less noise promises nothing that could be stored, and its grid would not fit 64-bit integers.
+_MOST_MU = Decimal(10**6)
 
 
 class Gaussian(NumericMechanism):
@@ -47,11 +50,14 @@ class Gaussian(NumericMechanism):
     summary = "one number plus normal noise, for (ε, δ)"
     source = "document 004; Balle and Wang, ICML 2018, Theorem 8"
 
-    epsilon = optional_real("privacy loss of one report, together with delta", above=0, at_most=1000)
-    delta = optional_real("probability of a larger loss", above=0, below=1)
+    # The limits far out keep every intermediate figure within the range of a double.
+    epsilon = optional_real("privacy loss of one report, together with delta", at_least=1e-100, at_most=1000)
+    delta = optional_real("probability of a larger loss", at_least=1e-300, below=1)
     method = choice("tail: the printed formula; exact: the least noise", "tail", "exact", default="tail")
-    sigma = optional_real("standard deviation of the noise", above=0, derived=True)
-    sensitivity = optional_real("largest change of the value, in place of lower and upper [1]", above=0)
+    sigma = optional_real("standard deviation of the noise", at_least=1e-100, at_most=1e100, derived=True)
+    sensitivity = optional_real(
+        "largest change of the value, in place of lower and upper [1]", at_least=1e-100, at_most=1e100
+    )
 
     def check(self) -> None:
         if self.sigma is None:
@@ -63,11 +69,16 @@ class Gaussian(NumericMechanism):
         if self.lower is not None and self.sensitivity is not None:
             raise InvalidParameter("sensitivity", "nothing beside lower and upper", self.sensitivity)
         super().check()
+        if not _LEAST <= self._sensitivity <= _MOST:
+            raise InvalidParameter("upper", f"a number from {_LEAST} to {_MOST} above lower", self.upper)
+        if self.sigma is not None and self._sensitivity > self.sigma * _MOST_MU:
+            least = canonical(UP.divide(self._sensitivity, _MOST_MU))
+            raise InvalidParameter("sigma", f"a number >= {least}, a millionth of the sensitivity", self.sigma)
 
     @functools.cached_property
     def _sensitivity(self) -> Decimal:
         if self.lower is not None and self.upper is not None:
-            return self.upper - self.lower
+            return UP.subtract(self.upper, self.lower)
         return self.sensitivity or Decimal(1)
 
     @functools.cached_property
@@ -79,9 +90,9 @@ class Gaussian(NumericMechanism):
     def _sigma_by(self, method: str) -> float:
         assert self.epsilon is not None
         assert self.delta is not None
-        # Any sensitivity is S times the answer for one; so one ulp up keeps the side.
-        sigma = gaussian_sigma(float(self.epsilon), float(self.delta), float(self._sensitivity), method=method)
-        return float(sigma)
+        # Each is rounded to the side that asks for more noise. Near δ = 1 the nearest double is not good enough.
+        epsilon, delta = float_below(self.epsilon), float_below(self.delta)
+        return gaussian_sigma(epsilon, delta, float_above(self._sensitivity), method=method)
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -130,7 +141,7 @@ class Gaussian(NumericMechanism):
         origin, step = self.grid()
         # Rounded down onto the grid and kept within its last full step, two inputs differ by at most S/step
         # steps, however the division rounds: the sensitivity is not stretched.
-        last = int(Fraction(upper - lower) / Fraction(step))
+        last = int((Fraction(upper) - Fraction(lower)) / Fraction(step))
         cells = np.clip(np.floor((numbers - origin) / step), 0, last).astype(np.int64)
         noisy = (cells + normal(open_stream(rng), _GRID_BITS, len(numbers))).astype(np.float64)
         # Both roundings lose half a step on average; the one step added gives it back.

@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy as np
+    from numpy.typing import NDArray
+
     from ldp_budget.estimates import CountAggregate
     from ldp_budget.randomness import RandomSource
-    from numpy.typing import NDArray
 
 _SLACK = Fraction(1, 10**9)
 _MOST_WEIGHT = 2**63
@@ -59,6 +60,9 @@ class MatrixSubstitution(FrequencyMechanism):
         if answers < 2 or reports < answers:
             expected = "at least two columns, and at least as many rows as columns"
             raise InvalidParameter("matrix", expected, f"{reports} rows and {answers} columns")
+        for number, row in enumerate(self.matrix):
+            if not any(row):
+                raise InvalidParameter("matrix", "reports that some answer can give", f"only zeros in row {number}")
         for number, column in enumerate(self._columns()):
             self._check_column(number, column)
         if self._condition_number > _WORST_CONDITION:
@@ -71,8 +75,9 @@ class MatrixSubstitution(FrequencyMechanism):
     def _check_column(self, number: int, column: tuple[Fraction, ...]) -> None:
         if min(column) < 0:
             raise InvalidParameter("matrix", "probabilities", f"{float(min(column))} in column {number}")
-        if abs(sum(column) - 1) > _SLACK:
-            found = f"column {number}, which sums to {float(sum(column)):.12g}"
+        total = sum(column, Fraction(0))
+        if abs(total - 1) > _SLACK:
+            found = f"column {number}, which sums to {float(total):.12g}"
             raise InvalidParameter("matrix", "columns that sum to 1 within 1e-9", found)
 
     # -- the matrix as drawn ----------------------------------------------------------------------------
@@ -80,7 +85,7 @@ class MatrixSubstitution(FrequencyMechanism):
     @functools.cached_property
     def _weights(self) -> tuple[int, list[list[int]]]:
         """The common denominator and, for each answer, the numerators of its reports: what the client draws."""
-        columns = [[entry / sum(column) for entry in column] for column in self._columns()]
+        columns = [_normalised(column) for column in self._columns()]
         total = math.lcm(*(entry.denominator for column in columns for entry in column))
         if total <= _MOST_WEIGHT:
             return total, [[int(entry * total) for entry in column] for column in columns]
@@ -104,8 +109,9 @@ class MatrixSubstitution(FrequencyMechanism):
         """W with W·matrix = 1, shape (answers, reports)."""
         import numpy as np
 
-        square = len(self.matrix) == self.answers
-        return np.linalg.solve(self._array, np.eye(self.answers)) if square else np.linalg.pinv(self._array)
+        if len(self.matrix) > self.answers:
+            return np.linalg.pinv(self._array).astype(np.float64)
+        return np.linalg.solve(self._array, np.eye(self.answers)).astype(np.float64)
 
     @functools.cached_property
     def _condition_number(self) -> float:
@@ -128,12 +134,11 @@ class MatrixSubstitution(FrequencyMechanism):
     @property
     def guarantee(self) -> Guarantee:
         reports = list(zip(*self._channel, strict=True))
-        possible = [entries for entries in reports if any(entries)]
-        if any(min(entries) == 0 for entries in possible):
+        if any(min(entries) == 0 for entries in reports):
             return Unbounded()
         if self.answers <= _PAIR_ANSWERS and len(reports) <= _PAIR_REPORTS:
             return dominating_pair(self._channel)
-        worst = max(max(entries) / min(entries) for entries in possible)
+        worst = max(Fraction(max(entries), min(entries)) for entries in reports)
         return Pure(ln_up(UP.divide(Decimal(worst.numerator), Decimal(worst.denominator))))
 
     @property
@@ -141,7 +146,7 @@ class MatrixSubstitution(FrequencyMechanism):
         notes: tuple[str, ...] = ()
         if isinstance(self.guarantee, Unbounded):
             notes += ("Some report is possible for one answer and impossible for another, so no loss is promised.",)
-        if max(abs(sum(column) - 1) for column in self._columns()):
+        if any(sum(column) != 1 for column in self._columns()):
             notes += ("Columns were divided by their sums, which are not exactly 1.",)
         if self._weights[0] == _ROUNDED_WEIGHT:
             notes += ("Entries were rounded to multiples of 2**-62; the loss and the estimate are of those.",)
@@ -158,6 +163,10 @@ class MatrixSubstitution(FrequencyMechanism):
         }
         return result if users is None else {**result, "std_error": math.sqrt(worst / users)}
 
+    def share_errors(self, users: int) -> tuple[float, float]:
+        worst = float(self._spread.max())
+        return math.sqrt(worst / users), math.sqrt(self.total_variance() / self.answers / users)
+
     def _worst_at_zero(self) -> float:
         """The largest variance per user of the count of an answer nobody has, whatever the others have."""
         import numpy as np
@@ -173,6 +182,7 @@ class MatrixSubstitution(FrequencyMechanism):
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[Any]:
         """Reports are row numbers of the matrix, unsigned integers (n,)."""
         import numpy as np
+
         from ldp_budget.randomness import integers, open_stream
 
         answers = as_answers(values, self.answers)
@@ -205,6 +215,11 @@ class MatrixSubstitution(FrequencyMechanism):
         shares = np.clip(counts, 0, None)
         variance = self._spread @ (shares * (total.reports / shares.sum()))
         return CountEstimate(total.reports, counts, np.sqrt(variance))
+
+
+def _normalised(column: Sequence[Fraction]) -> list[Fraction]:
+    total = sum(column, Fraction(0))
+    return [entry / total for entry in column]
 
 
 def _rounded(column: Sequence[Fraction]) -> list[int]:

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget.amounts import DOWN, exp_down, exp_up, float_above, float_below, float_up, ln_up
-from ldp_budget.errors import InvalidParameter, NotSupported
+from ldp_budget.errors import InvalidParameter
 from ldp_budget.fields import choice, flag, integer, optional_real
 from ldp_budget.frequency import FrequencyMechanism
 from ldp_budget.guarantees import Copies, Guarantee, SymmetricPair
@@ -27,10 +27,11 @@ from ._breach import amplification_below_breach, breach_bound, largest_posterior
 
 if TYPE_CHECKING:
     import numpy as np
-    from ldp_budget.randomness import RandomSource
     from numpy.typing import NDArray
 
-_MOST_DRAWS = 10**5
+    from ldp_budget.randomness import RandomSource
+
+MOST_DRAWS = 10**5
 _MOST_EPSILON = 10**6
 
 
@@ -49,10 +50,10 @@ class RandomSubstitution(FrequencyMechanism):
     gamma = optional_real(
         "how much likelier one draw is the answer itself than a given other", above=1, at_most=1e300
     )
-    rho1 = optional_real("a belief before the report that must not rise to rho2", above=0, below=1)
+    rho1 = optional_real("a belief before the report that must not rise to rho2", at_least=1e-300, below=1)
     rho2 = optional_real("a belief that rho1 must stay below, and that must not fall to rho1", above=0, below=1)
     domain_size = integer("number of possible answers", at_least=2, at_most=10**9)
-    draws = integer("draws in one report", at_least=1, at_most=_MOST_DRAWS, default=1)
+    draws = integer("draws in one report", at_least=1, at_most=MOST_DRAWS, default=1)
     sampling = choice(
         "whether draws may repeat; distinct ones make a subset", "replacement", "distinct", default="replacement"
     )
@@ -63,10 +64,11 @@ class RandomSubstitution(FrequencyMechanism):
         if self.sampling == "distinct" and self._draws >= self.domain_size:
             expected = f"a whole number < domain_size = {self.domain_size}, as all the answers together say nothing"
             raise InvalidParameter("draws", expected, self._draws)
-        if self.gamma is not None and ln_up(self._amplification[1]) > _MOST_EPSILON:
-            raise InvalidParameter("gamma", f"a value whose {self._draws} draws lose <= {_MOST_EPSILON}", self.gamma)
+        option = next(name for name in ("epsilon", "gamma", "rho2") if name in self.declared)
+        if self.epsilon is None and ln_up(self._amplification[1]) > _MOST_EPSILON:
+            expected = f"a value that makes the loss of all draws together <= {_MOST_EPSILON}"
+            raise InvalidParameter(option, expected, self.declared[option])
         if not self._can_be_drawn():
-            option = next(name for name in ("epsilon", "gamma", "rho2") if name in self.declared)
             expected = "a loss large enough to be drawn with 64-bit probabilities"
             raise InvalidParameter(option, expected, self.declared[option])
 
@@ -152,10 +154,7 @@ class RandomSubstitution(FrequencyMechanism):
 
     def _copies(self) -> Guarantee:
         """l copies of one draw. A declared ε is split downward, so that the copies add up to it and no more."""
-        if self.epsilon is None:
-            each = ln_up(self._gamma)
-        else:
-            each = DOWN.divide(self.epsilon, Decimal(self._draws))
+        each = ln_up(self._gamma) if self.epsilon is None else DOWN.divide(self.epsilon, Decimal(self._draws))
         pair = SymmetricPair(each, self._tau)
         return pair if self._draws == 1 else Copies(self._draws, pair)
 
@@ -207,7 +206,7 @@ class RandomSubstitution(FrequencyMechanism):
     def parameters(self) -> dict[str, Any]:
         keep, other = self._inclusion
         return {
-            "gamma": float_below(self._gamma),
+            "gamma": float_below(self._gamma) if self.gamma is None else float(self.gamma),
             "draws": self._draws,
             "keep": float_below(keep),
             "other": float_above(other),
@@ -223,7 +222,7 @@ class RandomSubstitution(FrequencyMechanism):
         if users is not None:
             # Theorem 4.1, for any number of draws: it is the square root of N·variance over n.
             result["relative_error_bound"] = math.sqrt(size * self.total_variance() / users)
-        result["duplicate_probability"] = amplification.duplicate_probability(gamma, size, draws)
+        result["duplicate_probability"] = float(amplification.duplicate_probability(gamma, size, draws))
         independent = isinstance(self._sampling, WithReplacement)
         result["expected_draws"] = (
             float(draws) if independent else _plain(amplification.expected_draws(gamma, size, draws))
@@ -236,10 +235,11 @@ class RandomSubstitution(FrequencyMechanism):
     def notes(self) -> tuple[str, ...]:
         notes = () if isinstance(self._sampling, WithReplacement) else self._notes_on_distinct_draws()
         if self.rho1 is not None and self.rho2 is not None:
-            bound, used = float(breach_bound(self.rho1, self.rho2)), float(self._amplification[1])
+            limit, used = breach_bound(self.rho1, self.rho2), self._amplification[1]
+            bound = DOWN.divide(Decimal(limit.numerator), Decimal(limit.denominator))
             notes += (
-                f"An amplification of exactly {bound:.12g} lets a belief of {self.rho1} reach {self.rho2}, so the ≤ of "
-                f"document 003 is taken as <: the report's amplification is {used:.15g}.",
+                f"An amplification of exactly {bound:.12g} lets a belief of {self.rho1} reach {self.rho2}, so the ≤ "
+                f"of document 003 is taken as <: the report's amplification is {used:.15g}.",
             )
         return notes
 
@@ -251,8 +251,9 @@ class RandomSubstitution(FrequencyMechanism):
             f"Drawing again until {self._draws} draws differ does not keep the privacy of one draw, as document 003 "
             f"says of its Algorithm 2: from γ = {self._gamma:.6g} the amplification of {what} rises to "
             f"{self._amplification[1]:.6g}.",
-            f"Document 003's estimate, the counts over {self._draws} as if draws were independent, is biased towards "
-            f"uniform here (slope {(keep - other) * spread:.3f}); estimate uses π₁ = {keep:.6g} and π₀ = {other:.6g}.",
+            f"Document 003's estimate, the counts over {self._draws} as if draws were independent, is biased "
+            f"towards uniform here (slope {(keep - other) * spread:.3f}); estimate uses π₁ = {keep:.6g} and "
+            f"π₀ = {other:.6g}.",
         )
 
     # -- client and server ------------------------------------------------------------------------------
@@ -261,7 +262,7 @@ class RandomSubstitution(FrequencyMechanism):
         """Reports are unsigned integers: (n,) for one draw, (n, l) for l; sets ascend within a row."""
         from ldp_budget.randomness import open_stream
 
-        from ._substitution_draws import substitute_sequences, substitute_sets, substitutes
+        from ._substitution_reports import substitute_sequences, substitute_sets, substitutes
 
         answers = as_answers(values, self.domain_size)
         stream, size, draws = open_stream(rng), self.domain_size, self._draws
@@ -275,63 +276,11 @@ class RandomSubstitution(FrequencyMechanism):
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
         import numpy as np
 
+        from ._substitution_reports import check_reports, count_answers
+
         rows = np.asarray(reports)
-        self._check_reports(rows)
-        return len(rows), _counts(rows.reshape(-1), self.domain_size)
-
-    def _check_reports(self, rows: NDArray[Any]) -> None:
-        """Raise `NotSupported` unless every row is a report this mechanism can send."""
-        import numpy as np
-
-        shape = () if self._draws == 1 else (self._draws,)
-        if rows.dtype.kind not in "iu" or rows.ndim != 1 + len(shape) or rows.shape[1:] != shape:
-            expected = ", ".join(["n", *map(str, shape)])
-            raise NotSupported(f"expected reports of integers, shape ({expected}); found {rows.dtype} {rows.shape}")
-        if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < self.domain_size:
-            raise NotSupported(
-                f"expected reports from 0 to {self.domain_size - 1}; found {rows.min()} to {rows.max()}"
-            )
-        if not isinstance(self._sampling, WithReplacement):
-            ascending = np.sort(rows, axis=1)
-            if (ascending[:, 1:] == ascending[:, :-1]).any():
-                raise NotSupported("expected reports of distinct answers; found a report that repeats one")
-
-
-class SubsetSelection(RandomSubstitution):
-    """Subset selection: distinct draws, by default as many as give the least variance, about N/(e^ε+1)."""
-
-    name = "subset-selection"
-    aliases = ("subset",)
-    summary = "a set of answers that holds the true one with probability π₁"
-    source = "Ye and Barg, IEEE Transactions on Information Theory 64 (2018); document 003, Algorithm 2, corrected"
-
-    draws = integer(
-        "answers in one report; if left out, the number of least variance, or 1 where gamma is given",
-        at_least=1,
-        at_most=_MOST_DRAWS,
-        optional=True,
-    )
-    sampling = choice("draws are distinct", "distinct", default="distinct")
-
-    @functools.cached_property
-    def _draws(self) -> int:
-        if "draws" in self.declared:
-            return self.draws
-        if self._target is None:
-            return 1
-        return amplification.best_size(self._target[0], self.domain_size, _MOST_DRAWS)
-
-
-def _counts(answers: NDArray[Any], size: int) -> NDArray[np.int64]:
-    """How often each of 0..size-1 occurs."""
-    import numpy as np
-
-    counts = np.zeros(size, dtype=np.int64)
-    step = max(1 << 20, size)
-    for start in range(0, len(answers), step):
-        # numpy counts in machine integers; a block at a time keeps the wider copy small.
-        counts += np.bincount(answers[start : start + step].astype(np.intp), minlength=size)
-    return counts
+        check_reports(rows, self.domain_size, self._draws, distinct=self.sampling == "distinct")
+        return len(rows), count_answers(rows.reshape(-1), self.domain_size)
 
 
 def _plain(number: Decimal) -> float | None:

@@ -67,8 +67,9 @@ class RandomizedResponse(FrequencyMechanism):
             q = UP.divide(Decimal(1), DOWN.add(exp_down(self.epsilon), Decimal(1)))
             return DOWN.subtract(Decimal(1), q), q
         if self.truth is not None and self.yes is not None:
-            q = (1 - self.truth) * self.yes
-            return self.truth + q, q
+            otherwise = UP.subtract(Decimal(1), self.truth)
+            q = UP.multiply(otherwise, self.yes)
+            return DOWN.add(self.truth, DOWN.multiply(otherwise, self.yes)), q
         assert self.p is not None
         assert self.q is not None
         return self.p, self.q

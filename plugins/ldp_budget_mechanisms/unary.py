@@ -114,7 +114,8 @@ class _Unary(FrequencyMechanism):
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
         from ldp_budget.packing import column_sums
 
-        return len(reports), column_sums(reports, self.domain_size)
+        sums = column_sums(reports, self.domain_size)
+        return len(reports), sums
 
 
 class UnaryEncoding(_Unary):

@@ -36,6 +36,8 @@ _PRODUCT = 3 * UNIT  # a complex product is off by √5 u, relatively
 _ROOT = 12 * UNIT  # a root of unity, and its product with a mass
 _FEW = 8  # up to so many outcomes the spectrum is summed outcome by outcome, which loses nothing
 _TAIL = 45.0  # the mass beyond each end of a window is below e^-45
+_MOST_STRIDES = 30
+_NEGLIGIBLE = 1e-40  # a tilted mass that may be dropped, and counted as an error
 MOST_CELLS = 2**20
 
 
@@ -73,11 +75,12 @@ def tilt(law: Law, theta: float, count: int) -> Factor:
     exponent = law.log_mass + lift
     top = float(exponent.max())
     log_scale = top + math.log(float(np.exp(exponent - top).sum()))
-    size = float(np.max(np.abs(law.log_mass) + 2 * np.abs(lift))) + abs(log_scale)
     mass = np.exp(exponent - log_scale)
-    # What underflows is less than the smallest normal number for each outcome.
-    lost = len(mass) * 1e-300
-    return Factor(law.spacing, law.index, mass, log_scale, count, law.offset, lost, 8 * UNIT * (4 + size))
+    kept = mass > _NEGLIGIBLE
+    lost = len(mass) * 2 * _NEGLIGIBLE
+    size = float(np.max(np.abs(law.log_mass[kept]) + 2 * np.abs(lift[kept]))) + abs(log_scale)
+    rounding = 8 * UNIT * (4 + size)
+    return Factor(law.spacing, law.index[kept], mass[kept], log_scale, count, law.offset, lost, rounding)
 
 
 def log_mgf(factors: Sequence[Factor], s: float) -> float:
@@ -89,7 +92,7 @@ def log_mgf(factors: Sequence[Factor], s: float) -> float:
         x = factor.losses
         exponent = s * x
         top = float(exponent.max())
-        total += factor.count * (top + math.log(float((factor.mass * np.exp(exponent - top)).sum()) or 1e-300))
+        total += factor.count * (top + math.log(float((factor.mass * np.exp(exponent - top)).sum())))
     return total
 
 
@@ -99,11 +102,25 @@ def window(factors: Sequence[Factor]) -> tuple[float, float]:
     low = sum(factor.count * float(factor.losses.min()) for factor in factors)
     high = sum(factor.count * float(factor.losses.max()) for factor in factors)
     if variance > 0:
-        natural = math.sqrt(2 * _TAIL / variance)
-        for s in (natural * 2.0**power for power in range(-4, 3)):
-            high = min(high, (log_mgf(factors, s) + _TAIL) / s)
-            low = max(low, -(log_mgf(factors, -s) + _TAIL) / s)
+        low, high = max(low, -_edge(factors, -1, variance)), min(high, _edge(factors, 1, variance))
     return min(low, mean), max(high, mean)
+
+
+def _edge(factors: Sequence[Factor], sign: int, variance: float) -> float:
+    """The least x found with P[±X > x] <= e^-45: (ln E[e^{±sX}] + 45)/s for a good s, and any s is valid."""
+
+    def edge(s: float) -> float:
+        return (log_mgf(factors, sign * s) + _TAIL) / s
+
+    s = math.sqrt(2 * _TAIL / variance)  # the best one for a normal sum
+    best = edge(s)
+    for stride in (0.5, 2.0):  # it has one valley, which may be at infinity
+        for _ in range(_MOST_STRIDES):
+            value = edge(s * stride)
+            if value >= best:
+                break
+            s, best = s * stride, value
+    return best
 
 
 def _moments(factors: Sequence[Factor]) -> tuple[float, float]:
@@ -136,13 +153,15 @@ def convolve(factors: Sequence[Factor]) -> Factor:
     error += masses * (2.1 * math.exp(-_TAIL) + sum(factor.count * factor.error for factor in factors))
     log_scale = math.fsum(factor.count * factor.log_scale for factor in factors)
     rounding = 4 * UNIT * sum(factor.count * abs(factor.log_scale) for factor in factors)
+    # Cells that hold less than the error, even all together, are noise; without them the error at most doubles.
+    kept = np.flatnonzero(mass > error / cells)
     return Factor(
         spacing,
-        np.arange(first, first + cells, dtype=np.int64),
-        np.maximum(mass, 0),
+        first + kept,
+        mass[kept],
         log_scale,
         offset=math.fsum(factor.count * factor.offset for factor in factors),
-        error=error,
+        error=2 * error,
         relative=sum(factor.count * factor.relative for factor in factors) + rounding,
     )
 
@@ -218,21 +237,19 @@ def regrid(factor: Factor, spacing: Fraction, theta: float, upper: bool) -> Fact
     position = (factor.losses - factor.offset + (slack if upper else -slack)) / h
     cell = np.floor(position)
     rest = position - cell
-    first = int(cell.min())
-    index = (cell - first).astype(np.int64)
-    length = int(index.max()) + 2
-    if length > MOST_CELLS:
-        raise TooFine
     if upper:
         below, above = split_weights(rest, h)
-        mass = np.bincount(index, factor.mass * below * np.exp(-theta * h * rest), length)
-        mass += np.bincount(index + 1, factor.mass * above * np.exp(theta * h * (1 - rest)), length)
+        index = np.concatenate([cell, cell + 1])
+        mass = np.concatenate([below * np.exp(-theta * h * rest), above * np.exp(theta * h * (1 - rest))])
+        mass *= np.concatenate([factor.mass, factor.mass])
     else:
-        mass = np.bincount(index, factor.mass * np.exp(-theta * h * rest), length)
+        index, mass = cell, factor.mass * np.exp(-theta * h * rest)
+    kept = mass > 0
+    points, place = np.unique(index[kept].astype(np.int64), return_inverse=True)
     return Factor(
         spacing,
-        first + np.arange(length, dtype=np.int64),
-        mass,
+        points,
+        np.bincount(place, mass[kept]),
         factor.log_scale - theta * factor.offset,
         error=factor.error * math.exp(theta * h),
         relative=factor.relative + theta * slack + 32 * UNIT * (1 + theta * (h + abs(factor.offset))),

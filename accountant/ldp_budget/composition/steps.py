@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 LOSS_ERROR = 2e-15
 # How many spacings are tried for one that nearly divides all the losses of a finite pair.
 _CANDIDATES = 1000
+_OUTLINE_CELLS = 32
 _PRECISE = Context(prec=40)
 
 
@@ -55,6 +56,10 @@ class Step:
     def law(self, spacing: Fraction, upper: bool) -> Law:
         """The law on the multiples of `spacing`, at or above the pair if `upper`, else at or below it."""
         raise NotImplementedError
+
+    def outline(self) -> Law:
+        """About the law, on few points."""
+        return self.law(self.own_spacing(self.widest / _OUTLINE_CELLS), upper=True)
 
     @property
     def widest(self) -> Fraction:
@@ -156,6 +161,12 @@ class Finite(Step):
     @property
     def widest(self) -> Fraction:
         return max(Fraction(abs(loss)) for loss in self.losses.tolist())
+
+    def outline(self) -> Law:
+        import numpy as np
+
+        spacing = self.widest / 2**40
+        return Law(spacing, np.rint(self.losses / float(spacing)).astype(np.int64), self.log_masses)
 
     def own_spacing(self, finest: Fraction) -> Fraction:
         """The spacing within a per mille or so below `finest` whose multiples come nearest to all the losses."""

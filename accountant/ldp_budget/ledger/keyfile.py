@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import os
 import secrets
+from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import LedgerError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 KEY_BYTES = 32
 HASH_BYTES = 16
@@ -54,6 +59,19 @@ def write_private(path: Path, content: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     sync_directory(path.parent)
+
+
+@contextmanager
+def making_in(path: Path) -> Iterator[None]:
+    """Hold off everybody else who makes a ledger in this directory; a crash gives the hold back."""
+    import fcntl
+
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def sync_directory(path: Path) -> None:

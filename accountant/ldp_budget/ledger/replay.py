@@ -95,5 +95,6 @@ def fill_window(transaction: Transaction, window: Window) -> None:
 
 def _sum_or_null(column: str) -> str:
     """SQL for the sum of a column; NULL where any of it is, or where it grows too large to count."""
-    total = f"total({column})"
-    return f"CASE WHEN count({column}) < count(*) OR {total} > {LARGEST} THEN NULL ELSE sum({column}) END"
+    # sum() fails where it leaves 64 bits; of the halves neither does, and their sum turns into a large real.
+    total = f"(sum({column} >> 32) * 4294967296 + sum({column} & 4294967295))"
+    return f"CASE WHEN count({column}) < count(*) OR {total} > {LARGEST} THEN NULL ELSE {total} END"

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,14 +21,19 @@ if TYPE_CHECKING:
 MEMORY = ":memory:"
 BUSY_SECONDS = 30.0
 
+# Connections that came with a fork: kept, and never used or closed.
+_OF_PARENTS: list[sqlite3.Connection | None] = []
+
 
 class SqliteLedger:
     """The store behind an accountant. Safe to share between threads and to use after a fork."""
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool) -> None:
-        self.path = str(path)
+        # Absolute, as the process may change its folder before it opens the ledger again after a fork.
+        self.path = MEMORY if str(path) == MEMORY else str(Path(path).absolute())
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
+        self._closed = False
         self._pid = os.getpid()
         if self.path == MEMORY:
             self.key = keyfile.Key(keyfile.new_key())
@@ -44,10 +49,10 @@ class SqliteLedger:
 
     def close(self) -> None:
         """Close the connection; the ledger can be used no more."""
-        with self._lock:
-            if self._connection is not None and self._pid == os.getpid():
+        with self._own_lock():
+            if self._connection is not None:
                 self._connection.close()
-            self._connection = None
+            self._connection, self._closed = None, True
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
@@ -63,7 +68,7 @@ class SqliteLedger:
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Transaction]:
-        with self._lock:
+        with self._own_lock():
             connection = self._current()
             try:
                 _begin(connection, begin)
@@ -76,17 +81,24 @@ class SqliteLedger:
                     if connection.in_transaction:
                         connection.execute("ROLLBACK")
                     raise
-            except sqlite3.Error as error:
+            except (sqlite3.Error, UnicodeEncodeError) as error:
                 raise LedgerError(self.path, _reason(error)) from error
 
-    def _current(self) -> sqlite3.Connection:
+    def _own_lock(self) -> threading.RLock:
+        """This process's lock. After a fork another thread of the parent may hold its lock for ever."""
         if self._pid != os.getpid():
+            # Closing the parent's connection, or dropping it, would meddle with what the parent is writing.
+            _OF_PARENTS.append(self._connection)
+            self._pid, self._lock, self._connection = os.getpid(), threading.RLock(), None
+        return self._lock
+
+    def _current(self) -> sqlite3.Connection:
+        if self._closed:
+            raise LedgerError(self.path, "it is closed")
+        if self._connection is None:
             if self.path == MEMORY:
                 raise LedgerError(MEMORY, "a ledger in memory does not survive a fork")
-            # A connection must not cross a fork; the parent's is left alone, not closed.
-            self._pid, self._connection = os.getpid(), self._open()
-        if self._connection is None:
-            raise LedgerError(self.path, "it is closed")
+            self._connection = self._open()
         return self._connection
 
     def _open(self) -> sqlite3.Connection:
@@ -94,49 +106,62 @@ class SqliteLedger:
         try:
             _check(connection, self.path)
             _check_key(connection, self.key, self.path)
+            _make_durable(connection)
             connection.execute("PRAGMA busy_timeout = 2")  # _begin waits, in short steps
-        except BaseException:
+        except BaseException as error:
             connection.close()
+            if isinstance(error, sqlite3.Error):
+                raise LedgerError(self.path, _reason(error)) from None
             raise
         return connection
 
 
 def _create(file: Path) -> None:
-    """Make key and ledger; the ledger appears whole, under its name, last."""
+    """Make key and ledger, unless somebody else just has; the ledger appears whole, under its name, last."""
     if not file.parent.is_dir():
         raise LedgerError(str(file), f"the folder {file.parent} does not exist")
-    secret = keyfile.new_key()
+    draft = file.with_name(f"{file.name}.new")
     try:
-        keyfile.write_private(keyfile.key_path(file), secret)
-    except FileExistsError:
-        return  # somebody else is making this very ledger; _require_both waits for it
+        with keyfile.making_in(file.parent):
+            if file.exists() or keyfile.key_path(file).exists():
+                return
+            # What a crash may have left was never a ledger: it has no key.
+            draft.unlink(missing_ok=True)
+            secret = keyfile.new_key()
+            _write_draft(draft, keyfile.Key(secret))
+            keyfile.write_private(keyfile.key_path(file), secret)
+            os.rename(draft, file)
+            keyfile.sync_directory(file.parent)
     except OSError as error:
         raise LedgerError(str(file), f"it cannot be created: {error.strerror}") from None
-    draft = file.with_name(f"{file.name}.new")
+    except sqlite3.Error as error:
+        raise LedgerError(str(file), f"it cannot be created: {error}") from None
+
+
+def _write_draft(draft: Path, key: keyfile.Key) -> None:
     keyfile.write_private(draft, b"")
     connection = _connect(str(draft))
-    migrate(connection)
-    connection.execute("INSERT INTO meta VALUES ('key_check', ?)", (keyfile.Key(secret).hash(b"check", ""),))
-    # Leaves write-ahead mode, so that all of it is in the one file that is renamed.
-    connection.execute("PRAGMA journal_mode = DELETE")
-    connection.close()
-    os.rename(draft, file)
-    keyfile.sync_directory(file.parent)
+    try:
+        # The journal mode stays in the file, so whoever opens it need not change it. Closing leaves one whole file.
+        _make_durable(connection)
+        migrate(connection)
+        connection.execute("INSERT INTO meta VALUES ('key_check', ?)", (key.hash(b"check", ""),))
+    finally:
+        connection.close()
 
 
 def _require_both(file: Path) -> None:
-    """Ledger and key must be there; a moment's grace where another process is making them."""
-    deadline = time.monotonic() + 5
+    """Ledger and key must both be there."""
     key = keyfile.key_path(file)
-    while key.exists() and not file.exists() and file.with_name(f"{file.name}.new").exists():
-        if time.monotonic() > deadline:
-            break
-        time.sleep(0.01)
-    if not file.exists() and not key.exists():
+    has_ledger, has_key = file.exists(), key.exists()
+    if has_key and not has_ledger:
+        with suppress(OSError), keyfile.making_in(file.parent):  # somebody may be between the two just now
+            has_ledger = file.exists()
+    if not has_ledger and not has_key:
         raise LedgerError(str(file), "there is none; `ldp-budget policy set` or `ldp-budget ledger init` makes one")
-    if not file.exists():
+    if not has_ledger:
         raise LedgerError(str(file), f"its key {key} is there but the ledger is missing; restore it from a backup")
-    if not key.exists():
+    if not has_key:
         raise LedgerError(str(file), f"its key {key} is missing; restore it from a backup")
 
 
@@ -163,36 +188,44 @@ def _is_busy(error: sqlite3.Error) -> bool:
 def _connect(path: str) -> sqlite3.Connection:
     uri = path if path == MEMORY else Path(path).absolute().as_uri() + "?mode=rw"
     try:
-        connection = sqlite3.connect(
+        return sqlite3.connect(
             uri, uri=path != MEMORY, isolation_level=None, timeout=BUSY_SECONDS, check_same_thread=False
         )
     except sqlite3.Error as error:
         raise LedgerError(path, f"it cannot be opened: {error}") from None
-    try:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA wal_autocheckpoint = 4000")
-        # A bulk run visits the whole index of user hashes with every batch.
-        connection.execute("PRAGMA cache_size = -65536")
-    except sqlite3.Error as error:
-        connection.close()
-        raise LedgerError(path, _reason(error)) from None
-    return connection
+
+
+def _make_durable(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA wal_autocheckpoint = 4000")
+    # A bulk run visits the whole index of user hashes with every batch.
+    connection.execute("PRAGMA cache_size = -65536")
 
 
 def _check(connection: sqlite3.Connection, path: str) -> None:
-    """That this is a ledger of a version this package understands; an older one is brought forward."""
-    try:
-        application = connection.execute("PRAGMA application_id").fetchone()[0]
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-    except sqlite3.Error as error:
-        raise LedgerError(path, _reason(error)) from None
+    """That this is a ledger of a version this package understands; an older one is brought forward.
+
+    It only reads until it knows that it is a ledger: another program's file is left as it is.
+    """
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
     if application != APPLICATION_ID:
         raise LedgerError(path, "this is not an ldp-budget ledger")
     if version > SCHEMA_VERSION:
         raise LedgerError(path, f"it was written by a newer version (schema {version}, known {SCHEMA_VERSION})")
+    _check_size(connection, path)
     if version < SCHEMA_VERSION:
         migrate(connection)
+
+
+def _check_size(connection: sqlite3.Connection, path: str) -> None:
+    """SQLite reads a last page that was cut off as zeros; a lost account would look like a new one."""
+    page_bytes = connection.execute("PRAGMA page_size").fetchone()[0]
+    log = Path(f"{path}-wal")
+    recovers = log.exists() and log.stat().st_size > 0
+    if os.path.getsize(path) % page_bytes and not recovers:
+        raise LedgerError(path, "it is truncated; restore it from a backup")
 
 
 def _check_key(connection: sqlite3.Connection, key: keyfile.Key, path: str) -> None:
@@ -201,7 +234,7 @@ def _check_key(connection: sqlite3.Connection, key: keyfile.Key, path: str) -> N
         raise LedgerError(path, f"its key {keyfile.key_path(Path(path))} belongs to another ledger")
 
 
-def _reason(error: sqlite3.Error) -> str:
-    if _is_busy(error):
+def _reason(error: Exception) -> str:
+    if isinstance(error, sqlite3.Error) and _is_busy(error):
         return f"others kept it locked for {BUSY_SECONDS:g} s; nothing was charged"
-    return f"{error}; nothing was acknowledged"
+    return f"{error}; nothing was charged"

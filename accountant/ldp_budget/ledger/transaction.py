@@ -49,7 +49,9 @@ class Entry(NamedTuple):
     @classmethod
     def of(cls, row: tuple[Any, ...]) -> Entry:
         """From a row of `ENTRY_COLUMNS`."""
-        return cls(*row[:7], Costs(*row[7:11]), bool(row[11]), *row[12:])
+        number, at, kind, account, charge, policy, reports = row[:7]
+        costs, (labelled, expires, resolves) = Costs(*row[7:11]), row[11:]
+        return cls(number, at, kind, account, charge, policy, reports, costs, bool(labelled), expires, resolves)
 
     def row(self) -> tuple[Any, ...]:
         """As a row of `ENTRY_COLUMNS`."""
@@ -220,7 +222,9 @@ class Transaction:
             " SELECT ?1, ?2, account, ?3, ?4, 1, ?5, ?6, ?7, ?8, 0 FROM batch ORDER BY hash",
             common,
         )
-        self._entries += self.execute(f"SELECT {ENTRY_COLUMNS} FROM journal WHERE entry > ? ORDER BY entry", (before,))
+        self._entries += self.execute(
+            f"SELECT {ENTRY_COLUMNS} FROM journal WHERE entry > ? ORDER BY entry", (before,)
+        )
 
     def entry(self, number: int) -> Entry | None:
         """A journal entry by its number."""
@@ -275,11 +279,14 @@ class Transaction:
         self._policies.append((number, *row))
         self.append(Entry(0, at, "policy", 0, 0, number, 0, Costs(0, 0, 0, 0)))
 
-    def policy_was_charged(self, name: str) -> bool:
-        """Whether any journal entry was made under a policy of that name."""
-        charged = "SELECT 1 FROM journal JOIN policies USING (policy) WHERE name = ? AND account > 0"
-        row = self.execute(f"SELECT EXISTS ({charged})", (name,)).fetchone()
-        return bool(row[0])
+    def charged_versions(self, name: str) -> list[str]:
+        """The definitions of the versions of a policy under which somebody was charged, oldest first."""
+        rows = self.execute(
+            "SELECT definition FROM policies p WHERE name = ?"
+            " AND EXISTS (SELECT 1 FROM journal WHERE policy = p.policy AND charge > 0) ORDER BY version",
+            (name,),
+        )
+        return [row[0] for row in rows]
 
     def collection(self, name: str) -> str | None:
         """The definition of a collection."""
@@ -300,4 +307,3 @@ def _number(cursor: sqlite3.Cursor) -> int:
     number = cursor.lastrowid
     assert number is not None
     return number
-

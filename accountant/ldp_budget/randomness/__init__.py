@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from .bits import ONE, bernoulli, threshold, unary_bits
 from .discrete import choices, geometric, integers, subsets
+from .exponentials import laplace
 from .normals import normal
 from .streams import (
     ChaCha20Stream,
@@ -32,6 +33,7 @@ __all__ = [
     "choices",
     "geometric",
     "integers",
+    "laplace",
     "normal",
     "open_stream",
     "subsets",

@@ -1,29 +1,34 @@
-"""The client's draws of random substitution, by integers only.
+"""The reports of random substitution: drawn by the client with integers only, checked and counted by the server.
 
-Everything is drawn for everybody, whatever the answer is and whether or not the draw is used.
+The client draws everything for everybody, whatever the answer is and whether or not the draw is used.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ldp_budget.errors import NotSupported
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy as np
-    from ldp_budget.randomness import Stream
     from numpy.typing import NDArray
+
+    from ldp_budget.randomness import Stream
 
     Answers = NDArray[np.int64]
     Reports = NDArray[Any]
 
 _BLOCK = 1 << 16
 _LEAST_ROWS = 256
+_COUNTED = 1 << 20
 
 
 def substitutes(stream: Stream, answers: Answers, size: int, keep: int) -> Reports:
     """Each answer kept with probability `keep`/2**64, else one of the `size` - 1 others; shape (n,)."""
     import numpy as np
+
     from ldp_budget.randomness import bernoulli, integers
 
     reports = np.empty(len(answers), dtype=np.min_scalar_type(size - 1))
@@ -40,6 +45,7 @@ def substitutes(stream: Stream, answers: Answers, size: int, keep: int) -> Repor
 def substitute_sets(stream: Stream, answers: Answers, size: int, draws: int, include: int) -> Reports:
     """Sets of `draws` answers, ascending, shape (n, draws): the own one is in with probability `include`/2**64."""
     import numpy as np
+
     from ldp_budget.randomness import bernoulli, integers, subsets
 
     reports = _empty(len(answers), size, draws)
@@ -67,8 +73,8 @@ def substitute_sequences(stream: Stream, answers: Answers, size: int, hazards: S
         own = answers[part]
         others = subsets(stream, size - 1, draws, len(own))
         _shuffle(stream, others)
-        drawn = _own_draws(stream, hazards, len(own))
-        reports[part] = _with_own(others, own, drawn.any(axis=1), drawn.argmax(axis=1))
+        included, place = _own_place(stream, hazards, len(own))
+        reports[part] = _with_own(others, own, included, place)
     return reports
 
 
@@ -96,6 +102,7 @@ def _with_own(others: Answers, own: Answers, included: NDArray[np.bool_], place:
 def _shuffle(stream: Stream, rows: Answers) -> None:
     """Put every row into a uniform order (Fisher and Yates)."""
     import numpy as np
+
     from ldp_budget.randomness import integers
 
     index = np.arange(len(rows))
@@ -106,8 +113,40 @@ def _shuffle(stream: Stream, rows: Answers) -> None:
         rows[:, last] = moved
 
 
-def _own_draws(stream: Stream, hazards: Sequence[int], count: int) -> NDArray[np.bool_]:
+def _own_place(stream: Stream, hazards: Sequence[int], count: int) -> tuple[NDArray[np.bool_], Answers]:
+    """Whether the own answer is drawn at all, and at which draw."""
     import numpy as np
+
     from ldp_budget.randomness import bernoulli
 
-    return np.stack([bernoulli(stream, hazard, count) for hazard in hazards], axis=1)
+    drawn = np.stack([bernoulli(stream, hazard, count) for hazard in hazards])
+    place: Answers = drawn.argmax(axis=0)
+    return drawn[place, np.arange(count)], place
+
+
+def check_reports(rows: Reports, size: int, draws: int, *, distinct: bool) -> None:
+    """Raise `NotSupported` unless every row holds `draws` answers 0..`size` - 1, different ones where `distinct`."""
+    import numpy as np
+
+    shape = () if draws == 1 else (draws,)
+    if rows.dtype.kind not in "iu" or rows.ndim != 1 + len(shape) or rows.shape[1:] != shape:
+        expected = ", ".join(["n", *map(str, shape)])
+        raise NotSupported(f"expected reports of integers, shape ({expected}); found {rows.dtype} {rows.shape}")
+    if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < size:
+        raise NotSupported(f"expected reports from 0 to {size - 1}; found {rows.min()} to {rows.max()}")
+    if distinct and draws > 1:
+        ascending = np.sort(rows, axis=1)
+        if (ascending[:, 1:] == ascending[:, :-1]).any():
+            raise NotSupported("expected reports of distinct answers; found a report that repeats one")
+
+
+def count_answers(answers: Reports, size: int) -> NDArray[np.int64]:
+    """How often each of 0..`size` - 1 occurs."""
+    import numpy as np
+
+    counts = np.zeros(size, dtype=np.int64)
+    step = max(_COUNTED, size)
+    for start in range(0, len(answers), step):
+        # numpy counts machine integers; a block at a time keeps the wider copy small.
+        counts += np.bincount(answers[start : start + step].astype(np.intp), minlength=size)
+    return counts

@@ -1,0 +1,49 @@
+"""Unbounded noise: what Laplace and staircase have in common."""
+
+from __future__ import annotations
+
+import functools
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from ldp_budget.amounts import UP
+from ldp_budget.errors import InvalidParameter
+from ldp_budget.fields import optional_real
+from ldp_budget.numeric import NumericMechanism
+
+if TYPE_CHECKING:
+    from ldp_budget.estimates import SumAggregate
+
+
+class AdditiveMechanism(NumericMechanism):
+    """A value plus noise whose distribution does not depend on it. Subclasses give `variance` and `density`.
+
+    The sensitivity S is upper - lower, or what was declared in their place; with S alone there is no client.
+    """
+
+    sensitivity = optional_real(
+        "largest change of the value, in place of lower and upper [1]", at_least=1e-100, at_most=1e100
+    )
+
+    def check(self) -> None:
+        if self.lower is not None and self.sensitivity is not None:
+            raise InvalidParameter("sensitivity", "nothing beside lower and upper", self.sensitivity)
+        super().check()
+
+    @functools.cached_property
+    def stretch(self) -> Decimal:
+        """S, the largest distance between two values, rounded up."""
+        if self.lower is not None and self.upper is not None:
+            return UP.subtract(self.upper, self.lower)
+        return self.sensitivity or Decimal(1)
+
+    @property
+    def variance(self) -> float:
+        """The variance of the noise, whose mean is zero."""
+        raise NotImplementedError
+
+    def error_at(self, value: float) -> tuple[float, float]:
+        return 0.0, self.variance
+
+    def report_std(self, total: SumAggregate) -> float:
+        return float(self.variance**0.5)

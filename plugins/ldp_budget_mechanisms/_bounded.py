@@ -1,0 +1,130 @@
+"""Numeric mechanisms whose reports stay in [lower, upper], and are therefore biased towards its centre."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ldp_budget.errors import NotSupported
+from ldp_budget.fields import real
+from ldp_budget.numeric import NumericMechanism
+from ldp_budget.randomness import open_stream
+from ldp_budget.randomness.streams import blocks
+
+from ._cells import cell_middles, nearest_points
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ldp_budget.estimates import SumAggregate
+    from ldp_budget.randomness import RandomSource, Stream
+
+_BLOCK = 1 << 16  # users at a time: their numbers stay in the cache
+
+
+class BoundedMechanism(NumericMechanism):
+    """A mechanism on [0, 1], stretched to [lower, upper]. Subclasses say how it errs and draws there.
+
+    The bias is largest at the two ends and points inwards. The mean of the reports is not an affine function of
+    the value, so no factor puts it right: `estimate` gives the mean of the reports as it is, and its standard
+    error measures their spread only. How far off it may be stands in `utility` and `notes`.
+    """
+
+    cells: ClassVar[int]
+    """Cells of the public grid over [lower, upper]; a report is the middle of one."""
+
+    keeps_squares = True
+
+    # Here both are required.
+    lower = real("smallest value a user can have")
+    upper = real("largest value a user can have")
+
+    def error_within(self, share: float) -> tuple[float, float]:
+        """(bias, MSE) for the value `share` of [0, 1]."""
+        raise NotImplementedError
+
+    def breakpoints_within(self) -> Sequence[float]:
+        """Ascending from 0 to 1, with `error_within` smooth between neighbours."""
+        raise NotImplementedError
+
+    def draw(self, stream: Stream, points: NDArray[np.int64]) -> NDArray[np.int64]:
+        """A cell for each user at the given points 0..cells; cell k lies between the points k and k+1."""
+        raise NotImplementedError
+
+    @property
+    def width(self) -> float:
+        """upper - lower."""
+        return float(self.upper - self.lower)
+
+    def share(self, value: float) -> float:
+        """Where in [0, 1] a value lies."""
+        return min(max(0.0, (value - float(self.lower)) / self.width), 1.0)
+
+    def error_at(self, value: float) -> tuple[float, float]:
+        bias, mse = self.error_within(self.share(value))
+        return self.width * bias, self.width**2 * mse
+
+    def breakpoints(self) -> Sequence[float]:
+        lower, width = float(self.lower), self.width
+        return tuple(lower + width * share for share in self.breakpoints_within())
+
+    def utility(self, users: int | None = None) -> dict[str, Any]:
+        return {**super().utility(users), "max_bias": self._max_bias()}
+
+    def _max_bias(self) -> float:
+        return self.width * self.error_within(0.0)[0]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        lower, upper = self.domain()
+        constant, own = self.width**2 / 12, self.mse_uniform_prior()
+        biased = (
+            f"Reports are pulled towards the centre, so an estimated mean is biased by up to "
+            f"{self._max_bias():.4g}, however many reports there are.",
+        )
+        if own <= constant:
+            return biased
+        centre = float((lower + upper) / 2)
+        return (
+            *biased,
+            f"The constant output {centre:.6g}, which says nothing about anybody, has a smaller MSE: for values "
+            f"spread evenly over [{lower}, {upper}] {constant:.4g} against {own:.4g}.",
+        )
+
+    # -- client and server ------------------------------------------------------------------------------
+
+    def grid(self) -> tuple[float, float]:
+        return cell_middles(*self.domain(), self.cells)
+
+    def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.float64]:
+        """Reports are numbers (n,), middles of cells of the public grid over [lower, upper]."""
+        import numpy as np
+
+        points = nearest_points(values, *self.domain(), self.cells)
+        stream = open_stream(rng)
+        cells = np.empty_like(points)
+        for part in blocks(len(points), _BLOCK):
+            cells[part] = self.draw(stream, points[part])
+        origin, step = self.grid()
+        reports: NDArray[np.float64] = origin + cells.astype(np.float64) * step
+        return reports
+
+    def aggregate(self, reports: Any) -> SumAggregate:
+        import numpy as np
+
+        rows = np.asarray(reports, dtype=np.float64)
+        if not ((rows >= float(self.lower)) & (rows <= float(self.upper))).all():
+            raise NotSupported(
+                f"expected reports from {self.lower} to {self.upper}; found {rows.min()} to {rows.max()}"
+            )
+        return super().aggregate(rows)
+
+    def report_std(self, total: SumAggregate) -> float:
+        """The standard deviation that the reports themselves show; of one alone, the largest there can be."""
+        n = total.reports
+        if n == 1:
+            return self.width / 2
+        spread = n * total.total_squares - total.total**2
+        return float((spread / (n * (n - 1))) ** 0.5 * self.grid()[1])

@@ -1,0 +1,129 @@
+"""The bounded staircase mechanism for one number in [lower, upper] (document 001, definition 5).
+
+The staircase noise, cut off so that the report stays in [lower, upper], and renormalised. No distance in there
+exceeds S = upper - lower, so two steps are all that is seen: the density is e^ε̂ within γS of the value and 1
+elsewhere, over a norm that depends on the value. Theorem 6 gives the ε̂ for which the loss is ε. Its second row is
+printed as
+
+    e^ε̂ = 2(1-γ)e^ε / (-γe^ε + √((γe^ε)² + 4γ(1-γ)e^ε)),      ½ <= γ < 1,
+
+with which the loss is ε + ln(1/γ). Right is ½(γe^ε + √((γe^ε)² + 4(1-γ)e^ε)), and the rows join at γ = ½; see
+`_window`. For γ = 0 and γ = 1 every report is equally likely whatever the value.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from ldp_budget.amounts import exp_down, float_below
+from ldp_budget.fields import optional_real, real
+from ldp_budget.guarantees import Guarantee, Pure
+
+from ._best_gamma import best_gamma
+from ._bounded import BoundedMechanism
+from ._scale import LARGEST_EPSILON, LEAST_EPSILON
+from ._window import WindowChannel, window_breakpoints, window_error, window_odds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ldp_budget.randomness import Stream
+
+
+class BoundedStaircase(BoundedMechanism):
+    """A window of higher density around the value, calibrated to ε."""
+
+    name = "bounded-staircase"
+    summary = "one number in [lower, upper], likelier within a window around the value; biased"
+    source = "document 001, definition 5 and Theorem 6 with its second row corrected"
+
+    cells = 2**20
+
+    epsilon = real("privacy loss of one report", at_least=LEAST_EPSILON, at_most=LARGEST_EPSILON)
+    gamma = optional_real(
+        "half the window's width over upper - lower [the best for evenly spread values]", at_least=0, at_most=1
+    )
+
+    @functools.cached_property
+    def _gamma(self) -> Decimal:
+        return self.gamma if self.gamma is not None else Decimal(best_gamma(float(self.epsilon), self.cells))
+
+    @functools.cached_property
+    def _epsilon_hat(self) -> float:
+        return float_below(epsilon_hat(self.epsilon, self._gamma))
+
+    @functools.cached_property
+    def channel(self) -> WindowChannel:
+        """What the client draws from, checked once more before anything is drawn."""
+        channel = WindowChannel.fit(self.epsilon, self._gamma, self.cells)
+        assert channel.worst_odds() <= Fraction(exp_down(self.epsilon)), "the client would lose more than ε"
+        return channel
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        return {"gamma": float(self._gamma), "epsilon_hat": self._epsilon_hat}
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Pure(self.epsilon)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (*self._own_notes(), *super().notes)
+
+    def _own_notes(self) -> tuple[str, ...]:
+        gamma = self._gamma
+        if gamma in (0, 1):
+            return (f"With gamma = {gamma} every report is equally likely whatever the value: it says nothing.",)
+        if gamma < Decimal("0.5"):
+            return ()
+        true_loss = float(self.epsilon) - math.log(gamma)
+        return (
+            f"The second row of Theorem 6 is unsafe as printed: its epsilon_hat = "
+            f"{printed_epsilon_hat(self.epsilon, gamma):.6g} would lose ε + ln(1/γ) = {true_loss:.6g}, not "
+            f"{self.epsilon}; the corrected row gives {self._epsilon_hat:.6g}.",
+        )
+
+    def density(self, report: float, value: float) -> float:
+        lower, upper = map(float, self.domain())
+        if not lower <= report <= upper:
+            return 0.0
+        gamma, share = float(self._gamma), self.share(value)
+        inside = min(gamma, share) + min(gamma, 1 - share)
+        # Over e^ε̂, so that nothing overflows.
+        outer = math.exp(-self._epsilon_hat)
+        level = 1.0 if abs(report - value) < gamma * self.width else outer
+        return level / (inside + outer * (1 - inside)) / self.width
+
+    def error_within(self, share: float) -> tuple[float, float]:
+        channel = self.channel
+        return window_error(channel.reach / channel.cells, channel.high / channel.low, share)
+
+    def breakpoints_within(self) -> Sequence[float]:
+        return window_breakpoints(self.channel.reach / self.channel.cells)
+
+    def draw(self, stream: Stream, points: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self.channel.draw(stream, points)
+
+
+def epsilon_hat(epsilon: Decimal, gamma: Decimal) -> Decimal:
+    """Theorem 6's ε̂ with the second row corrected, rounded down, for ε > 0 and γ in [0, 1]."""
+    odds = window_odds(epsilon, gamma, min(2 * gamma, Decimal(1)))
+    # The odds are a lower bound by far more than the logarithm is rounded.
+    with localcontext(prec=80):
+        return odds.ln()
+
+
+def printed_epsilon_hat(epsilon: Decimal, gamma: Decimal) -> Decimal:
+    """The second row of Theorem 6 as it is printed, ½ <= γ < 1. Unsafe; for comparison only."""
+    with localcontext(prec=80):
+        growth = epsilon.exp()
+        root = ((gamma * growth) ** 2 + 4 * gamma * (1 - gamma) * growth).sqrt()
+        return (2 * (1 - gamma) * growth / (root - gamma * growth)).ln()

@@ -1,0 +1,162 @@
+"""The staircase mechanism for one number in [lower, upper] (document 001, definition 4; Geng and Viswanath 2016).
+
+With S = upper - lower, b = e^{-ε} and γ in [0, 1] the noise has the density, for x >= 0 and k = 0, 1, 2, …,
+
+    a·b^k       on [kS, (k+γ)S)          a = (1-b) / (2S(γ + b(1-γ)))
+    a·b^{k+1}   on [(k+γ)S, (k+1)S)
+
+and the same at -x. A shift by at most S crosses at most one step, so the loss is ε whatever γ is. The noise is S
+times a random sign times N + W: N is geometric with ratio b; W is uniform on [0, γ) with probability
+γ/(γ + b(1-γ)), otherwise on [γ, 1). Hence its moments. The γ of least variance (their Theorem 7, with
+b - 2b² + 2b⁴ - b⁵ written as b(1+b)(1-b)³) and that of least mean absolute error are
+
+    γ = (∛(b(1+b)/2) - b) / (1-b)      and      γ = 1 / (1 + e^{ε/2}).
+
+The client draws on a public grid of 2²⁰ cells for S, at least one of them in each step where 0 < γ < 1.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from ldp_budget.amounts import DOWN, UP, exp_up
+from ldp_budget.errors import InvalidParameter
+from ldp_budget.fields import choice, optional_real, real
+from ldp_budget.guarantees import Guarantee, Pure
+from ldp_budget.randomness import ONE, bernoulli, integers, open_stream, threshold
+
+from ._additive import AdditiveMechanism
+from ._cells import cell_middles, nearest_points
+from ._geometric import digit_thresholds, geometric_by_digits
+from ._scale import LARGEST_EPSILON, LEAST_EPSILON
+from ._window import reach_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ldp_budget.randomness import RandomSource, Stream
+
+_CELLS = 2**20
+
+
+class Staircase(AdditiveMechanism):
+    """Staircase noise calibrated to ε."""
+
+    name = "staircase"
+    summary = "one number plus staircase noise; unbiased, less noise than laplace for a large loss"
+    source = "document 001, definition 4; Geng and Viswanath, IEEE Trans. Inf. Theory 62(2), 2016"
+
+    epsilon = real("privacy loss of one report", at_least=LEAST_EPSILON, at_most=LARGEST_EPSILON)
+    gamma = optional_real("share of the upper step in each interval of length S", at_least=0, at_most=1)
+    objective = choice(
+        "what the default gamma makes least",
+        "least-variance",
+        "least-absolute-error",
+        default="least-variance",
+    )
+
+    def check(self) -> None:
+        super().check()
+        if self.gamma is not None and self.objective != "least-variance":
+            raise InvalidParameter("gamma", f"nothing beside objective {self.objective}", self.gamma)
+
+    @functools.cached_property
+    def _gamma(self) -> float:
+        if self.gamma is not None:
+            return float(self.gamma)
+        if self.objective == "least-variance":
+            return least_variance_gamma(float(self.epsilon))
+        return 1 / (1 + math.exp(float(self.epsilon) / 2))
+
+    @functools.cached_property
+    def _steps(self) -> StaircaseSteps:
+        return StaircaseSteps(self.epsilon, reach_of(Decimal(self._gamma), _CELLS), _CELLS)
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """γ, and the intervals: the two widths of a step, and the factor from one interval to the next."""
+        width, decay = float(self.stretch), math.exp(-float(self.epsilon))
+        gamma = self._gamma
+        return {"gamma": gamma, "upper_step": gamma * width, "lower_step": (1 - gamma) * width, "decay": decay}
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Pure(self.epsilon)
+
+    @property
+    def variance(self) -> float:
+        return float(self.stretch) ** 2 * noise_moments(float(self.epsilon), self._steps.gamma)[1]
+
+    def utility(self, users: int | None = None) -> dict[str, Any]:
+        mean_absolute = noise_moments(float(self.epsilon), self._steps.gamma)[0]
+        return {**super().utility(users), "mean_absolute_error": float(self.stretch) * mean_absolute}
+
+    def density(self, report: float, value: float) -> float:
+        epsilon, gamma, width = float(self.epsilon), self._gamma, float(self.stretch)
+        interval, place = divmod(abs(report - value) / width, 1)
+        level = interval if place < gamma else interval + 1
+        decay = math.exp(-epsilon)
+        return -math.expm1(-epsilon) * math.exp(-level * epsilon) / (2 * width * (gamma + decay * (1 - gamma)))
+
+    # -- client and server ------------------------------------------------------------------------------
+
+    def grid(self) -> tuple[float, float]:
+        return cell_middles(*self.domain(), _CELLS)
+
+    def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.float64]:
+        """Reports are numbers (n,), middles of cells of the public grid; not limited to [lower, upper]."""
+        points = nearest_points(values, *self.domain(), _CELLS)
+        cells = self._steps.draw(open_stream(rng), points).astype("float64")
+        origin, step = self.grid()
+        reports: NDArray[np.float64] = origin + cells * step
+        return reports
+
+
+def least_variance_gamma(epsilon: float) -> float:
+    """The γ of least variance, written so that nothing cancels for a small ε."""
+    decay = math.expm1(-epsilon)
+    cube_root_over_b = (2 * epsilon + math.log1p(decay / 2)) / 3
+    return math.exp(-epsilon) * math.expm1(cube_root_over_b) / -decay
+
+
+def noise_moments(epsilon: float, gamma: float) -> tuple[float, float]:
+    """(E|X|, E X²) of staircase noise X for S = 1, from N + W."""
+    b, rest = math.exp(-epsilon), -math.expm1(-epsilon)
+    upper, lower = gamma, b * (1 - gamma)
+    first = (upper * gamma + lower * (1 + gamma)) / 2 / (upper + lower)
+    second = (upper * gamma**2 + lower * (1 + gamma + gamma**2)) / 3 / (upper + lower)
+    mean = b / rest
+    return mean + first, mean * (1 + b) / rest + 2 * mean * first + second
+
+
+class StaircaseSteps:
+    """Staircase noise on a grid with `cells` cells for S, `reach` of them in the upper step, drawn by integers.
+
+    The periods' probabilities fall by at most e^ε from one to the next, and within a period a cell of the upper
+    step is at most e^ε times as likely as one of the lower. Points at most `cells` apart see a report one step
+    apart at most, or across a border of periods, where the two factors offset each other. So the loss is at most ε.
+    """
+
+    def __init__(self, epsilon: Decimal, reach: int, cells: int) -> None:
+        self.reach, self.cells = reach, cells
+        self.gamma = reach / cells
+        self.periods = digit_thresholds(epsilon)
+        rest = UP.multiply(exp_up(-epsilon), Decimal(cells - reach))
+        self.upper = threshold(DOWN.divide(Decimal(reach), UP.add(Decimal(reach), rest)), up=False)
+
+    def draw(self, stream: Stream, points: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The cells of reports for users at the given points; cell k lies between the points k and k+1."""
+        import numpy as np
+
+        n = len(points)
+        distance = geometric_by_digits(stream, self.periods, n) * self.cells
+        # Both places are drawn for everybody; where a step has no cell, its place is never used.
+        in_upper = integers(stream, max(1, self.reach), n)
+        in_lower = self.reach + integers(stream, max(1, self.cells - self.reach), n)
+        distance += np.where(bernoulli(stream, self.upper, n), in_upper, in_lower)
+        left = bernoulli(stream, ONE // 2, n)
+        return points + np.where(left, ~distance, distance)

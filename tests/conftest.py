@@ -1,0 +1,106 @@
+"""Shared by all tests: the `--slow` option, a clock that stands still, a ledger, and the command line."""
+
+from __future__ import annotations
+
+import csv
+import importlib.resources
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+from click.testing import CliRunner, Result
+
+import ldp_budget
+from ldp_budget.accountant import Accountant
+
+# How long an example takes says nothing about whether it is right.
+hypothesis.settings.register_profile("tests", deadline=None)
+hypothesis.settings.load_profile("tests")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slow", action="store_true", help="run the tests marked slow as well")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--slow"):
+        return
+    for item in items:
+        if "slow" in item.keywords:
+            item.add_marker(pytest.mark.skip(reason="only with --slow"))
+
+
+class Clock:
+    """A clock that says what it is told."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def advance(self, **by: float) -> None:
+        self.now += timedelta(**by)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def accountant(clock: Clock) -> Iterator[Accountant]:
+    """A ledger in memory, at noon on Saturday 21 November 2026."""
+    with Accountant(":memory:", clock=clock) as made:
+        yield made
+
+
+@pytest.fixture
+def coin() -> Callable[[Any], ldp_budget.Mechanism]:
+    """A mechanism of the given ε."""
+    return lambda epsilon: ldp_budget.mechanism("randomized-response")(epsilon=epsilon)
+
+
+class CommandLine:
+    """Runs `ldp-budget` in this process, on a ledger of its own."""
+
+    def __init__(self, ledger: Path) -> None:
+        self.ledger = ledger
+        self._runner = CliRunner(env={"LDP_BUDGET_LEDGER": str(ledger)})
+
+    def __call__(self, *arguments: object, code: int = 0, **options: Any) -> Result:
+        """Run a command and check its exit code. No command may end in a traceback."""
+        from ldp_budget_cli.app import cli
+
+        result = self._runner.invoke(cli, [str(argument) for argument in arguments], **options)
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        assert result.exit_code == code, result.output
+        return result
+
+    def json(self, *arguments: object, code: int = 0, **options: Any) -> Any:
+        """What a command prints with `--json`: one JSON value and nothing else."""
+        return json.loads(self(*arguments, "--json", code=code, **options).stdout)
+
+    def error(self, *arguments: object, code: int = 1, **options: Any) -> str:
+        """The message of a command that must fail; nothing may stand on stdout."""
+        result = self(*arguments, code=code, **options)
+        assert result.stdout == ""
+        return result.stderr
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> CommandLine:
+    return CommandLine(tmp_path / "budget.db")
+
+
+@pytest.fixture(scope="session")
+def survey() -> list[dict[str, str]]:
+    """The 944 respondents of the poll that is shipped with the package."""
+    data = importlib.resources.files("ldp_budget_cli") / "data" / "anes96.csv"
+    with data.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))

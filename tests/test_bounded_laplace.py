@@ -1,0 +1,176 @@
+"""The bounded Laplace mechanism: its exact loss, its errors, and the client's table of whole numbers."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from itertools import permutations
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ldp_budget
+from ldp_budget import InvalidParameter
+from ldp_budget.guarantees import Pure
+from ldp_budget.randomness import SeededStream
+from ldp_budget_mechanisms.bounded_laplace import LaplaceTable, incomplete_gamma
+from numeric_checks import assert_errors_as_stated, density_moments, worst_log_ratio
+
+BoundedLaplace = ldp_budget.mechanism("bounded-laplace")
+
+
+def table_losses(table: LaplaceTable) -> float:
+    """The largest log-ratio over all pairs of points and all cells, from the exact weights."""
+    rows = [cell_probabilities(table, point) for point in range(table.cells + 1)]
+    worst = max(p / q for one, other in permutations(rows, 2) for p, q in zip(one, other, strict=True))
+    return math.log(worst.numerator) - math.log(worst.denominator)
+
+
+def cell_probabilities(table: LaplaceTable, point: int) -> list[Fraction]:
+    weights = np.diff(table.below).tolist()
+    row = [weights[point - 1 - cell if cell < point else cell - point] for cell in range(table.cells)]
+    return [Fraction(weight, sum(row)) for weight in row]
+
+
+# Calibration
+
+
+@given(st.decimals("1e-8", 1000, places=8), st.decimals("1e-6", 1000, places=7))
+def test_the_scale_is_the_width_over_epsilon_rounded_up(epsilon, width):
+    mechanism = BoundedLaplace.calibrate(epsilon=epsilon, lower=0, upper=width)
+    loss = Fraction(width) / Fraction(mechanism.parameters["scale"])
+    assert Fraction(epsilon) * (1 - Fraction(1, 10**9)) <= loss <= Fraction(epsilon)
+    assert mechanism.guarantee == Pure(epsilon)
+
+
+def test_it_can_be_built_from_its_scale():
+    mechanism = BoundedLaplace(scale=4, lower=10, upper=20)
+    assert mechanism.parameters == {"scale": 4.0}
+    assert mechanism.guarantee.epsilon == 2.5
+
+
+@pytest.mark.parametrize("epsilon", ["0.2", "1", "5"])
+def test_brute_force_finds_exactly_the_declared_loss(epsilon):
+    mechanism = BoundedLaplace.calibrate(epsilon=epsilon, lower=10, upper=20)
+    worst = worst_log_ratio(mechanism, np.linspace(10, 20, 81), np.linspace(10, 20, 81))
+    assert worst == pytest.approx(float(epsilon), rel=1e-12)
+
+
+# Errors
+
+
+@given(st.sampled_from([0, 1, 2]), st.floats(-9, 3).map(lambda x: 10**x))
+def test_incomplete_gamma_is_exact_to_the_last_digits(power, end):
+    expected = mpmath.gammainc(power + 1, 0, end)
+    assert incomplete_gamma(power, end) == pytest.approx(float(expected), rel=1e-14)
+
+
+@pytest.mark.parametrize("epsilon", ["0.001", "1", "10"])
+@pytest.mark.parametrize("value", [10, 12.5, 15, 19])
+def test_the_density_integrates_to_one_and_has_the_stated_errors(epsilon, value):
+    mechanism = BoundedLaplace.calibrate(epsilon=epsilon, lower=10, upper=20)
+    moments = density_moments(mechanism, value, sorted({10, value, 20}))
+    assert moments == pytest.approx((1, *mechanism.error_at(value)), rel=1e-10, abs=1e-10)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1, 30, 1000])
+def test_the_uniform_prior_is_an_average_of_the_stated_errors(epsilon):
+    mechanism = BoundedLaplace.calibrate(epsilon=epsilon, lower=10, upper=20)
+    middles = 10 + (np.arange(20_000) + 0.5) / 2000
+    bias, mse = mechanism.prior_error((middles, np.ones(20_000)))
+    assert mechanism.utility()["mse_uniform_prior"] == pytest.approx(mse, rel=1e-5)
+    assert bias == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1, 10, 200])
+def test_the_bias_is_largest_at_the_ends_and_points_inwards(epsilon):
+    mechanism = BoundedLaplace.calibrate(epsilon=epsilon, lower=0, upper=1)
+    biases = [mechanism.error_at(value)[0] for value in np.linspace(0, 0.5, 101)]
+    assert biases == sorted(biases, reverse=True)
+    assert mechanism.utility()["max_bias"] == biases[0]
+    assert f"{biases[0]:.4g}" in mechanism.notes[0]
+
+
+def test_the_notes_say_when_a_constant_output_is_better():
+    notes = {epsilon: BoundedLaplace.calibrate(epsilon=epsilon, lower=0, upper=6).notes for epsilon in (1, 4)}
+    assert any("constant output 3," in note and " 3 against " in note for note in notes[1])
+    assert not any("constant" in note for note in notes[4])
+
+
+# The client
+
+
+@settings(deadline=None)
+@given(st.decimals("0.01", 60, places=4), st.integers(8, 14))
+def test_the_tables_exact_loss_is_at_most_epsilon(epsilon, cells):
+    loss = table_losses(LaplaceTable(epsilon, cells))
+    assert loss <= float(epsilon) * (1 + 1e-12)
+    if epsilon < 16:
+        # The worst pair is that of the two ends: what the grid leaves over is one part in `cells`.
+        assert loss == pytest.approx(float(epsilon) * (1 - 1 / cells), rel=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", ["1e-8", "0.01", "1", "15.9", "16", "30", "100", "1000"])
+def test_the_full_table_errs_as_stated(epsilon):
+    mechanism = BoundedLaplace.calibrate(epsilon=epsilon, lower=0, upper=1)
+    table, cells = mechanism.table, mechanism.cells
+    weights = np.diff(table.below).astype(float)
+    middles = (np.arange(cells) + 0.5) / cells
+    for point in (0, cells // 8, cells // 2):
+        distances = np.where(np.arange(cells) < point, point - 1 - np.arange(cells), np.arange(cells) - point)
+        shares = weights[distances] / weights[distances].sum()
+        errors = middles - point / cells
+        bias, mse = mechanism.error_at(point / cells)
+        assert shares @ errors**2 == pytest.approx(mse, rel=1e-4)
+        assert shares @ errors == pytest.approx(bias, abs=1e-6)
+
+
+def test_totals_stay_below_two_to_the_63():
+    for epsilon in ("1e-8", "1", "15.9", "16", "1000"):
+        table = LaplaceTable(Decimal(epsilon), 1000)
+        assert 2**61 < 2 * int(table.below[500]) < 2**63
+        assert (np.diff(table.below) >= 1).all()
+
+
+@pytest.mark.parametrize("epsilon", ["0.5", "20"])
+def test_draws_have_the_exact_probabilities(epsilon):
+    table = LaplaceTable(Decimal(epsilon), 9)
+    draws = 100_000
+    for point in range(10):
+        cells = table.draw(SeededStream(230 + point), np.full(draws, point))
+        shares = np.array(cell_probabilities(table, point), dtype=float)
+        counts = np.bincount(cells, minlength=9)
+        assert (abs(counts - draws * shares) < 4.5 * np.sqrt(draws * shares) + 1).all()
+
+
+@pytest.mark.parametrize(("epsilon", "seed"), [("0.1", 241), (1, 242), (10, 243), (40, 244)])
+def test_a_million_values_err_as_stated(epsilon, seed):
+    assert_errors_as_stated(BoundedLaplace.calibrate(epsilon=epsilon, lower="1.67", upper="1.85"), seed)
+
+
+def test_the_mean_of_the_reports_comes_with_their_own_spread():
+    mechanism = BoundedLaplace.calibrate(epsilon=2, lower=0, upper=10)
+    reports = mechanism.randomize(np.full(100_000, 3.0), rng=SeededStream(245))
+    estimate = mechanism.estimate(reports)
+    assert estimate.mean == pytest.approx(reports.mean(), rel=1e-12)
+    assert estimate.std_error == pytest.approx(reports.std(ddof=1) / math.sqrt(reports.size), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("declared", "option", "expected"),
+    [
+        ({"lower": 0, "upper": 1}, "epsilon", "nothing was given"),
+        ({"epsilon": 1, "lower": 0}, "upper", "nothing was given"),
+        ({"epsilon": 1, "scale": 1, "lower": 0, "upper": 1}, "scale", "no epsilon beside it"),
+        ({"scale": "1e-9", "lower": 0, "upper": 1}, "scale", "from 0.001"),
+        ({"epsilon": 2000, "lower": 0, "upper": 1}, "epsilon", "found 2000"),
+    ],
+)
+def test_bad_input_is_refused_with_option_range_and_value(declared, option, expected):
+    with pytest.raises(InvalidParameter, match=expected) as caught:
+        BoundedLaplace(**declared)
+    assert caught.value.option == option

@@ -1,0 +1,148 @@
+"""The Laplace mechanism: its scale, its promise, its client."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ldp_budget
+from ldp_budget import InvalidParameter, NotSupported, OutsideDomain
+from ldp_budget.guarantees import Laplace as LaplaceGuarantee
+from ldp_budget.randomness import SeededStream
+from numeric_checks import assert_errors_as_stated, density_moments, worst_log_ratio
+
+Laplace = ldp_budget.mechanism("laplace")
+
+epsilons = st.decimals("1e-8", 1000, places=8)
+widths = st.decimals("1e-6", 1000, places=7)
+
+
+def test_the_scale_is_the_sensitivity_over_epsilon():
+    assert Laplace.calibrate(epsilon=2).parameters == {"scale": 0.5}
+    assert Laplace.calibrate(epsilon="0.5", sensitivity=3).parameters == {"scale": 6.0}
+    assert Laplace.calibrate(epsilon=1, lower=-10, upper=30).parameters == {"scale": 40.0}
+
+
+@given(epsilons, widths)
+def test_the_scale_is_on_the_safe_side_and_tight(epsilon, width):
+    scale = Laplace.calibrate(epsilon=epsilon, sensitivity=width).parameters["scale"]
+    loss = Fraction(width) / Fraction(scale)
+    assert Fraction(epsilon) * (1 - Fraction(1, 10**9)) <= loss <= Fraction(epsilon)
+
+
+def test_its_guarantee_is_finer_than_pure():
+    guarantee = Laplace.calibrate(epsilon=1).guarantee
+    assert guarantee == LaplaceGuarantee(1)
+    # ρ = ε + e^{-ε} - 1, rounded up to 1e-12; any other ε-LDP report would cost tanh(1/2) = 0.462.
+    assert guarantee.costs().rho == 367_879_441_172
+
+
+def test_it_can_be_built_from_its_scale():
+    built = Laplace(scale=4, lower=0, upper=2)
+    assert built.guarantee.epsilon == 0.5
+    assert built.parameters == {"scale": 4.0}
+    # A scale that is no double: the client draws with the nearest one, and the loss stated is not below that one's.
+    tenth = Laplace(scale="0.1").guarantee
+    assert Fraction(tenth.loss()[0]) >= 1 / Fraction(0.1)
+    assert tenth.epsilon == 10.0
+
+
+def test_brute_force_finds_the_declared_loss():
+    mechanism = Laplace.calibrate(epsilon="1.5", lower=10, upper=20)
+    worst = worst_log_ratio(mechanism, np.linspace(10, 20, 21), np.linspace(0, 30, 61))
+    assert worst == pytest.approx(1.5, rel=1e-12)
+
+
+def test_the_density_integrates_to_one_and_has_the_stated_variance():
+    mechanism = Laplace.calibrate(epsilon=3, lower=0, upper=1)
+    assert density_moments(mechanism, 0.25, [-20, 0.25, 20]) == pytest.approx((1, 0, 2 / 9), abs=1e-12)
+    assert mechanism.error_at(0.25) == pytest.approx((0, 2 / 9))
+
+
+def test_utility_sets_the_constant_output_beside_it():
+    utility = Laplace.calibrate(epsilon=1, lower=0, upper=6).utility(users=100)
+    assert utility["mse_uniform_prior"] == pytest.approx(72)
+    assert utility["constant_output"] == {
+        "mse": {"lower": 9.0, "centre": 0.0, "upper": 9.0},
+        "mse_uniform_prior": 3.0,
+    }
+    assert utility["std_error"] == pytest.approx((72 / 100) ** 0.5)
+    assert "constant_output" not in Laplace.calibrate(epsilon=1).utility()
+
+
+@pytest.mark.parametrize(("epsilon", "seed"), [("0.1", 181), (1, 182), (20, 183)])
+def test_a_million_values_err_as_stated(epsilon, seed):
+    assert_errors_as_stated(Laplace.calibrate(epsilon=epsilon, lower="1.67", upper="1.85"), seed)
+
+
+def test_rounding_onto_the_grid_does_not_stretch_the_sensitivity():
+    for upper in ("0.3", "1.85", "1000.1", "1e-7"):
+        mechanism = Laplace.calibrate(epsilon="0.7", lower="-0.1", upper=upper)
+        origin, step = mechanism.grid()
+        ends = np.array([-0.1, float(upper)])
+        noise = [mechanism.randomize([end], rng=SeededStream(184))[0] for end in ends]
+        shift = round((noise[1] - noise[0]) / step)
+        width = mechanism.upper - mechanism.lower
+        assert Fraction(width) - Fraction(step) < shift * Fraction(step) <= Fraction(width)
+        assert origin == -0.1
+
+
+def test_the_mean_is_estimated_without_bias_and_merges_exactly():
+    mechanism = Laplace.calibrate(epsilon=1, lower=0, upper=10)
+    values = np.linspace(2, 3, 100_000)
+    reports = mechanism.randomize(values, rng=SeededStream(185))
+    estimate = mechanism.estimate(reports)
+    assert estimate.std_error == pytest.approx((200 / 100_000) ** 0.5)
+    assert abs(estimate.mean - values.mean()) < 4.5 * estimate.std_error
+    halves = mechanism.aggregate(reports[:1000]).merge(mechanism.aggregate(reports[1000:]))
+    assert mechanism.estimate(halves) == estimate
+
+
+@pytest.mark.parametrize(
+    ("declared", "option", "expected"),
+    [
+        ({}, "epsilon", ">= 1E-8 and <= 1000"),
+        ({"epsilon": 0}, "epsilon", "found 0"),
+        ({"epsilon": 1001}, "epsilon", "found 1001"),
+        ({"epsilon": "nan"}, "epsilon", "found nan"),
+        ({"epsilon": 1, "lower": 0}, "upper", "go together"),
+        ({"epsilon": 1, "lower": 2, "upper": 2}, "upper", "> lower = 2"),
+        ({"epsilon": 1, "lower": 0, "upper": 1, "sensitivity": 1}, "sensitivity", "nothing beside"),
+        ({"epsilon": 1, "sensitivity": -1}, "sensitivity", "found -1"),
+        ({"epsilon": 1, "lower": 1, "upper": "1.00000000000000000001"}, "upper", "same double"),
+        ({"epsilon": 1, "lower": 0, "upper": "1e400"}, "upper", "above lower"),
+        ({"epsilon": 1, "scale": 1}, "scale", "no epsilon beside it"),
+        ({"scale": "0.0009"}, "scale", "from 0.001"),
+    ],
+)
+def test_bad_input_is_refused_with_option_range_and_value(declared, option, expected):
+    with pytest.raises(InvalidParameter, match=expected) as caught:
+        Laplace(**declared)
+    assert caught.value.option == option
+
+
+def test_the_scale_is_not_a_target():
+    with pytest.raises(InvalidParameter, match="directly"):
+        Laplace.calibrate(scale=1)
+
+
+def test_the_client_needs_a_domain_and_keeps_to_it():
+    with pytest.raises(NotSupported, match="lower and upper"):
+        Laplace.calibrate(epsilon=1, sensitivity=1).randomize([0.5])
+    with pytest.raises(OutsideDomain) as caught:
+        Laplace.calibrate(epsilon=1, lower=0, upper=1).randomize([0.5, 1.5])
+    assert caught.value.position == 1
+
+
+def test_prior_errors_are_those_of_the_noise():
+    mechanism = Laplace.calibrate(epsilon=1, lower=0, upper=1)
+    assert mechanism.prior_error(([0, 0.5, 1], [1, 2, 1])) == pytest.approx((0, 2))
+    for weights in ([1, -1, 1], [0, 0, 0], [1, 1], [1, 1, np.nan]):
+        with pytest.raises(InvalidParameter, match="weights"):
+            mechanism.prior_error(([0, 0.5, 1], weights))
+    with pytest.raises(OutsideDomain):
+        mechanism.prior_error(([2], [1]))
