@@ -21,6 +21,8 @@ from .collection import Collection
 from .errors import BudgetExceeded, InvalidParameter, KeyConflict, LedgerError, NameTaken, UnknownName
 from .groups import GroupCommit
 from .ledger import SqliteLedger, Transaction
+from .ledger.listing import journal_rows, stats
+from .ledger.verify import Verification, verify
 from .policies import follow, keep_periods, propose
 from .policy import DEFAULT, Limit, Policy
 from .receipts import QUOTED, REFUSED, RESERVED, SPENT, Balance, Receipt
@@ -29,7 +31,7 @@ from .windows import from_micros, to_micros
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from .base import Mechanism
     from .ledger import Entry
@@ -230,6 +232,29 @@ class Accountant:
             account = transaction.account(hashed)
             transaction.erase(hashed, account, to_micros(self._now(transaction)))
             return account is not None
+
+    # -- looking at the ledger --------------------------------------------------------------------------
+
+    def history(self, user: str) -> list[dict[str, Any]]:
+        """The journal entries of `user`, oldest first."""
+        with self._ledger.read() as transaction:
+            account = transaction.account(transaction.key.hash(b"user", check_text("user", user)))
+            return [] if account is None else list(journal_rows(transaction, account))
+
+    def journal(self) -> Iterator[dict[str, Any]]:
+        """Every journal entry in order, as one moment of the ledger saw it."""
+        with self._ledger.read() as transaction:
+            yield from journal_rows(transaction)
+
+    def stats(self) -> dict[str, Any]:
+        """Counts of what the ledger holds, and its newest link (`head`)."""
+        with self._ledger.read() as transaction:
+            return stats(transaction)
+
+    def verify(self, expect: str | None = None) -> Verification:
+        """Work everything out again: links, sums, costs, seals. `expect` is a `head` that was noted earlier."""
+        with self._ledger.read() as transaction:
+            return verify(transaction, expect)
 
     # -- collections ------------------------------------------------------------------------------------
 

@@ -117,7 +117,8 @@ class BulkCharge:
 
     def _open_accounts(self) -> None:
         execute = self._transaction.execute
-        execute("INSERT INTO users (hash) SELECT hash FROM batch WHERE account IS NULL ORDER BY hash")
+        unknown = [row[0] for row in execute("SELECT hash FROM batch WHERE account IS NULL ORDER BY hash")]
+        self._transaction.open_accounts(unknown)
         execute(
             "UPDATE batch SET account = u.account FROM users u WHERE batch.account IS NULL AND u.hash = batch.hash"
         )

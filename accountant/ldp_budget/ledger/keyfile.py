@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 KEY_BYTES = 32
 HASH_BYTES = 16
 LINK_BYTES = 32
+SEAL_BYTES = 8
 
 
 class Key:
@@ -37,6 +38,11 @@ class Key:
     def link(self, covered: bytes) -> bytes:
         """The keyed hash of a link of the journal's chain."""
         return blake2b(covered, digest_size=LINK_BYTES, key=self._secret, person=b"link").digest()
+
+    def seal(self, *values: object) -> bytes:
+        """A keyed hash of a row, by which a changed value is found."""
+        message = repr(values).encode("utf-8", "surrogatepass")
+        return blake2b(message, digest_size=SEAL_BYTES, key=self._secret, person=b"seal").digest()
 
     def __repr__(self) -> str:
         return "<Key: secret>"

@@ -15,10 +15,10 @@ APPLICATION_ID = 0x4C647042
 
 _TABLES = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value ANY) STRICT",
-    # A user is known by a keyed hash only; an erased one by none.
-    "CREATE TABLE users (account INTEGER PRIMARY KEY, hash BLOB UNIQUE) STRICT",
+    # A user is known by a keyed hash only; an erased one by none. A seal is a keyed hash of its row.
+    "CREATE TABLE users (account INTEGER PRIMARY KEY, hash BLOB UNIQUE, seal BLOB) STRICT",
     # Erased users: they get no fresh budget, and nothing leads from here to an account.
-    "CREATE TABLE tombstones (hash BLOB PRIMARY KEY, at INTEGER NOT NULL) STRICT, WITHOUT ROWID",
+    "CREATE TABLE tombstones (hash BLOB PRIMARY KEY, at INTEGER NOT NULL, seal BLOB NOT NULL) STRICT, WITHOUT ROWID",
     # What a user was charged in one window; window 0 is the lifetime, `windows.window_at` says the others.
     """CREATE TABLE accounts (
         account INTEGER NOT NULL, window INTEGER NOT NULL,
@@ -57,7 +57,7 @@ _TABLES = (
     "CREATE INDEX journal_by_account ON journal (account)",
     # One answer for each idempotency key: what was asked (a digest) and what was answered.
     """CREATE TABLE keys (
-        key BLOB PRIMARY KEY, user BLOB, request BLOB NOT NULL, answer TEXT NOT NULL)
+        key BLOB PRIMARY KEY, user BLOB, request BLOB NOT NULL, answer TEXT NOT NULL, seal BLOB NOT NULL)
         STRICT, WITHOUT ROWID""",
     """CREATE TABLE collections (
         name TEXT PRIMARY KEY, fingerprint TEXT NOT NULL, definition TEXT NOT NULL) STRICT""",

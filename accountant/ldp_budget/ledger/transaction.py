@@ -96,7 +96,8 @@ class Transaction:
 
     def store_answer(self, key: bytes, user: bytes | None, request: bytes, answer: str) -> None:
         """Bind an answer to its key, for as long as the account lives; without a user, for ever."""
-        self.execute("INSERT INTO keys VALUES (?, ?, ?, ?)", (key, user, request, answer))
+        row = (key, user, request, answer)
+        self.execute("INSERT INTO keys VALUES (?, ?, ?, ?, ?)", (*row, self.key.seal(*row)))
 
     # -- accounts ---------------------------------------------------------------------------------------
 
@@ -111,7 +112,14 @@ class Transaction:
 
     def open_account(self, user: bytes) -> int:
         """Give a new user an account."""
-        return _number(self.execute("INSERT INTO users (hash) VALUES (?)", (user,)))
+        return self.open_accounts([user])
+
+    def open_accounts(self, users: list[bytes]) -> int:
+        """Give new users an account each; returns the last one's number."""
+        last: int = self.execute("SELECT coalesce(max(account), 0) FROM users").fetchone()[0]
+        rows = [(number, user, self.key.seal(number, user)) for number, user in enumerate(users, last + 1)]
+        self.execute_many("INSERT INTO users VALUES (?, ?, ?)", rows)
+        return last + len(users)
 
     def spent(self, account: int | None, window: int) -> Costs:
         """What was charged to an account in a window."""
@@ -150,13 +158,13 @@ class Transaction:
 
     def erase(self, user: bytes, account: int | None, at: int) -> None:
         """Cut a user from the account, leave a tombstone, and delete keys and labels."""
-        self.execute("INSERT INTO tombstones VALUES (?, ?)", (user, at))
+        self.execute("INSERT INTO tombstones VALUES (?, ?, ?)", (user, at, self.key.seal(user, at)))
         self.execute("DELETE FROM keys WHERE user = ?", (user,))
         if account is not None:
             mine = "entry IN (SELECT entry FROM journal WHERE account = ?)"
             self.execute(f"DELETE FROM entry_labels WHERE {mine}", (account,))
             self.execute("DELETE FROM labels WHERE account = ?", (account,))
-            self.execute("UPDATE users SET hash = NULL WHERE account = ?", (account,))
+            self.execute("UPDATE users SET hash = NULL, seal = NULL WHERE account = ?", (account,))
         self.append(Entry(0, at, "erased", account or 0, 0, 0, 0, Costs(0, 0, 0, 0)))
 
     # -- windows ----------------------------------------------------------------------------------------

@@ -1,0 +1,76 @@
+"""Reading a ledger without charging anything: its journal as rows, one user's history, and figures about it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from ..amounts import DELTA_DIGITS, EPSILON_DIGITS, float_up, from_units
+from ..windows import from_micros
+from .transaction import ENTRY_COLUMNS, Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .transaction import Transaction
+
+
+def journal_rows(transaction: Transaction, account: int | None = None) -> Iterator[dict[str, Any]]:
+    """The journal in order, or one account's part of it, each entry with what it was charged for."""
+    charges = {
+        row[0]: row for row in transaction.execute("SELECT charge, mechanism, declared, fingerprint FROM charges")
+    }
+    policies = dict(transaction.execute("SELECT policy, name FROM policies").fetchall())
+    where, values = ("", ()) if account is None else ("WHERE account = ?", (account,))
+    for row in transaction.execute(f"SELECT {ENTRY_COLUMNS} FROM journal {where} ORDER BY entry", values):
+        entry = Entry.of(row)
+        _, mechanism, declared, fingerprint = charges.get(entry.charge, (0, None, "null", None))
+        yield {
+            "entry": entry.number,
+            "at": _iso(entry.at),
+            "kind": entry.kind,
+            "account": entry.account or None,
+            "mechanism": mechanism,
+            "declared": json.loads(declared),
+            "fingerprint": fingerprint,
+            "policy": policies.get(entry.policy),
+            "reports": entry.reports,
+            "epsilon": _amount(entry.costs.epsilon, EPSILON_DIGITS),
+            "delta": _amount(entry.costs.delta, DELTA_DIGITS),
+            "labelled": entry.labelled,
+            "expires": None if entry.expires is None else _iso(entry.expires),
+            "resolves": entry.resolves,
+        }
+
+
+def stats(transaction: Transaction) -> dict[str, Any]:
+    """Counts of what the ledger holds, and its newest link."""
+    execute = transaction.execute
+
+    def count(table: str) -> int:
+        number: int = execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+        return number
+
+    kinds = dict(execute("SELECT kind, count(*) FROM journal GROUP BY kind ORDER BY kind").fetchall())
+    last = transaction.last_entry_at()
+    return {
+        "users": execute("SELECT count(*) FROM users WHERE hash IS NOT NULL").fetchone()[0],
+        "erased": count("tombstones"),
+        "entries": count("journal"),
+        "entries_by_kind": kinds,
+        "charges": count("charges"),
+        "policies": len(transaction.policies()),
+        "collections": count("collections"),
+        "keys": count("keys"),
+        "periods": transaction.periods(),
+        "last_entry_at": None if last is None else _iso(last),
+        "head": transaction.last_link().hex(),
+    }
+
+
+def _iso(micros: int) -> str:
+    return from_micros(micros).isoformat().replace("+00:00", "Z")
+
+
+def _amount(units: int | None, digits: int) -> float | None:
+    return None if units is None else float_up(from_units(units, digits))

@@ -1,0 +1,268 @@
+"""Is the ledger what it was when it was written? Every link, sum, cost and seal, worked out again."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from ..amounts import Costs
+from ..errors import LdpBudgetError
+from ..guarantees import from_json
+from ..windows import LIFETIME, from_micros, to_micros, window_at
+from .replay import labelled_sums, plain_sums_query
+from .transaction import CHARGE_COLUMNS, ENTRY_COLUMNS, NO_LINK, POLICY_COLUMNS, canonical_link
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..windows import Window
+    from .transaction import Transaction
+
+_MOST_PROBLEMS = 100
+
+
+@dataclass(frozen=True)
+class Verification:
+    """`ok`, how many journal entries there are, the newest link (`head`), and what is wrong, in words."""
+
+    ok: bool
+    entries: int
+    head: str
+    problems: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """What `ledger verify --json` prints."""
+        return {"ok": self.ok, "entries": self.entries, "head": self.head, "problems": list(self.problems)}
+
+
+def verify(transaction: Transaction, expect: str | None = None) -> Verification:
+    """Check the whole ledger. With `expect`, that link must be in the chain: nothing before it was rolled back."""
+    chain = _Chain(transaction)
+    checks: tuple[Callable[[], Iterator[str]], ...] = (
+        lambda: _file(transaction),
+        chain.check,
+        lambda: _charges(transaction),
+        lambda: _seals(transaction),
+        lambda: _periods(transaction),
+        lambda: _sums(transaction),
+        lambda: _quotas(transaction),
+        lambda: chain.holds(expect),
+    )
+    problems: list[str] = []
+    for check in checks:
+        try:
+            problems += _first(check(), _MOST_PROBLEMS - len(problems))
+        except (sqlite3.Error, ValueError, TypeError, KeyError, IndexError, LdpBudgetError) as error:
+            problems.append(f"a stored value cannot be read: {error}")
+    return Verification(not problems, chain.entries, chain.head.hex(), tuple(problems))
+
+
+def _first(problems: Iterator[str], most: int) -> list[str]:
+    found = []
+    for problem in problems:
+        if len(found) >= most:
+            break
+        found.append(problem)
+    return found
+
+
+def _file(transaction: Transaction) -> Iterator[str]:
+    for (line,) in transaction.execute("PRAGMA integrity_check(10)"):
+        if line != "ok":
+            yield f"the file is damaged: {line}"
+
+
+class _Chain:
+    """The keyed chain of links over the journal."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+        self._charge = self._policy = 0
+        self._links: set[str] = set()
+        self.head = NO_LINK
+        self.entries = 0
+
+    def check(self) -> Iterator[str]:
+        """Walk the chain from the first entry; every link must follow from the one before."""
+        execute = self._transaction.execute
+        rows: list[tuple[Any, ...]] = []
+        for *row, link in execute(f"SELECT {ENTRY_COLUMNS}, link FROM journal ORDER BY entry"):
+            rows.append(tuple(row))
+            self.entries += 1
+            if row[0] != self.entries:
+                yield f"journal: entry {row[0]} stands where entry {self.entries} was written"
+                self.entries = row[0]
+            if link is not None:
+                yield from self._link(rows, link)
+                rows = []
+        if rows:
+            yield f"journal: entries {rows[0][0]} to {rows[-1][0]} have no link"
+        for name, last in (("charge", self._charge), ("policy", self._policy)):
+            table = "charges" if name == "charge" else "policies"
+            for (number,) in execute(f"SELECT {name} FROM {table} WHERE {name} > ?", (last,)):
+                yield f"{table}: {name} {number} stands in no transaction"
+
+    def _link(self, rows: list[tuple[Any, ...]], link: bytes) -> Iterator[str]:
+        charges = self._new("charges", CHARGE_COLUMNS, self._charge, max(row[4] for row in rows))
+        policies = self._new("policies", POLICY_COLUMNS, self._policy, max(row[5] for row in rows))
+        self._charge = max([self._charge, *(row[4] for row in rows)])
+        self._policy = max([self._policy, *(row[5] for row in rows)])
+        if self._transaction.key.link(canonical_link(self.head, rows, charges, policies)) != link:
+            yield (
+                f"journal: the link of entries {rows[0][0]} to {rows[-1][0]} does not hold; "
+                "an entry, a charge or a policy was changed"
+            )
+        self.head = link
+        self._links.add(link.hex())
+
+    def _new(self, table: str, columns: str, after: int, until: int) -> list[tuple[Any, ...]]:
+        """The rows of a table that a transaction appended: those numbered above all before it."""
+        number = columns.split(",")[0]
+        sql = f"SELECT {columns} FROM {table} WHERE {number} > ? AND {number} <= ? ORDER BY {number}"
+        return self._transaction.execute(sql, (after, until)).fetchall()
+
+    def holds(self, expect: str | None) -> Iterator[str]:
+        if expect is not None and expect.lower() not in self._links:
+            yield f"the link {expect} is not in the chain: the ledger was rolled back, or it is another one"
+
+
+def _charges(transaction: Transaction) -> Iterator[str]:
+    """A stored cost must not be below what its guarantee certainly costs."""
+    for number, text, *stored in transaction.execute(
+        "SELECT charge, guarantee, epsilon, delta, rho, mu_squared FROM charges"
+    ):
+        # Each cost is a ceiling of a bound good to twelve digits, so a true one is at most this much below.
+        for name, amount, cost in zip(Costs._fields, stored, from_json(json.loads(text)).costs(), strict=True):
+            least = None if cost is None else cost - 1 - cost // 10**12
+            if amount is not None and (least is None or amount < least):
+                yield f"charges: charge {number} has {name} {amount}, below the {cost} its guarantee costs"
+
+
+def _seals(transaction: Transaction) -> Iterator[str]:
+    """Users, tombstones and stored answers bear a keyed hash of their row."""
+    seal, execute = transaction.key.seal, transaction.execute
+    for account, user, sealed in execute("SELECT account, hash, seal FROM users"):
+        if (user is None) != (sealed is None) or (user is not None and seal(account, user) != sealed):
+            yield f"users: the row of account {account} was changed"
+    for user, at, sealed in execute("SELECT hash, at, seal FROM tombstones"):
+        if seal(user, at) != sealed:
+            yield f"tombstones: the row {user.hex()} was changed"
+    for *row, sealed in execute("SELECT key, user, request, answer, seal FROM keys"):
+        if seal(*row) != sealed:
+            yield f"keys: the row {row[0].hex()} was changed"
+    erased = execute("SELECT count(*) FROM journal WHERE kind = 'erased'").fetchone()[0]
+    tombstones = execute("SELECT count(*) FROM tombstones").fetchone()[0]
+    if erased != tombstones:
+        yield f"tombstones: there are {tombstones}, and {erased} users were erased"
+    for (account,) in execute("SELECT DISTINCT account FROM accounts EXCEPT SELECT account FROM users"):
+        yield f"users: account {account} has no row"
+
+
+def _periods(transaction: Transaction) -> Iterator[str]:
+    """Windows are kept of every period since the first policy that limits it."""
+    kept = dict(transaction.execute("SELECT period, since FROM periods").fetchall())
+    first: dict[str, int] = {}
+    for at, definition in transaction.execute("SELECT created_at, definition FROM policies ORDER BY policy"):
+        for limit in json.loads(definition)["limits"]:
+            first.setdefault(limit["period"], at)
+    for period, at in first.items():
+        since = 0 if period == LIFETIME else to_micros(window_at(period, from_micros(at)).starts)
+        if kept.get(period) != since:
+            yield f"periods: {period} is kept since {kept.get(period)}, and was limited since {since}"
+
+
+def _sums(transaction: Transaction) -> Iterator[str]:
+    """Every account's sums, in every window, must be those of the journal."""
+    known = set()
+    for window in _windows(transaction):
+        known.add(window.code)
+        yield from _window_sums(transaction, window)
+    for (code,) in transaction.execute("SELECT DISTINCT window FROM accounts"):
+        if code not in known:
+            yield f"accounts: window {code} holds sums, and nothing was charged in it"
+
+
+def _windows(transaction: Transaction) -> Iterator[Window]:
+    """Every window that is kept, from its period's first one to the newest entry's."""
+    last = transaction.last_entry_at()
+    for period, since in transaction.execute("SELECT period, since FROM periods").fetchall():
+        moment: datetime | None = from_micros(since)
+        while moment is not None and last is not None and (period == LIFETIME or to_micros(moment) <= last):
+            window = window_at(period, moment)
+            yield window
+            moment = window.ends
+
+
+def _window_sums(transaction: Transaction, window: Window) -> Iterator[str]:
+    sql, bounds = plain_sums_query(window)
+    stored = f"SELECT account, epsilon, delta, rho, mu_squared FROM accounts WHERE window = {window.code}"
+    labelled = labelled_sums(transaction, window)
+    differing = transaction.execute(
+        f"WITH stored AS ({stored}), replayed AS ({sql}) SELECT DISTINCT account FROM"
+        " (SELECT * FROM (SELECT * FROM stored EXCEPT SELECT * FROM replayed)"
+        " UNION SELECT * FROM (SELECT * FROM replayed EXCEPT SELECT * FROM stored))",
+        bounds,
+    ).fetchall()
+    suspects = {account for (account,) in differing} | set(labelled.costs)
+    plain = dict(_plain_of(transaction, sql, bounds, suspects))
+    erased = {row[0] for row in transaction.execute("SELECT account FROM users WHERE hash IS NULL")}
+    for account in sorted(suspects):
+        expected = plain.get(account, Costs(0, 0, 0, 0)).plus(labelled.costs.get(account, Costs(0, 0, 0, 0)))
+        # An erased user's labels are gone, and with them what was charged along a curve.
+        unknown = account in erased and _has_labels(transaction, account)
+        if transaction.spent(account, window.code) != expected and not unknown:
+            yield f"accounts: account {account}, window {window.code}, differs from the journal"
+    yield from _label_counts(transaction, window, labelled.reports)
+
+
+def _plain_of(
+    transaction: Transaction, sql: str, bounds: tuple[int, ...], accounts: set[int]
+) -> Iterator[tuple[int, Costs]]:
+    if accounts:
+        for account, *costs in transaction.execute(sql, bounds):
+            if account in accounts:
+                yield account, Costs(*costs)
+
+
+def _has_labels(transaction: Transaction, account: int) -> bool:
+    sql = "SELECT 1 FROM journal WHERE account = ? AND labelled = 1"
+    return transaction.execute(sql, (account,)).fetchone() is not None
+
+
+def _label_counts(transaction: Transaction, window: Window, expected: dict[Any, int]) -> Iterator[str]:
+    sql = "SELECT account, label, charge, reports FROM labels WHERE window = ?"
+    stored = {
+        (account, label, charge): count for account, label, charge, count in transaction.execute(sql, (window.code,))
+    }
+    for key in sorted(stored.keys() | expected.keys()):
+        if stored.get(key, 0) != expected.get(key, 0):
+            yield f"labels: a label of account {key[0]}, window {window.code}, differs from the journal"
+
+
+def _quotas(transaction: Transaction) -> Iterator[str]:
+    """What was used of a plan's quotas must be what the journal says."""
+    plans: dict[int, str] = {}
+    for number, definition in transaction.execute("SELECT policy, definition FROM policies"):
+        plan = json.loads(definition)["plan"]
+        if plan is not None:
+            plans[number] = plan["identity"]
+    used: dict[tuple[int, str, str], int] = {}
+    if plans:
+        sql = (
+            "SELECT j.account, j.policy, c.fingerprint, sum(CASE kind WHEN 'voided' THEN -reports ELSE reports END)"
+            " FROM journal j JOIN charges c USING (charge) WHERE kind IN ('spent', 'reserved', 'voided')"
+            " GROUP BY j.account, j.policy, c.fingerprint"
+        )
+        for account, policy, fingerprint, reports in transaction.execute(sql):
+            if policy in plans:
+                key = (account, plans[policy], fingerprint)
+                used[key] = used.get(key, 0) + reports
+    stored = {
+        tuple(row[:3]): row[3] for row in transaction.execute("SELECT account, plan, fingerprint, used FROM quotas")
+    }
+    for key in sorted(stored.keys() | used.keys()):
+        if stored.get(key, 0) != used.get(key, 0):
+            yield f"quotas: account {key[0]} differs from the journal"
