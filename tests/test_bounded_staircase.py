@@ -113,6 +113,7 @@ def test_brute_force_finds_the_declared_loss(epsilon, gamma):
 
 def test_brute_force_finds_more_for_the_printed_second_row():
     mechanism = BoundedStaircase.calibrate(epsilon=1, lower=10, upper=20, gamma="0.6")
+    # Nobody can declare the printed ε̂, so it is slipped in where the right one would be kept.
     mechanism.__dict__["_epsilon_hat"] = float(printed_epsilon_hat(Decimal(1), Decimal("0.6")))
     assert worst_log_ratio(mechanism, VALUES, REPORTS) == pytest.approx(1.51, abs=0.01)
 
@@ -279,7 +280,7 @@ def test_draws_have_the_exact_probabilities(reach):
 
 @pytest.mark.parametrize(
     ("epsilon", "gamma", "seed"),
-    [("0.1", None, 221), (1, None, 222), (10, None, 223), (1, "0.6", 224), (30, None, 225)],
+    [("0.1", None, 221), (1, None, 222), (10, None, 223), (1, "0.6", 224), (12, None, 225)],
 )
 def test_a_million_values_err_as_stated(epsilon, gamma, seed):
     assert_errors_as_stated(BoundedStaircase.calibrate(epsilon=epsilon, gamma=gamma, **HEIGHTS), seed)

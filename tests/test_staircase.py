@@ -10,7 +10,7 @@ from itertools import pairwise, permutations
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mpf
 
@@ -117,6 +117,7 @@ def digit_probability(thresholds: list[int], count: int) -> Fraction:
     return probability
 
 
+@settings(deadline=None)
 @given(st.decimals("0.02", 5, places=8))
 def test_neighbouring_counts_differ_by_epsilon_at_most(epsilon):
     thresholds = digit_thresholds(epsilon)
@@ -155,6 +156,7 @@ def exact_channel(steps: StaircaseSteps, periods: int) -> list[dict[int, Fractio
     return [{point + cell: mass for cell, mass in noise.items()} for point in range(steps.cells + 1)]
 
 
+@settings(deadline=None)
 @given(st.decimals("0.05", 12, places=6), st.integers(0, 6))
 def test_the_clients_exact_loss_is_epsilon(epsilon, reach):
     channel = exact_channel(StaircaseSteps(epsilon, reach, 6), periods=9)
@@ -188,6 +190,7 @@ def test_the_mean_is_estimated_without_bias():
     assert abs(estimate.mean - values.mean()) < SIGMAS * estimate.std_error
 
 
+@settings(deadline=None)
 @given(epsilons)
 def test_every_loss_in_range_can_be_drawn(epsilon):
     mechanism = Staircase.calibrate(epsilon=epsilon, lower=0, upper=1)

@@ -10,7 +10,7 @@ import math
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from ..amounts import Costs, decimal, float_above, float_below
+from ..amounts import Costs, decimal, float_above, float_up
 from ..errors import InvalidParameter, NotSupported, UnknownName
 from ..guarantees import Guarantee, Unbounded
 from .basic import Basic
@@ -51,9 +51,9 @@ def compose(
     chosen = rule_named(rule)
     relation = weakest_relation(listed)
     if any(isinstance(guarantee, Unbounded) for guarantee, _ in listed):
-        return Bound(math.inf, math.inf, float_above(share), relation)
+        return Bound(math.inf, math.inf, float_up(share), relation)
     total = chosen.total(listed, share)
-    return Bound(_printed_above(total.upper), total.lower, float_above(total.delta), relation)
+    return Bound(_printed_above(total.upper), total.lower, float_up(total.delta), relation)
 
 
 def compose_delta(charges: Iterable[tuple[Guarantee, int]], epsilon: float, *, rule: str = "exact") -> tuple[float, float]:

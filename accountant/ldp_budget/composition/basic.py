@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ..amounts import DELTA_DIGITS, EPSILON_DIGITS, Costs, float_above, float_below, to_capacity
+from ..amounts import DELTA_DIGITS, EPSILON_DIGITS, Costs, float_up, to_capacity
 from .rules import Filter, Total, added
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Basic(Filter):
         spent = added(charges, lambda guarantee: guarantee.amounts().delta, _REFUSAL)
         if spent > delta:
             return Total(math.inf, math.inf, spent)
-        return Total(max(0.0, float_below(epsilon)), float_above(epsilon), spent)
+        return Total(max(0.0, -float_up(-epsilon)), float_up(epsilon), spent)
 
     def capacity(self, epsilon: Decimal, delta: Decimal) -> Costs:
         return Costs(to_capacity(epsilon, EPSILON_DIGITS), to_capacity(delta, DELTA_DIGITS), None, None)

@@ -13,11 +13,13 @@ _MAX_STEPS = 200  # a dozen are usual
 _LARGEST = 1e300
 
 
-def crossing(excess: Callable[[float], float], guess: float, step: float) -> tuple[float, float]:
+def crossing(
+    excess: Callable[[float], float], guess: float, step: float, width: float = 0.0
+) -> tuple[float, float]:
     """(low, high) with excess(low) > 0 >= excess(high), hardly apart; (0, 0) if excess is positive nowhere on the way.
 
     `excess` is decreasing on ε >= 0, up to rounding; it crosses at some distance of the order of `step` from
-    `guess`. What is returned was evaluated, so its signs are certain even where rounding makes `excess` waver.
+    `guess`. The ends are at most three times `width` apart, or three units or so of the last place. What is returned was evaluated, so its signs are certain even where rounding makes `excess` waver.
     Regula falsi, Illinois variant.
     """
     low = high = guess
@@ -36,12 +38,12 @@ def crossing(excess: Callable[[float], float], guess: float, step: float) -> tup
         below = excess(high)
     side = 0
     for _ in range(_MAX_STEPS):
-        width = _RELATIVE_WIDTH * high
-        if high - low <= 3 * width:
+        finest = max(width, _RELATIVE_WIDTH * high)
+        if high - low <= 3 * finest:
             break
         middle = _secant(low, above, high, below)
         # Just across the root instead of right at an end, so that the bracket closes from both sides.
-        middle = min(max(middle, low + width), high - width)
+        middle = min(max(middle, low + finest), high - finest)
         value = excess(middle)
         if value > 0:
             low, above, below = middle, value, below / 2 if side == 1 else below

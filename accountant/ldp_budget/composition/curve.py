@@ -59,7 +59,7 @@ class Curve:
             return -math.inf
         kappa = gaussian_cumulant(self.mu, self.theta)
         exponent = factor.log_scale + kappa - self.theta * shifted
-        rounding = 8 * UNIT * (abs(factor.log_scale) + kappa + self.theta * abs(shifted))
+        rounding = 8 * UNIT * (abs(factor.log_scale) + kappa + self.theta * largest)
         return math.log(total) + exponent + sign * (factor.relative + rounding + _SUM)
 
     def _weights(self, y: Floats) -> Floats:

@@ -14,7 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from ..amounts import DOWN, UP, exp_down, exp_up, float_above, float_below
+from ..amounts import DOWN, UP, exp_down, exp_up, float_above, float_below, float_up
 from .crossing import crossing
 from .curve import Curve
 from .gdp import gaussian_epsilon, gaussian_log_delta_down, log_bounds, mu_bounds
@@ -38,8 +38,8 @@ class Exact(Rule):
         lower, upper = _epsilon(parts, delta)
         basic = basic_epsilon(charges, delta)
         # A Gaussian states the point it was calibrated to. One that its own curve contradicts is not believed.
-        if basic is not None and float_above(basic) >= lower:
-            upper = min(upper, float_above(basic))
+        if basic is not None and float_up(basic) >= lower:
+            upper = min(upper, float_up(basic))
         return Total(lower, upper, delta)
 
 
@@ -71,7 +71,7 @@ def _whole_loss(parts: Parts) -> tuple[float, float]:
     if parts.mu_squared:
         return math.inf, math.inf
     low, high = largest_loss(parts.steps)
-    return max(0.0, float_below(low)), float_above(high)
+    return max(0.0, -float_up(-low)), float_up(high)
 
 
 def _finite_epsilon(parts: Parts, smallest: Decimal, largest: Decimal) -> tuple[float, float]:
@@ -139,6 +139,6 @@ def _regridded(steps: dict[Step, int], plan: Plan, upper: bool) -> Factor:
     spacing = Fraction(2) ** math.floor(math.log2(plan.finest))
     factors = []
     for step, count in steps.items():
-        factor = tilt(step.law(step.own_spacing(plan.finest), upper), plan.theta, count)
-        factors.append(regrid(factor if count == 1 else convolve([factor]), spacing, plan.theta, upper))
+        together = convolve([tilt(step.law(step.own_spacing(plan.finest), upper), plan.theta, count)])
+        factors.append(regrid(together, spacing, plan.theta, upper))
     return convolve(factors)

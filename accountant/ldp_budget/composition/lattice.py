@@ -112,12 +112,13 @@ def _edge(factors: Sequence[Factor], sign: int, variance: float) -> float:
     def edge(s: float) -> float:
         return (log_mgf(factors, sign * s) + _TAIL) / s
 
+    worth_it = 0.01 * math.sqrt(variance)
     s = math.sqrt(2 * _TAIL / variance)  # the best one for a normal sum
     best = edge(s)
     for stride in (0.5, 2.0):  # it has one valley, which may be at infinity
         for _ in range(_MOST_STRIDES):
             value = edge(s * stride)
-            if value >= best:
+            if value > best - worth_it:
                 break
             s, best = s * stride, value
     return best
@@ -137,6 +138,8 @@ def convolve(factors: Sequence[Factor]) -> Factor:
     """The law of the sum of all the losses of `factors`, which share one spacing. Raises `TooFine`."""
     import numpy as np
 
+    if len(factors) == 1 and factors[0].count == 1:
+        return factors[0]
     spacing = factors[0].spacing
     low, high = window(factors)
     first = math.floor(low / float(spacing)) - 1
@@ -233,7 +236,7 @@ def regrid(factor: Factor, spacing: Fraction, theta: float, upper: bool) -> Fact
     import numpy as np
 
     h = float(spacing)
-    slack = 2 * LOSS_ERROR * float(np.abs(factor.losses).max())
+    slack = 2 * LOSS_ERROR * (float(np.abs(factor.losses).max()) + abs(factor.offset))
     position = (factor.losses - factor.offset + (slack if upper else -slack)) / h
     cell = np.floor(position)
     rest = position - cell

@@ -16,6 +16,7 @@ import math
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 LOSS_ERROR = 2e-15
 # How many spacings are tried for one that nearly divides all the losses of a finite pair.
 _CANDIDATES = 1000
+_MOST_RATIOS = 10**6
 _OUTLINE_CELLS = 32
 _PRECISE = Context(prec=40)
 
@@ -145,13 +147,13 @@ class Finite(Step):
     bound = None
     exact = False
 
-    @property
+    @cached_property
     def losses(self) -> Floats:
         import numpy as np
 
         return np.array([_log_ratio(p, q) for p, q in self.outcomes])
 
-    @property
+    @cached_property
     def log_masses(self) -> Floats:
         import numpy as np
 
@@ -174,7 +176,8 @@ class Finite(Step):
 
         losses, mass = self.losses, np.exp(self.log_masses)
         widest = float(self.widest)
-        cells = math.ceil(widest / float(finest)) + np.arange(_CANDIDATES)
+        tried = max(1, min(_CANDIDATES, _MOST_RATIOS // len(losses)))
+        cells = math.ceil(widest / float(finest)) + np.arange(tried)
         ratio = losses[:, None] / (widest / cells)
         above = ratio - np.rint(ratio)
         # What the law from below loses on average: the offset that the worst outcome needs, and the lowering.
