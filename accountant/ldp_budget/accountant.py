@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
 from .bulk import BulkCharge, BulkResult, batches, check_batch_key, run_batch
-from .charging import Assessment, Charge, Request, check_text, limit_states, to_json_text
+from .charging import Assessment, Charge, Request, check_text, limit_states
 from .collection import Collection
 from .errors import BudgetExceeded, InvalidParameter, KeyConflict, LedgerError, NameTaken, UnknownName
 from .groups import GroupCommit
@@ -24,7 +24,7 @@ from .ledger import SqliteLedger, Transaction
 from .ledger.listing import journal_rows, stats
 from .ledger.verify import Verification, verify
 from .policies import follow, keep_periods, propose
-from .policy import DEFAULT, Limit, Policy
+from .policy import DEFAULT, Limit, Policy, canonical_text
 from .receipts import QUOTED, REFUSED, RESERVED, SPENT, Balance, Receipt
 from .reservations import MOST_SECONDS, commit, void
 from .windows import from_micros, to_micros
@@ -96,7 +96,7 @@ class Accountant:
             previous = None if stored is None else Policy.from_json(json.loads(stored[1]))
             policy = follow(transaction, proposed, previous)
             keep_periods(transaction, policy, now)
-            transaction.add_policy(name, policy.version, to_micros(now), to_json_text(policy.to_json()))
+            transaction.add_policy(name, policy.version, to_micros(now), canonical_text(policy.to_json()))
         return policy
 
     def policy(self, name: str = DEFAULT) -> Policy:
@@ -260,7 +260,7 @@ class Accountant:
 
     def add_collection(self, collection: Collection) -> None:
         """Store a collection. Raises `NameTaken` if another one has that name; the same one again is no error."""
-        definition = to_json_text(collection.to_json())
+        definition = canonical_text(collection.to_json())
         with self._ledger.write() as transaction:
             stored = transaction.collection(collection.name)
             if stored is None:
@@ -306,7 +306,7 @@ class Accountant:
         receipt = assessment.charge(kind, expires) if assessment.fits else assessment.receipt(REFUSED)
         if key is not None:
             hashed = transaction.key.hash
-            answer = to_json_text(receipt.store())
+            answer = canonical_text(receipt.store())
             transaction.store_answer(
                 hashed(b"key", key), hashed(b"user", request.user), request.digest(transaction), answer
             )
@@ -367,9 +367,7 @@ def _quotas(transaction: Transaction, policy: Policy, account: int | None) -> tu
     if plan is None:
         return ()
     rows = []
-    for fingerprint, mechanism, count in plan.quotas:
-        used = transaction.quota_used(account, plan.identity, fingerprint)
-        rows.append(
-            {"mechanism": mechanism, "fingerprint": fingerprint, "quota": count, "used": used, "left": count - used}
-        )
+    for promise, count in plan.quotas:
+        used = transaction.quota_used(account, plan.identity, promise)
+        rows.append({"guarantee": json.loads(promise), "quota": count, "used": used, "left": count - used})
     return tuple(rows)

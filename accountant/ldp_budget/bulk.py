@@ -13,10 +13,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from .amounts import LARGEST, Costs
-from .charging import Charge, check_text, to_json_text
+from .charging import Charge, check_text
 from .errors import InvalidParameter, KeyConflict, NotSupported
 from .guarantees import ANY_INPUTS
-from .policy import ANY_RELATION, Limit, Policy
+from .policy import ANY_RELATION, Limit, Policy, canonical_text
 from .receipts import SPENT
 from .windows import to_micros, window_at
 
@@ -178,7 +178,7 @@ def run_batch(
         places = json.loads(stored.answer)["refused"]
         return [users[place] for place in places], True
     refused = charge()
-    transaction.store_answer(name, None, request, to_json_text({"refused": _places(users, refused)}))
+    transaction.store_answer(name, None, request, canonical_text({"refused": _places(users, refused)}))
     return refused, False
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .amounts import LARGEST, ZERO, Costs
 from .errors import InvalidParameter
 from .guarantees import ANY_INPUTS, Guarantee, Memoised
 from .ledger import Entry, Transaction
-from .policy import ANY_RELATION, Limit, Policy
+from .policy import ANY_RELATION, Limit, Policy, canonical_text
 from .receipts import QUOTED, REFUSED, LimitState, Receipt
 from .windows import LIFETIME, to_micros, window_at
 
@@ -59,8 +58,8 @@ class Charge:
         self.guarantee: Guarantee = mechanism.guarantee
         self.fingerprint = mechanism.fingerprint
         self.mechanism = mechanism.name
-        self.declared = to_json_text(mechanism.declared)
-        self.promise = to_json_text(self.guarantee.to_json())
+        self.declared = canonical_text(mechanism.declared)
+        self.promise = canonical_text(self.guarantee.to_json())
         self.cost = self.guarantee.costs()
 
     @classmethod
@@ -113,7 +112,7 @@ class Assessment:
         relation = self._charge.guarantee.relation
         if self._policy.relation == ANY_RELATION and relation != ANY_INPUTS:
             return f"policy {self._policy.name} admits only promises for {ANY_INPUTS}; this one is for {relation}"
-        if self._policy.plan is not None and self._policy.plan.count(self._charge.fingerprint) == 0:
+        if self._policy.plan is not None and self._policy.plan.count(self._charge.promise) == 0:
             return f"the plan of policy {self._policy.name} has no such charge"
         return ""
 
@@ -156,8 +155,8 @@ class Assessment:
         plan = self._policy.plan
         if plan is None:
             return LARGEST
-        fingerprint = self._charge.fingerprint
-        return plan.count(fingerprint) - self._transaction.quota_used(self._account, plan.identity, fingerprint)
+        promise = self._charge.promise
+        return plan.count(promise) - self._transaction.quota_used(self._account, plan.identity, promise)
 
     def _cost_in(self, limit: Limit, reports: int) -> Costs:
         return self._cost(window_at(limit.period, self._now).code, reports)
@@ -230,9 +229,9 @@ class Assessment:
     def _use_quota(self, account: int) -> None:
         plan = self._policy.plan
         if plan is not None:
-            fingerprint = self._charge.fingerprint
-            used = self._transaction.quota_used(account, plan.identity, fingerprint) + self._request.reports
-            self._transaction.set_quota_used(account, plan.identity, fingerprint, used)
+            promise = self._charge.promise
+            used = self._transaction.quota_used(account, plan.identity, promise) + self._request.reports
+            self._transaction.set_quota_used(account, plan.identity, promise, used)
 
 
 def limit_states(
@@ -260,8 +259,3 @@ def _check_digest(digest: str | None) -> str | None:
         return bytes.fromhex(digest).hex()
     except (TypeError, ValueError):
         raise InvalidParameter("digest", "hexadecimal digits, two a byte", repr(digest)) from None
-
-
-def to_json_text(value: Any) -> str:
-    """Canonical JSON, as the ledger stores it."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))

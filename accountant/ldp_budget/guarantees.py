@@ -132,6 +132,7 @@ def _number(name: str, value: Number, low: int, high: float, *, open_low: bool =
 
 # No promise above this is worth anything, and its exponential would not fit the arithmetic.
 _MOST = 10**6
+_LEAST = Decimal("1e-300")
 
 
 @dataclass(frozen=True)
@@ -419,7 +420,8 @@ def mu_squared_of_pure(epsilon: Decimal) -> Decimal:
 
     if not epsilon:
         return Decimal(0)
-    mu = Decimal(mu_of_pure(float_up(epsilon)))
+    # μ grows with ε, so below the smallest ε it is computed for, the μ of that one is a bound.
+    mu = Decimal(mu_of_pure(float_up(max(epsilon, _LEAST))))
     return UP.multiply(mu, mu)
 
 

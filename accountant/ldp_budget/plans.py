@@ -44,7 +44,9 @@ class Plan:
         charges = _merged(self.charges)
         total = compose(charges, delta=self.delta, rule="exact")
         if math.isinf(total.epsilon):
-            raise NotSupported("a plan needs a finite price: some report is unbounded, or delta is too small for the list")
+            raise NotSupported(
+                "a plan needs a finite price: some report is unbounded, or delta is too small for the list"
+            )
         if price is not None and price < total.lower:
             raise ValueError(f"price: {price} is below {total.lower}, which these reports cost at least")
         object.__setattr__(self, "charges", charges)
@@ -141,6 +143,4 @@ def _fits(bound: Bound, most: Decimal) -> bool:
 
 
 def _within(costs: Costs, limit: Costs) -> bool:
-    return all(
-        most is None or (cost is not None and cost <= most) for cost, most in zip(costs, limit, strict=True)
-    )
+    return all(most is None or (cost is not None and cost <= most) for cost, most in zip(costs, limit, strict=True))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -151,26 +153,27 @@ def _number(name: str, value: Any, expected: str) -> Decimal:
 
 @dataclass(frozen=True)
 class PlanTerms:
-    """A plan as a policy holds it: how many reports of each charge, and what all of them cost together.
+    """A plan as a policy holds it: how many reports of each guarantee, and what all of them cost together.
 
     The price is exact composition's, which is no filter; that is sound because what may be charged was fixed
     beforehand: any order and any early stop lies within it. A successor's full price is added to those before.
     """
 
     identity: str
-    quotas: tuple[tuple[str, str, int], ...]
+    quotas: tuple[tuple[str, int], ...]
     epsilon: Decimal
     delta: Decimal
 
     @classmethod
     def of(cls, plan: Plan) -> PlanTerms:
-        """The terms of a plan of mechanisms."""
-        quotas = tuple((mechanism.fingerprint, mechanism.name, count) for mechanism, count in plan.mechanisms())
-        return cls(plan.fingerprint, quotas, decimal(plan.epsilon), decimal(plan.delta))
+        """The terms of a plan; its identity is a hash of all of it, price included."""
+        quotas = tuple((canonical_text(guarantee.to_json()), count) for guarantee, count in plan.charges)
+        identity = hashlib.sha256(canonical_text(plan.to_json()).encode()).hexdigest()
+        return cls(identity, quotas, decimal(plan.epsilon), plan.delta)
 
-    def count(self, fingerprint: str) -> int:
-        """How many reports of a charge the plan holds."""
-        return sum(count for known, _, count in self.quotas if known == fingerprint)
+    def count(self, promise: str) -> int:
+        """How many reports with a guarantee, in canonical JSON, the plan holds."""
+        return dict(self.quotas).get(promise, 0)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -182,7 +185,7 @@ class PlanTerms:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> PlanTerms:
-        quotas = tuple((fingerprint, mechanism, count) for fingerprint, mechanism, count in data["quotas"])
+        quotas = tuple((promise, count) for promise, count in data["quotas"])
         return cls(data["identity"], quotas, decimal(data["epsilon"]), decimal(data["delta"]))
 
 
@@ -260,6 +263,11 @@ class Policy:
             plan=None if plan is None else PlanTerms.from_json(plan),
             earlier=tuple(PlanTerms.from_json(earlier) for earlier in data["earlier"]),
         )
+
+
+def canonical_text(value: Any) -> str:
+    """Canonical JSON, as the ledger stores it."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
 def as_limits(limits: Sequence[Limit | str]) -> tuple[Limit, ...]:

@@ -105,6 +105,6 @@ def _return_quota(transaction: Transaction, entry: Entry) -> None:
     plan = Policy.from_json(json.loads(transaction.policy_definition(entry.policy))).plan
     if plan is None:
         return
-    fingerprint = transaction.stored_charge(entry.charge)["fingerprint"]
-    used = transaction.quota_used(entry.account, plan.identity, fingerprint)
-    transaction.set_quota_used(entry.account, plan.identity, fingerprint, used - entry.reports)
+    promise = transaction.stored_charge(entry.charge)["guarantee"]
+    used = transaction.quota_used(entry.account, plan.identity, promise)
+    transaction.set_quota_used(entry.account, plan.identity, promise, used - entry.reports)

@@ -35,9 +35,7 @@ _NOT_A_FILTER = (
 )
 
 
-def compose(
-    charges: Iterable[tuple[Guarantee, int]], *, delta: float | str | Decimal, rule: str = "basic"
-) -> Bound:
+def compose(charges: Iterable[tuple[Guarantee, int]], *, delta: float | str | Decimal, rule: str = "basic") -> Bound:
     """The total loss of `charges`, pairs of a guarantee and how many reports carry it, at `delta` in [0, 1).
 
     Local adjacency: any two inputs of one user, who may give another input in every report. Grouping and order make no
@@ -56,7 +54,9 @@ def compose(
     return Bound(_printed_above(total.upper), total.lower, float_up(total.delta), relation)
 
 
-def compose_delta(charges: Iterable[tuple[Guarantee, int]], epsilon: float, *, rule: str = "exact") -> tuple[float, float]:
+def compose_delta(
+    charges: Iterable[tuple[Guarantee, int]], epsilon: float, *, rule: str = "exact"
+) -> tuple[float, float]:
     """The best δ of `charges` at `epsilon` >= 0, as a certified (lower, upper). Only for rule "exact"."""
     from .exact import exact_delta
 

@@ -13,9 +13,7 @@ _MAX_STEPS = 200  # a dozen are usual
 _LARGEST = 1e300
 
 
-def crossing(
-    excess: Callable[[float], float], guess: float, step: float, width: float = 0.0
-) -> tuple[float, float]:
+def crossing(excess: Callable[[float], float], guess: float, step: float, width: float = 0.0) -> tuple[float, float]:
     """(low, high) with excess(low) > 0 >= excess(high), hardly apart; (0, 0) if excess is positive nowhere on the way.
 
     `excess` is decreasing on ε >= 0, up to rounding; it crosses at some distance of the order of `step` from

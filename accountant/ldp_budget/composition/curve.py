@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING
 from .lattice import UNIT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import numpy as np
     from numpy.typing import NDArray
 

@@ -28,10 +28,10 @@ _TABLES = (
     """CREATE TABLE labels (
         account INTEGER NOT NULL, label BLOB NOT NULL, charge INTEGER NOT NULL, window INTEGER NOT NULL,
         reports INTEGER NOT NULL, PRIMARY KEY (account, label, charge, window)) STRICT, WITHOUT ROWID""",
-    # How much of a plan's quota for one charge was used.
+    # How much of a plan's quota for one guarantee was used.
     """CREATE TABLE quotas (
-        account INTEGER NOT NULL, plan TEXT NOT NULL, fingerprint TEXT NOT NULL, used INTEGER NOT NULL,
-        PRIMARY KEY (account, plan, fingerprint)) STRICT, WITHOUT ROWID""",
+        account INTEGER NOT NULL, plan TEXT NOT NULL, promise TEXT NOT NULL, used INTEGER NOT NULL,
+        PRIMARY KEY (account, plan, promise)) STRICT, WITHOUT ROWID""",
     # The periods for which windows are kept, since the window in which a policy first limited them.
     "CREATE TABLE periods (period TEXT PRIMARY KEY, since INTEGER NOT NULL) STRICT",
     # A mechanism with its guarantee and the cost of one report, self-contained.

@@ -145,16 +145,16 @@ class Transaction:
         row = (account, label, charge, window, reports)
         self.execute("INSERT OR REPLACE INTO labels VALUES (?, ?, ?, ?, ?)", row)
 
-    def quota_used(self, account: int | None, plan: str, fingerprint: str) -> int:
+    def quota_used(self, account: int | None, plan: str, promise: str) -> int:
         """How much of a plan's quota was used."""
         row = self.execute(
-            "SELECT used FROM quotas WHERE account = ? AND plan = ? AND fingerprint = ?", (account, plan, fingerprint)
+            "SELECT used FROM quotas WHERE account = ? AND plan = ? AND promise = ?", (account, plan, promise)
         ).fetchone()
         return 0 if row is None else row[0]
 
-    def set_quota_used(self, account: int, plan: str, fingerprint: str, used: int) -> None:
+    def set_quota_used(self, account: int, plan: str, promise: str, used: int) -> None:
         """Replace how much of a plan's quota was used."""
-        self.execute("INSERT OR REPLACE INTO quotas VALUES (?, ?, ?, ?)", (account, plan, fingerprint, used))
+        self.execute("INSERT OR REPLACE INTO quotas VALUES (?, ?, ?, ?)", (account, plan, promise, used))
 
     def erase(self, user: bytes, account: int | None, at: int) -> None:
         """Cut a user from the account, leave a tombstone, and delete keys and labels."""

@@ -252,16 +252,16 @@ def _quotas(transaction: Transaction) -> Iterator[str]:
     used: dict[tuple[int, str, str], int] = {}
     if plans:
         sql = (
-            "SELECT j.account, j.policy, c.fingerprint, sum(CASE kind WHEN 'voided' THEN -reports ELSE reports END)"
+            "SELECT j.account, j.policy, c.guarantee, sum(CASE kind WHEN 'voided' THEN -reports ELSE reports END)"
             " FROM journal j JOIN charges c USING (charge) WHERE kind IN ('spent', 'reserved', 'voided')"
-            " GROUP BY j.account, j.policy, c.fingerprint"
+            " GROUP BY j.account, j.policy, c.guarantee"
         )
-        for account, policy, fingerprint, reports in transaction.execute(sql):
+        for account, policy, promise, reports in transaction.execute(sql):
             if policy in plans:
-                key = (account, plans[policy], fingerprint)
+                key = (account, plans[policy], promise)
                 used[key] = used.get(key, 0) + reports
     stored = {
-        tuple(row[:3]): row[3] for row in transaction.execute("SELECT account, plan, fingerprint, used FROM quotas")
+        tuple(row[:3]): row[3] for row in transaction.execute("SELECT account, plan, promise, used FROM quotas")
     }
     for key in sorted(stored.keys() | used.keys()):
         if stored.get(key, 0) != used.get(key, 0):
