@@ -6,6 +6,7 @@ commits once and hands the answers out. Nobody gets an answer before the commit 
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -54,21 +55,39 @@ class GroupCommit:
 
     def __init__(self, ledger: SqliteLedger) -> None:
         self._ledger = ledger
+        self._start()
+
+    def _start(self) -> None:
         self._mutex = threading.Lock()
         self._queue: deque[_Work[Any]] = deque()
         self._led = False
+        self._pid = os.getpid()
 
     def run(self, work: Callable[[Transaction], T]) -> T:
         """Do `work` in a transaction and return its result once that is durable."""
+        if self._pid != os.getpid():
+            self._start()  # after a fork: whoever led or waited in the parent is not here
         mine = _Work(work)
         with self._mutex:
             self._queue.append(mine)
             mine.leads, self._led = not self._led, True
         if not mine.leads:
-            mine.ready.wait()
+            self._wait(mine)
         if mine.leads and not mine.done:
             self._lead()
         return mine.outcome()
+
+    def _wait(self, mine: _Work[Any]) -> None:
+        try:
+            mine.ready.wait()
+        except BaseException:
+            # Interrupted: what nobody has begun is withdrawn, and a lead that was handed over goes on to the next.
+            with self._mutex:
+                if mine in self._queue:
+                    self._queue.remove(mine)
+                if mine.leads:
+                    self._hand_over()
+            raise
 
     def _lead(self) -> None:
         with self._mutex:
@@ -80,11 +99,15 @@ class GroupCommit:
                 work.done = True
                 work.ready.set()
             with self._mutex:
-                successor = self._queue[0] if self._queue else None
-                self._led = successor is not None
-                if successor is not None:
-                    successor.leads = True
-                    successor.ready.set()
+                self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Make the first in the queue lead; with the mutex held."""
+        successor = self._queue[0] if self._queue else None
+        self._led = successor is not None
+        if successor is not None:
+            successor.leads = True
+            successor.ready.set()
 
     def _commit(self, batch: list[_Work[Any]]) -> None:
         try:

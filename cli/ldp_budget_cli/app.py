@@ -20,11 +20,17 @@ COMMANDS = {
     "policy": ("policy", "Set and show what users may be charged."),
     "quote": ("spend", "Say what a report would cost a user; change nothing."),
     "spend": ("spend", "Charge a user, or refuse with exit code 3."),
+    "spend-many": ("spend_many", "Charge every user of a file."),
+    "reserve": ("spend", "Charge a user now and decide later."),
+    "commit": ("spend", "Keep what a reservation charged."),
+    "void": ("spend", "Give back what a reservation charged."),
     "balance": ("balance", "Show what a user has spent and has left."),
+    "history": ("users", "Show what a user was charged for."),
+    "erase": ("users", "Forget who an account belongs to."),
     "collection": ("collection", "Agree on one set-up for clients and server."),
     "randomize": ("randomize", "Turn a column of answers into private reports."),
     "estimate": ("estimate", "Estimate counts or a mean from reports."),
-    "ledger": ("ledger", "Create a ledger."),
+    "ledger": ("ledger", "Create, verify and read out the ledger."),
 }
 
 
@@ -38,7 +44,7 @@ class Root(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f".{COMMANDS[cmd_name][0]}", __package__)
-        command: click.Command = getattr(module, cmd_name)
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

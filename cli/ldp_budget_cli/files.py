@@ -47,6 +47,42 @@ def read_columns(path: str, columns: list[str]) -> dict[str, list[str]]:
         raise click.ClickException(f"{path} is no CSV file in UTF-8: {error}") from None
 
 
+def read_column(path: str, column: str | None) -> Iterator[str]:
+    """One column of a CSV file with a header line, as a stream; the first one where none is named."""
+    try:
+        with _opened(path) as file:
+            reader = csv.reader(file, strict=True)
+            header = next(reader, [])
+            if not header or (column is not None and header.count(column) != 1):
+                wanted = "one column" if column is None else f"one column {column!r}"
+                raise click.ClickException(
+                    f"{path}: expected {wanted}; its columns are {', '.join(header) or 'none'}"
+                )
+            place = 0 if column is None else header.index(column)
+            for row in reader:
+                if len(row) != len(header):
+                    raise click.ClickException(
+                        f"{path}, line {reader.line_num}: expected {len(header)} cells, as in the header"
+                    )
+                yield row[place]
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be read: {error.strerror}") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise click.ClickException(f"{path} is no CSV file in UTF-8: {error}") from None
+
+
+def count_lines(path: str) -> int | None:
+    """About how many rows a file has below its header; None for a stream, or a file that cannot be read."""
+    if path == "-" or not os.path.isfile(path):
+        return None
+    try:
+        with open(path, "rb") as file:
+            blocks = iter(lambda: file.read(1 << 20), b"")
+            return max(0, sum(block.count(b"\n") for block in blocks) - 1)
+    except OSError:
+        return None
+
+
 @contextmanager
 def _opened(path: str) -> Iterator[TextIO]:
     if path == "-":
@@ -57,18 +93,19 @@ def _opened(path: str) -> Iterator[TextIO]:
 
 
 def find_collection(ctx: click.Context, name: str) -> Collection:
-    """The collection of that name in the ledger, or the one in the JSON file of that path."""
+    """The collection in the JSON file of that path, or the one of that name in the ledger."""
     from ldp_budget.accountant import Accountant
     from ldp_budget.collection import Collection
 
-    name = name.removeprefix("collection:")
-    if name.endswith(".json") or (os.path.isfile(name) and not os.path.exists(ledger_path(ctx))):
+    if os.path.isfile(name):
         try:
             with open(name, encoding="utf-8") as file:
                 return Collection.from_json(json.load(file))
         except OSError as error:
             raise click.ClickException(f"{name} cannot be read: {error.strerror}") from None
         except (ValueError, KeyError, TypeError) as error:
-            raise click.ClickException(f"{name} is no collection: {error}") from None
+            raise click.ClickException(
+                f"{name} is a file, but no collection ({error}); collection:{name} means the one in the ledger"
+            ) from None
     with Accountant(ledger_path(ctx), create=False) as accountant:
-        return accountant.collection(name)
+        return accountant.collection(name.removeprefix("collection:"))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import os
+import sys
 
 import click
 
-from .app import new_ledger_path
-from .output import json_option, print_json
+from .app import ledger_path, new_ledger_path
+from .output import json_option, print_fields, print_json
 
 
 @click.group()
 def ledger() -> None:
-    """Create a ledger."""
+    """Create a ledger, check it, and read it out."""
 
 
 @ledger.command("init")
@@ -29,3 +32,54 @@ def init(ctx: click.Context, as_json: bool) -> None:
         print_json({"ledger": path, "created": created})
     else:
         click.echo(f"{'made' if created else 'exists already'}: {path}")
+
+
+@ledger.command("stats")
+@json_option
+@click.pass_context
+def stats(ctx: click.Context, as_json: bool) -> None:
+    """Count what the ledger holds; `head` is its newest link, to be noted elsewhere for `verify --expect`."""
+    from ldp_budget.accountant import Accountant
+
+    with Accountant(ledger_path(ctx), create=False) as accountant:
+        figures = accountant.stats()
+    (print_json if as_json else print_fields)(figures)
+
+
+@ledger.command("verify")
+@click.option("--expect", metavar="HEAD", help="A head noted earlier, which must still be in the chain.")
+@json_option
+@click.pass_context
+def verify(ctx: click.Context, expect: str | None, as_json: bool) -> None:
+    """Work everything out again: every link, sum, cost and seal. Exit code 1 if anything was changed."""
+    from ldp_budget.accountant import Accountant
+
+    with Accountant(ledger_path(ctx), create=False) as accountant:
+        result = accountant.verify(expect)
+    if as_json:
+        print_json(result.to_json())
+    else:
+        click.echo(f"{'holds' if result.ok else 'does not hold'}: {result.entries} entries, head {result.head}")
+        for problem in result.problems:
+            click.echo(f"  {problem}")
+    if not result.ok:
+        sys.exit(1)
+
+
+@ledger.command("export")
+@click.option("--csv", "as_csv", is_flag=True, help="Comma-separated values instead of JSON lines.")
+@click.pass_context
+def export(ctx: click.Context, as_csv: bool) -> None:
+    """Write the journal to standard output, one JSON object a line; users appear as account numbers."""
+    from ldp_budget.accountant import Accountant
+
+    with Accountant(ledger_path(ctx), create=False) as accountant:
+        writer = None
+        for row in accountant.journal():
+            if not as_csv:
+                click.echo(json.dumps(row, ensure_ascii=False))
+                continue
+            if writer is None:
+                writer = csv.DictWriter(sys.stdout, list(row))
+                writer.writeheader()
+            writer.writerow({**row, "declared": json.dumps(row["declared"])})

@@ -1,9 +1,9 @@
-"""`ldp-budget quote` and `ldp-budget spend`."""
+"""Charging one user: `ldp-budget quote`, `spend`, `reserve`, `commit` and `void`."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -39,26 +39,65 @@ def quote(mechanism: Mechanism, user: str, reports: int, label: str | None, poli
         _print(accountant.quote(user, mechanism, reports=reports, label=label, policy=policy), as_json)
 
 
+_key_options = options(
+    click.option("--key", help="Makes a retry safe: the same key and request get the same answer."),
+    click.option("--digest", metavar="HEX", help="A digest of the report, bound to the key."),
+)
+
+
 @mechanism_command("Charge USER for a report, or refuse with exit code 3.", arguments=["user"])
 @_request_options
-@click.option("--key", help="Makes a retry safe: the same key and request get the same answer.")
-@click.option("--digest", metavar="HEX", help="A digest of the report, bound to the key.")
-def spend(
-    mechanism: Mechanism,
-    user: str,
-    reports: int,
-    label: str | None,
-    policy: str,
-    as_json: bool,
-    key: str | None,
-    digest: str | None,
-) -> None:
+@_key_options
+def spend(mechanism: Mechanism, user: str, as_json: bool, **request: Any) -> None:
     from ldp_budget.accountant import Accountant
 
     with Accountant(ledger_path(click.get_current_context()), create=False) as accountant:
-        receipt = accountant.spend(
-            user, mechanism, reports=reports, key=key, label=label, digest=digest, policy=policy
-        )
+        receipt = accountant.spend(user, mechanism, **request)
+    _answer(receipt, as_json)
+
+
+@mechanism_command(
+    "Charge USER now and decide later: commit keeps the charge, void takes it back.", arguments=["user"]
+)
+@_request_options
+@_key_options
+@click.option(
+    "--expires", type=float, default=3600, metavar="SECONDS", help="Until then it can be voided [default: 3600]"
+)
+def reserve(mechanism: Mechanism, user: str, as_json: bool, **request: Any) -> None:
+    from ldp_budget.accountant import Accountant
+
+    with Accountant(ledger_path(click.get_current_context()), create=False) as accountant:
+        receipt = accountant.reserve(user, mechanism, **request)
+    _answer(receipt, as_json)
+
+
+@click.command()
+@click.argument("receipt")
+@json_option
+@click.pass_context
+def commit(ctx: click.Context, receipt: str, as_json: bool) -> None:
+    """Keep what the reservation RECEIPT charged; one that has expired stays charged too, and says so."""
+    from ldp_budget.accountant import Accountant
+
+    with Accountant(ledger_path(ctx), create=False) as accountant:
+        _answer(accountant.commit(receipt), as_json)
+
+
+@click.command()
+@click.argument("receipt")
+@json_option
+@click.pass_context
+def void(ctx: click.Context, receipt: str, as_json: bool) -> None:
+    """Give back what the reservation RECEIPT charged, unless it was committed or has expired."""
+    from ldp_budget.accountant import Accountant
+
+    with Accountant(ledger_path(ctx), create=False) as accountant:
+        _answer(accountant.void(receipt), as_json)
+
+
+def _answer(receipt: Receipt, as_json: bool) -> None:
+    """Print the answer; a refusal is exit code 3."""
     _print(receipt, as_json)
     if not receipt:
         sys.exit(REFUSED)

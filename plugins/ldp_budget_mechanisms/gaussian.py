@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _GRID_BITS = 32
 _LEAST, _MOST = Decimal("1e-100"), Decimal("1e100")
 # Less noise promises nothing that could be stored, and its grid would not fit 64-bit integers.
-_MOST_MU = Decimal(10**6)
+_MOST_MU = Decimal(10**5)
 
 
 class Gaussian(NumericMechanism):
@@ -73,7 +73,7 @@ class Gaussian(NumericMechanism):
             raise InvalidParameter("upper", f"a number from {_LEAST} to {_MOST} above lower", self.upper)
         if self.sigma is not None and self._sensitivity > self.sigma * _MOST_MU:
             least = canonical(UP.divide(self._sensitivity, _MOST_MU))
-            raise InvalidParameter("sigma", f"a number >= {least}, a millionth of the sensitivity", self.sigma)
+            raise InvalidParameter("sigma", f"a number >= {least}, 1e-5 of the sensitivity", self.sigma)
 
     @functools.cached_property
     def _sensitivity(self) -> Decimal:
