@@ -37,6 +37,8 @@ class Mechanism:
     summary: ClassVar[str] = ""
     source: ClassVar[str] = ""
     fields: ClassVar[Mapping[str, Field[Any]]] = MappingProxyType({})
+    targets: ClassVar[tuple[str, ...]] = ("epsilon",)
+    """The fields that state how much privacy is lost; `plan` leaves them out and finds epsilon instead."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -84,6 +86,11 @@ class Mechanism:
     def replace(self, **changes: Any) -> Self:
         """The same mechanism with some declared values changed."""
         return type(self)(**{**self.__dict__["_values"], **changes})
+
+    def at_epsilon(self, epsilon: Any) -> Self:
+        """The same mechanism calibrated to another ε in place of its target."""
+        kept = {name: value for name, value in self.__dict__["_values"].items() if name not in self.targets}
+        return self.calibrate(**{name: kept[name] for name in kept if not self.fields[name].derived}, epsilon=epsilon)
 
     # -- what follows from it ---------------------------------------------------------------------------
 

@@ -32,21 +32,32 @@ def compare_frequency(epsilon: Number, domain_size: int, users: int) -> list[dic
         if mechanism.answers != domain_size:
             continue
         worst, mean = mechanism.share_errors(users)
-        rows.append({"mechanism": mechanism.name, "worst_std_error": worst, "mean_std_error": mean})
+        rows.append(
+            {"kind": "frequency", "mechanism": mechanism.name, "worst_std_error": worst, "mean_std_error": mean}
+        )
     return sorted(rows, key=lambda row: (row["mean_std_error"], row["mechanism"]))
 
 
 def compare_numeric(epsilon: Number, lower: Number, upper: Number) -> list[dict[str, Any]]:
-    """Bias and mean squared error of one report at the edges and the centre of [lower, upper], least MSE first.
+    """Bias and MSE of one report at the edges and the centre of [lower, upper], least MSE for a uniform prior first.
 
-    The first row's rival is `constant-output`: an answer that says the centre whatever the value is costs no
-    privacy, and what cannot beat it is not worth its ε for a single report. Raises `InvalidParameter`.
+    Among them stands `constant-output`: saying the centre whatever the value is costs no privacy, and what has a
+    larger MSE than that tells little from a single report. Raises `InvalidParameter`.
     """
-    rows = [_constant(float(lower), float(upper))]
+    rows = []
     for mechanism in _calibrated(NumericMechanism, epsilon=epsilon, lower=lower, upper=upper):
         utility = mechanism.utility()
-        rows.append({"mechanism": mechanism.name, **_errors(utility["bias"], utility["mse"])})
-    return sorted(rows, key=lambda row: (row["worst_mse"], row["mechanism"]))
+        errors = {name: utility[name] for name in ("bias", "mse", "mse_uniform_prior")}
+        rows.append({"kind": "numeric", "mechanism": mechanism.name, **errors})
+    half = (float(upper) - float(lower)) / 2
+    bias = {"lower": half, "centre": 0.0, "upper": -half}
+    constant = {
+        "bias": bias,
+        "mse": {name: value**2 for name, value in bias.items()},
+        "mse_uniform_prior": half**2 / 3,
+    }
+    rows.append({"kind": "numeric", "mechanism": "constant-output", **constant})
+    return sorted(rows, key=lambda row: (row["mse_uniform_prior"], row["mechanism"]))
 
 
 def _calibrated(kind: type[Mechanism], **target: Any) -> Iterator[Mechanism]:
@@ -68,13 +79,3 @@ def _calibrated(kind: type[Mechanism], **target: Any) -> Iterator[Mechanism]:
         yield mechanism
     if not found and refused is not None:
         raise refused
-
-
-def _constant(lower: float, upper: float) -> dict[str, Any]:
-    half = (upper - lower) / 2
-    bias = {"lower": half, "centre": 0.0, "upper": -half}
-    return {"mechanism": "constant-output", **_errors(bias, {name: value**2 for name, value in bias.items()})}
-
-
-def _errors(bias: dict[str, float], mse: dict[str, float]) -> dict[str, Any]:
-    return {"bias": bias, "mse": mse, "worst_mse": max(mse.values())}

@@ -108,7 +108,7 @@ class ReservationConflict(LdpBudgetError):  # noqa: N818
     def __init__(self, receipt: str, state: str, asked: str) -> None:
         self.receipt = receipt
         self.state = state
-        super().__init__(f"reservation {receipt} is {state}, so it cannot be {asked}; what it charged stays as it is")
+        super().__init__(f"reservation {receipt} is {state}, so it cannot be {asked}; nothing was changed")
 
 
 class BudgetExceeded(LdpBudgetError):  # noqa: N818

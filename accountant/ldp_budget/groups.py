@@ -6,12 +6,12 @@ commits once and hands the answers out. Nobody gets an answer before the commit 
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .errors import LdpBudgetError
+from .ledger import forks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,17 +56,23 @@ class GroupCommit:
     def __init__(self, ledger: SqliteLedger) -> None:
         self._ledger = ledger
         self._start()
+        forks.watch(self)
 
     def _start(self) -> None:
         self._mutex = threading.Lock()
         self._queue: deque[_Work[Any]] = deque()
         self._led = False
-        self._pid = os.getpid()
+
+    def before_fork(self) -> None: ...
+
+    def after_fork_in_parent(self) -> None: ...
+
+    def after_fork_in_child(self) -> None:
+        """Whoever led or waited in the parent is not here."""
+        self._start()
 
     def run(self, work: Callable[[Transaction], T]) -> T:
         """Do `work` in a transaction and return its result once that is durable."""
-        if self._pid != os.getpid():
-            self._start()  # after a fork: whoever led or waited in the parent is not here
         mine = _Work(work)
         with self._mutex:
             self._queue.append(mine)

@@ -38,6 +38,7 @@ RESERVED_OPTIONS = frozenset(
         "categories",
         "checked",
         "column",
+        "csv",
         "digest",
         "expect",
         "expires",

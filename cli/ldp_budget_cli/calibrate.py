@@ -16,12 +16,17 @@ if TYPE_CHECKING:
 @mechanism_command(
     "Find the parameters that meet a privacy target, and what they promise and cost.",
     build=lambda mechanism, values: mechanism.calibrate(**values),
-    offers=lambda field: not field.derived,
+    offers=lambda mechanism, field: not field.derived,
 )
 @click.option("--users", type=int, metavar="N", help="Predict the standard error for this many users.")
+@click.option("--plot", metavar="PNG", help="Draw the densities of the reports, and the error against ε.")
 @json_option
-def calibrate(mechanism: Mechanism, users: int | None, as_json: bool) -> None:
+def calibrate(mechanism: Mechanism, users: int | None, plot: str | None, as_json: bool) -> None:
     result = mechanism.describe(users)
+    if plot is not None:
+        from .plots import plot_mechanism
+
+        plot_mechanism(mechanism, plot)
     if as_json:
         print_json(result)
         return

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from ldp_budget.base import Mechanism
 
+    Offers = Callable[[type[Mechanism], Field[Any]], bool]
     Build = Callable[[type[Mechanism], Mapping[str, Any]], Any]
 
 _PREFIX = "collection:"
@@ -34,7 +35,7 @@ def mechanism_command(
     *,
     arguments: Sequence[str] = (),
     build: Build = lambda mechanism, values: mechanism(**values),
-    offers: Callable[[Field[Any]], bool] = lambda field: True,
+    offers: Offers = lambda mechanism, field: True,
 ) -> Callable[[Callable[..., None]], MechanismGroup]:
     """Turn `function(mechanism, **options)` into a command with a subcommand for each mechanism.
 
@@ -57,7 +58,7 @@ class MechanismGroup(click.Group):
         function: Callable[..., None],
         own: Sequence[click.Parameter],
         build: Build,
-        offers: Callable[[Field[Any]], bool],
+        offers: Offers,
         *,
         help: str,
         arguments: Sequence[str],
@@ -95,7 +96,7 @@ class MechanismGroup(click.Group):
         return self._for_mechanism(mechanism, cmd_name)
 
     def _for_mechanism(self, mechanism: type[Mechanism], called: str) -> click.Command:
-        offered = {name: field for name, field in mechanism.fields.items() if self._offers(field)}
+        offered = {name: field for name, field in mechanism.fields.items() if self._offers(mechanism, field)}
 
         def callback(**values: Any) -> None:
             declared = {name: values.pop(_FIELD + name) for name in offered}

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from ldp_budget.base import Mechanism
     from ldp_budget.collection import Collection
     from ldp_budget.estimates import Estimate
+    from ldp_budget.numeric import NumericMechanism
 
 
 def figure(width: float = 7, height: float = 4) -> tuple[Any, Any]:
@@ -56,4 +58,98 @@ def plot_estimate(collection: Collection, result: Estimate, path: str, truth: Se
         axes.set_yticks([])
         axes.set_xlabel("mean, 95 % interval")
     axes.set_title(f"{collection.name}: {result.reports} reports, {collection.mechanism.name}")
+    save(drawing, path)
+
+
+def plot_mechanism(mechanism: Mechanism, path: str) -> None:
+    """A numeric mechanism: densities of its reports, and error against ε; any other: error against ε."""
+    from ldp_budget.frequency import FrequencyMechanism
+    from ldp_budget.numeric import NumericMechanism
+
+    if isinstance(mechanism, NumericMechanism) and mechanism.lower is not None:
+        drawing, (left, right) = _two_panels()
+        _draw_densities(left, mechanism)
+        _draw_error(right, mechanism, "mean squared error, uniform prior", lambda m: m.utility()["mse_uniform_prior"])
+        constant = mechanism.utility()["constant_output"]["mse_uniform_prior"]
+        right.axhline(constant, linestyle="--", color="#777777", label="constant output")
+        right.legend(frameon=False)
+    elif isinstance(mechanism, FrequencyMechanism):
+        drawing, axes = figure()
+        _draw_error(axes, mechanism, "variance per user of a count", lambda m: m.utility()["variance_per_user"])
+    else:
+        raise click.ClickException(f"--plot: {mechanism.name} needs --lower and --upper to be drawn")
+    drawing.suptitle(repr(mechanism), fontsize=9)
+    save(drawing, path)
+
+
+def _two_panels() -> tuple[Any, Any]:
+    drawing, first = figure(10, 4)
+    first.remove()
+    panels = drawing.subplots(1, 2)
+    for axes in panels:
+        axes.spines[["top", "right"]].set_visible(False)
+    return drawing, panels
+
+
+def _draw_densities(axes: Any, mechanism: NumericMechanism) -> None:
+    """The density of the reports of users at the lower edge, the centre and four fifths of the range."""
+    import numpy as np
+
+    lower, upper = map(float, mechanism.domain())
+    width = upper - lower
+    bounded = mechanism.density(lower - width, lower) == 0
+    margin = 0.0 if bounded else width
+    reports = np.linspace(lower - margin, upper + margin, 1201)
+    for share, colour in ((0.0, "#9bb8d3"), (0.5, "#2e6da4"), (0.8, "#c0392b")):
+        value = lower + share * width
+        axes.plot(
+            reports,
+            [mechanism.density(report, value) for report in reports.tolist()],
+            color=colour,
+            label=f"value {value:g}",
+        )
+    axes.set_xlabel("report")
+    axes.set_ylabel("density")
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False)
+
+
+def _draw_error(axes: Any, mechanism: Mechanism, label: str, error: Callable[[Mechanism], float]) -> None:
+    """An error against ε from 0.2 to 10, and where the mechanism stands."""
+    from ldp_budget.errors import LdpBudgetError
+
+    curve = []
+    for step in range(35):
+        epsilon = 0.2 * 50 ** (step / 34)
+        try:
+            curve.append((epsilon, error(mechanism.at_epsilon(f"{epsilon:.6g}"))))
+        except LdpBudgetError:
+            continue
+    axes.plot([epsilon for epsilon, _ in curve], [value for _, value in curve], color="#2e6da4", label=mechanism.name)
+    epsilon = mechanism.guarantee.epsilon
+    if 0.2 <= epsilon <= 10:
+        axes.plot([epsilon], [error(mechanism)], "o", color="#c0392b")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("ε")
+    axes.set_ylabel(label)
+
+
+def plot_comparison(rows: Sequence[Mapping[str, Any]], epsilon: str, path: str) -> None:
+    """Bars, best first: the standard error of a share, or the mean squared error of a report."""
+    measure = {
+        "frequency": ("mean_std_error", "mean standard error of a share"),
+        "numeric": ("mse_uniform_prior", "mean squared error of one report, uniform prior"),
+    }
+    kinds = list(dict.fromkeys(row["kind"] for row in rows))
+    drawing, first = figure(7, 3.2 * len(kinds))
+    first.remove()
+    for place, kind in enumerate(kinds, 1):
+        axes = drawing.add_subplot(len(kinds), 1, place)
+        axes.spines[["top", "right"]].set_visible(False)
+        name, label = measure[kind]
+        shown = [row for row in rows if row["kind"] == kind][::-1]
+        axes.barh([row["mechanism"] for row in shown], [row[name] for row in shown], color="#9bb8d3")
+        axes.set_xlabel(label)
+    drawing.suptitle(f"ε = {epsilon}")
     save(drawing, path)

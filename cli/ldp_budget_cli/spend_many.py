@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -63,7 +64,7 @@ def _refused_writer(stack: ExitStack, path: str | None) -> Callable[[list[str]],
     if path is None:
         return lambda refused: None
     try:
-        file = stack.enter_context(open(path, "w", newline="", encoding="utf-8"))
+        file = stack.enter_context(Path(path).open("w", newline="", encoding="utf-8"))
     except OSError as error:
         raise click.ClickException(f"--refused-to: {path} cannot be written: {error.strerror}") from None
     writer = csv.writer(file)

@@ -17,6 +17,7 @@ the promise is that of the continuous mechanism.
 from __future__ import annotations
 
 import functools
+import math
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -111,6 +112,10 @@ class Gaussian(NumericMechanism):
             f"The printed δ = Φ(S/2σ − εσ/S) bounds P[loss > ε], which is safe but loose: method exact meets "
             f"the same (ε, δ) with σ = {self._sigma_by('exact'):.6g} instead of {self._sigma:.6g}.",
         )
+
+    def density(self, report: float, value: float) -> float:
+        deviation = (report - value) / self._sigma
+        return math.exp(-deviation * deviation / 2) / (self._sigma * math.sqrt(2 * math.pi))
 
     def error_at(self, value: float) -> tuple[float, float]:
         return 0.0, self._sigma**2

@@ -46,6 +46,8 @@ class RandomSubstitution(FrequencyMechanism):
         "Ye and Barg, IEEE Transactions on Information Theory 64 (2018)"
     )
 
+    targets = ("epsilon", "gamma", "rho1", "rho2")
+
     epsilon = optional_real("privacy loss of all draws together", above=0, at_most=_MOST_EPSILON)
     gamma = optional_real(
         "how much likelier one draw is the answer itself than a given other", above=1, at_most=1e300

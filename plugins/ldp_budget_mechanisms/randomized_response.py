@@ -41,6 +41,8 @@ class RandomizedResponse(FrequencyMechanism):
     summary = "a yes/no answer, truthful with probability p"
     source = "Warner, JASA 1965; document 000"
 
+    targets = ("epsilon", "truth", "yes")
+
     epsilon = optional_real("privacy loss of one report", above=0, at_most=10**6)
     truth = optional_real("probability that the first coin says: answer truthfully", above=0, below=1)
     yes = optional_real("probability that the second coin says yes", above=0, below=1)

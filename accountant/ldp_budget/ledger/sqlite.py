@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import LedgerError
-from . import keyfile
+from . import forks, keyfile
 from .schema import APPLICATION_ID, SCHEMA_VERSION, migrate
 from .transaction import Transaction
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MEMORY = ":memory:"
 BUSY_SECONDS = 30.0
 
-# Connections that came with a fork: kept, and never used or closed.
+# Connections that came with a fork nobody told of: kept, and never used or closed.
 _OF_PARENTS: list[sqlite3.Connection | None] = []
 
 
@@ -35,6 +35,7 @@ class SqliteLedger:
         self._connection: sqlite3.Connection | None = None
         self._closed = False
         self._pid = os.getpid()
+        forks.watch(self)
         if self.path == MEMORY:
             self.key = keyfile.Key(keyfile.new_key())
             self._connection = _connect(MEMORY)
@@ -49,10 +50,31 @@ class SqliteLedger:
 
     def close(self) -> None:
         """Close the connection; the ledger can be used no more."""
-        with self._own_lock():
+        if self._pid != os.getpid():
+            # The parent's: closing it, or dropping it, would meddle with what the parent is writing.
+            _OF_PARENTS.append(self._connection)
+            self._connection, self._closed = None, True
+            return
+        with self._lock:
             if self._connection is not None:
                 self._connection.close()
             self._connection, self._closed = None, True
+
+    def before_fork(self) -> None:
+        """Wait for the transaction that runs, and close the file until after the fork."""
+        self._lock.acquire()
+        # A transaction of the thread that forks goes on; then the child has a connection that it cannot use.
+        if self.path != MEMORY and self._connection is not None and not self._connection.in_transaction:
+            self._connection.close()
+            self._connection = None
+
+    def after_fork_in_parent(self) -> None:
+        self._lock.release()
+
+    def after_fork_in_child(self) -> None:
+        self._lock = threading.RLock()
+        if self._connection is None:
+            self._pid = os.getpid()
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
@@ -68,7 +90,8 @@ class SqliteLedger:
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Transaction]:
-        with self._own_lock():
+        self._check_process()
+        with self._lock:
             connection = self._current()
             try:
                 _begin(connection, begin)
@@ -84,20 +107,18 @@ class SqliteLedger:
             except (sqlite3.Error, UnicodeEncodeError) as error:
                 raise LedgerError(self.path, _reason(error)) from error
 
-    def _own_lock(self) -> threading.RLock:
-        """This process's lock. After a fork another thread of the parent may hold its lock for ever."""
+    def _check_process(self) -> None:
+        """A connection that was open during a fork is of no use in the child (see `forks`)."""
         if self._pid != os.getpid():
-            # Closing the parent's connection, or dropping it, would meddle with what the parent is writing.
-            _OF_PARENTS.append(self._connection)
-            self._pid, self._lock, self._connection = os.getpid(), threading.RLock(), None
-        return self._lock
+            why = "a ledger in memory does not survive a fork"
+            if self.path != MEMORY:
+                why = "it was in use while the process forked; fork first, or outside a transaction"
+            raise LedgerError(self.path, why)
 
     def _current(self) -> sqlite3.Connection:
         if self._closed:
             raise LedgerError(self.path, "it is closed")
         if self._connection is None:
-            if self.path == MEMORY:
-                raise LedgerError(MEMORY, "a ledger in memory does not survive a fork")
             self._connection = self._open()
         return self._connection
 

@@ -61,7 +61,7 @@ def verify(transaction: Transaction, expect: str | None = None) -> Verification:
 
 
 def _first(problems: Iterator[str], most: int) -> list[str]:
-    found = []
+    found: list[str] = []
     for problem in problems:
         if len(found) >= most:
             break

@@ -1,0 +1,90 @@
+"""`ldp-budget compare`: which mechanism has the least predicted error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from .output import json_option, nl_option, print_rows, print_table
+
+
+@click.command()
+@click.option("--epsilon", required=True, metavar="E", help="Privacy loss of one report.")
+@click.option("--domain-size", type=int, metavar="D", help="Number of possible answers, with --users.")
+@click.option("--users", type=int, metavar="N", help="Number of users.")
+@click.option("--lower", metavar="L", help="Smallest value, with --upper: compare numeric mechanisms.")
+@click.option("--upper", metavar="U", help="Largest value.")
+@click.option("--plot", metavar="PNG", help="Draw the comparison.")
+@json_option
+@nl_option
+def compare(
+    epsilon: str,
+    domain_size: int | None,
+    users: int | None,
+    lower: str | None,
+    upper: str | None,
+    plot: str | None,
+    as_json: bool,
+    nl: bool,
+) -> None:
+    """Rank every mechanism by its predicted error at the same ε, best first."""
+    from ldp_budget.comparison import compare_frequency, compare_numeric
+
+    frequency, numeric = _both("domain-size", domain_size, "users", users), _both("lower", lower, "upper", upper)
+    if not (frequency or numeric):
+        raise click.UsageError("--domain-size: expected it with --users, or --lower with --upper; nothing was given")
+    rows: list[dict[str, Any]] = []
+    if domain_size is not None and users is not None:
+        rows += compare_frequency(epsilon, domain_size, users)
+    if lower is not None and upper is not None:
+        rows += compare_numeric(epsilon, lower, upper)
+    if plot is not None:
+        from .plots import plot_comparison
+
+        plot_comparison(rows, epsilon, plot)
+    if as_json or nl:
+        print_rows(rows, as_json=as_json, nl=nl)
+        return
+    _print(rows)
+
+
+def _both(first: str, one: object, second: str, other: object) -> bool:
+    """Whether two options that go together were given."""
+    if (one is None) != (other is None):
+        missing, given = (first, second) if one is None else (second, first)
+        raise click.UsageError(f"--{missing}: expected it with --{given}; nothing was given")
+    return one is not None
+
+
+def _print(rows: list[dict[str, Any]]) -> None:
+    shares = [row for row in rows if row["kind"] == "frequency"]
+    if shares:
+        click.echo("Standard error of a share, predicted")
+        print_table(
+            ("mechanism", "mean over the answers", "at worst"),
+            [
+                (row["mechanism"], *(_percent(row[name]) for name in ("mean_std_error", "worst_std_error")))
+                for row in shares
+            ],
+        )
+    values = [row for row in rows if row["kind"] == "numeric"]
+    if values:
+        click.echo("Bias and mean squared error of one report; constant-output says the centre whatever the value is")
+        print_table(
+            ("mechanism", "bias at lower", "MSE at lower", "MSE at centre", "MSE uniform prior"),
+            [
+                (
+                    row["mechanism"],
+                    row["bias"]["lower"],
+                    row["mse"]["lower"],
+                    row["mse"]["centre"],
+                    row["mse_uniform_prior"],
+                )
+                for row in values
+            ],
+        )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f} %"

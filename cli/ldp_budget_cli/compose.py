@@ -1,0 +1,145 @@
+"""`ldp-budget compose` and `ldp-budget plan`: what many reports cost together, and what each may cost."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ldp_budget.amounts import decimal
+from ldp_budget.errors import InvalidParameter, NotSupported
+
+from .mechanism_group import mechanism_command, parse_reports
+from .output import json_option, print_json, print_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ldp_budget.base import Mechanism
+    from ldp_budget.guarantees import Guarantee
+
+    Chosen = tuple[type[Mechanism], Mapping[str, Any]]
+
+_reports_option = click.option(
+    "--reports", required=True, metavar="K", callback=parse_reports, help="How many reports one user sends."
+)
+
+
+@mechanism_command("Show the total loss of K reports of one user, under every rule.")
+@_reports_option
+@click.option("--total-delta", metavar="D", help="The δ of the total [default: the sum of the reports' own]")
+@json_option
+def compose(mechanism: Mechanism, reports: int, total_delta: str | None, as_json: bool) -> None:
+    guarantee = mechanism.guarantee
+    delta = _own_delta(guarantee, reports) if total_delta is None else _number("total_delta", total_delta)
+    rules, reasons = _by_rule(lambda rule: _total(guarantee, reports, delta, rule))
+    if as_json:
+        print_json({"reports": reports, "delta": float(delta), "rules": rules})
+        return
+    click.echo(f"{reports} reports of {mechanism!r}; total δ = {delta}")
+    rows = [(name, row["epsilon"], row["delta"], _filter(row)) for name, row in rules.items() if row is not None]
+    print_table(("rule", "epsilon", "delta", "may be a limit's rule"), rows)
+    _print_reasons(reasons)
+
+
+@mechanism_command(
+    "Find the largest ε of one report for which K reports fit a total, under every rule.",
+    build=lambda mechanism, values: (mechanism, values),
+    offers=lambda mechanism, field: not field.derived and field.name not in mechanism.targets,
+)
+@_reports_option
+@click.option("--total-epsilon", required=True, metavar="E", help="The ε of all reports together.")
+@click.option("--total-delta", default="0", metavar="D", help="The δ of all reports together [default: 0]")
+@json_option
+def plan(chosen: Chosen | Mechanism, reports: int, total_epsilon: str, total_delta: str, as_json: bool) -> None:
+    make = _maker(chosen)
+    epsilon, delta = _number("total_epsilon", total_epsilon), _number("total_delta", total_delta)
+    rules, reasons = _by_rule(lambda rule: _planned(make, reports, epsilon, delta, rule))
+    if as_json:
+        print_json({"reports": reports, "epsilon": float(epsilon), "delta": float(delta), "rules": rules})
+        return
+    click.echo(f"{reports} reports within ε = {epsilon}, δ = {delta}: each may cost")
+    rows = [
+        (name, row["epsilon_per_report"], row.get("variance_per_user"), _filter(row))
+        for name, row in rules.items()
+        if row is not None
+    ]
+    print_table(("rule", "epsilon per report", "variance per user", "may be a limit's rule"), rows)
+    _print_reasons(reasons)
+
+
+def _by_rule(find: Callable[[str], dict[str, Any]]) -> tuple[dict[str, dict[str, Any] | None], dict[str, str]]:
+    """What `find` answers under each rule, None where the rule does not apply, and why it does not."""
+    from ldp_budget.composition import RULES
+
+    rules: dict[str, dict[str, Any] | None] = {}
+    reasons: dict[str, str] = {}
+    for rule in RULES:
+        try:
+            rules[rule] = find(rule)
+        except NotSupported as error:
+            rules[rule], reasons[rule] = None, str(error)
+    return rules, reasons
+
+
+def _total(guarantee: Guarantee, reports: int, delta: Decimal, rule: str) -> dict[str, Any]:
+    from ldp_budget.composition import compose as compose_charges
+    from ldp_budget.composition import rule_named
+
+    own = _own_delta(guarantee, reports)
+    bound = compose_charges([(guarantee, reports)], delta=max(delta, own) if rule == "basic" else delta, rule=rule)
+    if rule_named(rule).is_filter:
+        return {"epsilon": bound.epsilon, "delta": bound.delta, "filter": True}
+    return {"epsilon": bound.epsilon, "lower": bound.lower, "delta": bound.delta, "filter": False}
+
+
+def _own_delta(guarantee: Guarantee, reports: int) -> Decimal:
+    """The sum of the reports' own δ's, which is below one or not promised at all."""
+    loss = guarantee.loss()
+    own = Decimal(0) if loss is None else loss[1] * reports
+    return own if own < 1 else Decimal(0)
+
+
+def _planned(
+    make: Callable[[Decimal], Mechanism], reports: int, epsilon: Decimal, delta: Decimal, rule: str
+) -> dict[str, Any]:
+    from ldp_budget.composition import rule_named
+    from ldp_budget.plans import largest_epsilon
+
+    found = largest_epsilon(lambda each: make(each).guarantee, reports, epsilon, delta, rule)
+    if found is None:
+        raise NotSupported(f"rule {rule}: no ε of a billionth or more fits")
+    mechanism = make(found)
+    total = _total(mechanism.guarantee, reports, delta, rule)
+    utility = mechanism.utility()
+    variance = {key: utility[key] for key in ("variance_per_user",) if key in utility}
+    return {"epsilon_per_report": float(found), **total, **variance, "filter": rule_named(rule).is_filter}
+
+
+def _maker(chosen: Chosen | Mechanism) -> Callable[[Decimal], Mechanism]:
+    """A function from one report's ε to the mechanism."""
+    if not isinstance(chosen, tuple):
+        return chosen.at_epsilon
+    mechanism, values = chosen
+    if "epsilon" not in mechanism.fields:
+        raise NotSupported(f"{mechanism.name} is not calibrated from ε, so there is nothing to plan")
+    # What is wrong with the other options comes to light here, once, and not as an ε that never fits.
+    mechanism.calibrate(**values, epsilon="1")
+    return lambda epsilon: mechanism.calibrate(**values, epsilon=epsilon)
+
+
+def _number(option: str, text: str) -> Decimal:
+    try:
+        return decimal(text)
+    except ValueError:
+        raise InvalidParameter(option, "a finite number", text) from None
+
+
+def _filter(row: dict[str, Any]) -> str:
+    return "yes" if row["filter"] else "no, a plan's only"
+
+
+def _print_reasons(reasons: dict[str, str]) -> None:
+    for reason in reasons.values():
+        click.echo(f"not shown: {reason}")
