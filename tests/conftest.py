@@ -17,6 +17,9 @@ from click.testing import CliRunner, Result
 import ldp_budget
 from ldp_budget.accountant import Accountant
 
+# Tests that several ledgers inherit; their assertions are as telling as those of a test file.
+pytest.register_assert_rewrite("ledger_contract", "ledger_model")
+
 # How long an example takes says nothing about whether it is right.
 hypothesis.settings.register_profile("tests", deadline=None)
 hypothesis.settings.load_profile("tests")
@@ -76,7 +79,8 @@ class CommandLine:
         """Run a command and check its exit code. No command may end in a traceback."""
         from ldp_budget_cli.app import cli
 
-        result = self._runner.invoke(cli, [str(argument) for argument in arguments], **options)
+        words = [str(argument) for argument in arguments]
+        result = self._runner.invoke(cli, words, prog_name="ldp-budget", **options)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         assert result.exit_code == code, result.output

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import mpmath
+import numpy as np
 import pytest
 from mpmath import mpf
 
@@ -69,17 +70,10 @@ def test_000_the_printed_variance_of_oue_fails_for_an_answer_that_somebody_gave(
     assert mpmath.almosteq(true - printed, 1, 1e-30)
     # The standard errors are those of the truth.
     reports = made.aggregate(made.randomize([], rng=1))
-    reports.reports, reports.support = 1000, [1000 * float(p), *9 * [1000 * float(q)]]
-    errors = made.estimate(_with_array(reports)).std_errors
+    reports.reports, reports.support = 1000, np.array([1000 * float(p), *9 * [1000 * float(q)]])
+    errors = made.estimate(reports).std_errors
     assert errors[0] == pytest.approx(float(1000 * true) ** 0.5, rel=1e-9)
     assert errors[1] == pytest.approx(float(1000 * printed) ** 0.5, rel=1e-9)
-
-
-def _with_array(total: Any) -> Any:
-    import numpy as np
-
-    total.support = np.array(total.support)
-    return total
 
 
 @pytest.mark.parametrize("epsilon", LOSSES)
@@ -124,7 +118,7 @@ def printed_delta(sigma: mpf, epsilon: mpf) -> mpf:
 
 
 def least_delta(sigma: mpf, epsilon: mpf) -> mpf:
-    """The smallest δ for which the mechanism is (ε, δ)-LDP: the integral of (f - e^ε g)⁺ for N(0, σ²) and N(1, σ²)."""
+    """The smallest δ that holds: the integral of (f - e^ε g)⁺ for the densities f of N(0, σ²), g of N(1, σ²)."""
     # f exceeds e^ε g below the point where the loss is ε.
     point = mpf(1) / 2 - epsilon * sigma**2
     return mpmath.ncdf(point / sigma) - mpmath.exp(epsilon) * mpmath.ncdf((point - 1) / sigma)
@@ -140,7 +134,7 @@ def test_004_the_printed_delta_is_what_tail_solves_and_it_is_safe(epsilon: str, 
 
 @targets
 def test_004_the_printed_condition_is_sufficient_and_not_necessary(epsilon: str, delta: str) -> None:
-    """ "(ε, δ)-DP means P(L > ε) ≤ δ" fails: less noise breaks that condition and keeps the promise."""
+    """It says that (ε, δ)-DP *means* P(L > ε) ≤ δ. But less noise breaks that condition and keeps the promise."""
     tail = Gaussian.calibrate(epsilon=epsilon, delta=delta)
     exact = Gaussian.calibrate(epsilon=epsilon, delta=delta, method="exact")
     sigma = mpf(exact.parameters["sigma"])

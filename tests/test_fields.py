@@ -62,11 +62,17 @@ def toy(**changes: object) -> Toy:
         (Integer("", at_least=2), np.uint8(7), 7),
         (Choice("", ("a", "b")), "b", "b"),
         (Flag(""), True, True),
-        (Matrix(""), [["1/3", 0.5], ["2/3", "0.5"]], ((Fraction(1, 3), Fraction(1, 2)), (Fraction(2, 3), Fraction(1, 2)))),
+        (
+            Matrix(""),
+            [["1/3", 0.5], ["2/3", "0.5"]],
+            ((Fraction(1, 3), Fraction(1, 2)), (Fraction(2, 3), Fraction(1, 2))),
+        ),
         (Matrix(""), np.eye(2), ((1, 0), (0, 1))),
     ],
 )
-def test_a_field_reads_what_it_means(field: Real | Integer | Choice | Flag | Matrix, good: object, value: object) -> None:
+def test_a_field_reads_what_it_means(
+    field: Real | Integer | Choice | Flag | Matrix, good: object, value: object
+) -> None:
     field.name = "x"
     read = field.parse(good)
     assert read == value
@@ -74,10 +80,18 @@ def test_a_field_reads_what_it_means(field: Real | Integer | Choice | Flag | Mat
 
 
 BAD = [
-    (Real("", above=0, at_most=10), "a number > 0 and <= 10", [0, "0", -1, 10.5, "11", "nan", "inf", "x", "", True, [1]]),
+    (
+        Real("", above=0, at_most=10),
+        "a number > 0 and <= 10",
+        [0, "0", -1, 10.5, "11", "nan", "inf", "x", "", True, [1]],
+    ),
     (Real("", at_least=0, below=1), "a number >= 0 and < 1", [-0.1, 1, "1.0", "1e-600000"]),
     (Real(""), "a finite number", ["infinity", None, "1e600000"]),
-    (Integer("", at_least=2, at_most=9), "a whole number from 2 to 9", [1, 10, 2.5, "2.5", "nan", "two", True, "1e30"]),
+    (
+        Integer("", at_least=2, at_most=9),
+        "a whole number from 2 to 9",
+        [1, 10, 2.5, "2.5", "nan", "two", True, "1e30"],
+    ),
     (Integer("", at_least=1), "a whole number >= 1", [0, -3, "1e-3", "1e999999999"]),
     (Choice("", ("a", "b")), "one of a, b", ["c", "", None, 1, ["a"]]),
     (Flag(""), "true or false", ["yes", 1, None]),
@@ -115,11 +129,17 @@ def test_declared_values_are_exact_and_defaults_are_part_of_them() -> None:
         ({"bits": 8}, "epsilon", "epsilon: expected a number > 0 and <= 100; nothing was given"),
         ({"epsilon": None, "bits": 8}, "epsilon", "nothing was given"),
         ({"epsilon": 1, "bits": 65}, "bits", "bits: expected a whole number from 1 to 64; found 65"),
-        ({"epsilon": 1, "bits": 8, "size": 3}, "size", "one of epsilon, bits, rounding, shift, order, visible for toy"),
+        (
+            {"epsilon": 1, "bits": 8, "size": 3},
+            "size",
+            "one of epsilon, bits, rounding, shift, order, visible for toy",
+        ),
         ({"epsilon": 1, "bits": 8, "shift": 0.75}, "shift", "shift: expected a number <= rounding = 0.5; found 0.75"),
     ],
 )
-def test_a_mechanism_that_makes_no_sense_cannot_be_made(declared: dict[str, object], option: str, message: str) -> None:
+def test_a_mechanism_that_makes_no_sense_cannot_be_made(
+    declared: dict[str, object], option: str, message: str
+) -> None:
     with pytest.raises(InvalidParameter) as caught:
         Toy(**declared)
     assert caught.value.option == option
@@ -146,7 +166,8 @@ def test_a_default_said_aloud_is_the_same_mechanism() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"epsilon": "1.000000000000000000001"}, {"bits": 9}, {"order": "drawn"}, {"visible": True}, {"shift": 0}]
+    "changes",
+    [{"epsilon": "1.000000000000000000001"}, {"bits": 9}, {"order": "drawn"}, {"visible": True}, {"shift": 0}],
 )
 def test_another_meaning_has_another_fingerprint(changes: dict[str, object]) -> None:
     assert toy(**changes) != toy()
@@ -220,7 +241,10 @@ def test_a_matrix_option_is_a_file(tmp_path: object) -> None:
     path = f"{tmp_path}/m.csv"
     with open(path, "w") as file:
         file.write("0.5, 1/4\n0.5,3/4\n\n")
-    assert field.parse(field.parse_option(path)) == ((Fraction(1, 2), Fraction(1, 4)), (Fraction(1, 2), Fraction(3, 4)))
+    assert field.parse(field.parse_option(path)) == (
+        (Fraction(1, 2), Fraction(1, 4)),
+        (Fraction(1, 2), Fraction(3, 4)),
+    )
     with pytest.raises(InvalidParameter, match="matrix: expected a readable CSV file"):
         field.parse_option(f"{tmp_path}/nowhere.csv")
 

@@ -152,11 +152,12 @@ def test_the_callers_decimal_context_changes_nothing() -> None:
     declared = {"epsilon": "0.98765", "delta": "1.2345e-6", "lower": "0.04", "upper": "10.0849"}
     made = Gaussian.calibrate(**declared)
     values = [0.04, 5, 10.0849]
+    described, reports = made.describe(10), made.randomize(values, rng=1).tolist()
     with localcontext() as context:
         context.prec = 3
         again = Gaussian.calibrate(**declared)
-        assert again.describe(10) == made.describe(10)
-        assert again.randomize(values, rng=1).tolist() == made.randomize(values, rng=1).tolist()
+        assert again.describe(10) == described
+        assert again.randomize(values, rng=1).tolist() == reports
 
 
 # -- what the client sends ------------------------------------------------------------------------------------
@@ -202,6 +203,13 @@ def test_rounding_to_the_grid_does_not_stretch_the_sensitivity(
     assert last - first <= steps
     # Nor is the domain cut: the ends stay apart, but for the doubles they are given in.
     assert last - first >= steps * (1 - Fraction(1, 10**9)) - 2
+
+
+def test_a_cell_that_a_rounded_division_would_add_is_not_used() -> None:
+    # The double of 0.1 is above 0.1 and here a whole number of steps; the sensitivity falls short of that number.
+    made = Gaussian(sigma="0.1", lower=0, upper="0.1")
+    assert 0.1 / made.grid()[1] == 2**32
+    assert cell(made, 0.1) - cell(made, 0.0) == 2**32 - 1 <= Fraction("0.1") / Fraction(made.grid()[1])
 
 
 def test_a_million_users_have_the_right_mean_and_the_stated_variance() -> None:

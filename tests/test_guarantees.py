@@ -104,7 +104,6 @@ def test_the_description_is_plain_json(guarantee: Guarantee) -> None:
 # -- each kind -----------------------------------------------------------------------------------------------
 
 
-
 @pytest.mark.parametrize("epsilon", ["0.000001", "0.1", "0.5", "1", "3", "20", "100"])
 def test_pure_epsilon_as_zcdp_and_as_gaussian_dp(epsilon: str) -> None:
     """ρ = ε·tanh(ε/2) and μ = 2Φ⁻¹(e^ε/(1+e^ε)); at most a few units above, never below."""

@@ -398,3 +398,30 @@ def test_an_entry_point_that_leads_nowhere_is_reported(site: Site, value: str) -
 def test_a_distribution_without_a_name_is_reported_by_its_module(site: Site) -> None:
     site.install("broken-plugin", "1 / 0", metadata="Metadata-Version: 2.1\n")
     assert failures(site.mechanisms()) == {"broken_plugin": "failed: ZeroDivisionError: division by zero"}
+
+
+# -- names of collections -------------------------------------------------------------------------------------
+
+
+def test_a_plugin_that_is_installed_later_takes_no_collections_name_over(site: Site) -> None:
+    add = ["collection", "add", "toy-one", "oue", "--epsilon", "0.5", "--domain-size", "3"]
+    assert [answer["code"] for answer in site.run(add)] == [0]
+    site.install("nice-plugin", toy("toy-two", "aliases = ('toy-one',)"))
+    both, meant, other = site.run(
+        ["spend", "alice", "toy-one", "--epsilon", "0.1"],
+        ["spend", "alice", "collection:toy-one", "--json"],
+        ["spend", "alice", "toy-two", "--epsilon", "0.25", "--json"],
+    )
+    assert both["code"] == 2
+    assert "'toy-one' is both the mechanism toy-two and a collection of this ledger" in both["err"]
+    assert "collection:toy-one means the collection" in both["err"]
+    assert json.loads(meant["out"])["cost"]["epsilon"] == 0.5
+    assert json.loads(other["out"])["cost"]["epsilon"] == 0.25
+
+
+def test_a_broken_plugin_does_not_hide_a_collection(site: Site) -> None:
+    add = ["collection", "add", "toy-one", "oue", "--epsilon", "0.5", "--domain-size", "3"]
+    assert [answer["code"] for answer in site.run(add)] == [0]
+    site.install("broken-plugin", toy("toy-one", guarantee=False))
+    [answer] = site.run(["spend", "alice", "toy-one", "--json"])
+    assert json.loads(answer["out"])["status"] == "spent"

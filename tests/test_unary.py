@@ -94,13 +94,18 @@ def test_golden_values(encoding: Any, epsilon: str, value: dict[str, str]) -> No
 @standard
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_stated_probabilities_are_on_the_safe_side_and_close(encoding: Any, epsilon: str) -> None:
-    p, q = true_probabilities(encoding, epsilon)
-    stated = encoding.calibrate(epsilon=epsilon, domain_size=3).parameters
-    assert 0 <= p - exact(stated["p"]) <= p * mpf("2.3e-16")
-    assert 0 <= exact(stated["q"]) - q <= q * mpf("2.3e-16") + LEAST_DOUBLE
-    # As it prints, it is safe as well.
-    assert exact(repr(stated["p"])) <= p
-    assert exact(repr(stated["q"])) >= q
+    made = encoding.calibrate(epsilon=epsilon, domain_size=3)
+    stated, bounds = made.parameters, made.bounds()
+    with mpmath.workdps(600):  # 1 - q has no fewer digits than q has noughts
+        p, q = true_probabilities(encoding, epsilon)
+        assert 0 <= p - exact(stated["p"]) <= p * mpf("2.3e-16")
+        assert 0 <= exact(stated["q"]) - q <= q * mpf("2.3e-16") + LEAST_DOUBLE
+        # As it prints, it is safe as well.
+        assert exact(repr(stated["p"])) <= p
+        assert exact(repr(stated["q"])) >= q
+        # So are the forty digits that everything else is computed from.
+        assert 0 <= p - exact(bounds[0]) <= p * mpf("1e-38")
+        assert 0 <= exact(bounds[1]) - q <= q * mpf("1e-38")
 
 
 @standard
@@ -131,11 +136,12 @@ def test_a_loss_too_small_for_64_bits_is_refused_and_not_rounded_to_none(encodin
 @standard
 def test_the_callers_decimal_context_changes_nothing(encoding: Any) -> None:
     made = encoding.calibrate(epsilon="1.23456789", domain_size=5)
+    described, thresholds = made.describe(10), made.thresholds
     with localcontext() as context:
         context.prec = 3
         again = encoding.calibrate(epsilon="1.23456789", domain_size=5)
-        assert again.describe(10) == made.describe(10)
-        assert again.thresholds == made.thresholds
+        assert again.describe(10) == described
+        assert again.thresholds == thresholds
 
 
 # -- the promise ----------------------------------------------------------------------------------------------

@@ -12,9 +12,7 @@ from ldp_budget.windows import LIFETIME, PER_YEAR, PERIODS, from_micros, to_micr
 
 CALENDAR = [period for period in PERIODS if period != LIFETIME]
 
-MOMENTS = st.datetimes(
-    min_value=datetime(1800, 1, 1), max_value=datetime(2400, 1, 1), timezones=st.just(UTC)
-)
+MOMENTS = st.datetimes(min_value=datetime(1800, 1, 1), max_value=datetime(2400, 1, 1), timezones=st.just(UTC))
 
 
 @given(MOMENTS, st.sampled_from(CALENDAR))
@@ -37,7 +35,9 @@ def test_a_code_names_one_window(one: datetime, other: datetime, period: str, se
 
 
 @given(MOMENTS, st.sampled_from(CALENDAR), st.integers(-14 * 60, 14 * 60))
-def test_the_window_does_not_depend_on_the_time_zone_of_the_clock(moment: datetime, period: str, minutes: int) -> None:
+def test_the_window_does_not_depend_on_the_time_zone_of_the_clock(
+    moment: datetime, period: str, minutes: int
+) -> None:
     elsewhere = moment.astimezone(timezone(timedelta(minutes=minutes)))
     assert window_at(period, elsewhere) == window_at(period, moment)
 

@@ -132,11 +132,11 @@ class Costs(NamedTuple):
 
     def times(self, count: int) -> Costs:
         """The costs of `count` such charges."""
-        return Costs(*(_times(amount, count) for amount in self))
+        return self if count == 1 else Costs(*[_times(amount, count) for amount in self])
 
     def plus(self, other: Costs) -> Costs:
         """The costs of both; unbounded absorbs."""
-        return Costs(*(_plus(a, b) for a, b in zip(self, other, strict=True)))
+        return Costs(*map(_plus, self, other))
 
     def minus(self, other: Costs) -> Costs:
         """These costs with `other` taken back; what is unbounded stays so."""

@@ -95,9 +95,10 @@ class BulkCharge:
         refused = [row[0] for row in execute(f"SELECT hash FROM batch b WHERE {self._refused_sql()}")]
         if refused:
             execute(f"DELETE FROM batch AS b WHERE {self._refused_sql()}")
-        self._open_accounts()
-        self._add_sums()
-        self._append_journal()
+        if len(refused) < len(users):
+            self._open_accounts()
+            self._add_sums()
+            self._append_journal()
         return refused
 
     def _refused_sql(self) -> str:
@@ -170,7 +171,7 @@ def run_batch(
         return charge(), False
     hashed = transaction.key.hash
     name = hashed(b"key", key)
-    request = hashed(b"request", repr((identity, hashed(b"users", "\0".join(users)).hex())))
+    request = hashed(b"request", repr((identity, hashed(b"users", repr(users)).hex())))
     stored = transaction.answer_to(name)
     if stored is not None:
         if stored.request != request:

@@ -10,6 +10,7 @@ import math
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from .amounts import UP
 from .base import Mechanism
 from .errors import InvalidParameter, NotSupported
 from .estimates import MeanEstimate, SumAggregate
@@ -45,7 +46,7 @@ class NumericMechanism(Mechanism):
         lower, upper = self.domain()
         if lower >= upper:
             raise InvalidParameter("upper", f"a number > lower = {lower}", upper)
-        if not _LEAST_WIDTH <= upper - lower <= _LARGEST_WIDTH:
+        if not _LEAST_WIDTH <= UP.subtract(upper, lower) <= _LARGEST_WIDTH:
             raise InvalidParameter("upper", f"a number from {_LEAST_WIDTH} to {_LARGEST_WIDTH} above lower", upper)
         if float(lower) == float(upper):
             raise InvalidParameter("upper", f"a number that is not the same double as lower = {lower}", upper)
@@ -102,7 +103,7 @@ class NumericMechanism(Mechanism):
         }
         if self.lower is not None and self.upper is not None:
             result["mse_uniform_prior"] = self.mse_uniform_prior()
-            result["constant_output"] = self._constant_output(self.upper - self.lower)
+            result["constant_output"] = self._constant_output(UP.subtract(self.upper, self.lower))
         if users is not None:
             if users < 1:
                 raise InvalidParameter("users", "a whole number >= 1", users)

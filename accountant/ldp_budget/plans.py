@@ -1,7 +1,7 @@
-"""Plans: a fixed list of reports with the certified price of all of it, and the largest ε that such a list affords.
+"""Plans: a fixed list of reports with a certified price for all of it, and the largest ε that a total affords.
 
-Exact composition may be enforced only for a list that was fixed before its first report. A `Plan` is that list. As its
-price is that of all its reports, any order and any early stop is within it.
+Exact composition may be enforced only for a list that was fixed before its first report. A `Plan` is that list. As
+its price is that of all its reports, any order and any early stop is within it.
 """
 
 from __future__ import annotations
@@ -23,16 +23,18 @@ from .errors import InvalidParameter, NotSupported
 from .guarantees import Guarantee, from_json
 
 _UNIT = 1e-9
+_MOST_UNITS = 10**15  # no guarantee states a larger ε than a million
 
 
 @dataclass(frozen=True)
 class Plan:
     """`charges`, pairs of a mechanism or guarantee and how many reports carry it, priced by exact composition.
 
-    Together they are (`epsilon`, `delta`)-LDP; `epsilon` is a certified upper bound. Equal guarantees are merged, and
-    the order is canonical. `price` is what an earlier plan was charged: it is kept, and `epsilon` is that number, unless
-    it is certainly too low. Raises `NotSupported` for a list without a finite price, `InvalidParameter`, and
-    ValueError for a price below the certified lower bound.
+    Together they are (`epsilon`, `delta`)-LDP; `epsilon` is a certified upper bound. Equal guarantees are merged,
+    and the order is canonical. `price` is what the same plan was priced at before: then `epsilon` is that number.
+
+    Raises `NotSupported` for a list without a finite price, `InvalidParameter`, and ValueError for a `price` below
+    the certified lower bound.
     """
 
     charges: tuple[tuple[Guarantee, int], ...]
@@ -59,7 +61,7 @@ class Plan:
         return MappingProxyType(dict(self.charges))
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that `from_json` turns back into an equal plan, price included; every number as exact text."""
+        """A JSON object that `from_json` turns back into an equal plan, price included; numbers as exact text."""
         return {
             "charges": [{"guarantee": guarantee.to_json(), "count": count} for guarantee, count in self.charges],
             "delta": canonical(self.delta),
@@ -105,11 +107,11 @@ def largest_epsilon(
         raise InvalidParameter("total_epsilon", "a number > 0", total_epsilon)
     spare = _spare(make_guarantee, count, most, decimal(total_delta), rule)
     start = float(most / count)
-    low, _ = crossing(lambda epsilon: spare(_units(epsilon)), start, start / 4, width=_UNIT)
-    units = _units(low)
-    while spare(units + 1) > 0:
-        units += 1
-    return from_units(units, EPSILON_DIGITS) if units else None
+    low, high = map(_units, crossing(lambda epsilon: spare(_units(epsilon)), start, start / 4, width=_UNIT))
+    while high - low > 1:  # a few billionths at most
+        middle = (low + high) // 2
+        low, high = (middle, high) if spare(middle) > 0 else (low, middle)
+    return from_units(low, EPSILON_DIGITS) if low else None
 
 
 def _units(epsilon: float) -> int:
@@ -124,7 +126,7 @@ def _spare(
     limit = chosen.capacity(most, delta) if isinstance(chosen, Filter) else None
 
     def spare(units: int) -> float:
-        if units <= 0:
+        if not 0 < units <= _MOST_UNITS:
             return -math.inf
         try:
             guarantee = make_guarantee(from_units(units, EPSILON_DIGITS))

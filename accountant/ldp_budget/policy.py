@@ -80,23 +80,30 @@ class Limit:
         """The integer amounts this limit admits, rounded down; None for amounts it does not count."""
         return capacity(self.rule, self.epsilon, self.delta)
 
+    @cached_property
+    def _counted(self) -> tuple[tuple[int, int], ...]:
+        """The amounts this limit counts: where they stand in `Costs`, and how much of each it admits."""
+        return tuple((place, most) for place, most in enumerate(self.capacity) if most is not None)
+
     def fits(self, spent: Costs, cost: Costs) -> bool:
         """Whether `cost` on top of `spent` stays within the capacity. Integers decide, nothing else."""
-        total = spent.plus(cost)
-        return all(
-            most is None or (amount is not None and amount <= most)
-            for most, amount in zip(self.capacity, total, strict=True)
-        )
+        for place, most in self._counted:
+            used, each = spent[place], cost[place]
+            if used is None or each is None or used + each > most:
+                return False
+        return True
 
     def affordable(self, spent: Costs, cost: Costs) -> int:
         """How many charges of `cost` fit on top of `spent`."""
-        counts = [LARGEST]
-        for most, used, each in zip(self.capacity, spent, cost, strict=True):
-            if most is None or each == 0:
-                continue
-            counts.append(0 if used is None or each is None else max(0, (most - used) // each))
-        # A zero cost fits any number of times, unless the limit is overdrawn already (it was lowered).
-        return min(counts) if self.fits(spent, Costs(0, 0, 0, 0)) else 0
+        count = LARGEST
+        for place, most in self._counted:
+            used, each = spent[place], cost[place]
+            # A zero cost fits any number of times, unless the limit is overdrawn already (it was lowered).
+            if used is None or each is None or used > most:
+                return 0
+            if each:
+                count = min(count, (most - used) // each)
+        return count
 
     def remaining_room(self, cost: Costs) -> dict[str, int] | None:
         """The largest sums on top of which `cost` fits, for the amounts this limit counts; None where none do."""

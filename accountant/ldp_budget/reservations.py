@@ -79,7 +79,9 @@ def _give_back(transaction: Transaction, entry: Entry) -> Costs:
     charged_at = from_micros(entry.at)
     label = transaction.label_of(entry.number)
     lifetime = _NOTHING
-    for period in transaction.periods():
+    for period, since in transaction.kept_since().items():
+        if period != LIFETIME and entry.at < since:
+            continue  # of a period that is limited since a later window, this one is not kept
         window = window_at(period, charged_at).code
         cost = entry.costs
         if entry.labelled:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import NamedTuple
 
 LIFETIME = "lifetime"
@@ -13,6 +14,7 @@ PER_YEAR = {"day": 366, "week": 54, "month": 12}
 
 _EPOCH_MONDAY = datetime(1969, 12, 29, tzinfo=UTC)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 class Window(NamedTuple):
@@ -25,11 +27,17 @@ class Window(NamedTuple):
 
 def window_at(period: str, moment: datetime) -> Window:
     """The window of `period` that contains `moment`. Weeks start on Monday."""
+    return _window_on(period, (moment - _EPOCH).days)
+
+
+@lru_cache(maxsize=256)
+def _window_on(period: str, days: int) -> Window:
+    """The window of `period` that contains a day, counted from 1970. Every spend of a day asks for the same few."""
     if period == LIFETIME:
         return Window(0, datetime.min.replace(tzinfo=UTC), None)
-    day = moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    day = _EPOCH + timedelta(days=days)
     if period == "day":
-        return _window(period, (day - _EPOCH).days, day, day + timedelta(days=1))
+        return _window(period, days, day, day + timedelta(days=1))
     if period == "week":
         monday = day - timedelta(days=day.weekday())
         return _window(period, (monday - _EPOCH_MONDAY).days // 7, monday, monday + timedelta(days=7))
@@ -44,7 +52,7 @@ def _window(period: str, index: int, starts: datetime, ends: datetime) -> Window
 
 def to_micros(moment: datetime) -> int:
     """Whole microseconds since 1970, as the ledger stores time."""
-    return (moment - _EPOCH) // timedelta(microseconds=1)
+    return (moment - _EPOCH) // _MICROSECOND
 
 
 def from_micros(micros: int) -> datetime:

@@ -9,9 +9,13 @@ import click
 from .output import print_table
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from ldp_budget.accountant import Accountant
+    from ldp_budget.base import Mechanism
     from ldp_budget.collection import Collection
     from ldp_budget.estimates import CountEstimate
+    from ldp_budget.guarantees import Guarantee
 
 SURVEY = "anes96.csv"
 PARTIES = (
@@ -23,34 +27,32 @@ PARTIES = (
     "weak-republican",
     "strong-republican",
 )
-POLICY = ("lifetime=2", "day=1")
+POLLS = (4, 12, 52)
+LIFETIME = 8
+DELTA = "1e-6"
 
 
 @click.command()
 @click.option(
     "--out", default="ldp-budget-demo", metavar="FOLDER", show_default=True, help="Where to write the files."
 )
-@click.option("--epsilon", default="1", metavar="NUMBER", show_default=True, help="Privacy loss of one report.")
+@click.option("--epsilon", default="2", metavar="NUMBER", show_default=True, help="Privacy loss of one poll.")
 def demo(out: str, epsilon: str) -> None:
     """Walk through an opinion poll: 944 respondents of the American National Election Study 1996."""
     import os
 
     from ldp_budget.accountant import Accountant
     from ldp_budget.collection import Collection
-    from ldp_budget.registry import mechanism
 
-    oue = mechanism("oue").calibrate(epsilon=epsilon, domain_size=len(PARTIES))
-    poll = Collection("party", oue, PARTIES)
     rows = _survey()
+    click.echo(f"1. The question: party identification, {len(PARTIES)} answers, {len(rows)} respondents.")
+    _plan()
+    poll = Collection("party", _choose(epsilon, len(rows)), PARTIES)
     os.makedirs(out, exist_ok=True)
-    click.echo(f"1. The question: party identification, {len(PARTIES)} answers, {len(rows)} respondents.\n")
-    _choose(epsilon, len(rows))
     with Accountant(":memory:") as accountant:
-        accountant.set_policy("default", list(POLICY))
-        accepted = _charge(accountant, poll, [user for user, _ in rows])
-        answers = [answer for (_, answer), paid in zip(rows, accepted, strict=True) if paid]
-        if not answers:
-            raise click.ClickException(f"--epsilon: expected at most the day limit of {POLICY[1]}; found {epsilon}")
+        accountant.set_policy("default", [f"lifetime={LIFETIME}", f"day={epsilon}"])
+        _charge(accountant, poll, [user for user, _ in rows])
+        answers = [answer for _, answer in rows]
         _randomize(poll, answers, os.path.join(out, "party.reports"))
         _estimate(poll, answers, out)
         _refuse(accountant, poll, rows[0][0])
@@ -65,24 +67,44 @@ def _survey() -> list[tuple[str, str]]:
         return [(row["respondent"], row["party"]) for row in csv.DictReader(file)]
 
 
-def _choose(epsilon: str, users: int) -> None:
+def _plan() -> None:
+    from ldp_budget.plans import largest_epsilon
     from ldp_budget.registry import mechanism
 
-    click.echo(f"2. Which mechanism, at epsilon {epsilon}? The predicted standard error of a share:")
+    click.echo(f"\n2. The plan: what may each poll of a user cost, so that all fit ε = {LIFETIME}, δ = {DELTA}?")
+
+    def guarantee(epsilon: Decimal) -> Guarantee:
+        return mechanism("oue")(epsilon=epsilon, domain_size=len(PARTIES)).guarantee
+
+    rules = ("basic", "zcdp", "exact")
     rows = []
-    for name in ("oue", "sue"):
-        candidate = mechanism(name).calibrate(epsilon=epsilon, domain_size=len(PARTIES))
-        parameters = ", ".join(f"{key} = {value:.4f}" for key, value in candidate.parameters.items())
-        rows.append((name, parameters, f"{100 * candidate.utility(users)['std_error']:.1f} %"))
-    print_table(("mechanism", "parameters", "std error"), rows)
+    for polls in POLLS:
+        found = [largest_epsilon(guarantee, polls, LIFETIME, DELTA, rule) for rule in rules]
+        rows.append((polls, *(f"ε = {each:.3f}" for each in found if each is not None)))
+    print_table(("polls", *rules), rows)
 
 
-def _charge(accountant: Accountant, poll: Collection, users: list[str]) -> list[bool]:
-    accepted = [bool(accountant.spend(user, poll.mechanism, key=f"party/{user}")) for user in users]
-    click.echo(
-        f"\n3. Policy: {' and '.join(POLICY)}. Charged {sum(accepted)} users, refused {accepted.count(False)}."
+def _choose(epsilon: str, users: int) -> Mechanism:
+    """The mechanism with the least predicted error."""
+    from ldp_budget.comparison import compare_frequency
+    from ldp_budget.registry import mechanism
+
+    click.echo(f"\n3. The choice: the predicted standard error of a share at ε = {epsilon}, best first.")
+    rows = compare_frequency(epsilon, len(PARTIES), users)
+    print_table(
+        ("mechanism", "std error"), [(row["mechanism"], f"{100 * row['mean_std_error']:.1f} %") for row in rows]
     )
-    return accepted
+    best = mechanism(rows[0]["mechanism"]).calibrate(epsilon=epsilon, domain_size=len(PARTIES))
+    parameters = ", ".join(f"{name} = {value:.4g}" for name, value in best.parameters.items())
+    click.echo(f"   {best.name} it is: {parameters}.")
+    return best
+
+
+def _charge(accountant: Accountant, poll: Collection, users: list[str]) -> None:
+    receipts = [accountant.spend(user, poll.mechanism, key=f"party/{user}") for user in users]
+    policy = " and ".join(f"{limit.period} ε = {limit.epsilon}" for limit in accountant.policy().limits)
+    spent = sum(map(bool, receipts))
+    click.echo(f"\n4. The ledger: policy {policy}. Charged {spent} users, refused {len(receipts) - spent}.")
 
 
 def _randomize(poll: Collection, answers: list[str], path: str) -> None:
@@ -90,7 +112,7 @@ def _randomize(poll: Collection, answers: list[str], path: str) -> None:
 
     with ReportWriter(path, poll) as writer:
         writer.write(poll.mechanism.randomize(poll.read_values(answers)))
-    click.echo(f"\n4. Each answer randomized by its own user; {len(answers)} reports in {path}.")
+    click.echo(f"\n5. Each answer randomized by its own user; {len(answers)} reports in {path}.")
 
 
 def _estimate(poll: Collection, answers: list[str], out: str) -> None:
@@ -105,7 +127,7 @@ def _estimate(poll: Collection, answers: list[str], out: str) -> None:
     low, high = result.interval()
     n = result.reports
     truth = [answers.count(party) / n for party in PARTIES]
-    click.echo("\n5. What the server sees, with 95 % intervals, beside the truth it never sees:")
+    click.echo("\n6. What the server sees, with 95 % intervals, beside the truth it never sees:")
     rows = [
         (party, *(f"{100 * share:.1f} %" for share in (estimate, lowest / n, highest / n, true)))
         for party, estimate, lowest, highest, true in zip(
@@ -130,7 +152,7 @@ def _picture(poll: Collection, result: CountEstimate, truth: list[float], path: 
 def _refuse(accountant: Accountant, poll: Collection, user: str) -> None:
     again = accountant.spend(user, poll.mechanism, key=f"party/{user}")
     click.echo(
-        f"\n6. {user} retries with the same key: {again.status}, repeated = {again.repeated}; "
+        f"\n7. {user} retries with the same key: {again.status}, repeated = {again.repeated}; "
         "nothing is charged twice."
     )
     more = accountant.spend(user, poll.mechanism)

@@ -93,18 +93,17 @@ def _two_panels() -> tuple[Any, Any]:
 
 def _draw_densities(axes: Any, mechanism: NumericMechanism) -> None:
     """The density of the reports of users at the lower edge, the centre and four fifths of the range."""
-    import numpy as np
-
     lower, upper = map(float, mechanism.domain())
     width = upper - lower
     bounded = mechanism.density(lower - width, lower) == 0
     margin = 0.0 if bounded else width
-    reports = np.linspace(lower - margin, upper + margin, 1201)
+    start, length = lower - margin, width + 2 * margin
+    reports = [start + length * point / 1200 for point in range(1201)]
     for share, colour in ((0.0, "#9bb8d3"), (0.5, "#2e6da4"), (0.8, "#c0392b")):
         value = lower + share * width
         axes.plot(
             reports,
-            [mechanism.density(report, value) for report in reports.tolist()],
+            [mechanism.density(report, value) for report in reports],
             color=colour,
             label=f"value {value:g}",
         )

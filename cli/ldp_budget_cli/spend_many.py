@@ -64,10 +64,10 @@ def _refused_writer(stack: ExitStack, path: str | None) -> Callable[[list[str]],
     if path is None:
         return lambda refused: None
     try:
-        file = stack.enter_context(Path(path).open("w", newline="", encoding="utf-8"))
+        file = Path(path).open("w", newline="", encoding="utf-8")  # noqa: SIM115 - the stack closes it
     except OSError as error:
         raise click.ClickException(f"--refused-to: {path} cannot be written: {error.strerror}") from None
-    writer = csv.writer(file)
+    writer = csv.writer(stack.enter_context(file))
     writer.writerow(["user"])
     return lambda refused: writer.writerows([user] for user in refused)
 

@@ -163,7 +163,7 @@ def sequence_tau(gamma: Decimal, odds: Decimal, size: int, draws: int) -> Decima
         absent = precise.multiply(absent, precise.divide(others, precise.add(gamma, others)))
     variation = precise.divide(precise.subtract(total, precise.multiply(absent, Decimal(draws))), Decimal(size - 1))
     # The sum is good to sixty digits; the factor outweighs what it may lack.
-    variation = WIDE_UP.multiply(variation, _ONE + Decimal("1e-36"))
+    variation = WIDE_UP.multiply(variation, WIDE_UP.add(_ONE, Decimal("1e-36")))
     mirror = WIDE_UP.divide(WIDE_UP.add(odds, _ONE), WIDE_DOWN.subtract(odds, _ONE))
     return min(_ONE, WIDE_UP.multiply(variation, mirror))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ldp_budget.amounts import UP
 from ldp_budget.errors import NotSupported
 from ldp_budget.fields import real
 from ldp_budget.numeric import NumericMechanism
@@ -56,7 +57,7 @@ class BoundedMechanism(NumericMechanism):
     @property
     def width(self) -> float:
         """upper - lower."""
-        return float(self.upper - self.lower)
+        return float(UP.subtract(self.upper, self.lower))
 
     def share(self, value: float) -> float:
         """Where in [0, 1] a value lies."""

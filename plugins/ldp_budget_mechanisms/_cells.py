@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ldp_budget.amounts import UP
 from ldp_budget.values import as_numbers
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 def cell_middles(lower: Decimal, upper: Decimal, cells: int) -> tuple[float, float]:
     """(origin, step): the middle of cell k is origin + k·step."""
-    step = float((upper - lower) / cells)
+    step = float(UP.divide(UP.subtract(upper, lower), cells))
     return float(lower) + step / 2, step
 
 
@@ -27,5 +28,5 @@ def nearest_points(values: Any, lower: Decimal, upper: Decimal, cells: int) -> N
     import numpy as np
 
     numbers = as_numbers(values, lower, upper)
-    points = np.rint((numbers - float(lower)) * (cells / float(upper - lower)))
+    points = np.rint((numbers - float(lower)) * (cells / float(UP.subtract(upper, lower))))
     return np.clip(points, 0, cells).astype(np.int64)

@@ -30,11 +30,11 @@ def digit_thresholds(epsilon: Decimal) -> list[int]:
     thresholds = []
     target = epsilon
     while target < 1:
-        odds = exp_up(-target)
-        digit = threshold(UP.divide(odds, DOWN.add(1, exp_down(-target))), up=True)
+        odds = exp_up(target.copy_negate())
+        digit = threshold(UP.divide(odds, DOWN.add(1, exp_down(target.copy_negate()))), up=True)
         thresholds.append(digit)
         target = DOWN.add(target, _log_odds_down(digit))
-    thresholds.append(threshold(exp_up(-target), up=True))
+    thresholds.append(threshold(exp_up(target.copy_negate()), up=True))
     return thresholds
 
 

@@ -167,7 +167,7 @@ class LaplaceTable:
 
 def _weights(epsilon: Decimal, cells: int) -> Iterator[int]:
     """w_0, …, w_{G-1}, as large as totals below 2**63 allow."""
-    ratio = DOWN.exp(DOWN.divide(-epsilon, Decimal(cells)))
+    ratio = DOWN.exp(DOWN.divide(epsilon.copy_negate(), Decimal(cells)))
     mass = min(Decimal(cells), 2 / (1 - ratio))
     weight = DOWN.divide(Decimal(2**62), mass)
     floor = math.ceil(2 * weight / exp_down(epsilon)) if epsilon >= _LARGE_LOSS else 0

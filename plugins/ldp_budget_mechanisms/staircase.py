@@ -145,7 +145,7 @@ class StaircaseSteps:
         self.reach, self.cells = reach, cells
         self.gamma = reach / cells
         self.periods = digit_thresholds(epsilon)
-        rest = UP.multiply(exp_up(-epsilon), Decimal(cells - reach))
+        rest = UP.multiply(exp_up(epsilon.copy_negate()), Decimal(cells - reach))
         self.upper = threshold(DOWN.divide(Decimal(reach), UP.add(Decimal(reach), rest)), up=False)
 
     def draw(self, stream: Stream, points: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -38,8 +38,8 @@ _NOT_A_FILTER = (
 def compose(charges: Iterable[tuple[Guarantee, int]], *, delta: float | str | Decimal, rule: str = "basic") -> Bound:
     """The total loss of `charges`, pairs of a guarantee and how many reports carry it, at `delta` in [0, 1).
 
-    Local adjacency: any two inputs of one user, who may give another input in every report. Grouping and order make no
-    difference, to the last digit. With rule "basic" the total's δ is the sum of the δ's.
+    Local adjacency: any two inputs of one user, who may give another input in every report. Grouping and order make
+    no difference, to the last digit. With rule "basic" the total's δ is the sum of the δ's.
 
     Raises `NotSupported`, saying why, where the rule does not apply (zcdp and gdp at δ = 0, or with a guarantee
     that has δ > 0 and no ρ or μ; basic and exact with one that has no ε); `InvalidParameter`; `UnknownName`.

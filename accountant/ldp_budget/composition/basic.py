@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from .charges import Charges
 
-_REFUSAL = "rule basic: a {} guarantee without an (epsilon, delta) of its own cannot be added"
+_REFUSAL = "rule basic cannot add a guarantee of kind {} that has no (epsilon, delta) of its own"
 
 
 class Basic(Filter):

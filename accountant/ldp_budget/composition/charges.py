@@ -21,7 +21,8 @@ def canonical_charges(charges: Iterable[tuple[Guarantee, int]]) -> Charges:
     for guarantee, count in charges:
         reports = whole(count)
         while isinstance(guarantee, Copies):
-            guarantee, reports = guarantee.of, reports * guarantee.count
+            reports *= guarantee.count
+            guarantee = guarantee.of
         if not isinstance(guarantee, Guarantee):
             raise InvalidParameter("charges", "pairs of a guarantee and a count", repr(guarantee))
         counts[guarantee] = counts.get(guarantee, 0) + reports

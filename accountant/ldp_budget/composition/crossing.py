@@ -11,14 +11,16 @@ if TYPE_CHECKING:
 _RELATIVE_WIDTH = 2e-14
 _MAX_STEPS = 200  # a dozen are usual
 _LARGEST = 1e300
+_SMALLEST = 1e-12
 
 
 def crossing(excess: Callable[[float], float], guess: float, step: float, width: float = 0.0) -> tuple[float, float]:
-    """(low, high) with excess(low) > 0 >= excess(high), hardly apart; (0, 0) if excess is positive nowhere on the way.
+    """(low, high) with excess(low) > 0 >= excess(high), hardly apart; (0, 0) if it was found positive nowhere.
 
     `excess` is decreasing on ε >= 0, up to rounding; it crosses at some distance of the order of `step` from
-    `guess`. The ends are at most three times `width` apart, or three units or so of the last place. What is returned was evaluated, so its signs are certain even where rounding makes `excess` waver.
-    Regula falsi, Illinois variant.
+    `guess`. The ends are about three times `width` apart, or three units of the last place where that is more. What
+    is returned was evaluated, so its signs are certain even where rounding makes `excess` waver. Regula falsi,
+    Illinois variant.
     """
     low = high = guess
     above = below = excess(guess)
@@ -26,7 +28,9 @@ def crossing(excess: Callable[[float], float], guess: float, step: float, width:
         if low == 0:
             return 0.0, 0.0
         high, below = low, above
-        low, step = max(0.0, guess - step), 2 * step
+        low, step = max(low / 2, guess - step), 2 * step
+        if low < _SMALLEST * guess:
+            low = 0.0
         above = excess(low)
     while below > 0:
         low, above = high, below

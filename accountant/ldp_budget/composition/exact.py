@@ -20,8 +20,8 @@ from .curve import Curve
 from .gdp import gaussian_epsilon, gaussian_log_delta_down, log_bounds, mu_bounds
 from .lattice import Factor, TooFine, convolve, regrid, tilt
 from .parts import ONE, Parts, basic_epsilon, finite_targets, infinite_mass, largest_loss, take_apart
-from .plan import Plan, plan_for_delta, plan_for_epsilon
 from .rules import Rule, Total
+from .saddle import Saddle, saddle_for_delta, saddle_for_epsilon
 
 if TYPE_CHECKING:
     from .charges import Charges
@@ -81,22 +81,22 @@ def _finite_epsilon(parts: Parts, smallest: Decimal, largest: Decimal) -> tuple[
     if not parts.steps:
         return gaussian_epsilon(parts.mu_squared, low, high)
     mu_low, mu_high = mu_bounds(parts.mu_squared)
-    plan = plan_for_delta(parts.steps, mu_high, high)
+    saddle = saddle_for_delta(parts.steps, mu_high, high)
     try:
-        below, above = _compose(parts.steps, plan)
+        below, above = _compose(parts.steps, saddle)
     except TooFine:
         return 0.0, math.inf
-    lower_curve = Curve(below, plan.theta, mu_low, upper=False)
-    upper_curve = Curve(above, plan.theta, mu_high, upper=True)
-    lower, _ = crossing(lambda epsilon: lower_curve.log_delta(epsilon) - high, plan.centre, 1 / plan.theta)
+    lower_curve = Curve(below, saddle.theta, mu_low, upper=False)
+    upper_curve = Curve(above, saddle.theta, mu_high, upper=True)
+    lower, _ = crossing(lambda epsilon: lower_curve.log_delta(epsilon) - high, saddle.centre, 1 / saddle.theta)
     if not smallest:
         return lower, math.inf
-    _, upper = crossing(lambda epsilon: upper_curve.log_delta(epsilon) - low, plan.centre, 1 / plan.theta)
+    _, upper = crossing(lambda epsilon: upper_curve.log_delta(epsilon) - low, saddle.centre, 1 / saddle.theta)
     return lower, upper
 
 
 def _finite_delta(parts: Parts, epsilon: float) -> tuple[Decimal, Decimal]:
-    least, most = _whole_loss(parts)
+    _, most = _whole_loss(parts)
     if epsilon >= most:
         return Decimal(0), Decimal(0)
     mu_low, mu_high = mu_bounds(parts.mu_squared)
@@ -104,13 +104,13 @@ def _finite_delta(parts: Parts, epsilon: float) -> tuple[Decimal, Decimal]:
         from ..gaussian import gaussian_log_delta
 
         return _exp(gaussian_log_delta_down(epsilon, mu_low), gaussian_log_delta(epsilon, mu_high))
-    plan = plan_for_epsilon(parts.steps, mu_high, epsilon)
+    saddle = saddle_for_epsilon(parts.steps, mu_high, epsilon)
     try:
-        below, above = _compose(parts.steps, plan)
+        below, above = _compose(parts.steps, saddle)
     except TooFine:
         return Decimal(0), ONE
-    lower = Curve(below, plan.theta, mu_low, upper=False).log_delta(epsilon)
-    return _exp(lower, Curve(above, plan.theta, mu_high, upper=True).log_delta(epsilon))
+    lower = Curve(below, saddle.theta, mu_low, upper=False).log_delta(epsilon)
+    return _exp(lower, Curve(above, saddle.theta, mu_high, upper=True).log_delta(epsilon))
 
 
 def _exp(low: float, high: float) -> tuple[Decimal, Decimal]:
@@ -118,15 +118,15 @@ def _exp(low: float, high: float) -> tuple[Decimal, Decimal]:
     return smallest, min(ONE, exp_up(Decimal(high)))
 
 
-def _compose(steps: dict[Step, int], plan: Plan) -> tuple[Factor, Factor]:
+def _compose(steps: dict[Step, int], saddle: Saddle) -> tuple[Factor, Factor]:
     """The law of the summed loss, from below and from above; the same where it lies on the lattice by itself."""
-    if plan.common is not None and all(step.exact for step in steps):
-        exact = _on_common(steps, plan.theta, plan.common, upper=True)
+    if saddle.common is not None and all(step.exact for step in steps):
+        exact = _on_common(steps, saddle.theta, saddle.common, upper=True)
         return exact, exact
-    if plan.common is not None:
-        low, high = (_on_common(steps, plan.theta, plan.common, upper) for upper in (False, True))
+    if saddle.common is not None:
+        low, high = (_on_common(steps, saddle.theta, saddle.common, upper) for upper in (False, True))
     else:
-        low, high = (_regridded(steps, plan, upper) for upper in (False, True))
+        low, high = (_regridded(steps, saddle, upper) for upper in (False, True))
     return low, high
 
 
@@ -134,11 +134,11 @@ def _on_common(steps: dict[Step, int], theta: float, spacing: Fraction, upper: b
     return convolve([tilt(step.law(spacing, upper), theta, count) for step, count in steps.items()])
 
 
-def _regridded(steps: dict[Step, int], plan: Plan, upper: bool) -> Factor:
+def _regridded(steps: dict[Step, int], saddle: Saddle, upper: bool) -> Factor:
     """Each kind of report composed with itself where that is best, then all of them on one lattice."""
-    spacing = Fraction(2) ** math.floor(math.log2(plan.finest))
+    spacing = Fraction(2) ** math.floor(math.log2(saddle.finest))
     factors = []
     for step, count in steps.items():
-        together = convolve([tilt(step.law(step.own_spacing(plan.finest), upper), plan.theta, count)])
-        factors.append(regrid(together, spacing, plan.theta, upper))
+        together = convolve([tilt(step.law(step.own_spacing(saddle.finest), upper), saddle.theta, count)])
+        factors.append(regrid(together, spacing, saddle.theta, upper))
     return convolve(factors)

@@ -20,7 +20,7 @@ from .rules import Filter, Total, added, largest_units, needs_delta
 if TYPE_CHECKING:
     from .charges import Charges
 
-_REFUSAL = "rule gdp: a {} guarantee that has no mu of its own (such as one with delta > 0) is refused"
+_REFUSAL = "rule gdp refuses a guarantee of kind {}: it has no mu of its own, for example because its delta is > 0"
 
 
 class GaussianDP(Filter):

@@ -47,7 +47,8 @@ class TooFine(Exception):  # noqa: N818 - not an error of the caller; the caller
 
 @dataclass(frozen=True)
 class Factor:
-    """The law of `count` independent losses, each P[L = index·spacing - offset] = e^{log_scale - θ·index·spacing}·mass.
+    """The law of `count` independent losses L, each with P[L = x - offset] = e^{log_scale - θx}·mass at
+    x = index·spacing.
 
     For each of them `mass` is off by at most `error` in the 1-norm and by a factor e^{±relative}.
     """
@@ -64,7 +65,9 @@ class Factor:
     @property
     def losses(self) -> Floats:
         """index·spacing, without the offset."""
-        return self.index * float(self.spacing)
+        import numpy as np
+
+        return np.multiply(self.index, float(self.spacing), dtype=np.float64)
 
 
 def tilt(law: Law, theta: float, count: int) -> Factor:
@@ -232,7 +235,7 @@ def _power(spectrum: Complexes, count: int) -> Complexes:
 
 
 def regrid(factor: Factor, spacing: Fraction, theta: float, upper: bool) -> Factor:
-    """`factor` moved onto the multiples of `spacing`, a power of two: split if `upper`, else lowered (see `steps`)."""
+    """`factor` moved onto the multiples of `spacing`, a power of two: split if `upper`, else lowered, see `steps`."""
     import numpy as np
 
     h = float(spacing)
@@ -252,7 +255,7 @@ def regrid(factor: Factor, spacing: Fraction, theta: float, upper: bool) -> Fact
     return Factor(
         spacing,
         points,
-        np.bincount(place, mass[kept]),
+        np.bincount(place, mass[kept]).astype(np.float64),
         factor.log_scale - theta * factor.offset,
         error=factor.error * math.exp(theta * h),
         relative=factor.relative + theta * slack + 32 * UNIT * (1 + theta * (h + abs(factor.offset))),

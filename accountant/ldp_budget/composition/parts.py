@@ -71,7 +71,9 @@ def _add(parts: Parts, guarantee: Guarantee, count: int) -> None:
         case FinitePair():
             _add_finite(parts, guarantee, count)
         case _:
-            raise NotSupported(f"rule exact: the loss distribution of a {guarantee.kind} guarantee is not known")
+            raise NotSupported(
+                f"rule exact cannot compose a guarantee of kind {guarantee.kind}: its loss distribution is not known"
+            )
 
 
 def _add_finite(parts: Parts, pair: FinitePair, count: int) -> None:

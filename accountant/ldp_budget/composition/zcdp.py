@@ -21,7 +21,7 @@ from .rules import Filter, Total, added, largest_units, needs_delta
 if TYPE_CHECKING:
     from .charges import Charges
 
-_REFUSAL = "rule zcdp: a {} guarantee that has no rho of its own (such as one with delta > 0) is refused"
+_REFUSAL = "rule zcdp refuses a guarantee of kind {}: it has no rho of its own, for example because its delta is > 0"
 # α is within some units of the last place of its best value, so ε is off by the square of that.
 _LOOSENESS = 1e-12
 

@@ -173,6 +173,10 @@ class Transaction:
         """The periods for which windows are kept."""
         return [row[0] for row in self.execute("SELECT period FROM periods")]
 
+    def kept_since(self) -> dict[str, int]:
+        """The periods for which windows are kept, and when the first of them starts."""
+        return dict(self.execute("SELECT period, since FROM periods").fetchall())
+
     def keep_period(self, period: str, since: int) -> None:
         """Keep windows of `period` from the one on that starts at `since`."""
         self.execute("INSERT INTO periods VALUES (?, ?)", (period, since))

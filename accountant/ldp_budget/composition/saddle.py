@@ -35,7 +35,7 @@ _HALVINGS = 14
 
 
 @dataclass(frozen=True)
-class Plan:
+class Saddle:
     """The tilt, the ε it is meant for, a spacing that is fine enough, and one common to all steps if there is one."""
 
     theta: float
@@ -44,20 +44,20 @@ class Plan:
     common: Fraction | None
 
 
-def plan_for_delta(steps: dict[Step, int], mu: float, log_delta: float) -> Plan:
-    """A plan to find the ε at δ."""
-    return _plan(steps, mu, lambda theta, k, slope: k - theta * slope - math.log1p(theta) > log_delta)
+def saddle_for_delta(steps: dict[Step, int], mu: float, log_delta: float) -> Saddle:
+    """Where to look for the ε at δ."""
+    return _saddle(steps, mu, lambda theta, k, slope: k - theta * slope - math.log1p(theta) > log_delta)
 
 
-def plan_for_epsilon(steps: dict[Step, int], mu: float, epsilon: float) -> Plan:
-    """A plan to find the δ at ε."""
-    return _plan(steps, mu, lambda theta, k, slope: slope - math.log1p(1 / theta) < epsilon)
+def saddle_for_epsilon(steps: dict[Step, int], mu: float, epsilon: float) -> Saddle:
+    """Where to look for the δ at ε."""
+    return _saddle(steps, mu, lambda theta, k, slope: slope - math.log1p(1 / theta) < epsilon)
 
 
-def _plan(steps: dict[Step, int], mu: float, too_small: Callable[[float, float, float], bool]) -> Plan:
-    widest = max(step.widest for step in steps)
+def _saddle(steps: dict[Step, int], mu: float, too_small: Callable[[float, float, float], bool]) -> Saddle:
+    widest = max((step.widest for step in steps), key=float)
     laws = [(step.outline(), count) for step, count in steps.items()]
-    low, high = -_OCTAVES, _OCTAVES
+    low, high = -float(_OCTAVES), float(_OCTAVES)
     theta = centre = 0.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
@@ -67,12 +67,12 @@ def _plan(steps: dict[Step, int], mu: float, too_small: Callable[[float, float, 
         low, high = (middle, high) if too_small(theta, k, slope) else (low, middle)
     bottom, top = window([tilt(law, theta, count) for law, count in laws])
     width = max(Fraction(top - bottom), widest / 16)
-    finest = width / _CELLS * max(1, Fraction(len(steps), _FULL_KINDS))
+    finest = width / _CELLS * max(Fraction(1), Fraction(len(steps), _FULL_KINDS))
     common = _common_spacing(list(steps), finest, width)
     if common is None or not all(step.exact for step in steps):
         # The lattice is no truer than its spacing, and a tilt that varies much within a cell would magnify that.
         theta = min(theta, 0.5 / float(finest))
-    return Plan(theta, max(centre, 1e-12 * float(widest)), finest, common)
+    return Saddle(theta, max(centre, 1e-12 * float(widest)), finest, common)
 
 
 def _cumulant(laws: Laws, mu: float, theta: float) -> tuple[float, float]:

@@ -1,0 +1,177 @@
+"""An independent oracle for composition: every combination of outcomes enumerated with mpmath, and random charges.
+
+It shares nothing with the package but the vocabulary of guarantees: no lattice, no transform, no rounding of losses.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from mpmath import mp, mpf
+
+from ldp_budget.guarantees import Approximate, FinitePair, Gaussian, Guarantee, Laplace, Memoised, Pure, SymmetricPair
+
+Charges = list[tuple[Guarantee, int]]
+Curve = Callable[[Any], Any]
+
+mp.dps = 40
+# Losses and masses are sums and products of some ten numbers of forty digits.
+ORACLE_ERROR = mpf(10) ** -30
+
+
+def number(value: Decimal | Fraction | float) -> Any:
+    """Exactly `value`; a float means its shortest decimal, as everywhere in the package."""
+    if isinstance(value, Fraction):
+        return mpf(value.numerator) / value.denominator
+    return mpf(str(value))
+
+
+def true_delta(charges: Charges) -> Curve:
+    """δ(ε) of the worst pairs of `charges` together; at most two of them continuous."""
+    law = [(mpf(1), mpf(0))]
+    finite, mu_squared, laplaces = mpf(1), mpf(0), []
+    for guarantee, count in charges:
+        for _ in range(count):
+            if isinstance(guarantee, Gaussian):
+                mu_squared += number(guarantee.mu) ** 2
+            elif isinstance(guarantee, Laplace):
+                laplaces.append(number(guarantee.bound))
+            else:
+                outcomes, infinite = _outcomes(guarantee)
+                finite *= 1 - infinite
+                law = [(p * mass, loss + more) for p, loss in law for mass, more in outcomes]
+        law = _collected(law)
+    rest = _continuous(laplaces, mp.sqrt(mu_squared))
+    return lambda epsilon: 1 - finite + mp.fsum(p * rest(epsilon - loss) for p, loss in law)
+
+
+def _outcomes(guarantee: Guarantee) -> tuple[list[tuple[Any, Any]], Any]:
+    """(P-mass, loss) of the outcomes with a finite loss, and the mass of the others."""
+    match guarantee:
+        case Pure():
+            return _signs(guarantee.bound, Decimal(1)), mpf(0)
+        case Memoised():
+            return _signs(guarantee.cap, Decimal(1)), mpf(0)
+        case SymmetricPair():
+            return _signs(guarantee.bound, guarantee.tau), mpf(0)
+        case Approximate():
+            slack = number(guarantee.slack)
+            return [((1 - slack) * p, loss) for p, loss in _signs(guarantee.bound, Decimal(1))], slack
+        case FinitePair(outcomes):
+            finite = [(number(p), mp.log(number(p / q))) for p, q in outcomes if p and q]
+            return finite, number(sum((p for p, q in outcomes if not q), Fraction(0)))
+    raise TypeError(guarantee)
+
+
+def _signs(bound: Decimal, tau: Decimal) -> list[tuple[Any, Any]]:
+    epsilon, some = number(bound), number(tau)
+    low = some / (1 + mp.exp(epsilon))
+    return [(some - low, epsilon), (low, -epsilon), (1 - some, mpf(0))]
+
+
+def _collected(law: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Equal losses together; those that differ only by rounding may as well stay apart."""
+    masses: dict[Any, Any] = {}
+    for p, loss in law:
+        masses[loss] = masses.get(loss, mpf(0)) + p
+    return [(p, loss) for loss, p in masses.items() if p]
+
+
+def _continuous(laplaces: list[Any], mu: Any) -> Curve:
+    if laplaces:
+        return _with_laplace(laplaces[0], _continuous(laplaces[1:], mu), plain=len(laplaces) == 1 and not mu)
+    if mu:
+        return lambda x: mp.ncdf(mu / 2 - x / mu) - mp.exp(x) * mp.ncdf(-mu / 2 - x / mu)
+    return lambda x: max(mpf(0), 1 - mp.exp(x))
+
+
+def _with_laplace(epsilon: Any, rest: Curve, plain: bool) -> Curve:
+    """Loss ±ε with masses ½ and e^{-ε}/2, and the density ¼e^{-(ε-l)/2} between them."""
+
+    def delta(x: Any) -> Any:
+        if plain:
+            return mpf(0) if x >= epsilon else 1 - mp.exp(x if x <= -epsilon else (x - epsilon) / 2)
+        kinks = sorted({-epsilon, epsilon, *(kink for kink in (x - epsilon, x + epsilon, x) if abs(kink) < epsilon)})
+        between = mp.quad(lambda loss: mp.exp((loss - epsilon) / 2) / 4 * rest(x - loss), kinks)
+        return rest(x - epsilon) / 2 + mp.exp(-epsilon) / 2 * rest(x + epsilon) + between
+
+    return delta
+
+
+def response_delta(epsilon: Decimal, count: int, at: float) -> Any:
+    """The closed form for `count` randomised responses, a sum over the number of lies (errata, "Composition")."""
+    e, target = number(epsilon), number(at)
+    keep = mp.exp(e) / (1 + mp.exp(e))
+    first = (count - int(mp.floor(target / e))) // 2 + 2
+    total = mpf(0)
+    mass = keep**count
+    for lies in range(min(first, count) + 1):
+        excess = (count - 2 * lies) * e - target
+        if excess > 0:
+            total += mass * -mp.expm1(-excess)
+        mass *= mpf(count - lies) / (lies + 1) * mp.exp(-e)
+    return total
+
+
+# -- random charges -------------------------------------------------------------------------------------------
+
+
+def random_charges(source: random.Random, kinds: str) -> Charges:
+    """One to three kinds of guarantee, one to three reports each. `kinds`: "lattice" or "any"."""
+    charges: Charges = []
+    continuous = 0
+    for _ in range(source.randrange(1, 4)):
+        guarantee = _lattice(source) if kinds == "lattice" else _any(source)
+        count = source.randrange(1, 4)
+        if isinstance(guarantee, Laplace | Gaussian):
+            if continuous:
+                continue
+            continuous, count = 1, 1
+        charges.append((guarantee, min(count, 2) if isinstance(guarantee, FinitePair) else count))
+    return charges
+
+
+def _lattice(source: random.Random) -> Guarantee:
+    """Losses that are multiples of a tenth, or Gaussian."""
+    bound = Decimal(source.randrange(1, 40)) / 10
+    tau = Decimal(source.randrange(1, 1001)) / 1000
+    slack = Decimal(source.randrange(1, 10)) * Decimal(10) ** -source.randrange(1, 12)
+    choices = (Pure(bound), SymmetricPair(bound, tau), SymmetricPair(bound, tau), Approximate(bound, slack))
+    return source.choice((*choices, Memoised((bound,), bound), Gaussian(bound)))
+
+
+def _any(source: random.Random) -> Guarantee:
+    """As `_lattice`, with any losses from 1e-5 to 20, Laplace noise and finite pairs as well."""
+    bound = source.choice(
+        (
+            Decimal(source.randrange(1, 30)) / 10,
+            Decimal(source.randrange(1, 10**9)) / 10**9,
+            Decimal(10) ** -source.randrange(1, 6),
+            Decimal(source.randrange(1, 2000)) / 100,
+        )
+    )
+    tau = Decimal(source.randrange(1, 1001)) / 1000
+    which = source.randrange(6)
+    if which == 0:
+        return Laplace(min(bound, Decimal(4)))
+    if which == 1:
+        return _finite(source)
+    if which == 2:
+        return Approximate(bound, Decimal(source.randrange(1, 10)) * Decimal(10) ** -source.randrange(1, 12))
+    if which == 3:
+        return Gaussian(Decimal(source.randrange(1, 300)) / 100)
+    return SymmetricPair(bound, tau if which == 4 else Decimal(1))
+
+
+def _finite(source: random.Random) -> Guarantee:
+    outcomes = source.randrange(2, 5)
+    p, q = ([source.randrange(1, 30) for _ in range(outcomes)] for _ in range(2))
+    if source.random() < 0.2:
+        q[0] = 0
+    if source.random() < 0.2:
+        p[-1] = 0
+    return FinitePair(tuple((Fraction(a, sum(p)), Fraction(b, sum(q))) for a, b in zip(p, q, strict=True)))

@@ -1,0 +1,537 @@
+"""What every ledger owes its users, whatever it is kept in. A store's tests inherit `LedgerContract` and say how to open it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from hashlib import sha256
+from typing import Any, Protocol
+
+import pytest
+from conftest import Clock
+
+import ldp_budget
+from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, Limit, Mechanism, UnknownName
+from ldp_budget.base import Mechanism as Base
+from ldp_budget.collection import Collection
+from ldp_budget.errors import ReservationConflict
+from ldp_budget.fields import integer
+from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Approximate, Guarantee, Memoised, Pure, ZeroConcentrated
+from ldp_budget.plans import Plan
+from ldp_budget.policy import canonical_text
+
+# The longitudinal curve of one memoised value: first report, two, three; then the cap.
+CURVE = Memoised(("2.04", "3.39", "4.02"), "4.39")
+
+
+class Promise(Base):
+    """A mechanism that is nothing but a guarantee. It is in no plugin, so no ledger can ask it for anything."""
+
+    name = "promise"
+    of = integer("tells two promises apart", default=0)
+    promised: Guarantee
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.promised
+
+
+def promising(guarantee: Guarantee) -> Mechanism:
+    """A mechanism with this guarantee, and a fingerprint of its own."""
+    number = int.from_bytes(sha256(canonical_text(guarantee.to_json()).encode()).digest()[:6])
+    return type("Promise", (Promise,), {"promised": guarantee})(of=number)
+
+
+def coin(epsilon: Any) -> Mechanism:
+    """A mechanism of the given ε."""
+    return ldp_budget.mechanism("randomized-response")(epsilon=epsilon)
+
+
+def spent(accountant: Accountant, user: str, policy: str = "default") -> dict[str, Decimal]:
+    """ε spent in each period of the policy, exactly."""
+    limits = accountant.balance(user, policy).limits
+    return {state.limit.period: Decimal(state.spent.epsilon or 0).scaleb(-9) for state in limits}
+
+
+def everything(accountant: Accountant) -> list[Any]:
+    """What a ledger shows of itself."""
+    return [list(accountant.journal()), accountant.stats(), [policy.to_json() for policy in accountant.policies()]]
+
+
+def check(accountant: Accountant, expect: str | None = None) -> str:
+    """Assert that the ledger verifies; returns its head."""
+    verification = accountant.verify(expect)
+    assert verification.ok, verification.problems
+    return verification.head
+
+
+def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
+    """What `work(0)` ... `work(count - 1)` return, all started at the same time; an exception is returned too."""
+    results: list[Any] = [None] * count
+    start = threading.Barrier(count)
+
+    def run(number: int) -> None:
+        start.wait()
+        try:
+            results[number] = work(number)
+        except Exception as error:
+            results[number] = error
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+class Place(Protocol):
+    """Where one ledger lies."""
+
+    def open(self, clock: Callable[[], datetime | float]) -> Accountant:
+        """Open it, and make it if it is not there yet."""
+        ...
+
+    def reopen(self, accountant: Accountant, clock: Callable[[], datetime | float]) -> Accountant:
+        """Close it and open it again; a ledger that lives with its connection is returned as it is."""
+        ...
+
+
+class LedgerContract:
+    """Inherit it and override `place`."""
+
+    @pytest.fixture
+    def place(self) -> Place:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def accountant(self, place: Place, clock: Clock) -> Iterator[Accountant]:
+        with place.open(clock) as made:
+            yield made
+
+    # -- limits -------------------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize(
+        ("limit", "mechanism", "granted"),
+        [
+            ("lifetime=1", coin("0.3"), 3),
+            ("lifetime=1.2", coin("0.3"), 4),
+            ("lifetime=10,1e-6", promising(Approximate(1, "3e-7")), 3),
+            ("lifetime=1,1e-6,zcdp", promising(ZeroConcentrated("0.004")), None),
+            ("lifetime=1,1e-6,zcdp", coin("0.1"), None),
+            ("lifetime=1,1e-6,gdp", coin("0.1"), None),
+            ("lifetime=1,1e-6,gdp", ldp_budget.mechanism("gaussian")(sigma=10), None),
+        ],
+    )
+    def test_exactly_as_many_spends_are_granted_as_fit(
+        self, accountant: Accountant, limit: str, mechanism: Mechanism, granted: int | None
+    ) -> None:
+        (set_limit,) = accountant.set_policy("default", [limit]).limits
+        pairs = zip(set_limit.capacity, mechanism.guarantee.costs(), strict=True)
+        expected = min(most // cost for most, cost in pairs if most is not None and cost)
+        assert granted in (None, expected)
+        assert accountant.spend("alice", mechanism, reports=expected - 1)
+        assert accountant.quote("alice", mechanism).affordable_reports == 1
+        assert [accountant.spend("alice", mechanism).status for _ in range(3)] == ["spent", "refused", "refused"]
+        assert accountant.spend("bob", mechanism, reports=expected + 1).status == "refused"
+        assert accountant.spend("bob", mechanism, reports=expected).status == "spent"
+        check(accountant)
+
+    def test_a_refusal_changes_nothing_but_its_key(self, accountant: Accountant) -> None:
+        accountant.set_policy("default", ["lifetime=1", "day=0.5"])
+        accountant.spend("alice", coin("0.4"))
+        before = everything(accountant)
+        for user, epsilon in (("alice", "0.2"), ("alice", 2), ("bob", "0.6")):
+            assert accountant.spend(user, coin(epsilon)).status == "refused"
+            assert accountant.reserve(user, coin(epsilon)).status == "refused"
+            assert accountant.spend_many([user, user], coin(epsilon)).refused == 2
+        assert everything(accountant) == before
+        check(accountant)
+        assert accountant.spend("alice", coin(2), key="k").status == "refused"
+        assert accountant.stats() == {**before[1], "keys": 1}
+        assert spent(accountant, "alice") == {"lifetime": Decimal("0.4"), "day": Decimal("0.4")}
+
+    def test_every_limit_must_accept(self, accountant: Accountant, clock: Clock) -> None:
+        """Mixing rules is safe only because of that; each may be the one that binds."""
+        accountant.set_policy("default", ["lifetime=1.2", "lifetime=3,1e-6,zcdp", "day=2,1e-6,gdp"])
+        assert accountant.spend("alice", coin(1)).binding == ("lifetime", "day"), "ρ and μ², though Σε has room"
+        assert accountant.spend("alice", coin("0.1"), reports=10).status == "spent"
+        assert accountant.spend("alice", coin("0.2")).binding == ("day",), "μ² alone"
+        clock.advance(days=1)
+        assert accountant.spend("alice", coin("0.2")).status == "spent"
+        assert accountant.spend("alice", coin("1e-9")).binding == ("lifetime",), "Σε alone"
+        check(accountant)
+
+    def test_a_charge_without_an_amount_is_refused_by_the_rule_that_needs_it(self, accountant: Accountant) -> None:
+        accountant.set_policy("basic", ["lifetime=100,0.1"])
+        accountant.set_policy("zcdp", ["lifetime=100,0.1,zcdp"])
+        accountant.set_policy("gdp", ["lifetime=100,0.1,gdp"])
+        for guarantee, accepting in (
+            (Pure(1), {"basic", "zcdp", "gdp"}),
+            (Approximate(1, "1e-9"), {"basic"}),
+            (Approximate(1, 0), {"basic", "zcdp", "gdp"}),
+            (ZeroConcentrated("0.1"), {"zcdp"}),
+        ):
+            mechanism, user = promising(guarantee), str(guarantee)
+            quoted = {name: accountant.quote(user, mechanism, policy=name) for name in ("basic", "zcdp", "gdp")}
+            assert {name for name, quote in quoted.items() if not quote.binding} == accepting
+            for name in ("basic", "zcdp", "gdp"):
+                assert (accountant.spend_many([user + name], mechanism, policy=name).spent == 1) == (name in accepting)
+
+    # -- windows and versions -----------------------------------------------------------------------------
+
+    def test_every_window_is_charged_or_none_and_a_new_one_starts_empty(
+        self, accountant: Accountant, clock: Clock
+    ) -> None:
+        accountant.set_policy("default", ["lifetime=1", "day=0.5", "week=0.8"])
+        assert accountant.spend("alice", coin("0.4"))
+        assert accountant.spend("alice", coin("0.2")).binding == ("day",)
+        clock.advance(days=1)
+        assert accountant.spend("alice", coin("0.4"))
+        assert spent(accountant, "alice") == {"lifetime": Decimal("0.8"), "day": Decimal("0.4"), "week": Decimal("0.8")}
+        assert accountant.spend("alice", coin("0.1")).binding == ("week",)
+        clock.advance(days=1)
+        assert accountant.spend("alice", coin("0.3")).binding == ("lifetime",)
+        assert accountant.spend("alice", coin("0.2"))
+        check(accountant)
+
+    def test_a_new_period_is_filled_from_the_journal(self, accountant: Accountant, clock: Clock) -> None:
+        """Plain charges, labelled ones, and what was voided; each as if the window had been kept all along."""
+        clock.now = datetime(2026, 11, 15, 12, tzinfo=UTC)  # Sunday of last week
+        accountant.set_policy("default", ["lifetime=90"])
+        accountant.spend("alice", coin(1))
+        accountant.spend("alice", promising(CURVE), label="x")
+        clock.now = datetime(2026, 11, 16, tzinfo=UTC)  # Monday's first moment
+        accountant.spend("alice", coin("0.5"), reports=2)
+        accountant.spend("alice", promising(CURVE), label="x", reports=2)
+        accountant.spend_many(["alice", "bob"], coin(3))
+        accountant.void(accountant.reserve("alice", coin(7)).receipt or "")
+        accountant.set_policy("default", ["lifetime=90", "week=50", "month=50", "day=50"])
+        alice = spent(accountant, "alice")
+        assert alice == {
+            "lifetime": Decimal("9.02"),  # 1 + 1 + 3, and three reports of x
+            "week": Decimal("7.39"),  # 1 + 3, and two reports of x, for this week the first
+            "month": Decimal("9.02"),
+            "day": Decimal("7.39"),
+        }
+        check(accountant)
+        accountant.spend("alice", promising(CURVE), label="x")
+        assert spent(accountant, "alice")["week"] == Decimal("8.02"), "its curve goes on where the journal left it"
+        check(accountant)
+
+    def test_a_new_version_keeps_what_was_spent_and_the_rule(self, accountant: Accountant) -> None:
+        accountant.set_policy("default", ["lifetime=1,1e-6,zcdp"])
+        assert accountant.set_policy("default", ["lifetime=1"]).version == 2, "nobody was charged yet"
+        accountant.spend("alice", coin("0.8"))
+        assert accountant.set_policy("default", ["lifetime=0.5"]).version == 3
+        assert accountant.spend("alice", coin("1e-9")).status == "refused"
+        with pytest.raises(InvalidParameter, match="charged already"):
+            accountant.set_policy("default", ["lifetime=1,1e-6,zcdp"])
+        accountant.set_policy("default", ["lifetime=1", "lifetime=9,1e-6,zcdp"])
+        assert spent(accountant, "alice")["lifetime"] == Decimal("0.8")
+        check(accountant)
+
+    def test_a_policy_can_demand_promises_for_any_inputs(self, accountant: Accountant) -> None:
+        accountant.set_policy("default", ["lifetime=90"], relation="any")
+        pattern = promising(Memoised((1,), 2, None, SAME_CHANGE_PATTERN))
+        assert accountant.spend("alice", pattern, label="x").status == "refused"
+        assert accountant.spend_many(["alice", "bob"], pattern).to_json() == {"spent": 0, "refused": 2, "repeated": 0}
+        assert accountant.spend("alice", promising(CURVE), label="x").status == "spent"
+        check(accountant)
+
+    # -- memoised values ----------------------------------------------------------------------------------
+
+    def test_reports_of_one_memoised_value_cost_along_its_curve(self, accountant: Accountant, clock: Clock) -> None:
+        accountant.set_policy("default", ["lifetime=30", "day=30"])
+        rappor = promising(CURVE)
+        costs = [accountant.spend("alice", rappor, label="home").epsilon for _ in range(5)]
+        assert costs == [2.04, 1.35, 0.63, 0.37, 0], "the curve's steps up to the cap, then nothing"
+        assert spent(accountant, "alice") == {"lifetime": Decimal("4.39"), "day": Decimal("4.39")}
+        assert accountant.spend("alice", rappor, label="work").epsilon == 2.04
+        assert accountant.spend("alice", rappor).epsilon == 2.04, "without a label it is a new value"
+        assert accountant.spend("bob", rappor, label="home").epsilon == 2.04
+        clock.advance(days=1)
+        assert accountant.spend("alice", rappor, label="home").epsilon == 0
+        assert spent(accountant, "alice")["day"] == Decimal("2.04"), "a new window starts its own curve"
+        check(accountant)
+
+    def test_other_rules_charge_a_label_its_cap_at_once(self, accountant: Accountant) -> None:
+        accountant.set_policy("default", ["lifetime=30,1e-6,zcdp", "lifetime=30"])
+        rappor, whole = promising(CURVE), Pure("4.39").costs()
+        for reports in (1, 1, 5):
+            accountant.spend("alice", rappor, label="home", reports=reports)
+            assert {state.spent.rho for state in accountant.balance("alice").limits} == {whole.rho}
+        assert spent(accountant, "alice")["lifetime"] == Decimal("4.39")
+        check(accountant)
+
+    def test_a_void_gives_back_the_last_step_of_the_curve(self, accountant: Accountant) -> None:
+        accountant.set_policy("default", ["lifetime=30", "day=30"])
+        rappor = promising(CURVE)
+        held = accountant.reserve("alice", rappor, label="home").receipt or ""
+        accountant.spend("alice", rappor, label="home")
+        voided = accountant.void(held)
+        assert (voided.status, spent(accountant, "alice")) == ("voided", {"lifetime": Decimal("2.04"), "day": Decimal("2.04")})
+        assert accountant.spend("alice", rappor, label="home").epsilon == 1.35
+        check(accountant)
+
+    # -- keys ---------------------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize("step", ["spend", "reserve"])
+    def test_a_key_stands_for_one_request(self, accountant: Accountant, clock: Clock, step: str) -> None:
+        accountant.set_policy("default", ["lifetime=1"])
+        accountant.set_policy("other", ["lifetime=1"])
+        ask = getattr(accountant, step)
+        request = {"user": "alice", "mechanism": coin("0.4"), "key": "k", "digest": "00ff"}
+        first = ask(**request)
+        before = everything(accountant)
+        clock.advance(days=40)
+        assert ask(**request).to_json() == {**first.to_json(), "repeated": True}
+        for change in (
+            {"user": "bob"},
+            {"mechanism": coin("0.3")},
+            {"reports": 2},
+            {"label": "x"},
+            {"digest": "00fe"},
+            {"policy": "other"},
+        ):
+            with pytest.raises(KeyConflict):
+                ask(**{**request, **change})
+        with pytest.raises(KeyConflict):
+            (accountant.reserve if step == "spend" else accountant.spend)(**request)
+        assert everything(accountant) == before
+        assert ask(**{**request, "key": "l"}).status != "refused"
+
+    def test_a_refusal_is_as_lasting_as_a_charge(self, accountant: Accountant) -> None:
+        accountant.set_policy("default", ["lifetime=1"])
+        first = accountant.spend("alice", coin(2), key="k")
+        accountant.set_policy("default", ["lifetime=5"])
+        assert accountant.spend("alice", coin(2), key="k").to_json() == {**first.to_json(), "repeated": True}
+        assert spent(accountant, "alice") == {"lifetime": 0}
+        assert accountant.spend("alice", coin(2), key="l").status == "spent"
+
+    def test_a_failure_stores_nothing_under_its_key(self, accountant: Accountant, clock: Clock) -> None:
+        with pytest.raises(UnknownName):
+            accountant.spend("alice", coin(1), key="k")
+        accountant.set_policy("default", ["lifetime=1"])
+        clock.advance(seconds=-6)
+        before = everything(accountant)
+        for call in (accountant.spend, accountant.reserve, accountant.quote):
+            with pytest.raises(LedgerError, match="at most 5 s behind"):
+                call("alice", coin(1), **({} if call == accountant.quote else {"key": "k"}))
+        with pytest.raises(LedgerError, match="at most 5 s behind"):
+            accountant.spend_many(["alice"], coin(1), key="k")
+        assert everything(accountant) == before
+        clock.advance(seconds=1)
+        assert not accountant.spend("alice", coin(1), key="k").repeated, "5 s behind counts as equal"
+
+    # -- two steps ----------------------------------------------------------------------------------------
+
+    def test_a_reservation_ends_once(self, accountant: Accountant, clock: Clock) -> None:
+        accountant.set_policy("default", ["lifetime=2", "day=2"])
+        held = [accountant.reserve("alice", coin("0.5"), expires=60).receipt or "" for _ in range(4)]
+        assert not accountant.reserve("alice", coin("0.5")), "what is reserved is charged"
+        assert accountant.commit(held[0]).status == "committed"
+        assert accountant.void(held[1]).status == "voided"
+        assert spent(accountant, "alice") == {"lifetime": Decimal("1.5"), "day": Decimal("1.5")}
+        clock.advance(seconds=60)
+        assert accountant.commit(held[2]).status == "expired", "and stays charged: the report may be out"
+        with pytest.raises(ReservationConflict, match="is expired, so it cannot be voided"):
+            accountant.void(held[3])
+        for _ in range(2):
+            assert [accountant.commit(held[n]).status for n in (0, 2, 3)] == ["committed", "expired", "expired"]
+            assert accountant.void(held[1]).status == "voided"
+            assert accountant.void(held[1]).repeated
+            assert accountant.commit(held[3]).repeated
+        for receipt in (held[0], held[2], held[3]):
+            with pytest.raises(ReservationConflict):
+                accountant.void(receipt)
+        with pytest.raises(ReservationConflict, match="is voided, so it cannot be committed"):
+            accountant.commit(held[1])
+        assert spent(accountant, "alice") == {"lifetime": Decimal("1.5"), "day": Decimal("1.5")}
+        check(accountant)
+
+    def test_only_a_reservation_can_be_resolved(self, accountant: Accountant) -> None:
+        accountant.set_policy("default", ["lifetime=2"])
+        receipt = accountant.spend("alice", coin(1)).receipt or ""
+        for name in (receipt, "0", "99", "-1", "x", "9" * 40):
+            for resolve in (accountant.commit, accountant.void):
+                with pytest.raises(UnknownName, match="no reservation is called"):
+                    resolve(name)
+
+    def test_a_void_after_midnight_gives_back_to_the_day_of_the_reservation(
+        self, accountant: Accountant, clock: Clock
+    ) -> None:
+        accountant.set_policy("default", ["lifetime=2", "day=1"])
+        clock.now = datetime(2026, 11, 21, 23, 59, tzinfo=UTC)
+        held = accountant.reserve("alice", coin(1)).receipt or ""
+        clock.now = datetime(2026, 11, 22, 0, 1, tzinfo=UTC)
+        accountant.spend("alice", coin("0.4"))
+        accountant.void(held)
+        assert spent(accountant, "alice") == {"lifetime": Decimal("0.4"), "day": Decimal("0.4")}
+        check(accountant)
+
+    @pytest.mark.parametrize("label", [None, "home"])
+    def test_a_void_touches_no_window_from_before_its_period_was_kept(
+        self, accountant: Accountant, clock: Clock, label: str | None
+    ) -> None:
+        accountant.set_policy("default", ["lifetime=9"])
+        clock.now = datetime(2026, 11, 21, 23, 59, tzinfo=UTC)
+        held = accountant.reserve("alice", promising(CURVE), label=label).receipt or ""
+        clock.now = datetime(2026, 11, 22, 0, 1, tzinfo=UTC)
+        accountant.set_policy("default", ["lifetime=9", "day=3"])
+        accountant.void(held)
+        assert spent(accountant, "alice") == {"lifetime": 0, "day": 0}
+        check(accountant)
+        assert accountant.spend("alice", promising(CURVE), label=label).epsilon == 2.04
+
+    # -- plans --------------------------------------------------------------------------------------------
+
+    def test_a_plan_admits_its_reports_in_any_order_and_not_one_more(self, accountant: Accountant) -> None:
+        one, half = coin(1), coin("0.5")
+        accountant.set_policy("default", [], plan=Plan(((one, 2), (half, 3)), Decimal("1e-6")))
+        for mechanism in (half, one, half, half, one):
+            assert accountant.spend("alice", mechanism).status == "spent"
+        for mechanism in (one, half, coin("0.1")):
+            assert accountant.spend("alice", mechanism).status == "refused"
+        assert accountant.spend("bob", half, reports=4).binding == ("plan",)
+        check(accountant)
+
+    # -- many users ---------------------------------------------------------------------------------------
+
+    def test_a_bulk_charge_does_what_single_ones_would(self, accountant: Accountant) -> None:
+        accountant.set_policy("default", ["lifetime=1", "day=0.8"])
+        accountant.spend("full", coin("0.7"))
+        accountant.erase("gone")
+        result = accountant.spend_many(["new", "full", "gone", "twice", "twice", "often", "often", "often"], coin("0.4"))
+        assert (result.spent, result.refused) == (5, 3)
+        assert sorted(result.refused_users) == ["full", "gone", "often"]
+        charged = {user: spent(accountant, user)["day"] for user in ("new", "full", "gone", "twice", "often")}
+        assert charged == {
+            "new": Decimal("0.4"),
+            "full": Decimal("0.7"),
+            "gone": 0,
+            "twice": Decimal("0.8"),
+            "often": Decimal("0.8"),
+        }
+        assert len(accountant.history("often")) == 2, "one entry for each charge"
+        check(accountant)
+
+    def test_a_bulk_charge_that_everybody_is_refused_leaves_no_trace(self, accountant: Accountant) -> None:
+        accountant.set_policy("default", ["lifetime=1"])
+        before = everything(accountant)
+        assert accountant.spend_many(["alice", "bob"], coin(2)).refused == 2
+        assert everything(accountant) == before
+        check(accountant)
+        accountant.set_policy("default", ["lifetime=3"])
+        assert accountant.spend("alice", coin(2))
+        check(accountant)
+
+    def test_a_bulk_run_under_a_key_is_charged_once(self, accountant: Accountant) -> None:
+        accountant.set_policy("default", ["lifetime=1"])
+        users = ["alice", "bob", "carol", "bob"]
+        assert accountant.spend_many(users, coin("0.6"), key="run").to_json() == {"spent": 3, "refused": 1, "repeated": 0}
+        before = everything(accountant)
+        again = accountant.spend_many(users, coin("0.6"), key="run")
+        assert (again.to_json(), again.refused_users) == ({"spent": 0, "refused": 1, "repeated": 3}, ["bob"])
+        for others in (users[::-1], users[:3], [*users, "dave"], ["alice", "bob", "carol\0bob"]):
+            with pytest.raises(KeyConflict):
+                accountant.spend_many(others, coin("0.6"), key="run")
+        with pytest.raises(KeyConflict):
+            accountant.spend_many(users, coin("0.5"), key="run")
+        assert everything(accountant) == before
+
+    # -- erasure ------------------------------------------------------------------------------------------
+
+    def test_an_erased_user_is_forgotten_and_gets_no_fresh_budget(self, accountant: Accountant) -> None:
+        accountant.set_policy("default", ["lifetime=9", "day=9"])
+        accountant.spend("alice", promising(CURVE), label="home", key="k")
+        accountant.spend("alice", coin(1))
+        head = check(accountant)
+        assert accountant.erase("alice")
+        assert not accountant.erase("alice")
+        check(accountant, head)
+        assert accountant.history("alice") == []
+        assert accountant.spend("alice", coin("0.1")).status == "refused"
+        assert accountant.reserve("alice", coin("0.1"), key="k").status == "refused", "the key went with the account"
+        assert accountant.spend_many(["alice", "bob"], coin("0.1")).refused_users == ["alice"]
+        assert accountant.stats()["users"] == 1
+        check(accountant, head)
+
+    # -- many at once -------------------------------------------------------------------------------------
+
+    def test_threads_are_granted_exactly_what_fits(self, accountant: Accountant) -> None:
+        accountant.set_policy("default", ["lifetime=3.75", "day=9"])
+
+        def spend(number: int) -> int:
+            return sum(bool(accountant.spend("alice", coin("0.1"), key=f"{number}/{n}")) for n in range(6))
+
+        assert sum(in_threads(8, spend)) == 37
+        assert spent(accountant, "alice") == {"lifetime": Decimal("3.7"), "day": Decimal("3.7")}
+        check(accountant)
+
+    def test_threads_with_one_key_get_one_charge(self, accountant: Accountant) -> None:
+        accountant.set_policy("default", ["lifetime=9"])
+        receipts = in_threads(8, lambda number: accountant.spend("alice", coin(1), key="k"))
+        assert sorted(receipt.repeated for receipt in receipts) == [False] + [True] * 7
+        assert len({receipt.receipt for receipt in receipts}) == 1
+        assert spent(accountant, "alice") == {"lifetime": 1}
+
+    # -- what it shows, and what it keeps -------------------------------------------------------------------
+
+    def test_the_journal_shows_what_no_plugin_is_needed_to_read(self, accountant: Accountant, clock: Clock) -> None:
+        accountant.set_policy("default", ["lifetime=9,1e-3"])
+        accountant.spend("alice", promising(Approximate("0.5", "1e-9")), reports=2)
+        accountant.spend_many(["bob"], coin(1))
+        policy, first, second = accountant.journal()
+        assert (policy["kind"], policy["policy"], policy["account"]) == ("policy", "default", None)
+        assert (first["kind"], first["mechanism"], first["reports"]) == ("spent", "promise", 2)
+        assert (first["epsilon"], first["delta"], first["at"]) == (1, 2e-9, "2026-11-21T12:00:00Z")
+        assert first["declared"]["of"] > 0
+        assert accountant.history("alice") == [first]
+        assert accountant.history("bob") == [second]
+        assert accountant.history("carol") == []
+
+    def test_a_link_that_was_noted_is_found_again(self, accountant: Accountant) -> None:
+        accountant.set_policy("default", ["lifetime=9"])
+        heads = [check(accountant)]
+        for user in ("alice", "bob"):
+            accountant.spend(user, coin(1))
+            heads.append(check(accountant))
+        assert len(set(heads)) == 3
+        for head in heads:
+            check(accountant, head.upper())
+        assert accountant.stats()["head"] == heads[-1]
+        foreign = accountant.verify("00" * 32)
+        assert not foreign.ok
+        assert "rolled back" in foreign.problems[0]
+
+    def test_nothing_is_lost_by_closing(self, place: Place, clock: Clock) -> None:
+        accountant = place.open(clock)
+        accountant.set_policy("default", ["lifetime=9", "day=5", Limit("month", "40", "1e-6", "zcdp")])
+        accountant.add_collection(Collection("poll", ldp_budget.mechanism("oue")(epsilon=1, domain_size=2), ("a", "b")))
+        first = accountant.spend("alice", coin(1), key="k")
+        held = accountant.reserve("alice", coin("0.5"), expires=60)
+        accountant.spend("alice", promising(CURVE), label="home")
+        accountant.spend_many(["bob"], coin(1), key="run")
+        before, balance = everything(accountant), accountant.balance("alice").to_json()
+        accountant = place.reopen(accountant, clock)
+        assert everything(accountant) == before
+        assert accountant.balance("alice").to_json() == balance
+        assert accountant.collection("poll").categories == ("a", "b")
+        assert accountant.spend("alice", coin(1), key="k").to_json() == {**first.to_json(), "repeated": True}
+        assert accountant.spend_many(["bob"], coin(1), key="run").repeated == 1
+        assert accountant.void(held.receipt or "").status == "voided"
+        assert accountant.spend("alice", promising(CURVE), label="home").epsilon == 1.35
+        check(accountant, before[1]["head"])
+        accountant.close()
+
+    def test_a_moment_is_told_in_any_time_zone(self, accountant: Accountant, clock: Clock) -> None:
+        from datetime import timezone
+
+        accountant.set_policy("default", ["day=1"], unbounded=True)
+        clock.now = datetime(2026, 11, 22, 1, tzinfo=timezone(timedelta(hours=1)))  # midnight in UTC
+        accountant.spend("alice", coin(1))
+        clock.now = datetime(2026, 11, 22, 23, 59, tzinfo=UTC)
+        assert not accountant.spend("alice", coin(1))

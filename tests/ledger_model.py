@@ -1,0 +1,519 @@
+"""A ledger in plain Python, and a state machine that holds a real one against it step by step.
+
+The model keeps every charge and adds up from scratch: no running sums, no windows opened or filled, no SQL.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, precondition, rule
+from ledger_contract import CURVE, Place, promising
+
+from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, Limit
+from ldp_budget.amounts import ZERO, Costs, decimal
+from ldp_budget.errors import ReservationConflict
+from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Approximate, Gaussian, Guarantee, Memoised, Pure, ZeroConcentrated
+from ldp_budget.plans import Plan
+
+START = datetime(2026, 11, 21, 12, tzinfo=UTC)
+FIVE_SECONDS = timedelta(seconds=5)
+
+GUARANTEES: tuple[Guarantee, ...] = (
+    Pure("0.1"),
+    Pure("0.7"),
+    Approximate("0.3", "1e-7"),
+    ZeroConcentrated("0.02"),
+    Gaussian("0.5", "0.6", "1e-8"),
+    CURVE,
+    Memoised(("0.2", "0.35"), "0.5", None, SAME_CHANGE_PATTERN),
+)
+MECHANISMS = {guarantee: promising(guarantee) for guarantee in GUARANTEES}
+USERS = ("alice", "bob", "carol")
+LABELS = ("home", "work")
+POLICIES = ("default", "other", "planned")
+
+
+@cache
+def plans() -> tuple[Plan | None, ...]:
+    half, curve = Pure("0.1"), CURVE
+    return (
+        None,
+        Plan(((half, 3), (curve, 2)), Decimal("1e-6")),
+        Plan(((half, 2), (Approximate("0.3", "1e-7"), 2)), Decimal("1e-6")),
+    )
+
+
+@dataclass(frozen=True)
+class Terms:
+    """A policy as somebody sets it."""
+
+    limits: tuple[str, ...]
+    unbounded: bool = False
+    relation: str | None = None
+    plan: int = 0
+
+    def parsed(self) -> list[Limit]:
+        return [Limit.parse(limit) for limit in self.limits]
+
+
+MENU = {
+    "default": (
+        Terms(("lifetime=3",)),
+        Terms(("lifetime=3", "day=1")),
+        Terms(("lifetime=6,1e-6", "week=2.5,1e-6")),
+        Terms(("day=1.5,3e-7", "month=4"), unbounded=True),
+        Terms(("lifetime=3", "lifetime=6,1e-6,zcdp", "day=4,1e-6,gdp")),
+        Terms(("lifetime=9,1e-6,zcdp",)),
+        Terms(("lifetime=2.2",), relation="any"),
+    ),
+    "other": (
+        Terms(("lifetime=5,1e-6", "day=3,1e-6,zcdp"), relation="any"),
+        Terms(("month=20,1e-5,gdp",), unbounded=True),
+        Terms(("week=5,0.5",), unbounded=True),
+    ),
+    "planned": (
+        Terms((), plan=1),
+        Terms((), plan=2),
+        Terms(("lifetime=8,1e-3",), plan=1),
+        Terms(("lifetime=9.5,1e-3",), plan=2),
+        Terms(("lifetime=8,1e-3",)),
+    ),
+}
+
+
+@dataclass
+class Charged:
+    """Reports that a user was charged."""
+
+    user: str
+    at: datetime
+    guarantee: Guarantee
+    reports: int
+    label: str | None
+    plan: int
+    expires: datetime | None = None
+    state: str = "spent"
+
+    @property
+    def counts(self) -> bool:
+        return self.state != "voided"
+
+
+@dataclass
+class Model:
+    """What a ledger must say."""
+
+    now: datetime = START
+    newest: datetime = START
+    versions: dict[str, list[tuple[Terms, bool]]] = field(default_factory=dict)
+    charges: list[Charged] = field(default_factory=list)
+    erased: set[str] = field(default_factory=set)
+
+    # -- time ---------------------------------------------------------------------------------------------
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the clock is not too far behind."""
+        return self.newest - self.now <= FIVE_SECONDS
+
+    @property
+    def moment(self) -> datetime:
+        return max(self.now, self.newest)
+
+    # -- sums ---------------------------------------------------------------------------------------------
+
+    def spent(self, user: str, period: str, moment: datetime) -> Costs:
+        """What a user was charged in the window of `period` that holds `moment`: curves by label, the rest added."""
+        mine = [c for c in self.charges if c.user == user and same_window(period, c.at, moment)]
+        total = ZERO
+        labelled: Counter[tuple[str, Guarantee]] = Counter()
+        for charge in mine:
+            if charge.label is not None:
+                labelled[charge.label, charge.guarantee] += charge.reports * charge.counts
+            else:
+                each = charge.guarantee.costs().times(charge.reports)
+                # A void gives back what was added; what was unbounded once stays so.
+                total = total.plus(each if charge.counts else Costs(*(None if c is None else 0 for c in each)))
+        for (_, guarantee), reports in labelled.items():
+            total = total.plus(along_curve(guarantee, reports))
+        return total
+
+    def cost(self, user: str, guarantee: Guarantee, reports: int, label: str | None, period: str) -> Costs:
+        """What more reports would add to a user's current window."""
+        if label is None or not isinstance(guarantee, Memoised):
+            return guarantee.costs().times(reports)
+        done = sum(
+            c.reports
+            for c in self.charges
+            if (c.user, c.guarantee, c.label, c.counts) == (user, guarantee, label, True)
+            and same_window(period, c.at, self.moment)
+        )
+        return along_curve(guarantee, done + reports).minus(along_curve(guarantee, done))
+
+    # -- decisions ----------------------------------------------------------------------------------------
+
+    def terms(self, policy: str) -> Terms:
+        return self.versions[policy][-1][0]
+
+    def fits(self, user: str, guarantee: Guarantee, reports: int, label: str | None, policy: str) -> bool:
+        terms = self.terms(policy)
+        if user in self.erased or (terms.relation == "any" and guarantee.relation != "any inputs"):
+            return False
+        if terms.plan and self.quota_left(user, guarantee, terms.plan) < reports:
+            return False
+        return all(
+            within(self.spent(user, limit.period, self.moment), cost, limit.capacity)
+            for limit in terms.parsed()
+            for cost in [self.cost(user, guarantee, reports, label, limit.period)]
+        )
+
+    def quota_left(self, user: str, guarantee: Guarantee, plan: int) -> int:
+        used = sum(
+            c.reports for c in self.charges if (c.user, c.guarantee, c.plan, c.counts) == (user, guarantee, plan, True)
+        )
+        admitted = plans()[plan]
+        assert admitted is not None
+        return admitted.counts.get(guarantee, 0) - used
+
+    def charge(
+        self, user: str, guarantee: Guarantee, reports: int, label: str | None, policy: str, expires: int | None = None
+    ) -> Charged:
+        """Charge what fits."""
+        terms, _ = self.versions[policy][-1]
+        self.versions[policy][-1] = (terms, True)
+        labelled = label if isinstance(guarantee, Memoised) else None
+        made = Charged(user, self.moment, guarantee, reports, labelled, terms.plan)
+        if expires is not None:
+            made.state, made.expires = "reserved", self.moment + timedelta(seconds=expires)
+        self.charges.append(made)
+        self.newest = self.moment
+        return made
+
+    def may_follow(self, policy: str, terms: Terms) -> bool:
+        """Whether a policy may be set so: charged limits keep rule and δ, and all plans' prices fit the lifetime."""
+        charged = [earlier for earlier, was_charged in self.versions.get(policy, []) if was_charged]
+        new = {(limit.period, limit.rule, limit.delta) for limit in terms.parsed()}
+        for limit in (limit for earlier in charged for limit in earlier.parsed()):
+            if any(p == limit.period for p, _, _ in new) and (limit.period, limit.rule, limit.delta) not in new:
+                return False
+        if not terms.plan:
+            return True
+        priced = [plans()[number] for number in {terms.plan, *(t.plan for t in charged)} if number]
+        epsilon = sum((decimal(plan.epsilon) for plan in priced if plan), Decimal(0))
+        delta = sum((plan.delta for plan in priced if plan), Decimal(0))
+        lifetimes = [limit for limit in terms.parsed() if limit.period == "lifetime"]
+        return all(epsilon <= limit.epsilon and delta <= limit.delta for limit in lifetimes)
+
+    def erase(self, user: str) -> bool:
+        known = any(charge.user == user for charge in self.charges)
+        self.erased.add(user)
+        for charge in self.charges:
+            if charge.user == user:
+                charge.user = f"{user}, erased"
+        self.newest = self.moment
+        return known
+
+
+def same_window(period: str, one: datetime, other: datetime) -> bool:
+    """Whether two moments, in UTC, lie in one window."""
+    if period == "lifetime":
+        return True
+    if period == "week":
+        return one.isocalendar()[:2] == other.isocalendar()[:2]
+    return one.strftime({"day": "%Y-%m-%d", "month": "%Y-%m"}[period]) == other.strftime(
+        {"day": "%Y-%m-%d", "month": "%Y-%m"}[period]
+    )
+
+
+def along_curve(guarantee: Guarantee, reports: int) -> Costs:
+    """What `reports` of one memoised value cost together: the curve for ε, the cap for ρ and μ²."""
+    assert isinstance(guarantee, Memoised)
+    if not reports:
+        return ZERO
+    bound = guarantee.curve[reports - 1] if reports <= len(guarantee.curve) else guarantee.cap
+    return Pure(guarantee.cap).costs()._replace(epsilon=Pure(bound).costs().epsilon)
+
+
+def within(spent: Costs, cost: Costs, capacity: Costs) -> bool:
+    return all(
+        most is None or (used is not None and more is not None and used + more <= most)
+        for used, more, most in zip(spent, cost, capacity, strict=True)
+    )
+
+
+@dataclass
+class Held:
+    """A reservation of both."""
+
+    receipt: str
+    charged: Charged
+
+
+class LedgerMachine(RuleBasedStateMachine):
+    """Everything one can do to a ledger. Inherit it and say in `make_place` to which."""
+
+    def make_place(self) -> Place:
+        raise NotImplementedError
+
+    held = Bundle("held")
+    asked = Bundle("asked")
+    runs = Bundle("runs")
+
+    users = st.sampled_from(USERS)
+    guarantees = st.sampled_from(GUARANTEES)
+    counts = st.integers(1, 3)
+    labels = st.sampled_from((None, *LABELS))
+    known_policies = st.sampled_from(POLICIES)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = Model()
+        self.place = self.make_place()
+        self.accountant: Accountant = self.place.open(self._clock)
+        self.heads: list[str] = []
+        self.keys = 0
+
+    def _clock(self) -> datetime:
+        return self.model.now
+
+    def _key(self) -> str:
+        self.keys += 1
+        return f"key-{self.keys}"
+
+    @initialize(default=st.sampled_from(MENU["default"]), other=st.sampled_from(MENU["other"]), planned=st.sampled_from(MENU["planned"]))
+    def start(self, default: Terms, other: Terms, planned: Terms) -> None:
+        for name, terms in (("default", default), ("other", other), ("planned", planned)):
+            self._set(name, terms)
+
+    # -- policies and time --------------------------------------------------------------------------------
+
+    @rule(data=st.data(), name=known_policies)
+    def set_policy(self, data: st.DataObject, name: str) -> None:
+        terms = data.draw(st.sampled_from(MENU[name]))
+        if not self.model.trusted:
+            with pytest.raises(LedgerError):
+                self._set(name, terms)
+        elif not self.model.may_follow(name, terms):
+            with pytest.raises(InvalidParameter):
+                self._set(name, terms)
+        else:
+            self._set(name, terms)
+
+    def _set(self, name: str, terms: Terms) -> None:
+        self.accountant.set_policy(
+            name, terms.limits, relation=terms.relation, unbounded=terms.unbounded, plan=plans()[terms.plan]
+        )
+        self.model.versions.setdefault(name, []).append((terms, False))
+        self.model.newest = self.model.moment
+
+    @rule(by=st.sampled_from((timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=7), timedelta(days=3), timedelta(days=19))))
+    def wait(self, by: timedelta) -> None:
+        self.model.now += by
+
+    @rule(by=st.sampled_from((timedelta(seconds=3), timedelta(seconds=6))))
+    def set_the_clock_back(self, by: timedelta) -> None:
+        self.model.now -= by
+
+    # -- one user -----------------------------------------------------------------------------------------
+
+    @rule(
+        target=asked, user=users, guarantee=guarantees, reports=counts, label=labels, policy=known_policies, keyed=st.booleans()
+    )
+    def spend(self, user: str, guarantee: Guarantee, reports: int, label: str | None, policy: str, keyed: bool) -> Any:
+        request = {"user": user, "mechanism": MECHANISMS[guarantee], "reports": reports, "label": label, "policy": policy}
+        if keyed:
+            request["key"] = self._key()
+        if not self.model.trusted:
+            with pytest.raises(LedgerError):
+                self.accountant.spend(**request)
+            return multiple()
+        fits = self.model.fits(user, guarantee, reports, label, policy)
+        cost = self.model.cost(user, guarantee, reports, label, "lifetime")
+        receipt = self.accountant.spend(**request)
+        assert (receipt.status, receipt.repeated) == ("spent" if fits else "refused", False)
+        assert receipt.cost == cost
+        if fits:
+            self.model.charge(user, guarantee, reports, label, policy)
+        return (request, receipt) if keyed else multiple()
+
+    @rule(
+        target=held,
+        user=users,
+        guarantee=guarantees,
+        reports=counts,
+        label=labels,
+        policy=known_policies,
+        expires=st.sampled_from((2, 3600, 10**7)),
+    )
+    def reserve(
+        self, user: str, guarantee: Guarantee, reports: int, label: str | None, policy: str, expires: int
+    ) -> Any:
+        request = {"reports": reports, "label": label, "policy": policy, "expires": expires}
+        if not self.model.trusted:
+            with pytest.raises(LedgerError):
+                self.accountant.reserve(user, MECHANISMS[guarantee], **request)
+            return multiple()
+        fits = self.model.fits(user, guarantee, reports, label, policy)
+        receipt = self.accountant.reserve(user, MECHANISMS[guarantee], **request)
+        assert receipt.status == ("reserved" if fits else "refused")
+        if not fits:
+            return multiple()
+        return Held(receipt.receipt or "", self.model.charge(user, guarantee, reports, label, policy, expires))
+
+    @rule(held=held)
+    def commit(self, held: Held) -> None:
+        charged = held.charged
+        if not self.model.trusted:
+            with pytest.raises(LedgerError):
+                self.accountant.commit(held.receipt)
+        elif charged.state == "voided":
+            with pytest.raises(ReservationConflict, match="voided"):
+                self.accountant.commit(held.receipt)
+        else:
+            repeated = charged.state != "reserved"
+            if not repeated:
+                charged.state = "expired" if self._is_over(charged) else "committed"
+                self.model.newest = self.model.moment
+            receipt = self.accountant.commit(held.receipt)
+            assert (receipt.status, receipt.repeated) == (charged.state, repeated)
+
+    @rule(held=held)
+    def void(self, held: Held) -> None:
+        charged = held.charged
+        if not self.model.trusted:
+            with pytest.raises(LedgerError):
+                self.accountant.void(held.receipt)
+        elif charged.state in ("committed", "expired") or (charged.state == "reserved" and self._is_over(charged)):
+            with pytest.raises(ReservationConflict):
+                self.accountant.void(held.receipt)
+        else:
+            repeated = charged.state == "voided"
+            if not repeated:
+                charged.state = "voided"
+                self.model.newest = self.model.moment
+            receipt = self.accountant.void(held.receipt)
+            assert (receipt.status, receipt.repeated) == ("voided", repeated)
+
+    def _is_over(self, charged: Charged) -> bool:
+        return charged.expires is not None and self.model.moment >= charged.expires
+
+    @rule(user=users, guarantee=guarantees, reports=counts, label=labels, policy=known_policies)
+    def quote(self, user: str, guarantee: Guarantee, reports: int, label: str | None, policy: str) -> None:
+        if not self.model.trusted:
+            return
+        head = self.accountant.stats()
+        quote = self.accountant.quote(user, MECHANISMS[guarantee], reports=reports, label=label, policy=policy)
+        assert (not quote.binding and not quote.why) == self.model.fits(user, guarantee, reports, label, policy)
+        most = min(quote.affordable_reports, 50)
+        assert most == 0 or self.model.fits(user, guarantee, most, label, policy)
+        assert most == 50 or not self.model.fits(user, guarantee, most + 1, label, policy)
+        assert self.accountant.stats() == head
+
+    @precondition(lambda self: self.model.trusted)
+    @rule(user=users)
+    def erase(self, user: str) -> None:
+        if user in self.model.erased:
+            assert not self.accountant.erase(user)
+        else:
+            assert self.accountant.erase(user) == self.model.erase(user)
+
+    # -- keys ---------------------------------------------------------------------------------------------
+
+    @rule(asked=asked)
+    def repeat(self, asked: tuple[dict[str, Any], Any]) -> None:
+        request, first = asked
+        if request["user"] not in self.model.erased:
+            again = self.accountant.spend(**request)
+            assert again.to_json() == {**first.to_json(), "repeated": True}
+
+    @rule(asked=asked, other=st.sampled_from(({"user": "dave"}, {"reports": 4}, {"label": "else"}, {"digest": "00"}, {"policy": "x"})))
+    def ask_otherwise(self, asked: tuple[dict[str, Any], Any], other: dict[str, Any]) -> None:
+        request, _ = asked
+        if request["user"] not in self.model.erased:
+            with pytest.raises(KeyConflict):
+                self.accountant.spend(**{**request, **other})
+
+    # -- many users ---------------------------------------------------------------------------------------
+
+    @rule(
+        target=runs,
+        users=st.lists(users, min_size=1, max_size=5),
+        guarantee=guarantees,
+        policy=st.sampled_from(POLICIES[:2]),
+        keyed=st.booleans(),
+    )
+    def spend_many(self, users: list[str], guarantee: Guarantee, policy: str, keyed: bool) -> Any:
+        request: dict[str, Any] = {"mechanism": MECHANISMS[guarantee], "policy": policy}
+        if keyed:
+            request["key"] = self._key()
+        if not self.model.trusted:
+            with pytest.raises(LedgerError):
+                self.accountant.spend_many(users, **request)
+            return multiple()
+        refused: Counter[str] = Counter()
+        for user in users:
+            if self.model.fits(user, guarantee, 1, None, policy):
+                self.model.charge(user, guarantee, 1, None, policy)
+            else:
+                refused[user] += 1
+        result = self.accountant.spend_many(iter(users), **request)
+        assert result.to_json() == {
+            "spent": len(users) - refused.total(),
+            "refused": refused.total(),
+            "repeated": 0,
+        }
+        assert Counter(result.refused_users) == refused
+        return (users, request, refused) if keyed else multiple()
+
+    @rule(run=runs)
+    def repeat_run(self, run: tuple[list[str], dict[str, Any], Counter[str]]) -> None:
+        users, request, refused = run
+        if self.model.trusted:
+            again = self.accountant.spend_many(users, **request)
+            assert again.to_json() == {
+                "spent": 0,
+                "refused": refused.total(),
+                "repeated": len(users) - refused.total(),
+            }
+            assert Counter(again.refused_users) == refused
+            with pytest.raises(KeyConflict):
+                self.accountant.spend_many([*users, "dave"], **request)
+
+    # -- all of it ----------------------------------------------------------------------------------------
+
+    @rule()
+    def restart(self) -> None:
+        self.accountant = self.place.reopen(self.accountant, self._clock)
+
+    @rule()
+    def note_the_head(self) -> None:
+        self.heads.append(self.accountant.stats()["head"])
+
+    @rule(held=consumes(held))
+    def forget(self, held: Held) -> None:
+        """A reservation nobody ever resolves."""
+
+    @invariant()
+    def every_balance_is_the_models(self) -> None:
+        if not self.model.versions or not self.model.trusted:
+            return
+        for policy in self.model.versions:
+            for user in USERS:
+                if user not in self.model.erased:
+                    for state in self.accountant.balance(user, policy).limits:
+                        expected = self.model.spent(user, state.limit.period, self.model.moment)
+                        assert state.spent == expected, (user, policy, state.limit.period)
+
+    def teardown(self) -> None:
+        for expect in (None, *self.heads):
+            verification = self.accountant.verify(expect)
+            assert verification.ok, verification.problems
+        self.accountant.close()

@@ -1,0 +1,303 @@
+"""`policy`, `quote`, `spend` and `balance` on the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import CommandLine
+
+
+OUE = ["oue", "--epsilon", "0.1", "--domain-size", "7"]
+
+
+@pytest.fixture
+def budget(command: CommandLine) -> CommandLine:
+    """A ledger with a lifetime limit of 1."""
+    command("policy", "set", "default", "--limit", "lifetime=1")
+    return command
+
+
+def files(command: CommandLine) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in command.ledger.parent.iterdir()}
+
+
+# -- spending ------------------------------------------------------------------------------------------------
+
+
+def test_ten_spends_of_a_tenth_and_the_eleventh_is_refused_with_exit_code_3(budget: CommandLine) -> None:
+    for _ in range(10):
+        assert budget.json("spend", "alice", *OUE)["status"] == "spent"
+    refused = budget.json("spend", "alice", *OUE, code=3)
+    assert refused["status"] == "refused"
+    assert refused["binding"] == ["lifetime"]
+    assert refused["affordable_reports"] == 0
+    assert refused["receipt"] is None
+    [limit] = refused["limits"]
+    assert limit["capacity"]["epsilon"] == limit["spent"]["epsilon"] == 1
+    assert limit["remaining"]["epsilon"] == 0
+
+
+def test_the_answer_has_the_agreed_form(budget: CommandLine) -> None:
+    spent = budget.json("spend", "alice", *OUE, "--reports", "3", "--key", "k")
+    assert set(spent) == {
+        "status", "repeated", "receipt", "user", "policy", "cost", "limits", "binding", "affordable_reports",
+    }  # fmt: skip
+    assert (spent["user"], spent["policy"], spent["repeated"]) == ("alice", "default", False)
+    assert spent["cost"] == {"epsilon": 0.3, "delta": 0}
+    assert spent["affordable_reports"] == 7
+    [limit] = spent["limits"]
+    assert {"period", "rule", "capacity", "spent", "remaining", "resets_at"} <= set(limit)
+    assert (limit["period"], limit["rule"], limit["resets_at"]) == ("lifetime", "basic", None)
+    assert budget.json("spend", "alice", *OUE, "--reports", "3", "--key", "k") == {**spent, "repeated": True}
+
+
+def test_a_refusal_says_in_words_what_was_asked_spent_left_and_affordable(command: CommandLine) -> None:
+    command("policy", "set", "default", "--limit", "lifetime=1", "--limit", "day=0.5")
+    command("spend", "alice", *OUE, "--reports", "3")
+    message = command.error("spend", "alice", *OUE, "--reports", "3", code=3)
+    for words in ("refused: alice asked ε = 0.3 for 3 reports", "the day limit (basic) of ε = 0.5 has ε = 0.3 spent",
+                  "ε = 0.2 left, resets at 20", "affordable: 2 reports"):  # fmt: skip
+        assert words in message
+    assert "lifetime limit" not in message, "only what binds is told"
+
+
+def test_a_refusal_changes_nothing_but_a_key(budget: CommandLine) -> None:
+    before = budget.json("balance", "alice")
+    budget.json("spend", "alice", "oue", "--epsilon", "2", "--domain-size", "7", "--key", "k", code=3)
+    assert budget.json("balance", "alice") == before
+    budget("policy", "set", "default", "--limit", "lifetime=9")
+    sticky = budget.json("spend", "alice", "oue", "--epsilon", "2", "--domain-size", "7", "--key", "k", code=3)
+    assert (sticky["status"], sticky["repeated"]) == ("refused", True)
+
+
+def test_a_key_with_another_request_or_digest_is_a_failure(budget: CommandLine) -> None:
+    budget("spend", "alice", *OUE, "--key", "k", "--digest", "AB")
+    assert budget.json("spend", "alice", *OUE, "--key", "k", "--digest", "ab")["repeated"]
+    for other in (["bob", *OUE], ["alice", *OUE, "--digest", "ac"], ["alice", *OUE, "--reports", "2"]):
+        assert "key 'k' was used for a different request" in budget.error("spend", *other, "--key", "k")
+    assert budget.json("balance", "alice")["limits"][0]["spent"]["epsilon"] == 0.1
+
+
+def test_quote_says_what_would_be_and_changes_nothing(budget: CommandLine) -> None:
+    before = files(budget)
+    assert budget.json("quote", "alice", *OUE, "--reports", "10")["binding"] == []
+    over = budget.json("quote", "alice", *OUE, "--reports", "11")
+    assert (over["status"], over["binding"], over["affordable_reports"]) == ("quoted", ["lifetime"], 10)
+    assert "it fits" in budget("quote", "alice", *OUE).stdout
+    assert "it does not fit" in budget("quote", "alice", *OUE, "--reports", "11").stdout
+    assert files(budget) == before
+
+
+def test_a_mechanism_from_its_parameters_can_be_charged_too(budget: CommandLine) -> None:
+    coins = ["randomized-response", "--p", "0.6", "--q", "0.4"]
+    assert budget.json("spend", "alice", *coins)["cost"]["epsilon"] == pytest.approx(0.405465109, abs=1e-9)
+    unbounded = budget.json("spend", "alice", "gaussian", "--sigma", "3", code=3)
+    assert unbounded["cost"] == {"epsilon": None, "delta": None}, "basic charges a calibration point; there is none"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["alice", *OUE, "--reports", "0"], "--reports: expected a whole number from 1 to 1000000000; found 0"),
+        (["alice", *OUE, "--reports", "-1"], "--reports: expected a whole number from 1 to 1000000000; found -1"),
+        (["alice", *OUE, "--reports", "1.5"], "--reports: expected a whole number >= 1; found 1.5"),
+        (["alice", *OUE, "--key", ""], "--key: expected a text of at least one character; found ''"),
+        (["alice", *OUE, "--digest", "xyz"], "--digest: expected hexadecimal digits, two a byte; found 'xyz'"),
+        (["", *OUE], "user: expected a text of at least one character; found ''"),
+        (["alice", "oue", "--epsilon", "0", "--domain-size", "7"], "--epsilon: expected a number > 0"),
+        (["alice", "oue", "--epsilon", "1", "--domain-size", "1"], "--domain-size: expected a whole number from 2"),
+        (["alice"], "Usage: ldp-budget spend [OPTIONS] USER MECHANISM"),
+    ],
+)
+def test_bad_input_is_wrong_usage_and_charges_nobody(budget: CommandLine, arguments: list[str], said: str) -> None:
+    before = files(budget)
+    result = budget("spend", *arguments, code=2)
+    assert said in result.output
+    assert files(budget) == before
+
+
+def test_a_spend_without_ledger_or_policy_fails_and_says_what_to_do(command: CommandLine) -> None:
+    assert "`ldp-budget policy set` or `ldp-budget ledger init`" in command.error("spend", "alice", *OUE)
+    assert "there is none" in command.error("balance", "alice")
+    assert files(command) == {}, "only policy set, ledger init and collection add make one"
+    command("ledger", "init")
+    assert "Set one: ldp-budget policy set default --limit" in command.error("spend", "alice", *OUE)
+    assert "no policy is called 'mine'; there are: none" in command.error("balance", "alice", "--policy", "mine")
+
+
+# -- policies ------------------------------------------------------------------------------------------------
+
+
+def test_a_policy_is_set_shown_listed_and_versioned(command: CommandLine) -> None:
+    limits = ["--limit", "lifetime=4,1e-6,zcdp", "--limit", "day=1"]
+    made = command.json("policy", "set", "default", *limits)
+    assert (made["name"], made["version"]) == ("default", 1)
+    described = [(limit["period"], limit["epsilon"], limit["delta"], limit["rule"]) for limit in made["limits"]]
+    assert described == [("lifetime", "4", "0.000001", "zcdp"), ("day", "1", "0", "basic")]
+    assert command.json("policy", "show", "default") == made
+    command("policy", "set", "loose", "--limit", "week=2", "--unbounded")
+    assert command.json("policy", "set", "default", *limits)["version"] == 2
+    assert [(policy["name"], policy["version"]) for policy in command.json("policy", "list")] == [
+        ("default", 2), ("loose", 1)
+    ]  # fmt: skip
+    lines = command("policy", "list", "--nl").stdout.splitlines()
+    assert [json.loads(line)["name"] for line in lines] == ["default", "loose"]
+
+
+def test_an_unbounded_policy_says_aloud_what_a_year_can_cost(command: CommandLine) -> None:
+    assert (
+        "a year can cost epsilon 36.6"
+        in command("policy", "set", "default", "--limit", "day=0.1", "--unbounded").stdout
+    )
+    assert "a year can cost epsilon 36.6" in command("balance", "alice").stdout
+    assert command.json("balance", "alice")["worst_epsilon_per_year"] == 36.6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["default"], "--limit"),
+        (["default", "--limit", "lifetime"], "--limit: expected PERIOD=EPSILON[,DELTA[,RULE]]; found lifetime"),
+        (["default", "--limit", "lifetime=0"], "--limit: expected epsilon > 0 for lifetime; found 0"),
+        (["default", "--limit", "lifetime=nan"], "--limit: expected epsilon: a number > 0; found nan"),
+        (["default", "--limit", "lifetime=inf"], "found inf"),
+        (["default", "--limit", "lifetime=1,1"], "--limit: expected delta >= 0 and < 1 for lifetime; found 1"),
+        (
+            ["default", "--limit", "year=1"],
+            "--limit: expected a period out of lifetime, day, week, month; found year",
+        ),
+        (
+            ["default", "--limit", "lifetime=1,1e-6,rdp"],
+            "--limit: expected a rule out of basic, zcdp, gdp; found rdp",
+        ),
+        (["default", "--limit", "lifetime=1,0,zcdp"], "--limit: expected delta > 0"),
+        (
+            ["default", "--limit", "day=1"],
+            "--limit: expected a lifetime limit, or unbounded said aloud; found only day",
+        ),
+        (["default", "--limit", "lifetime=1", "--relation", "some"], "--relation: expected any; found some"),
+        (["", "--limit", "lifetime=1"], "name: expected a name of at least one character; found ''"),
+    ],
+)
+def test_a_policy_that_makes_no_sense_is_wrong_usage_and_makes_no_ledger(
+    command: CommandLine, arguments: list[str], said: str
+) -> None:
+    assert said in command.error("policy", "set", *arguments, code=2)
+    assert files(command) == {}
+
+
+def test_a_charged_limit_keeps_its_rule(budget: CommandLine) -> None:
+    budget("spend", "alice", *OUE)
+    message = budget.error("policy", "set", "default", "--limit", "lifetime=1,1e-6", code=2)
+    assert "--limit: expected rule basic and delta 0 for lifetime, which was charged already" in message
+    assert budget.json("policy", "show", "default")["version"] == 1
+    assert budget.json("policy", "set", "default", "--limit", "lifetime=2")["version"] == 2
+    assert budget.json("balance", "alice")["limits"][0]["spent"]["epsilon"] == 0.1
+
+
+# -- balance -------------------------------------------------------------------------------------------------
+
+
+def test_balance_shows_every_limit(command: CommandLine) -> None:
+    command("policy", "set", "default", "--limit", "lifetime=1", "--limit", "day=0.5")
+    command("spend", "alice", *OUE)
+    balance = command.json("balance", "alice")
+    assert (balance["user"], balance["policy"]) == ("alice", "default")
+    assert [limit["period"] for limit in balance["limits"]] == ["lifetime", "day"]
+    assert [limit["remaining"]["epsilon"] for limit in balance["limits"]] == [0.9, 0.4]
+    text = command("balance", "alice").stdout
+    for words in ("alice, policy default", "lifetime", "day", "0.1", "0.9", "0.4"):
+        assert words in text
+    assert command.json("balance", "nobody-yet")["limits"][0]["spent"]["epsilon"] == 0
+
+
+# -- which ledger --------------------------------------------------------------------------------------------
+
+
+def test_the_option_goes_before_the_environment(budget: CommandLine, tmp_path: Path) -> None:
+    other = tmp_path / "other.db"
+    budget("--ledger", other, "policy", "set", "mine", "--limit", "lifetime=9")
+    assert [policy["name"] for policy in budget.json("--ledger", other, "policy", "list")] == ["mine"]
+    assert [policy["name"] for policy in budget.json("policy", "list")] == ["default"]
+
+
+@pytest.mark.parametrize("make", [["ledger", "init"], ["policy", "set", "default", "--limit", "lifetime=1"]])
+def test_without_either_it_lies_in_the_users_application_folder(tmp_path: Path, make: list[str]) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "LDP_BUDGET_LEDGER"}
+    environment |= {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "settings")}
+    run(*make, environment=environment)
+    [ledger] = tmp_path.rglob("ledger.db")
+    assert ledger.with_name("ledger.db.key").exists()
+
+
+def test_ledger_init_makes_one_once(command: CommandLine) -> None:
+    assert command.json("ledger", "init")["created"] is True
+    before = files(command)
+    assert command.json("ledger", "init")["created"] is False
+    assert files(command) == before
+
+
+def test_a_broken_ledger_is_an_error_of_every_command_that_needs_it(budget: CommandLine) -> None:
+    budget.ledger.write_bytes(b"no ledger" * 1000)
+    before = files(budget)
+    for arguments in (["balance", "alice"], ["spend", "alice", *OUE], ["policy", "list"], ["ledger", "init"],
+                      ["policy", "set", "default", "--limit", "lifetime=9"]):  # fmt: skip
+        assert "not a database" in budget.error(*arguments)
+    assert files(budget) == before
+    budget("calibrate", *OUE)
+
+
+def test_names_that_are_no_text_are_errors_without_a_traceback(budget: CommandLine) -> None:
+    """A byte that is no UTF-8 on the command line arrives as a lone surrogate."""
+    assert "surrogates not allowed" in budget.error("policy", "show", "\udcff")
+    assert budget.json("spend", "\udcff", *OUE)["status"] == "spent", "a user may have any name"
+
+
+# -- in a process of its own ---------------------------------------------------------------------------------
+
+MAIN = "from ldp_budget_cli import main; main()"
+
+
+def run(*arguments: str, environment: dict[str, str], code: int = 0) -> subprocess.CompletedProcess[str]:
+    ended = subprocess.run(
+        [sys.executable, "-c", MAIN, *arguments], capture_output=True, text=True, env=environment, timeout=60
+    )
+    assert ended.returncode == code, ended.stderr
+    assert "Traceback" not in ended.stderr
+    return ended
+
+
+def test_exit_codes_and_streams_of_real_processes(budget: CommandLine) -> None:
+    environment = {**os.environ, "LDP_BUDGET_LEDGER": str(budget.ledger)}
+    large = ["oue", "--epsilon", "0.8", "--domain-size", "7"]
+    done = run("spend", "alice", *large, "--json", environment=environment)
+    assert json.loads(done.stdout)["status"] == "spent"
+    assert done.stderr == ""
+    refused = run("spend", "alice", *large, "--json", environment=environment, code=3)
+    assert json.loads(refused.stdout)["status"] == "refused"
+    failed = run("spend", "alice", *large, "--policy", "none", environment=environment, code=1)
+    assert (failed.stdout, "Error: no policy is called 'none'" in failed.stderr) == ("", True)
+    wrong = run("spend", "alice", "oue", "--epsilon", "nan", environment=environment, code=2)
+    assert (wrong.stdout, "--epsilon: expected a number > 0" in wrong.stderr) == ("", True)
+
+
+def test_one_spend_loads_neither_scipy_nor_sqlite_utils(budget: CommandLine) -> None:
+    script = f"""
+import atexit, sys
+atexit.register(lambda: print(sorted({{"scipy", "sqlite_utils", "matplotlib"}} & set(sys.modules)), file=sys.stderr))
+{MAIN}
+"""
+    environment: dict[str, Any] = {**os.environ, "LDP_BUDGET_LEDGER": str(budget.ledger)}
+    ended = subprocess.run(
+        [sys.executable, "-c", script, "spend", "alice", *OUE], capture_output=True, text=True, env=environment,
+        timeout=60, check=True,
+    )  # fmt: skip
+    assert ended.stderr == "[]\n"
