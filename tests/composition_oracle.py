@@ -11,14 +11,17 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from mpmath import mp, mpf
+import mpmath
 
 from ldp_budget.guarantees import Approximate, FinitePair, Gaussian, Guarantee, Laplace, Memoised, Pure, SymmetricPair
 
 Charges = list[tuple[Guarantee, int]]
 Curve = Callable[[Any], Any]
 
+# A context of its own, so that no other test's precision changes.
+mp = mpmath.mp.clone()
 mp.dps = 40
+mpf = mp.mpf
 # Losses and masses are sums and products of some ten numbers of forty digits.
 ORACLE_ERROR = mpf(10) ** -30
 

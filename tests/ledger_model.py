@@ -82,9 +82,9 @@ MENU = {
     "planned": (
         Terms((), plan=1),
         Terms((), plan=2),
-        Terms(("lifetime=8,1e-3",), plan=1),
+        Terms(("lifetime=10,1e-3",), plan=1),
         Terms(("lifetime=9.5,1e-3",), plan=2),
-        Terms(("lifetime=8,1e-3",)),
+        Terms(("lifetime=10,1e-3",)),
     ),
 }
 

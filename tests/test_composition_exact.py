@@ -10,13 +10,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from composition_oracle import ORACLE_ERROR, number, random_charges, response_delta, true_delta
+from composition_oracle import ORACLE_ERROR, mp, mpf, number, random_charges, response_delta, true_delta
 from ldp_budget.composition import compose, compose_delta
 from ldp_budget.errors import NotSupported
 from ldp_budget.guarantees import (
@@ -43,9 +42,9 @@ def golden(name: str) -> list[Any]:
 
 def assert_encloses(lower: float, upper: float, value: str, looseness: float) -> None:
     """lower <= value <= upper, all within `looseness`, relatively. Reference values are rounded themselves."""
-    truth = mpmath.mpf(value)
-    assert number(lower) <= truth * (1 + mpmath.mpf("1e-25"))
-    assert number(upper) >= truth * (1 - mpmath.mpf("1e-25"))
+    truth = mpf(value)
+    assert number(lower) <= truth * (1 + mpf("1e-25"))
+    assert number(upper) >= truth * (1 - mpf("1e-25"))
     assert upper - lower <= looseness * upper
 
 
@@ -133,7 +132,7 @@ def check_against_the_oracle(seed: int, kinds: str) -> None:
     delta = Decimal(source.randrange(1, 100)) * Decimal(10) ** -source.randrange(2, 14)
     total = compose(charges, delta=delta, rule="exact")
     if math.isinf(total.lower):
-        assert truth(mpmath.mpf(1000)) >= number(delta) * (1 - ORACLE_ERROR), (seed, charges, delta)
+        assert truth(mpf(1000)) >= number(delta) * (1 - ORACLE_ERROR), (seed, charges, delta)
     elif total.lower > 0:
         assert truth(number(total.lower)) >= number(delta) * (1 - ORACLE_ERROR), (seed, charges, delta)
     if not math.isinf(total.epsilon):
@@ -182,10 +181,8 @@ def test_a_thousand_each_of_three_kinds() -> None:
 def test_the_mills_ratio_is_as_accurate_as_the_bounds_assume(x: float) -> None:
     from scipy.special import erfcx
 
-    exact = (
-        mpmath.exp(mpmath.mpf(x) ** 2) * mpmath.erfc(mpmath.mpf(x)) if x < 1e4 else 1 / (mpmath.sqrt(mpmath.pi) * x)
-    )
-    assert abs(mpmath.mpf(float(erfcx(x))) / exact - 1) < 1e-15
+    exact = mp.exp(mpf(x) ** 2) * mp.erfc(mpf(x)) if x < 1e4 else 1 / (mp.sqrt(mp.pi) * x)
+    assert abs(mpf(float(erfcx(x))) / exact - 1) < 1e-15
 
 
 @given(st.integers(min_value=1, max_value=14), st.integers(min_value=0, max_value=2**32))

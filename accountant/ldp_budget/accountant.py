@@ -16,12 +16,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
 from .bulk import BulkCharge, BulkResult, batches, check_batch_key, run_batch
-from .charging import Assessment, Charge, Request, check_text, limit_states
+from .charging import Assessment, Charge, Request, check_digest, check_text, limit_states
 from .collection import Collection
 from .errors import BudgetExceeded, InvalidParameter, KeyConflict, LedgerError, NameTaken, UnknownName
 from .groups import GroupCommit
 from .ledger import SqliteLedger, Transaction
-from .ledger.listing import journal_rows, stats
+from .ledger.listing import charges_of, journal_rows, stats
 from .ledger.verify import Verification, verify
 from .policies import follow, keep_periods, propose
 from .policy import DEFAULT, Limit, Policy, canonical_text
@@ -152,18 +152,19 @@ class Accountant:
         mechanism: Mechanism,
         *,
         key: str | None = None,
+        digest: str | None = None,
         policy: str = DEFAULT,
         on_batch: Callable[[int, list[str]], None] | None = None,
     ) -> BulkResult:
         """Charge one report to each of many users, in batches; whoever does not fit is refused, the others go on.
 
         The users may be a stream of any length. Each batch is one transaction; with a `key`, repeating a run skips
-        the batches that were charged. `on_batch(users, refused)` is called after each batch with how many users it
-        had and which were refused; without it, the result names the refused users.
+        the batches that were charged; `digest` (hex) binds the reports to it. `on_batch(users, refused)` is called
+        after each batch with how many users it had and which were refused; without it, the result names them.
         """
         result = BulkResult()
         charge = Charge.of(mechanism)
-        identity = ("spend_many", charge.fingerprint, policy)
+        identity = ("spend_many", charge.fingerprint, check_digest(digest), policy)
         for number, batch in enumerate(batches(users)):
             batch_key = check_batch_key(key, number)
 
@@ -218,7 +219,8 @@ class Accountant:
             _, found = self._policy(transaction, policy)
             account = transaction.account(transaction.key.hash(b"user", check_text("user", user)))
             states = limit_states(transaction, found, account, self._now(transaction))
-            return Balance(user, found, states, _quotas(transaction, found, account))
+            charges = () if account is None else charges_of(transaction, account)
+            return Balance(user, found, states, _quotas(transaction, found, account), charges)
 
     def erase(self, user: str) -> bool:
         """Forget who an account belongs to: keys and labels go, the sums stay, and the user gets no fresh budget.

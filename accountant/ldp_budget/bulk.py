@@ -179,11 +179,11 @@ def run_batch(
         places = json.loads(stored.answer)["refused"]
         return [users[place] for place in places], True
     refused = charge()
-    transaction.store_answer(name, None, request, canonical_text({"refused": _places(users, refused)}))
+    transaction.store_answer(name, None, request, canonical_text({"refused": refused_places(users, refused)}))
     return refused, False
 
 
-def _places(users: list[str], refused: list[str]) -> list[int]:
+def refused_places(users: list[str], refused: list[str]) -> list[int]:
     """Where in the batch the refused requests stand; the last ones of a user who is listed more than once."""
     left: dict[str, int] = {}
     for user in refused:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from .amounts import LARGEST, ZERO, Costs
+from .amounts import LARGEST, Costs
 from .errors import InvalidParameter
 from .guarantees import ANY_INPUTS, Guarantee, Memoised
 from .ledger import Entry, Transaction
 from .policy import ANY_RELATION, Limit, Policy, canonical_text
 from .receipts import QUOTED, REFUSED, LimitState, Receipt
-from .windows import LIFETIME, to_micros, window_at
+from .windows import LIFETIME, Window, to_micros, window_at
 
 if TYPE_CHECKING:
     from .base import Mechanism
@@ -40,7 +40,7 @@ class Request:
         self.reports = reports
         self.policy = policy
         self.label = None if label is None else check_text("label", label)
-        self.report_digest = _check_digest(digest)
+        self.report_digest = check_digest(digest)
         self.operation = operation
 
         self.charge = Charge.of(mechanism)
@@ -98,7 +98,12 @@ class Assessment:
         self._account = transaction.account(self._user)
         self._labelled = request.label is not None and isinstance(self._charge.guarantee, Memoised)
         self._label = transaction.key.hash(b"label", request.label) if request.label is not None else None
-        self._states = self._limit_states()
+        # Every window that is kept, whether this policy limits it or not: a charge counts in all of them.
+        self._windows = {period: window_at(period, now) for period in transaction.periods()}
+        self._spent = {
+            period: transaction.spent(self._account, window.code) for period, window in self._windows.items()
+        }
+        self._done = {period: self._count_done(window) for period, window in self._windows.items()}
         self._quota_left = self._count_quota()
         self.refusal = self._refusal()
         self.binding = self._binding()
@@ -119,9 +124,9 @@ class Assessment:
     def _binding(self) -> tuple[str, ...]:
         """The periods whose limit it does not fit, and `plan` where a quota is used up."""
         over = [
-            state.limit.period
-            for state in self._states
-            if not state.limit.fits(state.spent, self._cost_in(state.limit, self._request.reports))
+            limit.period
+            for limit in self._policy.limits
+            if not limit.fits(self._spent[limit.period], self._cost(limit.period, self._request.reports))
         ]
         if self._quota_left < self._request.reports:
             over.append(PLAN)
@@ -135,19 +140,19 @@ class Assessment:
         """How many such reports fit."""
         if self.refusal:
             return 0
-        counts = [self._affordable_under(state) for state in self._states]
+        counts = [self._affordable_under(limit) for limit in self._policy.limits]
         return min([*counts, self._quota_left])
 
-    def _affordable_under(self, state: LimitState) -> int:
-        limit = state.limit
+    def _affordable_under(self, limit: Limit) -> int:
+        period, spent = limit.period, self._spent[limit.period]
         if not self._labelled:
-            return limit.affordable(state.spent, self._charge.cost)
+            return limit.affordable(spent, self._charge.cost)
         low, high = 0, 1
-        while high < LARGEST and limit.fits(state.spent, self._cost_in(limit, high)):
+        while high < LARGEST and limit.fits(spent, self._cost(period, high)):
             low, high = high, 2 * high
         while high - low > 1 and low < LARGEST:
             middle = (low + high) // 2
-            fits = limit.fits(state.spent, self._cost_in(limit, middle))
+            fits = limit.fits(spent, self._cost(period, middle))
             low, high = (middle, high) if fits else (low, middle)
         return min(low, LARGEST)
 
@@ -158,21 +163,22 @@ class Assessment:
         promise = self._charge.promise
         return plan.count(promise) - self._transaction.quota_used(self._account, plan.identity, promise)
 
-    def _cost_in(self, limit: Limit, reports: int) -> Costs:
-        return self._cost(window_at(limit.period, self._now).code, reports)
+    def _cost(self, period: str, reports: int) -> Costs:
+        """What the reports cost in a period's window: labelled ones go on along the window's own curve."""
+        return self._charge.cost_of(reports, self._labelled, self._done[period])
 
-    def _cost(self, window: int, reports: int) -> Costs:
-        """What the reports cost in a window: labelled ones go on along the window's own curve."""
-        return self._charge.cost_of(reports, self._labelled, self._done(window))
-
-    def _done(self, window: int) -> int:
+    def _count_done(self, window: Window) -> int:
+        """How many reports of the label were charged in a window."""
         if not self._labelled or self._label is None or self._account is None:
             return 0
         charge = self._transaction.known_charge(self._charge.fingerprint, self._charge.promise)
-        return self._transaction.label_reports(self._account, self._label, charge, window)
+        return self._transaction.label_reports(self._account, self._label, charge, window.code)
 
     def _limit_states(self) -> tuple[LimitState, ...]:
-        return limit_states(self._transaction, self._policy, self._account, self._now)
+        return tuple(
+            LimitState(limit, self._spent[limit.period], self._windows[limit.period].ends)
+            for limit in self._policy.limits
+        )
 
     # -- the answer, and what is written ----------------------------------------------------------------
 
@@ -183,9 +189,9 @@ class Assessment:
             status=status,
             user=self._request.user,
             policy=self._policy.name,
-            cost=self._cost(0, self._request.reports) if cost is None else cost,
+            cost=self._cost(LIFETIME, self._request.reports) if cost is None else cost,
             reports=self._request.reports,
-            limits=self._states,
+            limits=self._limit_states(),
             binding=self.binding if undecided else (),
             affordable_reports=self.affordable(),
             receipt=None if entry is None else str(entry),
@@ -197,16 +203,13 @@ class Assessment:
         transaction, request = self._transaction, self._request
         charge = self._charge.store(transaction)
         account = self._account if self._account is not None else transaction.open_account(self._user)
-        lifetime_cost = ZERO
-        for period in transaction.periods():
-            window = window_at(period, self._now).code
-            cost = self._cost(window, request.reports)
-            if period == LIFETIME:
-                lifetime_cost = cost
-            transaction.set_spent(account, window, transaction.spent(account, window).plus(cost))
+        lifetime_cost = self._cost(LIFETIME, request.reports)
+        for period, window in self._windows.items():
+            self._spent[period] = self._spent[period].plus(self._cost(period, request.reports))
+            transaction.set_spent(account, window.code, self._spent[period])
             if self._labelled and self._label is not None:
-                done = self._done(window) + request.reports
-                transaction.set_label_reports(account, self._label, charge, window, done)
+                self._done[period] += request.reports
+                transaction.set_label_reports(account, self._label, charge, window.code, self._done[period])
         self._use_quota(account)
         entry = Entry(
             number=0,
@@ -221,17 +224,14 @@ class Assessment:
             expires=expires,
         )
         number = transaction.append(entry, self._label if self._labelled else None)
-        self._account = account
-        self._states = self._limit_states()
-        self._quota_left = self._count_quota()
         return self.receipt(kind, number, lifetime_cost)
 
     def _use_quota(self, account: int) -> None:
         plan = self._policy.plan
         if plan is not None:
             promise = self._charge.promise
-            used = self._transaction.quota_used(account, plan.identity, promise) + self._request.reports
-            self._transaction.set_quota_used(account, plan.identity, promise, used)
+            self._quota_left -= self._request.reports
+            self._transaction.set_quota_used(account, plan.identity, promise, plan.count(promise) - self._quota_left)
 
 
 def limit_states(
@@ -252,7 +252,7 @@ def check_text(option: str, text: object) -> str:
     return text
 
 
-def _check_digest(digest: str | None) -> str | None:
+def check_digest(digest: str | None) -> str | None:
     if digest is None:
         return None
     try:

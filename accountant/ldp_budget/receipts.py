@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from decimal import Decimal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from .amounts import DELTA_DIGITS, EPSILON_DIGITS, Costs, float_up, from_units
+from .errors import NotSupported
 from .policy import Limit, Policy
 from .windows import from_micros, to_micros
+
+if TYPE_CHECKING:
+    from .guarantees import Guarantee
+
+ODOMETER_NOTE = "valid only if the spends did not depend on earlier outputs"
 
 SPENT = "spent"
 REFUSED = "refused"
@@ -151,15 +159,31 @@ class Receipt:
 class Balance:
     """What a user has spent under each limit of a policy, and of its plan's quotas.
 
-    `odometer` is the exact loss of what was spent, or None where nothing was or it cannot be bounded. It is never
-    enforced by.
+    `charges` are all the guarantees the user was charged for in this ledger, and how often.
     """
 
     user: str
     policy: Policy
     limits: tuple[LimitState, ...]
     quotas: tuple[dict[str, Any], ...] = ()
-    odometer: dict[str, Any] | None = None
+    charges: tuple[tuple[Guarantee, int], ...] = ()
+
+    @cached_property
+    def odometer(self) -> dict[str, Any] | None:
+        """The exact loss of all that was spent, at the largest δ of the policy's limits; never enforced by.
+
+        None where nothing was spent, or where exact composition does not apply.
+        """
+        from .composition import compose
+
+        if not self.charges:
+            return None
+        delta = max((state.limit.delta for state in self.limits), default=Decimal(0))
+        try:
+            total = compose(self.charges, delta=delta, rule="exact")
+        except NotSupported:
+            return None
+        return {"epsilon": total.epsilon, "lower": total.lower, "delta": total.delta, "note": ODOMETER_NOTE}
 
     def to_json(self) -> dict[str, Any]:
         """What `balance --json` prints."""

@@ -13,7 +13,6 @@ its name or not at all.
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import math
 import os
@@ -47,7 +46,7 @@ class ReportWriter:
 
     def __init__(self, path: str | os.PathLike[str], collection: Collection) -> None:
         self._path = Path(path)
-        self._draft = Path(f"{self._path}.partial")
+        self._draft = Path(f"{self._path}.new")
         self._collection = collection
         self._file: IO[bytes] | None = None
         self._layout: tuple[str, list[int]] | None = None
@@ -55,9 +54,10 @@ class ReportWriter:
         self._header_crc = 0
 
     def __enter__(self) -> Self:
+        if self._path.exists() and not self._path.is_file():
+            # A folder, or a device such as /dev/null, that the finished file would take the place of.
+            raise ReportFileError(str(self._path), "it cannot be written: it is there and is no ordinary file")
         with self._writing():
-            if self._path.is_dir():
-                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
             self._file = open(self._draft, "wb")
             self._file.write(MAGIC)
         return self

@@ -21,6 +21,7 @@ def balance(ctx: click.Context, user: str, policy: str, as_json: bool) -> None:
 
     with Accountant(ledger_path(ctx), create=False) as accountant:
         result = accountant.balance(user, policy).to_json()
+    odometer = result["odometer"]
     if as_json:
         print_json(result)
         return
@@ -39,5 +40,9 @@ def balance(ctx: click.Context, user: str, policy: str, as_json: bool) -> None:
         for name, most in limit["capacity"].items()
     ]
     print_table(("period", "rule", "amount", "capacity", "spent", "left", "resets"), rows)
+    if odometer is not None:
+        click.echo(
+            f"odometer: epsilon {shown(odometer['epsilon'])} at delta {shown(odometer['delta'])}, {odometer['note']}"
+        )
     if "worst_epsilon_per_year" in result:
         click.echo(f"no lifetime limit; a year can cost epsilon {shown(result['worst_epsilon_per_year'])}")

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ldp_budget.errors import OutsideDomain
+from ldp_budget.release import Released, release
 
 from .app import ledger_path
 from .files import find_collection, read_columns
 from .output import json_option, print_json
 
 if TYPE_CHECKING:
-    from ldp_budget.base import Mechanism
+    from ldp_budget.collection import Collection
+
+LEAST_SECRET_BYTES = 16
 
 
 @click.command()
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
 @click.option("--out", required=True, metavar="FILE", help="The report file to write.")
 @click.option("--user-column", metavar="U", help="The column that names the users; needed with --spend.")
 @click.option("--spend", is_flag=True, help="Charge each user first; refused users send nothing.")
+@click.option("--secret", metavar="FILE", help="Memoise: what was drawn once for a user's value is drawn again.")
 @click.option("--policy", default="default", metavar="NAME", help="With --spend, the policy [default: default]")
 @json_option
 @click.pass_context
@@ -35,15 +40,17 @@ def randomize(
     out: str,
     user_column: str | None,
     spend: bool,
+    secret: str | None,
     policy: str,
     as_json: bool,
 ) -> None:
     """Randomize a column of FILE for COLLECTION, a name in the ledger or its JSON file."""
     from ldp_budget.reports import ReportWriter
 
-    if spend and user_column is None:
+    if (spend or secret) and user_column is None:
+        why = "--spend" if spend else "--secret"
         raise click.UsageError(
-            "--user-column: expected the column that names the users, with --spend; nothing was given"
+            f"--user-column: expected the column that names the users, with {why}; nothing was given"
         )
     found = find_collection(ctx, collection)
     columns = read_columns(file, [column, *([user_column] if user_column else [])])
@@ -56,19 +63,19 @@ def randomize(
     except OutsideDomain as error:
         where = "" if error.position is None else f", row {error.position + 1} below the header"
         raise click.ClickException(f"{file}, column {column}{where}: {error}; nothing was written") from None
-    with ReportWriter(out, found) as writer:
-        refused = 0
-        if spend and user_column is not None:
-            accepted = _charge(ledger_path(ctx), columns[user_column], found.mechanism, policy)
-            refused = len(values) - sum(accepted)
-            values = values[accepted]
-        writer.write(found.mechanism.randomize(values))
-    result = {"reports": len(values), "refused": refused, "out": out}
-    if as_json:
-        print_json(result)
+    users = columns[user_column] if user_column is not None else []
+    secrets = None if secret is None else _secrets(secret, users)
+    if spend:
+        released = _release(ledger_path(ctx), out, found, values, users, secrets, policy)
     else:
-        told = f"; {refused} users were refused and sent nothing" if refused else ""
-        click.echo(f"{len(values)} reports written to {out}{told}", err=True)
+        with ReportWriter(out, found) as writer:
+            writer.write(found.mechanism.randomize(values, secrets=secrets))
+        released = Released(len(values), 0)
+    if as_json:
+        print_json({"reports": released.reports, "refused": released.refused, "out": out})
+    else:
+        told = f"; {released.refused} users were refused and sent nothing" if released.refused else ""
+        click.echo(f"{released.reports} reports written to {out}{told}", err=True)
 
 
 def _check_users(file: str, column: str, users: list[str]) -> None:
@@ -78,12 +85,39 @@ def _check_users(file: str, column: str, users: list[str]) -> None:
         raise click.ClickException(f"{where}: expected a user, found nothing; nothing was written")
 
 
-def _charge(ledger: str, users: list[str], mechanism: Mechanism, policy: str) -> list[bool]:
-    """Charge each user one report; whether each was accepted."""
+def _secrets(path: str, users: list[str]) -> list[bytes]:
+    """One secret for each user, derived from the secret in a file."""
+    try:
+        with open(path, "rb") as file:
+            master = file.read()
+    except OSError as error:
+        raise click.ClickException(f"--secret: {path} cannot be read: {error.strerror}") from None
+    if len(master) < LEAST_SECRET_BYTES:
+        raise click.UsageError(
+            f"--secret: expected a file of at least {LEAST_SECRET_BYTES} bytes; found {len(master)}"
+        )
+    key = hashlib.sha256(master).digest()
+    return [
+        hashlib.blake2b(user.encode("utf-8", "surrogatepass"), key=key, digest_size=32).digest() for user in users
+    ]
+
+
+def _release(
+    ledger: str,
+    out: str,
+    collection: Collection,
+    values: Any,
+    users: list[str],
+    secrets: list[bytes] | None,
+    policy: str,
+) -> Released:
+    """Charge and release, with a progress bar; an interrupted run is resumed."""
     from ldp_budget.accountant import Accountant
 
     with (
         Accountant(ledger, create=False) as accountant,
-        click.progressbar(users, label="charging", file=sys.stderr) as bar,
+        click.progressbar(length=len(users), label="charging", file=sys.stderr) as bar,
     ):
-        return [bool(accountant.spend(user, mechanism, policy=policy)) for user in bar]
+        return release(
+            out, collection, accountant, values, users, policy=policy, secrets=secrets, on_batch=bar.update
+        )

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ..amounts import DELTA_DIGITS, EPSILON_DIGITS, float_up, from_units
+from ..guarantees import Guarantee, from_json
 from ..windows import from_micros
 from .transaction import ENTRY_COLUMNS, Entry
 
@@ -41,6 +42,17 @@ def journal_rows(transaction: Transaction, account: int | None = None) -> Iterat
             "expires": None if entry.expires is None else _iso(entry.expires),
             "resolves": entry.resolves,
         }
+
+
+def charges_of(transaction: Transaction, account: int) -> tuple[tuple[Guarantee, int], ...]:
+    """Every guarantee an account was charged for, and how often; of a memoised value that is once for each label."""
+    sql = (
+        "SELECT c.guarantee, sum(CASE kind WHEN 'voided' THEN -reports ELSE reports END), count(DISTINCT l.label)"
+        " FROM journal j JOIN charges c USING (charge) LEFT JOIN entry_labels l ON l.entry = j.entry"
+        " WHERE j.account = ? AND kind IN ('spent', 'reserved', 'voided') GROUP BY j.charge, j.labelled"
+    )
+    rows = transaction.execute(sql, (account,)).fetchall()
+    return tuple((from_json(json.loads(text)), labels or reports) for text, reports, labels in rows if reports > 0)
 
 
 def stats(transaction: Transaction) -> dict[str, Any]:
