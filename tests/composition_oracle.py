@@ -6,7 +6,7 @@ It shares nothing with the package but the vocabulary of guarantees: no lattice,
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -17,11 +17,14 @@ from ldp_budget.guarantees import Approximate, FinitePair, Gaussian, Guarantee, 
 
 Charges = list[tuple[Guarantee, int]]
 Curve = Callable[[Any], Any]
+Loss = tuple[Fraction, Any]  # a rational part and a sum of logarithms
+Law = list[tuple[Any, Loss]]
 
 # A context of its own, so that no other test's precision changes.
 mp = mpmath.mp.clone()
 mp.dps = 40
 mpf = mp.mpf
+NO_LOSS: Loss = (Fraction(0), mpf(0))
 # Losses and masses are sums and products of some ten numbers of forty digits.
 ORACLE_ERROR = mpf(10) ** -30
 
@@ -35,7 +38,7 @@ def number(value: Decimal | Fraction | float) -> Any:
 
 def true_delta(charges: Charges) -> Curve:
     """δ(ε) of the worst pairs of `charges` together; at most two of them continuous."""
-    law = [(mpf(1), mpf(0))]
+    law: Law = [(mpf(1), NO_LOSS)]
     finite, mu_squared, laplaces = mpf(1), mpf(0), []
     for guarantee, count in charges:
         for _ in range(count):
@@ -46,13 +49,13 @@ def true_delta(charges: Charges) -> Curve:
             else:
                 outcomes, infinite = _outcomes(guarantee)
                 finite *= 1 - infinite
-                law = [(p * mass, loss + more) for p, loss in law for mass, more in outcomes]
-        law = _collected(law)
+                law = _collected((p * mass, (a + c, b + d)) for p, (a, b) in law for mass, (c, d) in outcomes)
     rest = _continuous(laplaces, mp.sqrt(mu_squared))
-    return lambda epsilon: 1 - finite + mp.fsum(p * rest(epsilon - loss) for p, loss in law)
+    points = [(p, number(loss) + logarithm) for p, (loss, logarithm) in law]
+    return lambda epsilon: 1 - finite + mp.fsum(p * rest(epsilon - loss) for p, loss in points)
 
 
-def _outcomes(guarantee: Guarantee) -> tuple[list[tuple[Any, Any]], Any]:
+def _outcomes(guarantee: Guarantee) -> tuple[Law, Any]:
     """(P-mass, loss) of the outcomes with a finite loss, and the mass of the others."""
     match guarantee:
         case Pure():
@@ -65,20 +68,21 @@ def _outcomes(guarantee: Guarantee) -> tuple[list[tuple[Any, Any]], Any]:
             slack = number(guarantee.slack)
             return [((1 - slack) * p, loss) for p, loss in _signs(guarantee.bound, Decimal(1))], slack
         case FinitePair(outcomes):
-            finite = [(number(p), mp.log(number(p / q))) for p, q in outcomes if p and q]
+            finite = [(number(p), (Fraction(0), mp.log(number(p / q)))) for p, q in outcomes if p and q]
             return finite, number(sum((p for p, q in outcomes if not q), Fraction(0)))
     raise TypeError(guarantee)
 
 
-def _signs(bound: Decimal, tau: Decimal) -> list[tuple[Any, Any]]:
+def _signs(bound: Decimal, tau: Decimal) -> Law:
     epsilon, some = number(bound), number(tau)
     low = some / (1 + mp.exp(epsilon))
-    return [(some - low, epsilon), (low, -epsilon), (1 - some, mpf(0))]
+    exact = Fraction(bound)
+    return [(some - low, (exact, mpf(0))), (low, (-exact, mpf(0))), (1 - some, NO_LOSS)]
 
 
-def _collected(law: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    """Equal losses together; those that differ only by rounding may as well stay apart."""
-    masses: dict[Any, Any] = {}
+def _collected(law: Iterable[tuple[Any, Loss]]) -> Law:
+    """Equal losses together; logarithms that differ only by rounding may as well stay apart."""
+    masses: dict[Loss, Any] = {}
     for p, loss in law:
         masses[loss] = masses.get(loss, mpf(0)) + p
     return [(p, loss) for loss, p in masses.items() if p]

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import ldp_budget
 from composition_oracle import ORACLE_ERROR, mp, mpf, number, random_charges, response_delta, true_delta
 from ldp_budget.composition import compose, compose_delta
 from ldp_budget.errors import NotSupported
@@ -257,6 +258,14 @@ def test_a_calibration_point_is_a_bound_only_where_the_curve_agrees() -> None:
     """With μ = 1 the δ at ε = 1 is .1269: a stated point below that is not believed, one above it is."""
     assert compose([(Gaussian(1, 1, "0.001"), 1)], delta="0.001", rule="exact").epsilon > 3
     assert compose([(Gaussian(1, 1, "0.13"), 1)], delta="0.13", rule="exact").epsilon <= 1
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [("1", "1e-5"), ("0.01", "1e-2"), ("8", "1e-8"), ("0.5", "1e-12")])
+def test_one_gaussian_report_costs_what_it_was_calibrated_to(epsilon: str, delta: str) -> None:
+    noise = ldp_budget.mechanism("gaussian").calibrate(epsilon=epsilon, delta=delta, method="exact", sensitivity=1)
+    total = compose([(noise.guarantee, 1)], delta=delta, rule="exact")
+    assert total.epsilon <= float(epsilon)
+    assert total.lower >= float(epsilon) * (1 - 1e-9)
 
 
 def test_a_count_beyond_any_lattice_falls_back_on_the_sum() -> None:

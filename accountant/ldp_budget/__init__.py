@@ -15,6 +15,9 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Accountant": "accountant",
+    "Collection": "collection",
+    "Plan": "plans",
+    "compose": "composition",
     "Limit": "policy",
     "Mechanism": "base",
     "FrequencyMechanism": "frequency",
@@ -22,7 +25,7 @@ _HOMES = {
     "hookimpl": "hookspecs",
     "mechanism": "registry",
     "mechanisms": "registry",
-    "BudgetExceeded": "errors",
+    "BudgetExceeded": "receipts",
     "InvalidParameter": "errors",
     "KeyConflict": "errors",
     "LdpBudgetError": "errors",
@@ -32,6 +35,7 @@ _HOMES = {
     "OutsideDomain": "errors",
     "PluginError": "errors",
     "ReportFileError": "errors",
+    "ReservationConflict": "errors",
     "UnknownName": "errors",
 }
 
@@ -41,7 +45,8 @@ if TYPE_CHECKING:
     # The same names for type checkers and editors.
     from .accountant import Accountant as Accountant
     from .base import Mechanism as Mechanism
-    from .errors import BudgetExceeded as BudgetExceeded
+    from .collection import Collection as Collection
+    from .composition import compose as compose
     from .errors import InvalidParameter as InvalidParameter
     from .errors import KeyConflict as KeyConflict
     from .errors import LdpBudgetError as LdpBudgetError
@@ -51,11 +56,14 @@ if TYPE_CHECKING:
     from .errors import OutsideDomain as OutsideDomain
     from .errors import PluginError as PluginError
     from .errors import ReportFileError as ReportFileError
+    from .errors import ReservationConflict as ReservationConflict
     from .errors import UnknownName as UnknownName
     from .frequency import FrequencyMechanism as FrequencyMechanism
     from .hookspecs import hookimpl as hookimpl
     from .numeric import NumericMechanism as NumericMechanism
+    from .plans import Plan as Plan
     from .policy import Limit as Limit
+    from .receipts import BudgetExceeded as BudgetExceeded
     from .registry import mechanism as mechanism
     from .registry import mechanisms as mechanisms
 

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, Self
 from .bulk import BulkCharge, BulkResult, batches, check_batch_key, run_batch
 from .charging import Assessment, Charge, Request, check_digest, check_text, limit_states
 from .collection import Collection
-from .errors import BudgetExceeded, InvalidParameter, KeyConflict, LedgerError, NameTaken, UnknownName
+from .errors import InvalidParameter, KeyConflict, LedgerError, NameTaken, UnknownName
 from .groups import GroupCommit
 from .ledger import SqliteLedger, Transaction
 from .ledger.listing import charges_of, journal_rows, stats
 from .ledger.verify import Verification, verify
 from .policies import follow, keep_periods, propose
 from .policy import DEFAULT, Limit, Policy, canonical_text
-from .receipts import QUOTED, REFUSED, RESERVED, SPENT, Balance, Receipt
+from .receipts import QUOTED, REFUSED, RESERVED, SPENT, Balance, BudgetExceeded, Receipt
 from .reservations import MOST_SECONDS, commit, void
 from .windows import from_micros, to_micros
 
@@ -301,18 +301,23 @@ class Accountant:
             if stored is not None:
                 if stored.request != request.digest(transaction):
                     raise KeyConflict(key)
-                return Receipt.restore(request.user, json.loads(stored.answer))
+                return self._stored_receipt(transaction, request.user, stored.answer)
         now = self._now(transaction)
         assessment = self._assess(transaction, request, now)
         expires = None if micros is None else to_micros(now) + micros
         receipt = assessment.charge(kind, expires) if assessment.fits else assessment.receipt(REFUSED)
         if key is not None:
             hashed = transaction.key.hash
-            answer = canonical_text(receipt.store())
+            answer = canonical_text([assessment.policy_number, to_micros(now), *receipt.store()])
             transaction.store_answer(
                 hashed(b"key", key), hashed(b"user", request.user), request.digest(transaction), answer
             )
         return receipt
+
+    def _stored_receipt(self, transaction: Transaction, user: str, answer: str) -> Receipt:
+        number, at, *stored = json.loads(answer)
+        policy = self._policies.get(number) or Policy.from_json(json.loads(transaction.policy_definition(number)))
+        return Receipt.restore(user, policy, from_micros(at), stored)
 
     def _resolve(self, transaction: Transaction, receipt: str, how: Resolve) -> Receipt:
         now = self._now(transaction)

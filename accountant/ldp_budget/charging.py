@@ -91,7 +91,7 @@ class Assessment:
         self._transaction = transaction
         self._request = request
         self._charge = request.charge
-        self._policy_number = policy_number
+        self.policy_number = policy_number
         self._policy = policy
         self._now = now
         self._user = transaction.key.hash(b"user", request.user)
@@ -175,10 +175,7 @@ class Assessment:
         return self._transaction.label_reports(self._account, self._label, charge, window.code)
 
     def _limit_states(self) -> tuple[LimitState, ...]:
-        return tuple(
-            LimitState(limit, self._spent[limit.period], self._windows[limit.period].ends)
-            for limit in self._policy.limits
-        )
+        return tuple(LimitState.at(self._now, limit, self._spent[limit.period]) for limit in self._policy.limits)
 
     # -- the answer, and what is written ----------------------------------------------------------------
 
@@ -217,7 +214,7 @@ class Assessment:
             kind=kind,
             account=account,
             charge=charge,
-            policy=self._policy_number,
+            policy=self.policy_number,
             reports=request.reports,
             costs=lifetime_cost,
             labelled=self._labelled,
@@ -238,11 +235,10 @@ def limit_states(
     transaction: Transaction, policy: Policy, account: int | None, now: datetime
 ) -> tuple[LimitState, ...]:
     """What an account has spent under each limit of a policy, in the windows that are open."""
-    states = []
-    for limit in policy.limits:
-        window = window_at(limit.period, now)
-        states.append(LimitState(limit, transaction.spent(account, window.code), window.ends))
-    return tuple(states)
+    return tuple(
+        LimitState.at(now, limit, transaction.spent(account, window_at(limit.period, now).code))
+        for limit in policy.limits
+    )
 
 
 def check_text(option: str, text: object) -> str:

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .receipts import Receipt
-
 
 class LdpBudgetError(Exception):
     """The root of the package's errors."""
@@ -109,14 +107,6 @@ class ReservationConflict(LdpBudgetError):  # noqa: N818
         self.receipt = receipt
         self.state = state
         super().__init__(f"reservation {receipt} is {state}, so it cannot be {asked}; nothing was changed")
-
-
-class BudgetExceeded(LdpBudgetError):  # noqa: N818
-    """A spend was refused, and the caller asked for an exception. Attribute: `receipt`."""
-
-    def __init__(self, receipt: Receipt) -> None:
-        self.receipt = receipt
-        super().__init__(receipt.explain())
 
 
 class ReportFileError(LdpBudgetError):

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 DEFAULT = "default"
 ANY_RELATION = "any"
 
+# Made once, as every spend writes its answer with it.
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+
 _DIGITS = Costs(EPSILON_DIGITS, DELTA_DIGITS, RHO_DIGITS, MU_SQUARED_DIGITS)
 
 
@@ -274,7 +277,7 @@ class Policy:
 
 def canonical_text(value: Any) -> str:
     """Canonical JSON, as the ledger stores it."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return _CANONICAL.encode(value)
 
 
 def as_limits(limits: Sequence[Limit | str]) -> tuple[Limit, ...]:

@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from .amounts import DELTA_DIGITS, EPSILON_DIGITS, Costs, float_up, from_units
-from .errors import NotSupported
+from .errors import LdpBudgetError, NotSupported
 from .policy import Limit, Policy
-from .windows import from_micros, to_micros
+from .windows import window_at
 
 if TYPE_CHECKING:
     from .guarantees import Guarantee
@@ -48,15 +48,10 @@ class LimitState:
             "resets_at": None if self.resets_at is None else _iso(self.resets_at),
         }
 
-    def store(self) -> list[Any]:
-        """What `restore` turns back into this state."""
-        resets = None if self.resets_at is None else to_micros(self.resets_at)
-        return [self.limit.to_json(), list(self.spent), resets]
-
     @classmethod
-    def restore(cls, stored: list[Any]) -> LimitState:
-        limit, spent, resets = stored
-        return cls(Limit.from_json(limit), Costs(*spent), None if resets is None else from_micros(resets))
+    def at(cls, moment: datetime, limit: Limit, spent: Costs) -> LimitState:
+        """The state of a limit in its window at a moment."""
+        return cls(limit, spent, window_at(limit.period, moment).ends)
 
 
 @dataclass(frozen=True)
@@ -113,30 +108,34 @@ class Receipt:
         }
         return {**result, "why": self.why} if self.why else result
 
-    def store(self) -> dict[str, Any]:
-        """What the ledger keeps under a key. The user's name stays out; it comes back with the retry."""
-        return {
-            "status": self.status,
-            "policy": self.policy,
-            "cost": list(self.cost),
-            "reports": self.reports,
-            "limits": [state.store() for state in self.limits],
-            "binding": list(self.binding),
-            "affordable_reports": self.affordable_reports,
-            "receipt": self.receipt,
-            "why": self.why,
-        }
+    def store(self) -> list[Any]:
+        """What the ledger keeps under a key, beside the policy's version and the time.
+
+        Those two say the rest of it. The user's name stays out; it comes back with the retry.
+        """
+        spent = [state.spent for state in self.limits]
+        answer = [self.status, self.cost, self.reports, spent, self.binding]
+        return [*answer, self.affordable_reports, self.receipt, self.why]
 
     @classmethod
-    def restore(cls, user: str, stored: dict[str, Any]) -> Receipt:
-        """The stored answer, marked as repeated."""
-        stored = {
-            **stored,
-            "cost": Costs(*stored["cost"]),
-            "limits": tuple(LimitState.restore(state) for state in stored["limits"]),
-            "binding": tuple(stored["binding"]),
-        }
-        return cls(user=user, repeated=True, **stored)
+    def restore(cls, user: str, policy: Policy, at: datetime, stored: list[Any]) -> Receipt:
+        """The stored answer to a request under `policy` at that time, marked as repeated."""
+        status, cost, reports, spent, binding, affordable, receipt, why = stored
+        return cls(
+            status=status,
+            user=user,
+            policy=policy.name,
+            cost=Costs(*cost),
+            reports=reports,
+            limits=tuple(
+                LimitState.at(at, limit, Costs(*used)) for limit, used in zip(policy.limits, spent, strict=True)
+            ),
+            binding=tuple(binding),
+            affordable_reports=affordable,
+            receipt=receipt,
+            repeated=True,
+            why=why,
+        )
 
     def explain(self) -> str:
         """One line: what was asked, and what each binding limit has spent and left."""
@@ -153,6 +152,14 @@ class Receipt:
         parts += [_explain(state.to_json()) for state in self.limits if state.limit.period in self.binding]
         parts.append(f"affordable: {_count(self.affordable_reports)}")
         return "; ".join(parts)
+
+
+class BudgetExceeded(LdpBudgetError):  # noqa: N818
+    """A spend was refused, and the caller asked for an exception. Attribute: `receipt`."""
+
+    def __init__(self, receipt: Receipt) -> None:
+        self.receipt = receipt
+        super().__init__(receipt.explain())
 
 
 @dataclass(frozen=True)

@@ -64,10 +64,9 @@ def release(
     """
     refused = 0
     mechanism = collection.mechanism
-    with (
-        _Store(Path(f"{out}.partial"), collection, _digest(values, users, policy)) as store,
-        ReportWriter(out, collection) as writer,
-    ):
+    accountant.policy(policy)  # an unknown one, or a place that is no file, is told before anything is stored
+    writer = ReportWriter(out, collection)
+    with _Store(Path(f"{out}.partial"), collection, _digest(values, users, policy)) as store, writer:
         for number, start in enumerate(range(0, len(values), _BATCH)):
             batch = slice(start, start + _BATCH)
             own = None if secrets is None else secrets[batch]

@@ -52,11 +52,11 @@ class ReportWriter:
         self._layout: tuple[str, list[int]] | None = None
         self._total = 0
         self._header_crc = 0
-
-    def __enter__(self) -> Self:
         if self._path.exists() and not self._path.is_file():
             # A folder, or a device such as /dev/null, that the finished file would take the place of.
             raise ReportFileError(str(self._path), "it cannot be written: it is there and is no ordinary file")
+
+    def __enter__(self) -> Self:
         with self._writing():
             self._file = open(self._draft, "wb")
             self._file.write(MAGIC)
