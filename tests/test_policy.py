@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldp_budget import InvalidParameter, Limit, NotSupported
+from ldp_budget import InvalidParameter, Limit
 from ldp_budget.amounts import LARGEST, Costs
 from ldp_budget.policy import Policy, as_limits
 
@@ -133,7 +133,7 @@ def test_a_limit_that_makes_no_sense_is_refused(text: str, message: str) -> None
 
 
 def test_exact_composition_is_no_limit() -> None:
-    with pytest.raises(NotSupported, match="not a filter"):
+    with pytest.raises(InvalidParameter, match="not a filter"):
         Limit.parse("lifetime=1,1e-6,exact")
 
 

@@ -27,7 +27,7 @@ MOST_TOGETHER = 256
 class _Work(Generic[T]):
     def __init__(self, work: Callable[[Transaction], T]) -> None:
         self.work = work
-        self.ready = threading.Event()
+        self.gate: threading.Lock | None = None  # shut, for a thread that waits; whoever wakes it opens it
         self.leads = False
         self.done = False
         self.result: T | None = None
@@ -76,16 +76,19 @@ class GroupCommit:
         mine = _Work(work)
         with self._mutex:
             self._queue.append(mine)
+            if self._led:
+                mine.gate = threading.Lock()
+                mine.gate.acquire()
             mine.leads, self._led = not self._led, True
-        if not mine.leads:
-            self._wait(mine)
+        if mine.gate is not None:
+            self._wait(mine, mine.gate)
         if mine.leads and not mine.done:
             self._lead()
         return mine.outcome()
 
-    def _wait(self, mine: _Work[Any]) -> None:
+    def _wait(self, mine: _Work[Any], gate: threading.Lock) -> None:
         try:
-            mine.ready.wait()
+            gate.acquire()
         except BaseException:
             # Interrupted: what nobody has begun is withdrawn, and a lead that was handed over goes on to the next.
             with self._mutex:
@@ -103,7 +106,8 @@ class GroupCommit:
         finally:
             for work in batch:
                 work.done = True
-                work.ready.set()
+                if work.gate is not None:
+                    work.gate.release()
             with self._mutex:
                 self._hand_over()
 
@@ -111,9 +115,9 @@ class GroupCommit:
         """Make the first in the queue lead; with the mutex held."""
         successor = self._queue[0] if self._queue else None
         self._led = successor is not None
-        if successor is not None:
+        if successor is not None and successor.gate is not None:
             successor.leads = True
-            successor.ready.set()
+            successor.gate.release()
 
     def _commit(self, batch: list[_Work[Any]]) -> None:
         try:

@@ -22,7 +22,7 @@ from .amounts import (
     from_units,
 )
 from .composition import capacity, filter_rule
-from .errors import InvalidParameter, UnknownName
+from .errors import InvalidParameter, NotSupported, UnknownName
 from .windows import LIFETIME, PER_YEAR, PERIODS
 
 if TYPE_CHECKING:
@@ -59,8 +59,9 @@ class Limit:
         object.__setattr__(self, "delta", _number("delta", self.delta, "a number >= 0 and < 1"))
         try:
             filter_rule(self.rule)
-        except UnknownName:
-            raise InvalidParameter("limit", "a rule out of basic, zcdp, gdp", self.rule) from None
+        except (UnknownName, NotSupported) as error:
+            why = f" ({error})" if isinstance(error, NotSupported) else ""
+            raise InvalidParameter("limit", f"a rule out of basic, zcdp, gdp{why}", self.rule) from None
         if self.epsilon <= 0:
             raise InvalidParameter("limit", f"epsilon > 0 for {self.period}", self.epsilon)
         if not 0 <= self.delta < 1:

@@ -29,20 +29,27 @@ class Key:
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
+        self._begun: dict[bytes, blake2b] = {}
 
     def hash(self, purpose: bytes, text: str) -> bytes:
         """A keyed hash of `text`; the same text has unrelated hashes for different purposes (at most 16 bytes)."""
-        message = text.encode("utf-8", "surrogatepass")
-        return blake2b(message, digest_size=HASH_BYTES, key=self._secret, person=purpose).digest()
+        return self._digest(purpose, HASH_BYTES, text.encode("utf-8", "surrogatepass"))
 
     def link(self, covered: bytes) -> bytes:
         """The keyed hash of a link of the journal's chain."""
-        return blake2b(covered, digest_size=LINK_BYTES, key=self._secret, person=b"link").digest()
+        return self._digest(b"link", LINK_BYTES, covered)
 
     def seal(self, *values: object) -> bytes:
         """A keyed hash of a row, by which a changed value is found."""
-        message = repr(values).encode("utf-8", "surrogatepass")
-        return blake2b(message, digest_size=SEAL_BYTES, key=self._secret, person=b"seal").digest()
+        return self._digest(b"seal", SEAL_BYTES, repr(values).encode("utf-8", "surrogatepass"))
+
+    def _digest(self, purpose: bytes, size: int, message: bytes) -> bytes:
+        begun = self._begun.get(purpose)
+        if begun is None:  # the key is taken in once for each purpose, which is half the work
+            begun = self._begun[purpose] = blake2b(digest_size=size, key=self._secret, person=purpose)
+        hasher = begun.copy()
+        hasher.update(message)
+        return hasher.digest()
 
     def __repr__(self) -> str:
         return "<Key: secret>"

@@ -17,6 +17,7 @@ from .transaction import Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
 MEMORY = ":memory:"
 BUSY_SECONDS = 30.0
@@ -76,17 +77,13 @@ class SqliteLedger:
         if self._connection is None:
             self._pid = os.getpid()
 
-    @contextmanager
-    def write(self) -> Iterator[Transaction]:
+    def write(self) -> AbstractContextManager[Transaction]:
         """A transaction that holds the ledger's write lock from its start; all of it happens or nothing."""
-        with self._transaction("BEGIN IMMEDIATE") as transaction:
-            yield transaction
+        return self._transaction("BEGIN IMMEDIATE")
 
-    @contextmanager
-    def read(self) -> Iterator[Transaction]:
+    def read(self) -> AbstractContextManager[Transaction]:
         """A transaction that sees one moment of the ledger and writes nothing."""
-        with self._transaction("BEGIN") as transaction:
-            yield transaction
+        return self._transaction("BEGIN")
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Transaction]:

@@ -18,6 +18,7 @@ ENTRY_COLUMNS = f"entry, at, kind, account, charge, policy, reports, {AMOUNTS}, 
 CHARGE_COLUMNS = f"charge, fingerprint, mechanism, declared, guarantee, {AMOUNTS}"
 POLICY_COLUMNS = "policy, name, version, created_at, definition"
 NO_LINK = b"\0" * 32
+_CANONICAL = json.JSONEncoder(separators=(",", ":"), default=bytes.hex)
 
 
 class StoredAnswer(NamedTuple):
@@ -60,8 +61,7 @@ class Entry(NamedTuple):
 
 def canonical_link(before: bytes, entries: Sequence[Any], charges: Sequence[Any], policies: Sequence[Any]) -> bytes:
     """What a link's hash covers: the link before, and every row the transaction appended, in order."""
-    rows = json.dumps([entries, charges, policies], separators=(",", ":"), default=bytes.hex)
-    return before + rows.encode()
+    return before + _CANONICAL.encode([entries, charges, policies]).encode()
 
 
 class Transaction:
@@ -72,6 +72,11 @@ class Transaction:
         self.execute_many = connection.executemany
         self._connection = connection
         self.key = key
+        # What was read once, as it cannot change but by this transaction.
+        self._newest: tuple[int | None, bytes] | None = None
+        self._kept: dict[str, int] | None = None
+        self._policy: dict[str, tuple[int, str]] = {}
+        self._charge: dict[tuple[str, str], int] = {}
         # What this transaction appends, for its link.
         self._entries: list[tuple[Any, ...]] = []
         self._charges: list[tuple[Any, ...]] = []
@@ -86,8 +91,17 @@ class Transaction:
 
     def last_entry_at(self) -> int | None:
         """When the newest journal entry was written, in microseconds."""
-        row = self.execute("SELECT at FROM journal ORDER BY entry DESC LIMIT 1").fetchone()
-        return None if row is None else row[0]
+        if self._entries:
+            at: int = self._entries[-1][1]
+            return at
+        return self._read_newest()[0]
+
+    def _read_newest(self) -> tuple[int | None, bytes]:
+        """Time and link of the newest entry of earlier transactions."""
+        if self._newest is None:
+            row = self.execute("SELECT at, link FROM journal ORDER BY entry DESC LIMIT 1").fetchone()
+            self._newest = (None, NO_LINK) if row is None else (row[0], row[1] or NO_LINK)
+        return self._newest
 
     def answer_to(self, key: bytes) -> StoredAnswer | None:
         """What was asked and answered under an idempotency key."""
@@ -171,15 +185,18 @@ class Transaction:
 
     def periods(self) -> list[str]:
         """The periods for which windows are kept."""
-        return [row[0] for row in self.execute("SELECT period FROM periods")]
+        return list(self.kept_since())
 
     def kept_since(self) -> dict[str, int]:
         """The periods for which windows are kept, and when the first of them starts."""
-        return dict(self.execute("SELECT period, since FROM periods").fetchall())
+        if self._kept is None:
+            self._kept = dict(self.execute("SELECT period, since FROM periods").fetchall())
+        return self._kept
 
     def keep_period(self, period: str, since: int) -> None:
         """Keep windows of `period` from the one on that starts at `since`."""
         self.execute("INSERT INTO periods VALUES (?, ?)", (period, since))
+        self._kept = None
 
     # -- charges and the journal ------------------------------------------------------------------------
 
@@ -197,10 +214,14 @@ class Transaction:
 
     def known_charge(self, fingerprint: str, guarantee: str) -> int | None:
         """The number of a charge that is stored already."""
-        row = self.execute(
-            "SELECT charge FROM charges WHERE fingerprint = ? AND guarantee = ?", (fingerprint, guarantee)
-        ).fetchone()
-        return None if row is None else row[0]
+        known = self._charge.get((fingerprint, guarantee))
+        if known is None:
+            row = self.execute(
+                "SELECT charge FROM charges WHERE fingerprint = ? AND guarantee = ?", (fingerprint, guarantee)
+            ).fetchone()
+            if row is not None:
+                known = self._charge[fingerprint, guarantee] = row[0]
+        return known
 
     def stored_charge(self, charge: int) -> dict[str, Any]:
         """A stored charge by its number."""
@@ -251,9 +272,8 @@ class Transaction:
     # -- the chain of links -----------------------------------------------------------------------------
 
     def last_link(self) -> bytes:
-        """The newest link; before the first one, zeros."""
-        row = self.execute("SELECT link FROM journal WHERE link IS NOT NULL ORDER BY entry DESC LIMIT 1").fetchone()
-        return NO_LINK if row is None else row[0]
+        """The link of the transaction before; before the first one, zeros."""
+        return self._read_newest()[1]
 
     def add_link(self) -> None:
         """Cover what this transaction appended, in its last entry; nothing if it appended nothing."""
@@ -266,10 +286,14 @@ class Transaction:
 
     def policy(self, name: str) -> tuple[int, str] | None:
         """The number and definition of the newest version of a policy."""
-        row = self.execute(
-            "SELECT policy, definition FROM policies WHERE name = ? ORDER BY version DESC LIMIT 1", (name,)
-        ).fetchone()
-        return None if row is None else (row[0], row[1])
+        if name not in self._policy:
+            row = self.execute(
+                "SELECT policy, definition FROM policies WHERE name = ? ORDER BY version DESC LIMIT 1", (name,)
+            ).fetchone()
+            if row is None:
+                return None
+            self._policy[name] = row
+        return self._policy[name]
 
     def policy_definition(self, number: int) -> str:
         """The definition of one version of a policy, by its number."""
@@ -289,6 +313,7 @@ class Transaction:
         row = (name, version, at, definition)
         number = _number(self.execute(f"INSERT INTO policies ({POLICY_COLUMNS}) VALUES (NULL, ?, ?, ?, ?)", row))
         self._policies.append((number, *row))
+        self._policy.pop(name, None)
         self.append(Entry(0, at, "policy", 0, 0, number, 0, Costs(0, 0, 0, 0)))
 
     def charged_versions(self, name: str) -> list[str]:
