@@ -66,7 +66,7 @@ def ours(case: Case) -> tuple[float | None, float]:
         if kind in ("laplace", "gaussian"):
             charges.append(((Laplace if kind == "laplace" else Gaussian)(size), count))
         else:
-            tau = (math.exp(size) + 1) / (math.exp(size) + 1 + answers(kind) - 2)
+            tau = (math.exp(size) + 1) / (math.exp(size) + 1 + (answers(kind) - 2))
             charges.append((SymmetricPair(size, tau), count))
     total = compose(charges, delta=delta, rule="exact")
     return total.lower, total.epsilon
@@ -130,8 +130,9 @@ def prv_accountant(case: Case) -> tuple[float | None, float]:
     return lower, upper
 
 
+OURS = "ldp-budget exact"
 TOOLS: dict[str, tuple[str, Callable[[Case], tuple[float | None, float]]]] = {
-    "ldp-budget exact": ("ldp_budget", ours),
+    OURS: ("ldp_budget", ours),
     "dp-accounting PLD": ("dp_accounting", dp_accounting_pld),
     "dp-accounting RDP": ("dp_accounting", dp_accounting_rdp),
     "prv-accountant": ("prv_accountant", prv_accountant),
@@ -190,7 +191,9 @@ def main() -> None:
     tools = [tool for tool, (package, _) in TOOLS.items() if importable(package)]
     for case, (delta, _) in CASES.items():
         found = {tool: cell(tool, case) for tool in tools}
-        truth = found["ldp-budget exact"]["lower"]
+        if "failed" in found[OURS]:
+            sys.exit(f"{OURS}: {found[OURS]['failed']}")
+        truth = found[OURS]["lower"]
         print(f"\n### {case}, δ = {delta:g}\n")
         print("| | ε | looseness | time | peak memory |\n| --- | ---: | ---: | ---: | ---: |")
         for tool in tools:
