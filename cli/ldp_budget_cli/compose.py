@@ -32,7 +32,7 @@ _reports_option = click.option(
 @json_option
 def compose(mechanism: Mechanism, reports: int, total_delta: str | None, as_json: bool) -> None:
     guarantee = mechanism.guarantee
-    delta = _own_delta(guarantee, reports) if total_delta is None else _number("total_delta", total_delta)
+    delta = _own_delta(guarantee, reports) if total_delta is None else _delta(total_delta)
     rules, reasons = _by_rule(lambda rule: _total(guarantee, reports, delta, rule))
     if as_json:
         print_json({"reports": reports, "delta": float(delta), "rules": rules})
@@ -54,7 +54,7 @@ def compose(mechanism: Mechanism, reports: int, total_delta: str | None, as_json
 @json_option
 def plan(chosen: Chosen | Mechanism, reports: int, total_epsilon: str, total_delta: str, as_json: bool) -> None:
     make = _maker(chosen)
-    epsilon, delta = _number("total_epsilon", total_epsilon), _number("total_delta", total_delta)
+    epsilon, delta = _number("total_epsilon", total_epsilon), _delta(total_delta)
     rules, reasons = _by_rule(lambda rule: _planned(make, reports, epsilon, delta, rule))
     if as_json:
         print_json({"reports": reports, "epsilon": float(epsilon), "delta": float(delta), "rules": rules})
@@ -134,6 +134,13 @@ def _number(option: str, text: str) -> Decimal:
         return decimal(text)
     except ValueError:
         raise InvalidParameter(option, "a finite number", text) from None
+
+
+def _delta(text: str) -> Decimal:
+    delta = _number("total_delta", text)
+    if not 0 <= delta < 1:
+        raise InvalidParameter("total_delta", "a number >= 0 and < 1", text)
+    return delta
 
 
 def _filter(row: dict[str, Any]) -> str:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+    Integers = NDArray[np.int64]
     Complexes = NDArray[np.complex128]
 
 UNIT = 2.0**-53
@@ -42,7 +43,7 @@ MOST_CELLS = 2**20
 
 
 class TooFine(Exception):  # noqa: N818 - not an error of the caller; the caller falls back on a coarser bound
-    """The sum would need more than `MOST_CELLS` lattice points."""
+    """The sum would need more than `MOST_CELLS` lattice points, or more accuracy than doubles have."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Factor:
     """
 
     spacing: Fraction
-    index: NDArray[np.int64]
+    index: Integers
     mass: Floats
     log_scale: float
     count: int = 1
@@ -139,8 +140,6 @@ def _moments(factors: Sequence[Factor]) -> tuple[float, float]:
 
 def convolve(factors: Sequence[Factor]) -> Factor:
     """The law of the sum of all the losses of `factors`, which share one spacing. Raises `TooFine`."""
-    import numpy as np
-
     if len(factors) == 1 and factors[0].count == 1:
         return factors[0]
     spacing = factors[0].spacing
@@ -149,27 +148,36 @@ def convolve(factors: Sequence[Factor]) -> Factor:
     cells = math.ceil(high / float(spacing)) + 2 - first
     if cells > MOST_CELLS:
         raise TooFine
-    size = 1 << (cells - 1).bit_length()
-    product, error = _product(factors, size)
-    mass = np.roll(np.fft.irfft(product, size), -first % size)[:cells]
-    stages = size.bit_length() - 1
-    error += _TRANSFORM * stages * _norm(product)
-    # ‖·‖₁ <= √n ‖·‖₂, and the inverse transform divides the 2-norm by √n: the two cancel.
-    masses = math.prod(max(1.0, float(factor.mass.sum())) for factor in factors if factor.count == 1)
-    error += masses * (2.1 * math.exp(-_TAIL) + sum(factor.count * factor.error for factor in factors))
+    kept, mass, error = _circular(factors, first, cells)
     log_scale = math.fsum(factor.count * factor.log_scale for factor in factors)
     rounding = 4 * UNIT * sum(factor.count * abs(factor.log_scale) for factor in factors)
-    # Cells that hold less than the error, even all together, are noise; without them the error at most doubles.
-    kept = np.flatnonzero(mass > error / cells)
     return Factor(
         spacing,
         first + kept,
-        mass[kept],
+        mass,
         log_scale,
         offset=math.fsum(factor.count * factor.offset for factor in factors),
-        error=2 * error,
+        error=error,
         relative=sum(factor.count * factor.relative for factor in factors) + rounding,
     )
+
+
+def _circular(factors: Sequence[Factor], first: int, cells: int) -> tuple[Integers, Floats, float]:
+    """The cells from `first` on that hold any mass, their masses, and a bound of the error in the 1-norm."""
+    import numpy as np
+
+    size = 1 << (cells - 1).bit_length()
+    product, error = _product(factors, size)
+    mass = np.roll(np.fft.irfft(product, size), -first % size)[:cells]
+    # ‖·‖₁ <= √n ‖·‖₂, and the inverse transform divides the 2-norm by √n: the two cancel.
+    error += _TRANSFORM * (size.bit_length() - 1) * _norm(product)
+    masses = math.prod(max(1.0, float(factor.mass.sum())) for factor in factors if factor.count == 1)
+    error += masses * (2.1 * math.exp(-_TAIL) + sum(factor.count * factor.error for factor in factors))
+    if error >= float(mass.sum()):
+        raise TooFine
+    # Cells that hold less than the error, even all together, are noise; without them the error at most doubles.
+    kept = np.flatnonzero(mass > error / cells)
+    return kept, mass[kept], 2 * error
 
 
 def _product(factors: Sequence[Factor], size: int) -> tuple[Complexes, float]:
