@@ -108,7 +108,7 @@ def test_plan_offers_no_option_that_states_the_loss(command: CommandLine) -> Non
     ("arguments", "message", "code"),
     [
         (("compose", "oue", "--epsilon", 1, "--domain-size", 4, "--reports", "two"), "--reports", 2),
-        (("compose", "oue", "--epsilon", 1, "--domain-size", 4, "--reports", 2, "--total-delta", 1), "--total-delta", 2),
+        (("compose", "rr", "--epsilon", 1, "--reports", 2, "--total-delta", 1), "--total-delta", 2),
         (("plan", "oue", "--domain-size", 4, "--reports", 2, "--total-epsilon", 0), "--total-epsilon", 2),
         (("plan", "oue", "--domain-size", 1, "--reports", 2, "--total-epsilon", 1), "--domain-size", 2),
         (("plan", "unary-encoding", "--domain-size", 4, "--reports", 2, "--total-epsilon", 1), "nothing to plan", 1),

@@ -35,7 +35,7 @@ class CountAggregate:
 
     def merge(self, other: CountAggregate) -> CountAggregate:
         """Add `other`; raises `NotSupported` if it was made by another mechanism."""
-        _check_same(self, other)
+        check_same(self, other)
         self.reports += other.reports
         self.support = self.support + other.support
         return self
@@ -52,14 +52,15 @@ class SumAggregate:
 
     def merge(self, other: SumAggregate) -> SumAggregate:
         """Add `other`; raises `NotSupported` if it was made by another mechanism."""
-        _check_same(self, other)
+        check_same(self, other)
         self.reports += other.reports
         self.total += other.total
         self.total_squares += other.total_squares
         return self
 
 
-def _check_same(one: Aggregate, other: Aggregate) -> None:
+def check_same(one: Aggregate, other: Aggregate) -> None:
+    """Raise `NotSupported` unless both were made by the same mechanism."""
     if one.fingerprint != other.fingerprint:
         raise NotSupported(
             f"aggregates of different mechanisms do not merge: {one.fingerprint[:12]} and {other.fingerprint[:12]}"

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from .estimates import Aggregate
+
 
 class FrequencyMechanism(Mechanism):
     """A mechanism over the answers 0..answers-1. Subclasses give `support_probabilities` and `support`."""
@@ -48,7 +50,7 @@ class FrequencyMechanism(Mechanism):
     def read_values(self, texts: Sequence[str]) -> NDArray[np.int64]:
         return as_answers(numbers_of(texts, int, f"whole numbers from 0 to {self.answers - 1}"), self.answers)
 
-    def aggregate(self, reports: Any) -> CountAggregate:
+    def aggregate(self, reports: Any) -> Aggregate:
         return CountAggregate(self.fingerprint, *self.support(reports))
 
     def estimate(self, reports: Any) -> CountEstimate:

@@ -13,6 +13,17 @@ if TYPE_CHECKING:
 _BLOCK_BYTES = 1 << 20
 
 
+def pack_rows(bits: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    """Pack each row of a boolean array (n, columns), shape (n, ceil(columns/8))."""
+    import numpy as np
+
+    rows, columns = bits.shape
+    if columns % 8:
+        bits = np.pad(bits, ((0, 0), (0, -columns % 8)))
+    # Packing whole bytes as one flat array is several times faster than packing row by row.
+    return np.packbits(bits, bitorder="little").reshape(rows, -(-columns // 8))
+
+
 def column_sums(reports: Any, columns: int) -> NDArray[np.int64]:
     """How many rows have each of the `columns` bits set, shape (columns,).
 

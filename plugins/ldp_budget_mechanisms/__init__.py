@@ -9,7 +9,9 @@ from ldp_budget.hookspecs import hookimpl
 
 from .bounded_laplace import BoundedLaplace
 from .bounded_staircase import BoundedStaircase
+from .cms import CountMeanSketch
 from .gaussian import Gaussian
+from .hcms import HadamardCountMeanSketch
 from .laplace import Laplace
 from .matrix_substitution import MatrixSubstitution
 from .random_substitution import RandomSubstitution
@@ -34,5 +36,7 @@ def register_mechanisms(register: Callable[[type[Mechanism]], None]) -> None:
         RandomSubstitution,
         SubsetSelection,
         MatrixSubstitution,
+        CountMeanSketch,
+        HadamardCountMeanSketch,
     ):
         register(mechanism)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from .journal import Entry
 from .sqlite import SqliteLedger
-from .transaction import Entry, Transaction
+from .transaction import Transaction
 
 __all__ = ["Entry", "SqliteLedger", "Transaction"]

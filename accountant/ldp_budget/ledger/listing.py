@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..amounts import DELTA_DIGITS, EPSILON_DIGITS, float_up, from_units
 from ..guarantees import Guarantee, from_json
 from ..windows import from_micros
-from .transaction import ENTRY_COLUMNS, Entry
+from .journal import ENTRY_COLUMNS, Entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -95,7 +95,7 @@ class SqliteLedger:
                 try:
                     transaction = Transaction(connection, self.key)
                     yield transaction
-                    transaction.add_link()
+                    transaction.finish()
                     connection.execute("COMMIT")
                 except BaseException:
                     if connection.in_transaction:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..amounts import Costs
+from .journal import AMOUNTS, ENTRY_COLUMNS, Entry, JournalEnd
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Sequence
 
     from .keyfile import Key
 
-AMOUNTS = "epsilon, delta, rho, mu_squared"
-ENTRY_COLUMNS = f"entry, at, kind, account, charge, policy, reports, {AMOUNTS}, labelled, expires, resolves"
 CHARGE_COLUMNS = f"charge, fingerprint, mechanism, declared, guarantee, {AMOUNTS}"
 POLICY_COLUMNS = "policy, name, version, created_at, definition"
-NO_LINK = b"\0" * 32
-_CANONICAL = json.JSONEncoder(separators=(",", ":"), default=bytes.hex)
 
 
 class StoredAnswer(NamedTuple):
@@ -26,42 +21,6 @@ class StoredAnswer(NamedTuple):
 
     request: bytes
     answer: str
-
-
-class Entry(NamedTuple):
-    """One line of the journal: spent, reserved, committed, voided, expired, erased or policy.
-
-    `costs` is what it added to the account's lifetime.
-    `expires` belongs to a reservation, `resolves` to the entry that ends it, and names it.
-    """
-
-    number: int
-    at: int
-    kind: str
-    account: int
-    charge: int
-    policy: int
-    reports: int
-    costs: Costs
-    labelled: bool = False
-    expires: int | None = None
-    resolves: int | None = None
-
-    @classmethod
-    def of(cls, row: tuple[Any, ...]) -> Entry:
-        """From a row of `ENTRY_COLUMNS`."""
-        number, at, kind, account, charge, policy, reports = row[:7]
-        costs, (labelled, expires, resolves) = Costs(*row[7:11]), row[11:]
-        return cls(number, at, kind, account, charge, policy, reports, costs, bool(labelled), expires, resolves)
-
-    def row(self) -> tuple[Any, ...]:
-        """As a row of `ENTRY_COLUMNS`."""
-        return (*self[:7], *self.costs, int(self.labelled), *self[9:])
-
-
-def canonical_link(before: bytes, entries: Sequence[Any], charges: Sequence[Any], policies: Sequence[Any]) -> bytes:
-    """What a link's hash covers: the link before, and every row the transaction appended, in order."""
-    return before + _CANONICAL.encode([entries, charges, policies]).encode()
 
 
 class Transaction:
@@ -72,46 +31,50 @@ class Transaction:
         self.execute_many = connection.executemany
         self._connection = connection
         self.key = key
+        self._journal = JournalEnd(connection, key)
         # What was read once, as it cannot change but by this transaction.
-        self._newest: tuple[int | None, bytes] | None = None
         self._kept: dict[str, int] | None = None
         self._policy: dict[str, tuple[int, str]] = {}
         self._charge: dict[tuple[str, str], int] = {}
-        # What this transaction appends, for its link.
-        self._entries: list[tuple[Any, ...]] = []
+        # What is written last, all of it together.
+        self._answers: dict[bytes, tuple[Any, ...]] = {}
+        # What this transaction appends beside entries, for its link.
         self._charges: list[tuple[Any, ...]] = []
         self._policies: list[tuple[Any, ...]] = []
 
     @property
     def writes(self) -> int:
-        """How many rows the connection has changed so far; tells whether a step wrote anything."""
-        return self._connection.total_changes
+        """A number that grows with everything written or kept back; tells whether a step wrote anything."""
+        return self._connection.total_changes + self._journal.appended + len(self._answers)
+
+    def finish(self) -> None:
+        """Write what was kept back, and the link over it."""
+        self._write_answers()
+        self._journal.close(self._charges, self._policies)
 
     # -- time and keys ----------------------------------------------------------------------------------
 
     def last_entry_at(self) -> int | None:
         """When the newest journal entry was written, in microseconds."""
-        if self._entries:
-            at: int = self._entries[-1][1]
-            return at
-        return self._read_newest()[0]
-
-    def _read_newest(self) -> tuple[int | None, bytes]:
-        """Time and link of the newest entry of earlier transactions."""
-        if self._newest is None:
-            row = self.execute("SELECT at, link FROM journal ORDER BY entry DESC LIMIT 1").fetchone()
-            self._newest = (None, NO_LINK) if row is None else (row[0], row[1] or NO_LINK)
-        return self._newest
+        return self._journal.at
 
     def answer_to(self, key: bytes) -> StoredAnswer | None:
         """What was asked and answered under an idempotency key."""
+        row = self._answers.get(key)
+        if row is not None:
+            return StoredAnswer(row[2], row[3])
         row = self.execute("SELECT request, answer FROM keys WHERE key = ?", (key,)).fetchone()
         return None if row is None else StoredAnswer(*row)
 
     def store_answer(self, key: bytes, user: bytes | None, request: bytes, answer: str) -> None:
         """Bind an answer to its key, for as long as the account lives; without a user, for ever."""
         row = (key, user, request, answer)
-        self.execute("INSERT INTO keys VALUES (?, ?, ?, ?, ?)", (*row, self.key.seal(*row)))
+        self._answers[key] = (*row, self.key.seal(*row))
+
+    def _write_answers(self) -> None:
+        if self._answers:
+            self.execute_many("INSERT INTO keys VALUES (?, ?, ?, ?, ?)", self._answers.values())
+            self._answers = {}
 
     # -- accounts ---------------------------------------------------------------------------------------
 
@@ -172,6 +135,8 @@ class Transaction:
 
     def erase(self, user: bytes, account: int | None, at: int) -> None:
         """Cut a user from the account, leave a tombstone, and delete keys and labels."""
+        self._write_answers()
+        self._journal.write()
         self.execute("INSERT INTO tombstones VALUES (?, ?, ?)", (user, at, self.key.seal(user, at)))
         self.execute("DELETE FROM keys WHERE user = ?", (user,))
         if account is not None:
@@ -231,10 +196,7 @@ class Transaction:
 
     def append(self, entry: Entry, label: bytes | None = None) -> int:
         """Append to the journal, with its label if it has one; returns its number (the one given is not used)."""
-        row = entry.row()[1:]
-        marks = ", ".join("?" * len(row))
-        number = _number(self.execute(f"INSERT INTO journal ({ENTRY_COLUMNS}) VALUES (NULL, {marks})", row))
-        self._entries.append((number, *row))
+        number = self._journal.append(entry)
         if label is not None:
             self.execute("INSERT INTO entry_labels VALUES (?, ?)", (number, label))
         return number
@@ -249,38 +211,24 @@ class Transaction:
 
         `common` holds at, kind, charge, policy and the four amounts.
         """
-        before = self.execute("SELECT coalesce(max(entry), 0) FROM journal").fetchone()[0]
-        self.execute(
-            f"INSERT INTO journal (at, kind, account, charge, policy, reports, {AMOUNTS}, labelled)"
-            " SELECT ?1, ?2, account, ?3, ?4, 1, ?5, ?6, ?7, ?8, 0 FROM batch ORDER BY hash",
-            common,
-        )
-        self._entries += self.execute(
-            f"SELECT {ENTRY_COLUMNS} FROM journal WHERE entry > ? ORDER BY entry", (before,)
-        )
+        self._journal.append_batch(common)
 
     def entry(self, number: int) -> Entry | None:
         """A journal entry by its number."""
-        row = self.execute(f"SELECT {ENTRY_COLUMNS} FROM journal WHERE entry = ?", (number,)).fetchone()
-        return None if row is None else Entry.of(row)
+        return self._find_entry("entry", number)
 
     def resolution(self, number: int) -> Entry | None:
         """The entry that committed or voided a reservation."""
-        row = self.execute(f"SELECT {ENTRY_COLUMNS} FROM journal WHERE resolves = ?", (number,)).fetchone()
+        return self._find_entry("resolves", number)
+
+    def _find_entry(self, column: str, number: int) -> Entry | None:
+        self._journal.write()
+        row = self.execute(f"SELECT {ENTRY_COLUMNS} FROM journal WHERE {column} = ?", (number,)).fetchone()
         return None if row is None else Entry.of(row)
 
-    # -- the chain of links -----------------------------------------------------------------------------
-
     def last_link(self) -> bytes:
-        """The link of the transaction before; before the first one, zeros."""
-        return self._read_newest()[1]
-
-    def add_link(self) -> None:
-        """Cover what this transaction appended, in its last entry; nothing if it appended nothing."""
-        if self._entries:
-            covered = canonical_link(self.last_link(), self._entries, self._charges, self._policies)
-            row = (self.key.link(covered), self._entries[-1][0])
-            self.execute("UPDATE journal SET link = ? WHERE entry = ?", row)
+        """The newest link; before the first one, zeros."""
+        return self._journal.link
 
     # -- policies and collections -----------------------------------------------------------------------
 

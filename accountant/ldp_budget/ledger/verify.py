@@ -12,8 +12,9 @@ from ..amounts import Costs
 from ..errors import LdpBudgetError
 from ..guarantees import from_json
 from ..windows import LIFETIME, from_micros, to_micros, window_at
+from .journal import ENTRY_COLUMNS, NO_LINK, canonical_link, canonical_rows
 from .replay import labelled_sums, plain_sums_query
-from .transaction import CHARGE_COLUMNS, ENTRY_COLUMNS, NO_LINK, POLICY_COLUMNS, canonical_link
+from .transaction import CHARGE_COLUMNS, POLICY_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -110,7 +111,7 @@ class _Chain:
         policies = self._new("policies", POLICY_COLUMNS, self._policy, max(row[5] for row in rows))
         self._charge = max([self._charge, *(row[4] for row in rows)])
         self._policy = max([self._policy, *(row[5] for row in rows)])
-        if self._transaction.key.link(canonical_link(self.head, rows, charges, policies)) != link:
+        if self._transaction.key.link(canonical_link(self.head, canonical_rows(rows), charges, policies)) != link:
             yield (
                 f"journal: the link of entries {rows[0][0]} to {rows[-1][0]} does not hold; "
                 "an entry, a charge or a policy was changed"

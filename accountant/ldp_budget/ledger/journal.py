@@ -1,0 +1,143 @@
+"""The journal: its entries, and the chain of keyed links over what each transaction appends to it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..amounts import Costs
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Sequence
+
+    from .keyfile import Key
+
+AMOUNTS = "epsilon, delta, rho, mu_squared"
+ENTRY_COLUMNS = f"entry, at, kind, account, charge, policy, reports, {AMOUNTS}, labelled, expires, resolves"
+NO_LINK = b"\0" * 32
+_CANONICAL = json.JSONEncoder(separators=(",", ":"), default=bytes.hex)
+
+
+class Entry(NamedTuple):
+    """One line of the journal: spent, reserved, committed, voided, expired, erased or policy.
+
+    `costs` is what it added to the account's lifetime.
+    `expires` belongs to a reservation, `resolves` to the entry that ends it, and names it.
+    """
+
+    number: int
+    at: int
+    kind: str
+    account: int
+    charge: int
+    policy: int
+    reports: int
+    costs: Costs
+    labelled: bool = False
+    expires: int | None = None
+    resolves: int | None = None
+
+    @classmethod
+    def of(cls, row: tuple[Any, ...]) -> Entry:
+        """From a row of `ENTRY_COLUMNS`."""
+        number, at, kind, account, charge, policy, reports = row[:7]
+        costs, (labelled, expires, resolves) = Costs(*row[7:11]), row[11:]
+        return cls(number, at, kind, account, charge, policy, reports, costs, bool(labelled), expires, resolves)
+
+    def row(self) -> tuple[Any, ...]:
+        """As a row of `ENTRY_COLUMNS`."""
+        return (*self[:7], *self.costs, int(self.labelled), *self[9:])
+
+
+def canonical_rows(rows: Iterable[Sequence[Any]]) -> str:
+    """Rows as a link covers them: JSON arrays, one after the other."""
+    return _CANONICAL.encode(list(rows))[1:-1]
+
+
+def _batch_rows(first: int, accounts: list[int], common: tuple[Any, ...]) -> str:
+    """`canonical_rows` of entries that differ in number and account only, without reading them back."""
+    at, kind, charge, policy, *amounts = common
+    start = _CANONICAL.encode([at, kind])[1:-1]
+    end = _CANONICAL.encode([charge, policy, 1, *amounts, 0, None, None])[1:-1]
+    return ",".join([f"[{number},{start},{account},{end}]" for number, account in enumerate(accounts, first)])
+
+
+def canonical_link(before: bytes, entries: str, charges: Sequence[Any], policies: Sequence[Any]) -> bytes:
+    """What a link's hash covers: the link before, and every row the transaction appended, in order."""
+    return before + f"[[{entries}],[{canonical_rows(charges)}],[{canonical_rows(policies)}]]".encode()
+
+
+class JournalEnd:
+    """The end of the journal in one transaction: what stands there, and what the transaction appends."""
+
+    def __init__(self, connection: sqlite3.Connection, key: Key) -> None:
+        self._execute = connection.execute
+        self._execute_many = connection.executemany
+        self._key = key
+        self._newest: tuple[int, int | None, bytes] | None = None
+        self._kept_back: list[tuple[Any, ...]] = []
+        self._covered: list[str] = []
+        self.appended = 0
+
+    def _before(self) -> tuple[int, int | None, bytes]:
+        """Number, time and link of the newest entry of earlier transactions."""
+        if self._newest is None:
+            row = self._execute("SELECT entry, at, link FROM journal ORDER BY entry DESC LIMIT 1").fetchone()
+            self._newest = (0, None, NO_LINK) if row is None else (row[0], row[1], row[2] or NO_LINK)
+        return self._newest
+
+    @property
+    def number(self) -> int:
+        """The number of the newest entry."""
+        return self._before()[0] + self.appended
+
+    @property
+    def at(self) -> int | None:
+        """When the newest entry was written, in microseconds."""
+        return self._at if self.appended else self._before()[1]
+
+    @property
+    def link(self) -> bytes:
+        """The link of the transaction before; before the first one, zeros."""
+        return self._before()[2]
+
+    def append(self, entry: Entry) -> int:
+        """Append an entry; returns its number (the one given is not used). It is written with all others."""
+        number = self.number + 1
+        self._kept_back.append(entry._replace(number=number).row())
+        self._at = entry.at
+        self.appended += 1
+        return number
+
+    def append_batch(self, common: tuple[Any, ...]) -> None:
+        """Append an entry of one report for every account of the temporary table `batch`, by its hash.
+
+        `common` holds at, kind, charge, policy and the four amounts.
+        """
+        self.write()
+        accounts = [row[0] for row in self._execute("SELECT account FROM batch ORDER BY hash")]
+        before = self.number
+        self._execute(
+            f"INSERT INTO journal (at, kind, account, charge, policy, reports, {AMOUNTS}, labelled)"
+            " SELECT ?1, ?2, account, ?3, ?4, 1, ?5, ?6, ?7, ?8, 0 FROM batch ORDER BY hash",
+            common,
+        )
+        self._covered.append(_batch_rows(before + 1, accounts, common))
+        self._at = common[0]
+        self.appended += len(accounts)
+
+    def write(self) -> None:
+        """Write what was kept back."""
+        if self._kept_back:
+            marks = ", ".join("?" * len(self._kept_back[0]))
+            self._execute_many(f"INSERT INTO journal ({ENTRY_COLUMNS}) VALUES ({marks})", self._kept_back)
+            self._covered.append(canonical_rows(self._kept_back))
+            self._kept_back = []
+
+    def close(self, charges: Sequence[Any], policies: Sequence[Any]) -> None:
+        """Write everything, with the link that covers it in the last entry; nothing if nothing was appended."""
+        self.write()
+        if self._covered:
+            covered = canonical_link(self.link, ",".join(self._covered), charges, policies)
+            self._execute("UPDATE journal SET link = ? WHERE entry = ?", (self._key.link(covered), self.number))

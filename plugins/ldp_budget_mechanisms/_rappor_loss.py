@@ -1,0 +1,142 @@
+"""What RAPPOR gives away: the loss of t reports of one memoised value, and probabilities that keep it in bounds.
+
+With a = 1-f/2, b = f/2 (the permanent bit is the filter's with probability a), one bit that is set for one value and
+not for another shows, after t reports, at most
+
+    ln( (a + bx)/(b + ax) ),   x = (p/q)^t  where all t bits are one,  x = ((1-q)/(1-p))^t  where all are zero,
+
+because the likelihood ratio is monotone in the number of ones. Two values differ in at most h bits that only the
+first sets and h that only the second sets, so ε(t) is h times the sum of the two; ε(∞) = 2h ln(a/b), at x = 0.
+Erlingsson, Pihur and Korolova 2014, Theorems 1 and 2 (errata.md has ε(t) for every t).
+
+The loss of a bit falls as f or x grows. So f and p rounded down with q rounded up bound it from above; and drawing
+with f and p rounded up and q rounded down loses no more than was declared, after any number of reports.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import TYPE_CHECKING, NamedTuple
+
+from ldp_budget.amounts import DOWN, UP, exp_down, ln_up
+from ldp_budget.randomness import ONE, threshold
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MOST_POINTS = 400
+"""The curve is listed this far at most; further reports are charged up to the cap."""
+
+_NEAR_CAP = Decimal("1e-9")
+_PLACES = Decimal("1e-15")
+_HALF = ONE // 2
+
+
+class Response(NamedTuple):
+    """Half of f, p and q: the chance that a permanent bit is flipped, and those of a one where it is 0 and 1."""
+
+    flip: Decimal
+    zero: Decimal
+    one: Decimal
+
+
+class Thresholds(NamedTuple):
+    """A `Response` as the client draws it, in units of 2**-64."""
+
+    flip: int
+    zero: int
+    one: int
+
+    @property
+    def informative(self) -> bool:
+        """Whether a bit of the filter still makes a bit of the report likelier."""
+        return self.flip < _HALF and self.zero < self.one
+
+    def response(self) -> Response:
+        """These probabilities, rounded to decimals of at least the same loss."""
+        one = Decimal(ONE)
+        return Response(
+            DOWN.divide(Decimal(self.flip), one), DOWN.divide(Decimal(self.zero), one), UP.divide(Decimal(self.one), one)
+        )
+
+
+def drawn(response: Response) -> Thresholds:
+    """The thresholds nearest to `response` that lose no more."""
+    return Thresholds(
+        threshold(response.flip, up=True), threshold(response.zero, up=True), threshold(response.one, up=False)
+    )
+
+
+def losses(response: Response, hashes: int) -> Iterator[Decimal]:
+    """ε(1), ε(2), ... of a memoised value, each rounded up."""
+    ones = DOWN.divide(response.zero, response.one)
+    zeros = DOWN.divide(DOWN.subtract(Decimal(1), response.one), UP.subtract(Decimal(1), response.zero))
+    x, y = ones, zeros
+    while True:
+        yield UP.multiply(Decimal(hashes), UP.add(_bit_loss(response.flip, x), _bit_loss(response.flip, y)))
+        x, y = DOWN.multiply(x, ones), DOWN.multiply(y, zeros)
+
+
+def lifetime_loss(flip: Decimal, hashes: int) -> Decimal:
+    """ε(∞), rounded up: what the permanent bits themselves give away."""
+    return UP.multiply(Decimal(2 * hashes), _bit_loss(flip, Decimal(0)))
+
+
+def _bit_loss(flip: Decimal, x: Decimal) -> Decimal:
+    """ln( (a + bx)/(b + ax) ) with b = `flip` and a = 1-b, rounded up."""
+    above = UP.add(UP.subtract(Decimal(1), flip), UP.multiply(flip, x))
+    below = DOWN.add(flip, DOWN.multiply(DOWN.subtract(Decimal(1), flip), x))
+    return ln_up(UP.divide(above, below))
+
+
+def curve(response: Response, hashes: int) -> tuple[list[Decimal], Decimal]:
+    """ε(1), ε(2), ... until within 1e-9 of ε(∞) or `MOST_POINTS` long; and ε(∞). Rounded up to 15 places."""
+    cap = UP.quantize(lifetime_loss(response.flip, hashes), _PLACES)
+    points: list[Decimal] = []
+    for loss in losses(response, hashes):
+        points.append(min(UP.quantize(loss, _PLACES), cap))
+        if cap - points[-1] <= _NEAR_CAP or len(points) == MOST_POINTS:
+            break
+    return points, cap
+
+
+def calibrated(epsilon: Decimal, lifetime: Decimal, hashes: int) -> Thresholds:
+    """The least noise, with q = 1-p, for which ε(1) ≤ `epsilon` and ε(∞) ≤ `lifetime`, both certified.
+
+    ε(∞) gives a/b = e^{lifetime/2h}; one report then gives P[1 | filter bit 1] = e^{ε/2h}/(e^{ε/2h}+1), which is
+    a - p(a-b). Both are solved in decimals and rounded to thresholds; the formulas above, rounded up, then decide.
+    """
+    bits = Decimal(2 * hashes)
+    flip = threshold(UP.divide(Decimal(1), DOWN.add(exp_down(DOWN.divide(lifetime, bits)), Decimal(1))), up=True)
+    while flip < _HALF and lifetime_loss(_thresholds(flip, 0).response().flip, hashes) > lifetime:
+        flip += 1
+    zero = _one_report(flip, exp_down(DOWN.divide(epsilon, bits))) if flip < _HALF else _HALF
+    while zero < _HALF and next(losses(_thresholds(flip, zero).response(), hashes)) > epsilon:
+        zero += 1
+    return _thresholds(flip, zero)
+
+
+def _thresholds(flip: int, zero: int) -> Thresholds:
+    return Thresholds(flip, zero, ONE - zero)
+
+
+def _one_report(flip: int, odds: Decimal) -> int:
+    """The threshold of p at which a report's bit has odds at most `odds`."""
+    b = DOWN.divide(Decimal(flip), Decimal(ONE))
+    kept = DOWN.divide(odds, UP.add(odds, Decimal(1)))
+    noise = UP.subtract(UP.subtract(Decimal(1), b), kept)
+    p = UP.divide(noise, DOWN.subtract(Decimal(1), UP.multiply(Decimal(2), b)))
+    return threshold(min(max(p, Decimal(0)), Decimal("0.5")), up=True)
+
+
+def change_loss(response: Response, hashes: int, bits: int) -> float:
+    """How far two reports of one value lie, at the least, from one report each of two other values.
+
+    On a bit that none of the three sets, two ones come from one permanent bit with probability bq²+ap², from two
+    with (bq+ap)²; there are at least bits - 3·hashes such bits, and the others can only add to it. A plain double:
+    it shows what the curve does not cover, and nothing is charged by it.
+    """
+    b, p, q = (float(probability) for probability in response)
+    a = 1 - b
+    return max(0, bits - 3 * hashes) * math.log((b * q**2 + a * p**2) / (b * q + a * p) ** 2)

@@ -1,0 +1,206 @@
+"""dBitFlip: one bit for each of d buckets out of k (document 002, section 3.3.2; its Fig. 13 is a lost image).
+
+A user draws d of the k buckets without replacement, whatever the value v is, and for each of them sends
+
+    P[b_j = 1] = e^{ε/2}/(e^{ε/2}+1) if j = v,      1/(e^{ε/2}+1) if not.
+
+Two values differ in at most two of the bits, so the loss of a report is ε, and ε/2 where d = 1 < k. With p the first
+and q = 1-p the second probability, the count of v is estimated, without bias, by
+
+    (k/d) Σ (b_v - q)/(p-q) over the users who drew v,      variance n·(k/d)·pq/(p-q)² + n_v·(k/d - 1),
+
+where n_v users hold v: for (k, d) = (5, 4) that is 5/4 of the variance for d = k = 5 plus n_v/4.
+
+Memoised, a user keeps the buckets for good and for every value the bits drawn for it. Reports of one value then lose
+ε together, however many there are. Over all the values a neighbour may have taken instead, *changing at the same
+moments*, the loss is at most d·ε: a value adds ε/2 for each of the two values compared that is among the d buckets,
+and in either history no value comes twice. Without that condition it is unbounded, as a change shows.
+"""
+
+from __future__ import annotations
+
+import functools
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from ldp_budget.amounts import DOWN, UP, exp_down, float_above, float_below
+from ldp_budget.errors import InvalidParameter
+from ldp_budget.estimates import CountEstimate
+from ldp_budget.fields import flag, integer, real
+from ldp_budget.frequency import FrequencyMechanism
+from ldp_budget.guarantees import SAME_CHANGE_PATTERN, FinitePair, Guarantee, Memoised, SymmetricPair, Unbounded
+from ldp_budget.memoisation import memo_words
+from ldp_budget.randomness import ONE, bernoulli, integers, open_stream, threshold
+from ldp_budget.randomness.streams import blocks
+from ldp_budget.values import as_answers
+
+from ._bucket_reports import count_bits, draw_buckets, empty_reports, encode, own_bits
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ldp_budget.estimates import CountAggregate
+    from ldp_budget.randomness import RandomSource, Stream
+
+_BLOCK = 1 << 17  # bits at a time: they and their buckets stay in the cache
+
+
+class DBitFlip(FrequencyMechanism):
+    """d bits out of k, drawn afresh for every report or memoised."""
+
+    name = "d-bit-flip"
+    summary = "for some of the possible answers, a bit each that says whether it is the user's"
+    source = "document 002, section 3.3.2; Ding, Kulkarni and Yekhanin, NIPS 2017"
+
+    epsilon = real("privacy loss of one report; half of it where bits = 1", above=0, at_most=10**6)
+    buckets = integer("number of possible answers", at_least=2, at_most=10**9)
+    bits = integer("buckets that a report tells of", at_least=1, at_most=10**5)
+    memoize = flag("keep the buckets, and for every value its bits; needs a secret for each user")
+    any_inputs = flag("let memoised reports promise only what holds for any two inputs, which is nothing")
+
+    def check(self) -> None:
+        if self.bits > self.buckets:
+            raise InvalidParameter("bits", f"a whole number <= buckets = {self.buckets}", self.bits)
+        if 2 * self.noise >= ONE:
+            expected = "a loss large enough to be drawn with 64-bit probabilities"
+            raise InvalidParameter("epsilon", expected, self.declared["epsilon"])
+
+    @functools.cached_property
+    def _lie(self) -> Decimal:
+        """q, rounded up: the probability that a bit is not what it should be."""
+        half = DOWN.divide(self.epsilon, Decimal(2))
+        return UP.divide(Decimal(1), DOWN.add(exp_down(half), Decimal(1)))
+
+    @functools.cached_property
+    def noise(self) -> int:
+        """q as the client draws it, in units of 2**-64; p is exactly the rest."""
+        return threshold(self._lie, up=True)
+
+    @functools.cached_property
+    def _drawn(self) -> tuple[Fraction, Fraction]:
+        """p and q as they are drawn."""
+        q = Fraction(self.noise, ONE)
+        return 1 - q, q
+
+    @property
+    def answers(self) -> int:
+        return self.buckets
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        truth = DOWN.subtract(Decimal(1), self._lie)
+        return {"buckets": self.buckets, "bits": self.bits, "p": float_below(truth), "q": float_above(self._lie)}
+
+    # -- what a report gives away -----------------------------------------------------------------------
+
+    @property
+    def guarantee(self) -> Guarantee:
+        if not self.memoize:
+            return self._pair()
+        if self.any_inputs:
+            return Unbounded()
+        # d values of ε each make d·ε in all, and so do two of ε/2 where one bucket is drawn.
+        return Memoised((self._loss,), self._loss, max(2, self.bits), SAME_CHANGE_PATTERN)
+
+    @property
+    def _loss(self) -> Decimal:
+        """ε of one report."""
+        return self.epsilon if self.bits > 1 else UP.divide(self.epsilon, Decimal(2))
+
+    def _pair(self) -> Guarantee:
+        """The exact loss of a fresh report, the same for every two values: it depends on which of them were drawn."""
+        p, q = self._drawn
+        k, d = self.buckets, self.bits
+        if d == k:
+            return SymmetricPair(self.epsilon, _decimal_up(p * p + q * q))
+        if d == 1:
+            return SymmetricPair(self._loss, _decimal_up(Fraction(2, k)))
+        pairs = k * (k - 1)
+        both, one = Fraction(d * (d - 1), pairs), Fraction(2 * d * (k - d), pairs)
+        telling = [(both * p * p, both * q * q), (one * p, one * q)]
+        nothing = 1 - sum(ours + theirs for ours, theirs in telling)
+        mirrored = [(theirs, ours) for ours, theirs in telling]
+        return FinitePair((*telling, (nothing, nothing), *mirrored))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        if not self.memoize:
+            return ()
+        total = UP.multiply(self.epsilon, Decimal(self.bits))
+        return (
+            f"Reports of one memoised value lose {self._loss} together and those of all values at most {total}, for "
+            "neighbours who change their value at the same moments only.",
+            "Document 002 has d < k hide when a value changes. It does not: bits that differ show it for certain, so "
+            "for neighbours who change at other moments the loss is unbounded.",
+        )
+
+    # -- client -----------------------------------------------------------------------------------------
+
+    def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[Any]:
+        """Reports are 2·bucket + bit, unsigned integers (n, d); if d = k packed bits, uint8 (n, ceil(k/8)).
+
+        With `memoize` all of it comes from `secrets`, and nothing from `rng`.
+        """
+        answers = as_answers(values, self.buckets)
+        reports = empty_reports(len(answers), self.buckets, self.bits)
+        stream = open_stream(rng)
+        alone = isinstance(secrets, bytes | type(None))
+        for part in blocks(len(answers), max(1, _BLOCK // self.bits)):
+            own = answers[part]
+            if self.memoize:
+                drawn, flips = self._memoised(own, secrets if alone else secrets[part])
+            else:
+                drawn, flips = self._fresh(stream, len(own))
+            reports[part] = encode(drawn, own_bits(own, drawn, self.buckets) ^ flips)
+        return reports
+
+    def _fresh(self, stream: Stream, count: int) -> tuple[NDArray[Any] | None, NDArray[np.bool_]]:
+        """The buckets of `count` users, None for all, and which of their bits are flipped."""
+        drawn = None
+        if self.bits < self.buckets:
+            drawn = draw_buckets(lambda bound: integers(stream, bound, count), self.buckets, self.bits, count)
+        return drawn, bernoulli(stream, self.noise, count * self.bits).reshape(count, self.bits)
+
+    def _memoised(self, answers: NDArray[np.int64], secrets: Any) -> tuple[NDArray[Any] | None, NDArray[np.bool_]]:
+        """The same from the users' secrets: the buckets of each user, the flips of each of their values."""
+        import numpy as np
+
+        drawn = None
+        if self.bits < self.buckets:
+            words = iter(memo_words(secrets, f"{self.fingerprint} buckets", np.zeros_like(answers), self.bits).T)
+            # Off uniform by k/2**64, and whatever the buckets are, they are no function of the value.
+            drawn = draw_buckets(
+                lambda bound: next(words) % np.uint64(bound), self.buckets, self.bits, len(answers)
+            )
+        flips = memo_words(secrets, f"{self.fingerprint} bits", answers, self.bits) < np.uint64(self.noise)
+        return drawn, flips
+
+    # -- server -----------------------------------------------------------------------------------------
+
+    def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
+        """The number of reports, and how many told of each bucket and how many of those with a one, (2, k)."""
+        return count_bits(reports, self.buckets, self.bits)
+
+    def estimate(self, reports: Any) -> CountEstimate:
+        import numpy as np
+
+        total: CountAggregate = self.total(reports)
+        told, ones = total.support
+        p, q = self._drawn
+        counts = (ones - told * float(q)) * float(Fraction(self.buckets, self.bits) / (p - q))
+        zero, slope = self._variance()
+        shares = np.clip(counts / total.reports, 0, 1)
+        return CountEstimate(total.reports, counts, np.sqrt(total.reports * (zero + slope * shares)))
+
+    def _variance(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        import numpy as np
+
+        p, q = self._drawn
+        stretch = Fraction(self.buckets, self.bits)
+        return np.array([float(stretch * p * q / (p - q) ** 2)]), np.array([float(stretch - 1)])
+
+
+def _decimal_up(fraction: Fraction) -> Decimal:
+    return UP.divide(Decimal(fraction.numerator), Decimal(fraction.denominator))

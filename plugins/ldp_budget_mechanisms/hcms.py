@@ -1,0 +1,173 @@
+"""The Hadamard count mean sketch (document 002, section 3.2.2, corrected): one bit in place of m.
+
+The client's cell h is the vector v with a one at h and zeros elsewhere; its Hadamard transform w = H·v has entries
+±1, w_l = (-1)^(number of ones in h AND l). The client draws l uniformly from the m coefficients and sends the sign
+of w_l, turned with probability 1/(e^ε+1). A report supports the cells whose w_l has the sign sent.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from ldp_budget.amounts import DOWN, UP, exp_down
+from ldp_budget.errors import InvalidParameter, NotSupported
+from ldp_budget.guarantees import Guarantee, SymmetricPair
+from ldp_budget.randomness import ONE, threshold
+
+from .cms import BLOCK, Sketch, SketchAggregate
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ldp_budget.randomness import RandomSource
+
+    Cells = NDArray[np.int64]
+
+_COUNTED = 1 << 20
+
+
+class HadamardCountMeanSketch(Sketch):
+    """HCMS: the sign of one Hadamard coefficient of the cell; the width is a power of two.
+
+    The signs of two cells differ in half of the coefficients, and which one is sent does not depend on the value, so
+    the loss is ±ε with probability τ = 1/2 and nothing otherwise.
+    """
+
+    name = "hcms"
+    aliases = ("hadamard-count-mean-sketch",)
+    summary = "one randomized sign of a hash of the value; for domains too large to list, in a few bytes"
+    source = "document 002, section 3.2.2, corrected; Apple, Learning with Privacy at Scale (2017)"
+
+    def check(self) -> None:
+        super().check()
+        if self.width & (self.width - 1):
+            raise InvalidParameter("width", "a power of two", self.width)
+        if 2 * self.threshold <= ONE:
+            expected = "a loss large enough to be drawn with 64-bit probabilities"
+            raise InvalidParameter("epsilon", expected, self.declared["epsilon"])
+
+    @functools.cached_property
+    def threshold(self) -> int:
+        """The probability e^ε/(e^ε+1) that a sign is kept, as it is drawn: in units of 2**-64, rounded down."""
+        turned = UP.divide(Decimal(1), DOWN.add(exp_down(self.epsilon), Decimal(1)))
+        return threshold(DOWN.subtract(Decimal(1), turned), up=False)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return SymmetricPair(self.epsilon, Decimal("0.5"))
+
+    @property
+    def _cell_probabilities(self) -> tuple[Fraction, Fraction]:
+        return Fraction(self.threshold, ONE), Fraction(1, 2)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        epsilon = float(self.epsilon)
+        printed = -math.tanh(epsilon / 2) / math.tanh(epsilon / 4) / 2
+        return (
+            "Document 002's Fig. 9 and 10 start from a vector of -1, debias by e^(ε/2) and add the 1/2 of CMS: among "
+            f"n users, a value that nobody holds would be counted about {printed:.3g}·n times. Here the vector "
+            "starts from 0, c is (e^ε+1)/(e^ε-1), and nothing is added.",
+            *super().notes,
+        )
+
+    # -- client -----------------------------------------------------------------------------------------
+
+    def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[Any]:
+        """Reports are unsigned integers (n,), the smallest that hold 2km - 1.
+
+        Report 2(j·m + l) + s is the sign (-1)^s for coefficient l under hash function j.
+        """
+        import numpy as np
+
+        from ldp_budget.randomness import bernoulli, integers, open_stream
+
+        points, stream = self._points(self._as_values(values)), open_stream(rng)
+        reports = np.empty(len(points), dtype=np.min_scalar_type(2 * self.hashes * self.width - 1))
+        for start in range(0, len(points), BLOCK):
+            some = points[start : start + BLOCK]
+            places = integers(stream, self.hashes * self.width, len(some))
+            kept = bernoulli(stream, self.threshold, len(some))
+            cells = self._family(places >> self._bits, some)
+            # Bits of the function's number stand above those of any cell, so AND leaves them out.
+            reports[start : start + BLOCK] = 2 * places + (_odd(places & cells) ^ ~kept)
+        return reports
+
+    @property
+    def _bits(self) -> int:
+        return self.width.bit_length() - 1
+
+    # -- server -----------------------------------------------------------------------------------------
+
+    def aggregate(self, reports: Any) -> SketchAggregate:
+        """The sum of the signs sent for each coefficient. Raises `NotSupported` for anything but reports."""
+        import numpy as np
+
+        rows = np.asarray(reports)
+        self._check_reports(rows)
+        signs = np.zeros(self.hashes * self.width, dtype=np.int64)
+        used = np.zeros(self.hashes, dtype=np.int64)
+        for start in range(0, len(rows), _COUNTED):
+            block = rows[start : start + _COUNTED].astype(np.int64)
+            np.add.at(signs, block >> 1, 1 - 2 * (block & 1))
+            used += np.bincount(block >> (1 + self._bits), minlength=self.hashes)
+        return SketchAggregate(self.fingerprint, len(rows), np.flatnonzero(used), signs.reshape(self.hashes, -1))
+
+    def _check_reports(self, rows: NDArray[Any]) -> None:
+        largest = 2 * self.hashes * self.width - 1
+        if rows.dtype.kind not in "iu" or rows.ndim != 1:
+            raise NotSupported(
+                f"expected reports of {self.name}, integers (n,); found {rows.dtype} of shape {rows.shape}"
+            )
+        if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) <= largest:
+            raise NotSupported(f"expected reports from 0 to {largest}; found {rows.min()} to {rows.max()}")
+
+    def _cell_sums(self, rows: Cells) -> Cells:
+        return hadamard(rows)
+
+    def _support(self, total: SketchAggregate, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        # The sums are of +1 for a report that supports the value and -1 for one that does not.
+        return (super()._support(total, values) + total.reports) // 2
+
+    def _energy(self, rows: Cells) -> float:
+        # Coefficient 0 is the same for every cell and tells nothing.
+        return float((rows[:, 1:].astype(float) ** 2).sum())
+
+    @property
+    def _energies(self) -> tuple[float, float]:
+        p, _ = self._cell_probabilities
+        m = self.width
+        return (m - 1) / m, float((2 * p - 1) ** 2) * (m - 1) / m**2
+
+    def _theorem_variance(self) -> float:
+        return 1 / math.tanh(float(self.epsilon) / 2) ** 2
+
+
+def _odd(numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether the number of ones among the lowest 32 bits is odd."""
+    import numpy as np
+
+    parity = numbers.astype(np.uint32)
+    for shift in (16, 8, 4, 2, 1):
+        parity ^= parity >> np.uint32(shift)
+    return (parity & np.uint32(1)).astype(np.bool_)
+
+
+def hadamard(rows: Cells) -> Cells:
+    """`rows` times the Hadamard matrix of the document's equation (2), for (r, m) with m a power of two.
+
+    The fast transform: each of log2 m passes takes sums and differences of neighbours and puts the sums first, which
+    moves the next bit of the column number into place.
+    """
+    import numpy as np
+
+    columns = rows.shape[1]
+    for _ in range(columns.bit_length() - 1):
+        even, odd = rows[:, 0::2], rows[:, 1::2]
+        rows = np.concatenate((even + odd, even - odd), axis=1)
+    return rows
