@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget.errors import NotSupported
-from ldp_budget.packing import column_sums
+from ldp_budget.packing import column_sums, pack_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,13 +55,7 @@ def own_bits(answers: Ints, drawn: Reports | None, buckets: int) -> NDArray[np.b
 
 def encode(drawn: Reports | None, bits: NDArray[np.bool_]) -> Reports:
     """The reports of these buckets, all of them where None, and their bits (n, d)."""
-    import numpy as np
-
-    if drawn is not None:
-        return 2 * drawn + bits
-    padded = np.pad(bits, ((0, 0), (0, -bits.shape[1] % 8)))
-    # Packing whole bytes as one flat array is several times faster than packing row by row.
-    return np.packbits(padded, bitorder="little").reshape(len(bits), -1)
+    return pack_rows(bits) if drawn is None else 2 * drawn + bits
 
 
 def empty_reports(count: int, buckets: int, size: int) -> Reports:

@@ -1,0 +1,242 @@
+"""1BitMean: one bit for a number in [0, m] (document 002, section 3.3.1; its Fig. 11 and 12 are lost images).
+
+    P[b = 1] = 1/(e^ε+1) + (x/m)·(e^ε-1)/(e^ε+1),      mean = (m/n) Σ (b(e^ε+1) - 1)/(e^ε-1).
+
+What is drawn is linear in the value's place on a public grid, in whole numbers, so that the loss between any two
+values is at most that between 0 and m, and the estimate has no bias.
+
+With rounding, a value x moves to a multiple of S: up to the next one if x + α reaches it, for a user's own α uniform
+on [0, S) (α-point rounding, equation (4)), so that the mean over α is x again. The bit of every multiple is drawn
+once, and a report repeats it, flipped with probability G. For neighbours whose multiples change *at the same moments*
+t reports of one multiple together lose
+
+    ε(t) = ln( (e^ε rᵗ + 1) / (e^ε + rᵗ) ),      r = (1-G)/G,
+
+never more than ε. It is concave in t, so t reports lose at most t·ε(1) as well. For neighbours who change at other
+moments neither holds (for ε = 1, G = 0.2 four reports can lose 2.395, and 4·ε(1) = 2.278): there, whatever the bits
+are, a report shows at most r more, and T reports lose at most T·ln r. Without a flip that is infinite: a change shows.
+"""
+
+from __future__ import annotations
+
+import functools
+from decimal import ROUND_CEILING, Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from ldp_budget.amounts import DOWN, UP, exp_down, exp_up, float_above, float_below, float_up, ln_up
+from ldp_budget.errors import InvalidParameter, NotSupported
+from ldp_budget.estimates import SumAggregate
+from ldp_budget.fields import flag, optional_real, real
+from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Memoised, Pure, SymmetricPair, Unbounded
+from ldp_budget.memoisation import memo_words
+from ldp_budget.numeric import NumericMechanism
+from ldp_budget.randomness import ONE, bernoulli, open_stream, threshold
+
+from ._cells import nearest_points
+from ._scale import LARGEST_EPSILON, LEAST_EPSILON
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ldp_budget.randomness import RandomSource
+
+_FINE = 2**30
+"""Cells of the grid without rounding, and the most with it: even at the least ε a cell is worth many 2**-64."""
+
+_PARTS_BITS = 20
+"""α is a multiple of S / 2**20, and so is every value before it is rounded."""
+
+_CURVE_POINTS = 1000
+_CURVE_UNIT = Decimal("1e-12")
+
+
+class OneBitMean(NumericMechanism):
+    """One bit whose probability is linear in the value; with rounding, a memoised one."""
+
+    name = "one-bit-mean"
+    summary = "one bit for a number in [0, maximum], for estimating a mean; with rounding, memoised"
+    source = "document 002, section 3.3.1; Ding, Kulkarni and Yekhanin, NIPS 2017"
+
+    epsilon = real(
+        "privacy loss of one report, or of one memoised bit", at_least=LEAST_EPSILON, at_most=LARGEST_EPSILON
+    )
+    maximum = real("largest value a user can have; the least is 0", at_least=1e-100, at_most=1e100)
+    rounding = optional_real("memoise a bit for each multiple of this, and round values to them", above=0)
+    flip = real("probability that a report turns the memoised bit over", at_least=0, below=0.5, default=0)
+    any_inputs = flag("promise memoised reports for any two inputs, also ones that change at other moments")
+
+    # A value may lie anywhere from 0 to `maximum`; nobody declares these two.
+    lower = property(lambda self: Decimal(0))  # type: ignore[assignment]
+    upper = property(lambda self: self.maximum)  # type: ignore[assignment]
+
+    def check(self) -> None:
+        if 2 * self._flip >= ONE:
+            raise InvalidParameter("flip", "a number that differs from 1/2 by more than 2**-64", self.flip)
+        if self.rounding is None:
+            if self.flip:
+                raise InvalidParameter("flip", "0 without rounding, as only memoised bits are flipped", self.flip)
+            return
+        steps = Fraction(self.maximum) / Fraction(self.rounding)
+        if steps.denominator != 1 or steps > _FINE:
+            expected = f"maximum = {self.maximum} over a whole number from 1 to {_FINE}"
+            raise InvalidParameter("rounding", expected, self.rounding)
+
+    # -- what is drawn ----------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def cells(self) -> int:
+        """How many equal steps there are from 0 to `maximum`."""
+        return _FINE if self.rounding is None else int(Fraction(self.maximum) / Fraction(self.rounding))
+
+    @functools.cached_property
+    def _least(self) -> Decimal:
+        """1/(e^ε+1), the probability of a one for the value 0, rounded up."""
+        return UP.divide(Decimal(1), DOWN.add(exp_down(self.epsilon), Decimal(1)))
+
+    @functools.cached_property
+    def thresholds(self) -> tuple[int, int]:
+        """The threshold of a one for the value 0, and what every cell adds to it, in units of 2**-64.
+
+        Both are on the safe side, so the odds of the ends are at most e^ε; in between they are smaller.
+        """
+        least = threshold(self._least, up=True)
+        return least, (ONE - 2 * least) // self.cells
+
+    @functools.cached_property
+    def _flip(self) -> int:
+        """G in units of 2**-64."""
+        return threshold(self.flip, up=True)
+
+    @functools.cached_property
+    def ends(self) -> tuple[Fraction, Fraction]:
+        """The probability that a report is 1 for the values 0 and `maximum`, exactly as it is drawn."""
+        least, growth = self.thresholds
+        flip = Fraction(self._flip, ONE)
+        low, high = (flip + (1 - 2 * flip) * Fraction(t, ONE) for t in (least, least + growth * self.cells))
+        return low, high
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """p and q: the probabilities of a one for the values `maximum` and 0, before the flip."""
+        most = DOWN.subtract(Decimal(1), self._least)
+        return {"p": float_below(most), "q": float_above(self._least), "flip": float(self.flip)}
+
+    # -- what reports give away -------------------------------------------------------------------------
+
+    @property
+    def guarantee(self) -> Guarantee:
+        if self.rounding is None:
+            return SymmetricPair(self.epsilon, Decimal(1))
+        if not self.any_inputs:
+            return Memoised(self._curve, self.epsilon, self.cells + 1, SAME_CHANGE_PATTERN)
+        return Pure(self._flip_loss) if self.flip else Unbounded()
+
+    @functools.cached_property
+    def _curve(self) -> tuple[Decimal, ...]:
+        """ε(1), ε(2), … until it is ε; cut off where it takes too long, and charged ε from there on."""
+        if not self.flip:
+            return (self.epsilon,)
+        points: list[Decimal] = []
+        while len(points) < _CURVE_POINTS and self.epsilon not in points[-1:]:
+            loss = repeated_loss(self.epsilon, self.flip, len(points) + 1)
+            points.append(min(loss.quantize(_CURVE_UNIT, rounding=ROUND_CEILING, context=UP), self.epsilon))
+        return tuple(points)
+
+    @property
+    def _flip_loss(self) -> Decimal:
+        """ln r = ln((1-G)/G), rounded up: the loss of a report when the memoised bits are known."""
+        return ln_up(_flip_odds(self.flip))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        if self.rounding is None:
+            return ()
+        if not self.flip:
+            return (
+                "Without a flip, two reports that differ show for certain that the value changed: for neighbours who "
+                "change at other moments the loss is unbounded.",
+            )
+        one, each = float_up(self._curve[0]), float_up(self._flip_loss)
+        return (
+            f"One report loses {one:.6g}, and reports of one memoised bit together never more than {self.epsilon}, "
+            "for neighbours who change at the same moments.",
+            f"For any two inputs {one:.6g} a report is no bound; T reports lose at most T·ln((1-G)/G) = T·{each:.6g}.",
+        )
+
+    # -- errors -----------------------------------------------------------------------------------------
+
+    def grid(self) -> tuple[float, float]:
+        """What a 0 and what a 1 more stand for in an estimate of the mean."""
+        low, high = self.ends
+        step = Fraction(self.maximum) / (high - low)
+        return float(-low * step), float(step)
+
+    def error_at(self, value: float) -> tuple[float, float]:
+        low, high = map(float, self.ends)
+        one = low + (high - low) * value / float(self.maximum)
+        return 0.0, self.grid()[1] ** 2 * one * (1 - one)
+
+    def report_std(self, total: SumAggregate) -> float:
+        """The standard deviation of one report of a user drawn at random; of these very users, it is an upper bound.
+
+        How far the users' values lie apart cannot be told from one bit each. Where they are all the same, it is exact.
+        """
+        low, high = map(float, self.ends)
+        one = min(max(total.total / total.reports, low), high)
+        return self.grid()[1] * float((one * (1 - one)) ** 0.5)
+
+    # -- client and server ------------------------------------------------------------------------------
+
+    def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.uint8]:
+        """Reports are bits, uint8 (n,). With rounding they need `secrets`; only the flip is drawn from `rng`."""
+        import numpy as np
+
+        stream = open_stream(rng)
+        if self.rounding is None:
+            cells = nearest_points(values, *self.domain(), self.cells)
+            return bernoulli(stream, self._thresholds_at(cells), len(cells)).view(np.uint8)
+        cells = self.memoised(values, secrets)
+        words = memo_words(secrets, f"{self.fingerprint} bit", cells, 1)[:, 0]
+        bits = words < self._thresholds_at(cells)
+        return (bits ^ bernoulli(stream, self._flip, len(cells))).view(np.uint8)
+
+    def memoised(self, values: Any, secrets: Any) -> NDArray[np.int64]:
+        """Which memoised bit a user reports for each value, l for that of l·S; shape (n,)."""
+        import numpy as np
+
+        points = nearest_points(values, *self.domain(), self.cells << _PARTS_BITS)
+        words = memo_words(secrets, f"{self.fingerprint} alpha", np.zeros_like(points), 1)[:, 0]
+        alphas = (words >> np.uint64(64 - _PARTS_BITS)).astype(np.int64)
+        return (points + alphas) >> _PARTS_BITS
+
+    def _thresholds_at(self, cells: NDArray[np.int64]) -> NDArray[np.uint64]:
+        import numpy as np
+
+        least, growth = self.thresholds
+        return np.uint64(least) + cells.astype(np.uint64) * np.uint64(growth)
+
+    def aggregate(self, reports: Any) -> SumAggregate:
+        import numpy as np
+
+        rows = np.asarray(reports)
+        if rows.ndim != 1 or rows.dtype.kind not in "iub" or not ((rows == 0) | (rows == 1)).all():
+            raise NotSupported(f"expected reports of 0 and 1, shape (n,); found {rows.dtype} {rows.shape}")
+        return SumAggregate(self.fingerprint, len(rows), int(np.count_nonzero(rows)))
+
+
+def _flip_odds(flip: Decimal) -> Decimal:
+    """(1-G)/G, rounded up."""
+    return UP.divide(UP.subtract(Decimal(1), flip), flip)
+
+
+def repeated_loss(epsilon: Decimal, flip: Decimal, reports: int) -> Decimal:
+    """ε(t) for t = `reports` reports of one memoised bit, 0 < flip < 1/2; rounded up.
+
+    The likeliest t reports to tell two values apart are all the same: t ones are drawn from the two ends with odds
+    (p(1-G)ᵗ + qGᵗ) : (q(1-G)ᵗ + pGᵗ). That grows with e^ε and with rᵗ, so upper bounds of these bound it.
+    """
+    odds, power = exp_up(epsilon), UP.power(_flip_odds(flip), reports).next_plus(UP)
+    above, below = UP.add(UP.multiply(odds, power), Decimal(1)), DOWN.add(odds, power)
+    return ln_up(UP.divide(above, below))
