@@ -43,7 +43,9 @@ class Mechanism:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         own = {name: value for name, value in vars(cls).items() if isinstance(value, Field)}
-        cls.fields = MappingProxyType({**cls.fields, **own})
+        # What a subclass puts in the place of an inherited field is declared no more.
+        inherited = {name: field for name, field in cls.fields.items() if name in own or name not in vars(cls)}
+        cls.fields = MappingProxyType({**inherited, **own})
 
     def __init__(self, **declared: Any) -> None:
         values = {name: field.default for name, field in self.fields.items() if field.default is not None}

@@ -177,7 +177,7 @@ class Balance:
 
     @cached_property
     def odometer(self) -> dict[str, Any] | None:
-        """The exact loss of all that was spent, at the largest δ of the policy's limits; never enforced by.
+        """The exact loss of all that was spent, at the largest δ of the policy's limits and plan; never enforced by.
 
         None where nothing was spent, or where exact composition does not apply.
         """
@@ -185,7 +185,8 @@ class Balance:
 
         if not self.charges:
             return None
-        delta = max((state.limit.delta for state in self.limits), default=Decimal(0))
+        deltas = [state.limit.delta for state in self.limits]
+        delta = max([*deltas, self.policy.plan.delta if self.policy.plan is not None else Decimal(0)])
         try:
             total = compose(self.charges, delta=delta, rule="exact")
         except NotSupported:

@@ -10,10 +10,12 @@ from ldp_budget.hookspecs import hookimpl
 from .bounded_laplace import BoundedLaplace
 from .bounded_staircase import BoundedStaircase
 from .cms import CountMeanSketch
+from .d_bit_flip import DBitFlip
 from .gaussian import Gaussian
 from .hcms import HadamardCountMeanSketch
 from .laplace import Laplace
 from .matrix_substitution import MatrixSubstitution
+from .one_bit_mean import OneBitMean
 from .random_substitution import RandomSubstitution
 from .randomized_response import RandomizedResponse
 from .staircase import Staircase
@@ -38,5 +40,7 @@ def register_mechanisms(register: Callable[[type[Mechanism]], None]) -> None:
         MatrixSubstitution,
         CountMeanSketch,
         HadamardCountMeanSketch,
+        OneBitMean,
+        DBitFlip,
     ):
         register(mechanism)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 PRIME = 2**61 - 1
 _BITS = 61
 _HALF = 31
+_LOW = 2**_HALF - 1
 
 
 class HashFamily:
@@ -55,8 +56,13 @@ class HashFamily:
 
     def __call__(self, functions: NDArray[np.int64], points: Words) -> NDArray[np.int64]:
         """h_j(v) for the numbers j of `functions` and the x_v of `points`, which broadcast."""
-        a, b, c = self.coefficients[:, functions]
-        return _scaled(_whole(_fma(_fma(a, points, b), points, c)), self.width)
+        import numpy as np
+
+        a, b, c = (row.take(functions) for row in self.coefficients)
+        high, low = points >> np.uint64(_HALF), points & np.uint64(_LOW)
+        y = _multiply_add(_multiply_add(a, high, low, b), high, low, c)
+        y -= np.uint64(PRIME) * (y >= np.uint64(PRIME))
+        return _scaled(y, self.width)
 
 
 def _field_elements(blank: Any, texts: Iterable[bytes], each: int) -> Words:
@@ -71,33 +77,42 @@ def _field_elements(blank: Any, texts: Iterable[bytes], each: int) -> Words:
     return (np.frombuffer(digests, "<u8").astype(np.uint64) % np.uint64(PRIME)).reshape(-1, each)
 
 
-def _fma(x: Words, y: Words, z: Words) -> Words:
-    """x·y + z mod P, for y and z below P and x below 2**61 + 8; the result is below 2**61 + 8, not below P."""
+def _multiply_add(x: Words, high: Words, low: Words, z: Words) -> Words:
+    """x·y + z mod P, or that and a little more: below 2**61 + 8, as x may be. y is high·2**31 + low; y, z < P.
+
+    In place wherever it can be: half the time goes to memory otherwise.
+    """
     import numpy as np
 
-    half, low = np.uint64(_HALF), np.uint64(2**_HALF - 1)
-    x1, x0 = x >> half, x & low
-    y1, y0 = y >> half, y & low
-    middle = x1 * y0 + x0 * y1
-    # 2**62 = 2 and 2**61 = 1 mod P; the five terms stay below 2**64 together.
-    total = ((x1 * y1) << np.uint64(1)) + x0 * y0 + z
+    x_high, total = x >> np.uint64(_HALF), x & np.uint64(_LOW)
+    middle = x_high * low
+    middle += total * high
+    # x·y = 2**62·x_high·high + 2**31·middle + (low parts); 2**61 is 1 mod P, and the terms stay below 2**64 together.
+    x_high *= high
+    x_high <<= np.uint64(1)
+    total *= low
+    total += x_high
+    total += z
     total += middle >> np.uint64(_BITS - _HALF)
-    total += (middle & np.uint64(2 ** (_BITS - _HALF) - 1)) << half
-    return (total & np.uint64(PRIME)) + (total >> np.uint64(_BITS))
+    middle &= np.uint64(2 ** (_BITS - _HALF) - 1)
+    middle <<= np.uint64(_HALF)
+    total += middle
+    overflow = total >> np.uint64(_BITS)
+    total &= np.uint64(PRIME)
+    total += overflow
+    return total
 
 
-def _whole(x: Words) -> Words:
-    """x mod P for x below 2P."""
+def _scaled(y: Words, width: int) -> NDArray[np.int64]:
+    """floor(width·y / 2**61) for y < 2**61 and width <= 2**31."""
     import numpy as np
 
-    return np.where(x >= np.uint64(PRIME), x - np.uint64(PRIME), x)
-
-
-def _scaled(x: Words, width: int) -> NDArray[np.int64]:
-    """floor(x·width / 2**61) for x below 2**61: the intervals of each cell differ by one point at most."""
-    import numpy as np
-
-    half, low = np.uint64(_HALF), np.uint64(2**_HALF - 1)
     factor = np.uint64(width)
-    carry = ((x & low) * factor) >> half
-    return (((x >> half) * factor + carry) >> np.uint64(_BITS - _HALF)).view(np.int64)
+    low = y & np.uint64(_LOW)
+    low *= factor
+    low >>= np.uint64(_HALF)
+    high = y >> np.uint64(_HALF)
+    high *= factor
+    high += low
+    high >>= np.uint64(_BITS - _HALF)
+    return high.view(np.int64)

@@ -81,14 +81,19 @@ def count_bits(reports: Any, cohorts: int, bits: int) -> tuple[NDArray[np.int64]
 
 
 class Regression:
-    """Weighted least squares of the t_ij on the filters X (m, k, M), each bit weighted by its cohort's users."""
+    """Least squares of the t_ij on the filters X (m, k, M), each cohort weighted by its users.
+
+    The weights do not depend on the reports, so the estimates are unbiased if every user holds a candidate.
+    """
 
     def __init__(self, filters: Floats, users: Floats) -> None:
         import numpy as np
 
         self.filters, self.users = filters, users
-        normal = np.einsum("jkv,jkw,j->vw", filters, filters, users, optimize=True)
-        # Scaled to a unit diagonal, so that the rank does not hang on how often bits coincide.
+        bits = filters.shape[1]
+        rows = filters.reshape(-1, filters.shape[2])
+        normal = (rows * users.repeat(bits)[:, None]).T @ rows
+        # Scaled to a unit diagonal, so that the rank does not hang on how many bits a candidate sets.
         scale = 1 / np.sqrt(normal.diagonal())
         values, vectors = np.linalg.eigh(normal * scale * scale[:, None])
         self.full_rank = bool(values[0] > _RANK_TOLERANCE * len(values))
@@ -98,32 +103,101 @@ class Regression:
 
     def shares(self, corrected: Floats) -> Floats:
         """π, shape (M,), from t (m, k)."""
-        import numpy as np
-
-        shares: Floats = self._inverse @ np.einsum("jkv,jk->v", self.filters, corrected)
+        rows = self.filters.reshape(-1, self.filters.shape[2])
+        shares: Floats = self._inverse @ (rows.T @ corrected.reshape(-1))
         return shares
 
     def variances(self, population: Floats, law: BitLaw) -> Floats:
-        """The exact variance of each share, shape (M,), times (n-1)/n of its part from the spread over cohorts.
+        """The variance of each share over the reports' noise and the spread of users over cohorts, shape (M,).
 
-        `population`: the shares of the users who hold each candidate, shape (M,); or (M, M), with a row for each
-        estimated share where each is wanted for another population.
+        `population` holds the shares of users who hold each candidate, (M,); or (M, M), a row for each estimate
+        where each is wanted for another population.
 
-        A user of cohort j who holds v adds g_j[w, v] = Σ_i H_j[w, i] X_ijv to the estimate of w, H_j being the
-        weights of t_ij. Given the sizes of the cohorts, the spread is a random partition, whose variance is that
-        of g_j within each cohort, less what is the same in all of them: n·π_w(1-π_w)/n² (Hoeffding 1951).
+        A user of cohort j who holds v adds g_j[w, v] = Σ_i H_j[w, i] X_ijv to the estimate of w, where H_j are the
+        weights of the t_ij. Given the sizes of the cohorts the spread is a random partition, whose variance is that
+        of g_j within the cohorts, less π_w(1-π_w)/n, times n/(n-1) (Hoeffding 1951); the last factor is left out.
         """
         import numpy as np
 
         people = np.atleast_2d(population)
-        total = np.zeros(self.filters.shape[2])
         rise = law.variance_one - law.variance_zero
+        total = np.zeros(self.filters.shape[2])
         for filters, users in zip(self.filters, self.users, strict=True):
             weights = self._inverse @ filters.T
-            noise, gain = weights**2, weights @ filters
+            squares, gain = weights**2, weights @ filters
+            noise = law.variance_zero * squares.sum(axis=1) + rise * ((squares @ filters) * people).sum(axis=1)
             spread = (gain**2 * people).sum(axis=1) - (gain * people).sum(axis=1) ** 2
-            bits = law.variance_zero * noise.sum(axis=1) + rise * ((noise @ filters) * people).sum(axis=1)
-            total += users * (bits + spread)
-        own = people.diagonal() if len(people) > 1 else people[0]
+            total += users * (noise + spread)
+        own = people[0] if len(people) == 1 else people.diagonal()
         variances: Floats = total - own * (1 - own) / self.users.sum()
         return variances
+
+
+def decode(total: CohortAggregate, filters: Floats, law: BitLaw, method: str | None) -> CountEstimate:
+    """Counts of the candidates whose filters are X (m, k, M), by `method` or where None by what the rank allows."""
+    users = total.users.astype(float)
+    corrected = (total.support - law.base * users[:, None]) / law.gap
+    if method != "lasso":
+        regression = Regression(filters, users)
+        if regression.full_rank:
+            return CountEstimate(total.reports, *_counts(regression, corrected, law))
+        if method is not None:
+            raise NotSupported(
+                f"{filters.shape[2]} candidates cannot be told apart by {filters.shape[1]} bits in "
+                f"{int((users > 0).sum())} cohorts; estimate with method='lasso', or from fewer candidates"
+            )
+    return _selected(total, filters, corrected, law)
+
+
+def _counts(regression: Regression, corrected: Floats, law: BitLaw) -> tuple[Floats, Floats]:
+    import numpy as np
+
+    n = regression.users.sum()
+    shares = regression.shares(corrected)
+    # The variance of a population that can be: its shares are not negative and sum to at most one.
+    people = shares.clip(min=0)
+    people /= max(1.0, people.sum())
+    return n * shares, n * np.sqrt(regression.variances(people, law))
+
+
+def _selected(total: CohortAggregate, filters: Floats, corrected: Floats, law: BitLaw) -> SelectedEstimate:
+    """Least squares over what the lasso keeps; the others count 0, with the standard error each had on its own."""
+    import numpy as np
+
+    users = total.users.astype(float)
+    kept = select(filters, users, corrected, law)
+    counts = np.zeros(len(kept))
+    alone = np.einsum("jkv,j->v", filters**2, users)
+    errors = total.reports * np.sqrt(law.variance_zero / alone)
+    if kept.any():
+        regression = Regression(filters[:, :, kept], users)
+        if not regression.full_rank:
+            raise NotSupported("the candidates that the lasso kept cannot be told apart; name fewer candidates")
+        counts[kept], errors[kept] = _counts(regression, corrected, law)
+    return SelectedEstimate(total.reports, counts, errors, kept)
+
+
+def select(filters: Floats, users: Floats, corrected: Floats, law: BitLaw) -> NDArray[np.bool_]:
+    """Which candidates a non-negative lasso keeps, boolean (M,).
+
+    Rows are scaled to unit noise, and the penalty is √(2 ln M) standard deviations of a candidate's correlation with
+    that noise: one that nobody holds rarely exceeds it (Donoho and Johnstone 1994).
+    """
+    import numpy as np
+
+    try:
+        from sklearn.linear_model import Lasso
+    except ImportError:
+        raise NotSupported(
+            "more candidates than the reports can tell apart need a lasso, and scikit-learn is not installed: "
+            'pip install "ldp-budget[rappor]"'
+        ) from None
+    present = users > 0
+    scale = np.sqrt(users[present] / law.variance_zero)[:, None]
+    rows = (filters[present] * scale[:, :, None]).reshape(-1, filters.shape[2])
+    target = (corrected[present] / users[present, None] * scale).reshape(-1)
+    largest = math.sqrt(float((rows**2).sum(axis=0).max()))
+    penalty = math.sqrt(2 * math.log(max(2, rows.shape[1]))) * largest / len(rows)
+    lasso = Lasso(alpha=penalty, fit_intercept=False, positive=True, max_iter=10_000)
+    kept: NDArray[np.bool_] = lasso.fit(rows, target).coef_ > 0
+    return kept

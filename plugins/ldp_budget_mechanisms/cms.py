@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 
     Cells = NDArray[np.int64]
 
-BLOCK = 1 << 14
+BLOCK = 1 << 13
 """Reports drawn at a time: the words of a block of hashes stay in the cache."""
 
 _MOST_CELLS = 2**30
 _ANY_NUMBER = 2**63
 _TABLE_VALUES = 2**20
-_SERVER_BLOCK = 1 << 18
+_SERVER_BLOCK = 1 << 15
 
 
 @dataclass

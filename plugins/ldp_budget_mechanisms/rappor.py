@@ -1,0 +1,338 @@
+"""RAPPOR: Bloom filters behind a permanent and an instantaneous randomized response (document 002, Google).
+
+A user belongs to one of m cohorts, which is public. The value sets h of k bits, by hash functions of the cohort.
+Each bit B of this filter is replaced, once for the value, by
+
+    B' = 1 with probability f/2,  0 with probability f/2,  B otherwise,
+
+and each report shows of every bit S = 1 with probability q where B' = 1, and p where B' = 0.
+
+What that gives away over time stands in `_rappor_loss`, how the server reads it in `_rappor_decode`.
+"""
+
+from __future__ import annotations
+
+import functools
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Self
+
+from ldp_budget.amounts import DOWN, float_above, float_below
+from ldp_budget.base import Mechanism
+from ldp_budget.errors import InvalidParameter, NotSupported
+from ldp_budget.fields import integer, optional_integer, optional_real
+from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Memoised
+from ldp_budget.memoisation import memo_words, secrets_for_each
+from ldp_budget.values import as_answers, numbers_of
+
+from ._rappor_loss import MOST_POINTS, Response, Thresholds, calibrated, change_loss, curve, drawn
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ldp_budget.estimates import CountEstimate
+    from ldp_budget.randomness import RandomSource, Stream
+
+    from ._rappor_decode import BitLaw, CohortAggregate
+
+_ONE = 2**64
+_MOST_ANSWERS = 10**12
+_MOST_COUNTERS = 2**24
+_MOST_PREDICTED = 2000
+_PROBABILITIES = ("f", "p", "q")
+_TARGETS = ("epsilon", "epsilon_lifetime")
+
+
+class Rappor(Mechanism):
+    """RAPPOR from f, p and q, or from the loss of one report and of all reports of a value (then q = 1-p).
+
+    Values are whole numbers, 0..domain_size-1 where the domain is declared, and hashed as their decimal text.
+
+    The guarantee. t reports that repeat one memoised value lose ε(t) ≤ ε(∞), whatever the reports show, so their
+    number may be chosen on the way. Permanent bits of different values are independent, so a user whose values a, b,
+    ... are reported t_a, t_b, ... times loses at most ε(t_a) + ε(t_b) + ...: against any other values *that repeat in
+    the same places*, hence the relation `same change pattern`. It does not matter whether the filters overlap: values
+    that share bits differ in fewer.
+
+    It does not hold for `any inputs`. Whether two reports come from the same permanent bits shows on all k bits, not
+    only on the 2h where two values differ, and so, in time, does whether a value changed or came back: `change_loss`.
+    Who must hide that as well keeps to a value for a period fixed beforehand, takes a fresh secret for each period,
+    and charges every period's reports under a label of its own: then no two inputs differ in their pattern.
+    """
+
+    name = "rappor"
+    summary = "a Bloom filter of the value, noised once for good and again in every report"
+    source = "document 002 (its figure 2 is lost); Erlingsson, Pihur and Korolova, CCS 2014"
+
+    targets = ("epsilon", *_PROBABILITIES)
+
+    bits = integer("bits of the Bloom filter, k", at_least=2, at_most=2**16)
+    hashes = integer("hash functions, h", at_least=1, at_most=64)
+    cohorts = integer("cohorts of users, m, each with hash functions of its own", at_least=1, at_most=4096)
+    f = optional_real("probability that a permanent bit is a fair coin", at_least=1e-300, below=1)
+    p = optional_real("probability that a report shows a one for a permanent 0", at_least=0, below=1)
+    q = optional_real("probability that a report shows a one for a permanent 1", above=0, at_most=1)
+    epsilon = optional_real("privacy loss of one report, in place of f, p, q", above=0, at_most=10**6)
+    epsilon_lifetime = optional_real("privacy loss of all reports of one value", above=0, at_most=10**6)
+    seed = integer("seed of the hash functions", at_least=0, at_most=2**63 - 1, default=0)
+    domain_size = optional_integer(
+        "number of possible answers, all of them candidates", at_least=2, at_most=_MOST_ANSWERS
+    )
+
+    def check(self) -> None:
+        if self.hashes > self.bits:
+            raise InvalidParameter("hashes", f"a whole number <= bits = {self.bits}", self.hashes)
+        if self.bits * self.cohorts > _MOST_COUNTERS:
+            raise InvalidParameter("cohorts", f"at most {_MOST_COUNTERS} bits in all cohorts together", self.cohorts)
+        self._check_target()
+        if not self.thresholds.informative:
+            option = "epsilon" if self.epsilon is not None else "p"
+            expected = "probabilities, or a loss, that 64 bits can tell from a report which says nothing"
+            raise InvalidParameter(option, expected, self.declared[option])
+
+    def _check_target(self) -> None:
+        """Either f, p, q with p < q, or epsilon < epsilon_lifetime."""
+        given = {name for name in (*_PROBABILITIES, *_TARGETS) if name in self.declared}
+        missing = [name for name in _PROBABILITIES if name not in given]
+        if given & set(_TARGETS):
+            missing = [name for name in _TARGETS if name not in given]
+            if given & set(_PROBABILITIES):
+                found = ", ".join(sorted(given))
+                raise InvalidParameter("epsilon", "either f, p and q, or epsilon and epsilon_lifetime", found)
+        if missing:
+            expected = "a number; give f, p and q, or epsilon and epsilon_lifetime"
+            raise InvalidParameter(missing[0] if given else "epsilon", expected)
+        if self.p is not None and self.q is not None and self.p >= self.q:
+            raise InvalidParameter("p", f"a number < q = {self.q}", self.p)
+        if self.epsilon is not None and self.epsilon_lifetime is not None and self.epsilon >= self.epsilon_lifetime:
+            raise InvalidParameter("epsilon", f"a number < epsilon_lifetime = {self.epsilon_lifetime}", self.epsilon)
+
+    # -- parameters and promise -------------------------------------------------------------------------
+
+    @functools.cached_property
+    def thresholds(self) -> Thresholds:
+        """f/2, p and q as the client draws them: f and p rounded up, q down, so that no ε(t) is exceeded."""
+        if self.epsilon is not None and self.epsilon_lifetime is not None:
+            return calibrated(self.epsilon, self.epsilon_lifetime, self.hashes)
+        return drawn(self._response)
+
+    @functools.cached_property
+    def _response(self) -> Response:
+        """The probabilities whose losses are stated: the declared ones, or where calibrated the drawn ones."""
+        if self.f is None or self.p is None or self.q is None:
+            return self.thresholds.response()
+        return Response(DOWN.divide(self.f, Decimal(2)), self.p, self.q)
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        if self.f is not None and self.p is not None and self.q is not None:
+            return {"f": float(self.f), "p": float(self.p), "q": float(self.q)}
+        flip, zero, one = (Decimal(part) / _ONE for part in self.thresholds)
+        return {"f": 2 * float_above(flip), "p": float_above(zero), "q": float_below(one)}
+
+    @functools.cached_property
+    def guarantee(self) -> Guarantee:
+        points, cap = curve(self._response, self.hashes)
+        if self.epsilon is not None and self.epsilon_lifetime is not None:
+            cap = self.epsilon_lifetime
+            points = [self.epsilon, *(min(max(point, self.epsilon), cap) for point in points[1:])]
+        return Memoised(tuple(points), cap, relation=SAME_CHANGE_PATTERN)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        guarantee = self.guarantee
+        assert isinstance(guarantee, Memoised)
+        points, cap = guarantee.curve, guarantee.cap
+        told = "" if len(points) == 1 else f", two {float(points[1]):.6g}"
+        notes = [
+            f"One report loses {float(points[0]):.6g}{told}, and all reports of one memoised value at most "
+            f"{float(cap):.6g}; the ε of document 002 is that of one report.",
+            "This holds against values that repeat in the same places. Whether a value changed or came back can show "
+            f"beyond it{self._change()}; a value kept for a fixed period, with a secret and a label for each, hides "
+            "that.",
+        ]
+        if len(points) == MOST_POINTS:
+            notes.append(f"The curve is listed up to {MOST_POINTS} reports; more are charged up to the cap.")
+        return tuple(notes)
+
+    def _change(self) -> str:
+        loss = change_loss(self._response, self.hashes, self.bits)
+        charged = 2 * self.guarantee.epsilon
+        return f": two reports of one value are at least {loss:.6g} from reports of two" if loss > charged else ""
+
+    def at_epsilon(self, epsilon: Any) -> Self:
+        """The same mechanism with another loss of one report and the same loss of all of them."""
+        kept = {name: value for name, value in self.declared.items() if name not in _PROBABILITIES}
+        guarantee = self.guarantee
+        assert isinstance(guarantee, Memoised)
+        return type(self)(**{"epsilon_lifetime": guarantee.cap, **kept, "epsilon": epsilon})
+
+    # -- client -----------------------------------------------------------------------------------------
+
+    @property
+    def answers(self) -> int | None:
+        """The number of possible answers, where it is declared."""
+        return self.domain_size
+
+    def read_values(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        most = self.domain_size or _MOST_ANSWERS
+        return as_answers(numbers_of(texts, int, f"whole numbers from 0 to {most - 1}"), most)
+
+    def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.uint8]:
+        """Reports are uint8 rows: the cohort in two bytes, little-endian, then k bits, bit i in byte i // 8 at i % 8.
+
+        With `secrets` (bytes, or one for each value; see `memo_words`) the cohort is a function of the secret and
+        the permanent bits one of (secret, this mechanism, value), so they are the same in every report. Without, both
+        are drawn for this report: that is the one report of a memoised value that is never repeated, and each is to
+        be charged as the first of a new value.
+        """
+        import numpy as np
+
+        from ldp_budget.randomness import open_stream
+        from ldp_budget.randomness.streams import BLOCK_BYTES, blocks
+
+        from ._bloom import bloom_filters
+
+        answers = as_answers(values, self.domain_size or _MOST_ANSWERS)
+        stream = open_stream(rng)
+        own = None if secrets is None else secrets_for_each(secrets, len(answers))
+        cohorts = self._cohorts(stream, own, len(answers))
+        filters = bloom_filters(answers, cohorts, bits=self.bits, hashes=self.hashes, seed=self.seed)
+        reports = np.empty((len(answers), 2 + filters.shape[1]), dtype=np.uint8)
+        reports[:, :2] = cohorts.astype("<u2").view(np.uint8).reshape(-1, 2)
+        for part in blocks(len(answers), max(1, BLOCK_BYTES // (8 * self.bits))):
+            flips = self._flips(stream, None if own is None else own[part], answers[part])
+            reports[part, 2:] = self._instantaneous(stream, filters[part] ^ flips)
+        return reports
+
+    def _cohorts(self, stream: Stream, secrets: list[bytes] | None, count: int) -> NDArray[np.int64]:
+        import numpy as np
+
+        from ldp_budget.randomness import integers
+
+        if secrets is None:
+            return integers(stream, self.cohorts, count)
+        words = memo_words(secrets, f"{self.fingerprint} cohort", np.zeros(count, dtype=np.int64), 1)[:, 0]
+        return (words % np.uint64(self.cohorts)).astype(np.int64)
+
+    def _flips(self, stream: Stream, secrets: list[bytes] | None, answers: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Which permanent bits differ from the filter's: each with probability f/2. Packed rows."""
+        import numpy as np
+
+        from ldp_budget.packing import pack_rows
+
+        if secrets is None:
+            return self._packed(stream, self.thresholds.flip, len(answers))
+        words = memo_words(secrets, f"{self.fingerprint} permanent bits", answers, self.bits)
+        return pack_rows(words < np.uint64(self.thresholds.flip))
+
+    def _instantaneous(self, stream: Stream, permanent: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """One report's bits: a one with probability q where the permanent bit is 1, and p where it is 0."""
+        ones = self._packed(stream, self.thresholds.one, len(permanent))
+        zeros = self._packed(stream, self.thresholds.zero, len(permanent))
+        return (permanent & ones) | (~permanent & zeros)
+
+    def _packed(self, stream: Stream, threshold: int, rows: int) -> NDArray[np.uint8]:
+        from ldp_budget.packing import pack_rows
+        from ldp_budget.randomness import bernoulli
+
+        return pack_rows(bernoulli(stream, threshold, rows * self.bits).reshape(rows, self.bits))
+
+    # -- server -----------------------------------------------------------------------------------------
+
+    def aggregate(self, reports: Any) -> CohortAggregate:
+        """Exact counts by cohort and bit. Raises `NotSupported` for anything but this mechanism's reports."""
+        from ._rappor_decode import CohortAggregate, count_bits
+
+        users, support = count_bits(reports, self.cohorts, self.bits)
+        return CohortAggregate(self.fingerprint, int(users.sum()), support, users)
+
+    def estimate(self, reports: Any, candidates: Any = None, *, method: str | None = None) -> CountEstimate:
+        """How many users hold each of `candidates`, whole numbers, shape (M,); by default the declared domain.
+
+        `method`: "least-squares" is unbiased, and its standard errors are those of the noise and of the spread of
+        users over cohorts, if every user holds one of the candidates. "lasso" (extra `rappor`) first selects the
+        candidates that stand out, for lists longer than the reports can tell apart; its standard errors are those
+        of least squares had the selection been known, it misses rare candidates, and a `SelectedEstimate` says which
+        were kept. None is least squares where the candidates' filters are independent, and the lasso where not.
+        Memory: 8·m·k·M bytes for the candidates' filters.
+
+        Raises `NotSupported` where there are no candidates or reports, candidates cannot be told apart, or
+        scikit-learn is needed and missing; `OutsideDomain` and `InvalidParameter` for bad candidates and methods.
+        """
+        from ._rappor_decode import decode
+
+        if method not in (None, "least-squares", "lasso"):
+            raise InvalidParameter("method", "one of least-squares, lasso", method)
+        total = self.total(reports)
+        return decode(total, self._filters(self._candidates(candidates)), self._law, method)
+
+    def _candidates(self, candidates: Any) -> NDArray[np.int64]:
+        import numpy as np
+
+        if candidates is None:
+            if self.domain_size is None:
+                raise NotSupported("no domain_size is declared: say which candidates to estimate")
+            candidates = np.arange(self.domain_size)
+        listed = as_answers(candidates, self.domain_size or _MOST_ANSWERS)
+        if not len(listed) or len(np.unique(listed)) < len(listed):
+            raise InvalidParameter("candidates", "at least one, and none of them twice", f"{len(listed)} values")
+        return listed
+
+    def _filters(self, candidates: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The candidates' Bloom filters, shape (m, k, M)."""
+        import numpy as np
+
+        from ._bloom import bloom_filters
+
+        cohorts = np.arange(self.cohorts).repeat(len(candidates))
+        rows = bloom_filters(
+            np.tile(candidates, self.cohorts), cohorts, bits=self.bits, hashes=self.hashes, seed=self.seed
+        )
+        bits = np.unpackbits(rows, axis=1, count=self.bits, bitorder="little")
+        return bits.reshape(self.cohorts, len(candidates), self.bits).transpose(0, 2, 1).astype(np.float64, order="C")
+
+    @functools.cached_property
+    def _law(self) -> BitLaw:
+        from ._rappor_decode import BitLaw
+
+        flip, zero, one = (Fraction(part, _ONE) for part in self.thresholds)
+        low, high = zero + flip * (one - zero), one - flip * (one - zero)
+        gap = high - low
+        return BitLaw(
+            float(low), float(gap), float(low * (1 - low) / gap**2), float(high * (1 - high) / gap**2)
+        )
+
+    def utility(self, users: int | None = None) -> dict[str, Any]:
+        """`bit_variance_per_user`: of a corrected count t_ij, at bits that are not set.
+
+        With a domain of at most 2,000 that the filters can tell apart, also `variance_per_user`: of the least-squares
+        count of the worst answer, held by nobody while the other answers are equally frequent.
+        """
+        if users is not None and users < 1:
+            raise InvalidParameter("users", "a whole number >= 1", users)
+        result = {"bit_variance_per_user": self._law.variance_zero}
+        variance = self._worst_variance
+        if variance is not None:
+            result["variance_per_user"] = variance
+            if users is not None:
+                result["std_error"] = (variance / users) ** 0.5
+        return result
+
+    @functools.cached_property
+    def _worst_variance(self) -> float | None:
+        import numpy as np
+
+        from ._rappor_decode import Regression
+
+        size = self.domain_size
+        if size is None or size > min(_MOST_PREDICTED, self.bits * self.cohorts):
+            return None
+        regression = Regression(self._filters(np.arange(size)), np.full(self.cohorts, 1 / self.cohorts))
+        if not regression.full_rank:
+            return None
+        others = (1 - np.eye(size)) / (size - 1)
+        return float(regression.variances(others, self._law).max())
