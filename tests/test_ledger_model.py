@@ -29,7 +29,7 @@ class FileMachine(LedgerMachine):
 
 
 class TestInMemory(MemoryMachine.TestCase):  # type: ignore[misc, name-defined]
-    settings = settings(max_examples=100, stateful_step_count=50)
+    settings = settings(max_examples=100, stateful_step_count=60)
 
 
 class TestInFile(FileMachine.TestCase):  # type: ignore[misc, name-defined]

@@ -27,7 +27,7 @@ from .policies import follow, keep_periods, propose
 from .policy import DEFAULT, Limit, Policy, canonical_text
 from .receipts import QUOTED, REFUSED, RESERVED, SPENT, Balance, BudgetExceeded, Receipt
 from .reservations import MOST_SECONDS, commit, void
-from .windows import from_micros, to_micros
+from .windows import Moment, from_micros, to_micros
 
 if TYPE_CHECKING:
     import os
@@ -296,22 +296,20 @@ class Accountant:
     def _charge_in(
         self, transaction: Transaction, request: Request, kind: str, key: str | None, micros: int | None
     ) -> Receipt:
-        if key is not None:
-            stored = transaction.answer_to(transaction.key.hash(b"key", key))
+        hashed = None if key is None else transaction.key.hash(b"key", key)
+        if key is not None and hashed is not None:
+            stored = transaction.answer_to(hashed)
             if stored is not None:
                 if stored.request != request.digest(transaction):
                     raise KeyConflict(key)
                 return self._stored_receipt(transaction, request.user, stored.answer)
-        now = self._now(transaction)
-        assessment = self._assess(transaction, request, now)
-        expires = None if micros is None else to_micros(now) + micros
+        moment = self._moment(transaction)
+        assessment = self._assess(transaction, request)
+        expires = None if micros is None else moment.micros + micros
         receipt = assessment.charge(kind, expires) if assessment.fits else assessment.receipt(REFUSED)
-        if key is not None:
-            hashed = transaction.key.hash
-            answer = canonical_text([assessment.policy_number, to_micros(now), *receipt.store()])
-            transaction.store_answer(
-                hashed(b"key", key), hashed(b"user", request.user), request.digest(transaction), answer
-            )
+        if hashed is not None:
+            answer = canonical_text([assessment.policy_number, moment.micros, *receipt.store()])
+            transaction.store_answer(hashed, assessment.user, request.digest(transaction), answer)
         return receipt
 
     def _stored_receipt(self, transaction: Transaction, user: str, answer: str) -> Receipt:
@@ -336,6 +334,15 @@ class Accountant:
         )
 
     def _now(self, transaction: Transaction) -> datetime:
+        return self._moment(transaction).at
+
+    def _moment(self, transaction: Transaction) -> Moment:
+        """The moment of the transaction: the clock, read once in it."""
+        if transaction.moment is None:
+            transaction.moment = Moment(self._read_clock(transaction))
+        return transaction.moment
+
+    def _read_clock(self, transaction: Transaction) -> datetime:
         """The clock, never before the newest entry; refused where it is far behind."""
         reading = self._clock()
         now = reading if isinstance(reading, datetime) else datetime.fromtimestamp(reading, UTC)
@@ -363,9 +370,9 @@ class Accountant:
             self._policies[number] = Policy.from_json(json.loads(definition))
         return number, self._policies[number]
 
-    def _assess(self, transaction: Transaction, request: Request, now: datetime | None = None) -> Assessment:
+    def _assess(self, transaction: Transaction, request: Request) -> Assessment:
         number, policy = self._policy(transaction, request.policy)
-        return Assessment(transaction, request, number, policy, self._now(transaction) if now is None else now)
+        return Assessment(transaction, request, number, policy, self._moment(transaction))
 
 
 def _quotas(transaction: Transaction, policy: Policy, account: int | None) -> tuple[dict[str, Any], ...]:

@@ -140,6 +140,10 @@ class Mechanism:
         """
         raise NotSupported(f"{self.name} has no client")
 
+    def memoised(self, values: Any, secrets: Any) -> Any:
+        """Which memoised draw a user reports for each value, an array (n,); equal ones share one curve and label."""
+        return values
+
     def aggregate(self, reports: Any) -> Aggregate:
         """The sufficient statistic of reports; aggregates of the same mechanism merge exactly."""
         raise NotSupported(f"{self.name} has no server side")

@@ -11,7 +11,7 @@ from .guarantees import ANY_INPUTS, Guarantee, Memoised
 from .ledger import Entry, Transaction
 from .policy import ANY_RELATION, Limit, Policy, canonical_text
 from .receipts import QUOTED, REFUSED, LimitState, Receipt
-from .windows import LIFETIME, Window, to_micros, window_at
+from .windows import LIFETIME, Moment, Window, window_at
 
 if TYPE_CHECKING:
     from .base import Mechanism
@@ -86,24 +86,24 @@ class Assessment:
     """A request held against a policy at one moment."""
 
     def __init__(
-        self, transaction: Transaction, request: Request, policy_number: int, policy: Policy, now: datetime
+        self, transaction: Transaction, request: Request, policy_number: int, policy: Policy, moment: Moment
     ) -> None:
         self._transaction = transaction
         self._request = request
         self._charge = request.charge
         self.policy_number = policy_number
         self._policy = policy
-        self._now = now
-        self._user = transaction.key.hash(b"user", request.user)
-        self._account = transaction.account(self._user)
+        self._moment = moment
+        self.user = transaction.key.hash(b"user", request.user)
+        self._account = transaction.account(self.user)
         self._labelled = request.label is not None and isinstance(self._charge.guarantee, Memoised)
         self._label = transaction.key.hash(b"label", request.label) if request.label is not None else None
         # Every window that is kept, whether this policy limits it or not: a charge counts in all of them.
-        self._windows = {period: window_at(period, now) for period in transaction.periods()}
-        self._spent = {
-            period: transaction.spent(self._account, window.code) for period, window in self._windows.items()
-        }
-        self._done = {period: self._count_done(window) for period, window in self._windows.items()}
+        periods = transaction.periods()
+        self._spent = {period: transaction.spent(self._account, moment.window(period).code) for period in periods}
+        self._done = dict.fromkeys(periods, 0)
+        if self._labelled:
+            self._done = {period: self._count_done(moment.window(period)) for period in periods}
         self._quota_left = self._count_quota()
         self.refusal = self._refusal()
         self.binding = self._binding()
@@ -112,7 +112,7 @@ class Assessment:
 
     def _refusal(self) -> str:
         """Why no amount of budget would do; empty if it is a matter of budget."""
-        if self._account is None and self._transaction.is_erased(self._user):
+        if self._account is None and self._transaction.is_erased(self.user):
             return ERASED
         relation = self._charge.guarantee.relation
         if self._policy.relation == ANY_RELATION and relation != ANY_INPUTS:
@@ -169,13 +169,18 @@ class Assessment:
 
     def _count_done(self, window: Window) -> int:
         """How many reports of the label were charged in a window."""
-        if not self._labelled or self._label is None or self._account is None:
+        if self._label is None or self._account is None:
             return 0
         charge = self._transaction.known_charge(self._charge.fingerprint, self._charge.promise)
         return self._transaction.label_reports(self._account, self._label, charge, window.code)
 
     def _limit_states(self) -> tuple[LimitState, ...]:
-        return tuple(LimitState.at(self._now, limit, self._spent[limit.period]) for limit in self._policy.limits)
+        return tuple(
+            [
+                LimitState(limit, self._spent[limit.period], self._moment.window(limit.period).ends)
+                for limit in self._policy.limits
+            ]
+        )
 
     # -- the answer, and what is written ----------------------------------------------------------------
 
@@ -199,18 +204,19 @@ class Assessment:
         """Write the sums of every window that is kept, the label's count, the quota and the journal entry."""
         transaction, request = self._transaction, self._request
         charge = self._charge.store(transaction)
-        account = self._account if self._account is not None else transaction.open_account(self._user)
+        account = self._account if self._account is not None else transaction.open_account(self.user)
         lifetime_cost = self._cost(LIFETIME, request.reports)
-        for period, window in self._windows.items():
-            self._spent[period] = self._spent[period].plus(self._cost(period, request.reports))
-            transaction.set_spent(account, window.code, self._spent[period])
+        for period, spent in self._spent.items():
+            window = self._moment.window(period).code
+            self._spent[period] = total = spent.plus(self._cost(period, request.reports))
+            transaction.set_spent(account, window, total)
             if self._labelled and self._label is not None:
                 self._done[period] += request.reports
-                transaction.set_label_reports(account, self._label, charge, window.code, self._done[period])
+                transaction.set_label_reports(account, self._label, charge, window, self._done[period])
         self._use_quota(account)
         entry = Entry(
             number=0,
-            at=to_micros(self._now),
+            at=self._moment.micros,
             kind=kind,
             account=account,
             charge=charge,

@@ -245,6 +245,11 @@ def integer(help: str, **bounds: Any) -> Field[int]:
     return Integer(help, **bounds)
 
 
+def optional_integer(help: str, **bounds: Any) -> Field[int | None]:
+    """A whole number that may be left out."""
+    return Integer(help, optional=True, **bounds)  # type: ignore[return-value]
+
+
 def choice(help: str, *choices: str, default: str | None = None) -> Field[str]:
     """One of `choices`."""
     return Choice(help, choices, default=default)

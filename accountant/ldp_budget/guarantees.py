@@ -306,9 +306,10 @@ class Gaussian(Guarantee):
 class Memoised(Guarantee):
     """Reports that repeat one memoised randomisation of a value.
 
-    `curve[t-1]` is the ε of t reports of the *same* memoised value, `cap` bounds it for every t. `values` is how
-    many distinct values can be memoised in all (None: no bound), `relation` the neighbours it is promised for.
-    A report of which nothing more is known is the first of a new value.
+    `curve[t-1]` is the ε of t reports of the *same* memoised value, `cap` bounds it for every t. However many
+    values there are, all their reports together lose no more than the caps of `values` of them (None: no bound).
+    `relation` is the neighbours it is promised for. A report of which nothing more is known is the first of a new
+    value.
     """
 
     kind: ClassVar[str] = "memoised"
@@ -351,7 +352,9 @@ class Memoised(Guarantee):
         return Costs.of(bound, None, None, None).epsilon
 
     def describe(self) -> dict[str, Any]:
-        return {**super().describe(), "lifetime_epsilon": float_up(self.cap)}
+        # Of all reports there can be where that is bounded, else of those of one value.
+        lifetime = UP.multiply(self.cap, 1 if self.values is None else self.values)
+        return {**super().describe(), "lifetime_epsilon": float_up(lifetime)}
 
 
 @dataclass(frozen=True)

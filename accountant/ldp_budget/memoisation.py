@@ -64,16 +64,18 @@ def _prefixes(secrets: Any, context: str, count: int) -> Iterator[bytes]:
 
 
 def secrets_for_each(secrets: Any, count: int) -> list[bytes]:
-    """One secret for each of `count` values. Raises `InvalidParameter`, which never shows a secret."""
+    """One secret for each of `count` values; none for no values. Raises `InvalidParameter`, which shows no secret."""
     if isinstance(secrets, bytes):
         secrets = [secrets] * count
+    elif secrets is None and not count:
+        secrets = []
     elif isinstance(secrets, str | bytearray) or not hasattr(secrets, "__len__") or len(secrets) != count:
         raise _invalid(f"a {type(secrets).__name__} of another kind or length")
-    secrets = list(secrets)
-    for secret in secrets:
+    listed: list[bytes] = list(secrets)
+    for secret in listed:
         if not isinstance(secret, bytes) or len(secret) < LEAST_SECRET_BYTES:
             raise _invalid(f"{len(secret)} bytes" if isinstance(secret, bytes) else type(secret).__name__)
-    return secrets
+    return listed
 
 
 def _invalid(found: str) -> InvalidParameter:

@@ -75,7 +75,10 @@ def release(
                 reports = store.add(mechanism.randomize(values[batch], secrets=own))
             names = list(users[batch])
             charge = _Charge(accountant, collection, policy, f"{store.run}/{number}", reports)
-            kept = charge.together(names) if own is None else charge.one_by_one(names, values[batch], own)
+            if own is None:
+                kept = charge.together(names)
+            else:
+                kept = charge.one_by_one(names, mechanism.memoised(values[batch], own), own)
             writer.write(reports[kept])
             refused += len(names) - len(kept)
             on_batch(len(names))

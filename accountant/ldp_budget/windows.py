@@ -50,6 +50,22 @@ def _window(period: str, index: int, starts: datetime, ends: datetime) -> Window
     return Window(index * len(PERIODS) + PERIODS.index(period), starts, ends)
 
 
+class Moment:
+    """One reading of the clock, and the windows it lies in; shared by everything that one transaction does."""
+
+    def __init__(self, at: datetime) -> None:
+        self.at = at
+        self.micros = to_micros(at)
+        self._windows: dict[str, Window] = {}
+
+    def window(self, period: str) -> Window:
+        """The window of `period` that contains this moment."""
+        window = self._windows.get(period)
+        if window is None:
+            window = self._windows[period] = window_at(period, self.at)
+        return window
+
+
 def to_micros(moment: datetime) -> int:
     """Whole microseconds since 1970, as the ledger stores time."""
     return (moment - _EPOCH) // _MICROSECOND

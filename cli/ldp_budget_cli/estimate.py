@@ -62,12 +62,12 @@ def estimate_files(collection: Collection, files: tuple[str, ...]) -> Estimate:
 
 def to_json(collection: Collection, result: Estimate) -> dict[str, Any]:
     """What `estimate --json` prints. `std_error`, `low` and `high` are those of the count; `share_…` of the share."""
-    from ldp_budget.estimates import CountEstimate
+    from ldp_budget.estimates import CountEstimate, MeanEstimate
 
     if isinstance(result, CountEstimate):
         return {"reports": result.reports, "answers": _count_rows(collection, result)}
-    assert not isinstance(result, CountEstimate)
-    return _mean_row(result)  # type: ignore[arg-type]
+    assert isinstance(result, MeanEstimate)
+    return _mean_row(collection, result)
 
 
 def _count_rows(collection: Collection, result: CountEstimate) -> list[dict[str, Any]]:
@@ -97,15 +97,18 @@ def _count_rows(collection: Collection, result: CountEstimate) -> list[dict[str,
     ]
 
 
-def _mean_row(result: MeanEstimate) -> dict[str, Any]:
+def _mean_row(collection: Collection, result: MeanEstimate) -> dict[str, Any]:
+    """The mean; of a mechanism whose reports are biased also by how much, which no interval shows."""
     low, high = result.interval()
-    return {
+    bias = collection.mechanism.utility().get("max_bias")
+    row = {
         "reports": result.reports,
         "mean": result.mean,
         "std_error": result.std_error,
         "low": low,
         "high": high,
     }
+    return row if bias is None else {**row, "max_bias": bias}
 
 
 def _print_counts(result: CountEstimate, rows: list[dict[str, Any]]) -> None:

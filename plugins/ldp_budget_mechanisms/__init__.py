@@ -18,6 +18,7 @@ from .matrix_substitution import MatrixSubstitution
 from .one_bit_mean import OneBitMean
 from .random_substitution import RandomSubstitution
 from .randomized_response import RandomizedResponse
+from .rappor import Rappor
 from .staircase import Staircase
 from .subset_selection import SubsetSelection
 from .unary import OptimizedUnaryEncoding, SymmetricUnaryEncoding, UnaryEncoding
@@ -42,5 +43,6 @@ def register_mechanisms(register: Callable[[type[Mechanism]], None]) -> None:
         HadamardCountMeanSketch,
         OneBitMean,
         DBitFlip,
+        Rappor,
     ):
         register(mechanism)

@@ -28,6 +28,18 @@ def bloom_filters(
     return rows
 
 
+def candidate_filters(
+    candidates: NDArray[np.int64], cohorts: int, *, bits: int, hashes: int, seed: int
+) -> NDArray[np.float64]:
+    """The filter of every candidate in every cohort as zeros and ones, shape (cohorts, bits, M)."""
+    import numpy as np
+
+    every = np.arange(cohorts).repeat(len(candidates))
+    rows = bloom_filters(np.tile(candidates, cohorts), every, bits=bits, hashes=hashes, seed=seed)
+    filters = np.unpackbits(rows, axis=1, count=bits, bitorder="little").reshape(cohorts, len(candidates), bits)
+    return filters.transpose(0, 2, 1).astype(np.float64, order="C")
+
+
 def _positions(
     values: NDArray[np.int64], cohorts: NDArray[np.int64], bits: int, hashes: int, seed: int
 ) -> NDArray[np.int64]:
@@ -37,7 +49,9 @@ def _positions(
     families = int(cohorts.max(initial=0)) + 1
     codes, inverse = np.unique(values * families + cohorts, return_inverse=True)
     digests = [
-        hashlib.shake_128(b"ldp-budget bloom 1:%d:%d:%d" % (seed, code % families, code // families)).digest(8 * hashes)
+        hashlib.shake_128(b"ldp-budget bloom 1:%d:%d:%d" % (seed, code % families, code // families)).digest(
+            8 * hashes
+        )
         for code in codes.tolist()
     ]
     words = np.frombuffer(b"".join(digests), "<u8").reshape(-1, hashes)

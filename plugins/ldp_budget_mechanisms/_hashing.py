@@ -58,6 +58,7 @@ class HashFamily:
         """h_j(v) for the numbers j of `functions` and the x_v of `points`, which broadcast."""
         import numpy as np
 
+        functions, points = np.broadcast_arrays(functions, points)
         a, b, c = (row.take(functions) for row in self.coefficients)
         high, low = points >> np.uint64(_HALF), points & np.uint64(_LOW)
         y = _multiply_add(_multiply_add(a, high, low, b), high, low, c)

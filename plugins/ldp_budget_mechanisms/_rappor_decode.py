@@ -133,18 +133,37 @@ class Regression:
         return variances
 
 
+def worst_variance(filters: Floats, law: BitLaw) -> float | None:
+    """The largest variance per user of a candidate's count, held by nobody while the others are equally frequent.
+
+    Cohorts are taken to be equally large. None where the candidates cannot be told apart.
+    """
+    import numpy as np
+
+    cohorts, bits, candidates = filters.shape
+    if candidates > cohorts * bits:
+        return None
+    regression = Regression(filters, np.full(cohorts, 1 / cohorts))
+    if not regression.full_rank:
+        return None
+    others = (1 - np.eye(candidates)) / (candidates - 1)
+    return float(regression.variances(others, law).max())
+
+
 def decode(total: CohortAggregate, filters: Floats, law: BitLaw, method: str | None) -> CountEstimate:
     """Counts of the candidates whose filters are X (m, k, M), by `method` or where None by what the rank allows."""
     users = total.users.astype(float)
     corrected = (total.support - law.base * users[:, None]) / law.gap
+    candidates, cohorts = filters.shape[2], int((users > 0).sum())
     if method != "lasso":
-        regression = Regression(filters, users)
-        if regression.full_rank:
+        # More candidates than bits are never of full rank; that need not cost a decomposition.
+        regression = Regression(filters, users) if candidates <= filters.shape[1] * cohorts else None
+        if regression is not None and regression.full_rank:
             return CountEstimate(total.reports, *_counts(regression, corrected, law))
         if method is not None:
             raise NotSupported(
-                f"{filters.shape[2]} candidates cannot be told apart by {filters.shape[1]} bits in "
-                f"{int((users > 0).sum())} cohorts; estimate with method='lasso', or from fewer candidates"
+                f"{candidates} candidates cannot be told apart by {filters.shape[1]} bits in {cohorts} cohorts; "
+                "estimate with method='lasso', or from fewer candidates"
             )
     return _selected(total, filters, corrected, law)
 
@@ -161,43 +180,58 @@ def _counts(regression: Regression, corrected: Floats, law: BitLaw) -> tuple[Flo
 
 
 def _selected(total: CohortAggregate, filters: Floats, corrected: Floats, law: BitLaw) -> SelectedEstimate:
-    """Least squares over what the lasso keeps; the others count 0, with the standard error each had on its own."""
+    """Least squares over what the lasso keeps and an even background, which stands for what it does not.
+
+    The others count 0, with the standard error that each would have had on its own.
+    """
     import numpy as np
 
     users = total.users.astype(float)
     kept = select(filters, users, corrected, law)
     counts = np.zeros(len(kept))
-    alone = np.einsum("jkv,j->v", filters**2, users)
+    alone = np.einsum("jkv,j->v", filters, users)
     errors = total.reports * np.sqrt(law.variance_zero / alone)
     if kept.any():
-        regression = Regression(filters[:, :, kept], users)
+        background = np.ones((*filters.shape[:2], 1))
+        regression = Regression(np.concatenate([filters[:, :, kept], background], axis=2), users)
         if not regression.full_rank:
             raise NotSupported("the candidates that the lasso kept cannot be told apart; name fewer candidates")
-        counts[kept], errors[kept] = _counts(regression, corrected, law)
+        found, found_errors = _counts(regression, corrected, law)
+        counts[kept], errors[kept] = found[:-1], found_errors[:-1]
     return SelectedEstimate(total.reports, counts, errors, kept)
 
 
 def select(filters: Floats, users: Floats, corrected: Floats, law: BitLaw) -> NDArray[np.bool_]:
     """Which candidates a non-negative lasso keeps, boolean (M,).
 
-    Rows are scaled to unit noise, and the penalty is √(2 ln M) standard deviations of a candidate's correlation with
-    that noise: one that nobody holds rarely exceeds it (Donoho and Johnstone 1994).
+    Rows are scaled to unit noise and freed of an even background, which every filter adds to. The penalty is
+    √(2 ln M) standard deviations of a candidate's correlation with the noise: one that nobody holds rarely
+    exceeds it (Donoho and Johnstone 1994).
     """
     import numpy as np
 
+    present = users > 0
+    scale = np.sqrt(users[present] / law.variance_zero)
+    rows = (filters[present] * scale[:, None, None]).reshape(-1, filters.shape[2])
+    target = (corrected[present] / users[present, None] * scale[:, None]).reshape(-1)
+    background = scale.repeat(filters.shape[1])
+    background /= np.linalg.norm(background)
+    rows -= np.outer(background, background @ rows)
+    target -= background * (background @ target)
+    largest = math.sqrt(float(np.einsum("rv,rv->v", rows, rows).max()))
+    penalty = math.sqrt(2 * math.log(max(2, rows.shape[1]))) * largest / len(rows)
+    lasso = _lasso_class()(alpha=penalty, fit_intercept=False, positive=True, max_iter=10_000)
+    # In Fortran order scikit-learn needs no copy of its own.
+    kept: NDArray[np.bool_] = lasso.fit(np.asfortranarray(rows), target).coef_ > 0
+    return kept
+
+
+def _lasso_class() -> Any:
     try:
         from sklearn.linear_model import Lasso
     except ImportError:
         raise NotSupported(
-            "more candidates than the reports can tell apart need a lasso, and scikit-learn is not installed: "
+            "telling candidates apart by a lasso needs scikit-learn, which is not installed: "
             'pip install "ldp-budget[rappor]"'
         ) from None
-    present = users > 0
-    scale = np.sqrt(users[present] / law.variance_zero)[:, None]
-    rows = (filters[present] * scale[:, :, None]).reshape(-1, filters.shape[2])
-    target = (corrected[present] / users[present, None] * scale).reshape(-1)
-    largest = math.sqrt(float((rows**2).sum(axis=0).max()))
-    penalty = math.sqrt(2 * math.log(max(2, rows.shape[1]))) * largest / len(rows)
-    lasso = Lasso(alpha=penalty, fit_intercept=False, positive=True, max_iter=10_000)
-    kept: NDArray[np.bool_] = lasso.fit(rows, target).coef_ > 0
-    return kept
+    return Lasso

@@ -57,7 +57,9 @@ class Thresholds(NamedTuple):
         """These probabilities, rounded to decimals of at least the same loss."""
         one = Decimal(ONE)
         return Response(
-            DOWN.divide(Decimal(self.flip), one), DOWN.divide(Decimal(self.zero), one), UP.divide(Decimal(self.one), one)
+            DOWN.divide(Decimal(self.flip), one),
+            DOWN.divide(Decimal(self.zero), one),
+            UP.divide(Decimal(self.one), one),
         )
 
 

@@ -30,7 +30,7 @@ from ldp_budget.estimates import CountEstimate
 from ldp_budget.fields import flag, integer, real
 from ldp_budget.frequency import FrequencyMechanism
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, FinitePair, Guarantee, Memoised, SymmetricPair, Unbounded
-from ldp_budget.memoisation import memo_words
+from ldp_budget.memoisation import memo_words, secrets_for_each
 from ldp_budget.randomness import ONE, bernoulli, integers, open_stream, threshold
 from ldp_budget.randomness.streams import blocks
 from ldp_budget.values import as_answers
@@ -58,7 +58,7 @@ class DBitFlip(FrequencyMechanism):
     buckets = integer("number of possible answers", at_least=2, at_most=10**9)
     bits = integer("buckets that a report tells of", at_least=1, at_most=10**5)
     memoize = flag("keep the buckets, and for every value its bits; needs a secret for each user")
-    any_inputs = flag("let memoised reports promise only what holds for any two inputs, which is nothing")
+    any_inputs = flag("promise memoised reports for any two inputs, also ones that change at other moments")
 
     def check(self) -> None:
         if self.bits > self.buckets:
@@ -120,7 +120,7 @@ class DBitFlip(FrequencyMechanism):
         pairs = k * (k - 1)
         both, one = Fraction(d * (d - 1), pairs), Fraction(2 * d * (k - d), pairs)
         telling = [(both * p * p, both * q * q), (one * p, one * q)]
-        nothing = 1 - sum(ours + theirs for ours, theirs in telling)
+        nothing = 1 - sum((ours + theirs for ours, theirs in telling), Fraction(0))
         mirrored = [(theirs, ours) for ours, theirs in telling]
         return FinitePair((*telling, (nothing, nothing), *mirrored))
 
@@ -146,11 +146,11 @@ class DBitFlip(FrequencyMechanism):
         answers = as_answers(values, self.buckets)
         reports = empty_reports(len(answers), self.buckets, self.bits)
         stream = open_stream(rng)
-        alone = isinstance(secrets, bytes | type(None))
+        own_secrets = secrets_for_each(secrets, len(answers)) if self.memoize else []
         for part in blocks(len(answers), max(1, _BLOCK // self.bits)):
             own = answers[part]
             if self.memoize:
-                drawn, flips = self._memoised(own, secrets if alone else secrets[part])
+                drawn, flips = self._memoised(own, own_secrets[part])
             else:
                 drawn, flips = self._fresh(stream, len(own))
             reports[part] = encode(drawn, own_bits(own, drawn, self.buckets) ^ flips)
@@ -163,7 +163,9 @@ class DBitFlip(FrequencyMechanism):
             drawn = draw_buckets(lambda bound: integers(stream, bound, count), self.buckets, self.bits, count)
         return drawn, bernoulli(stream, self.noise, count * self.bits).reshape(count, self.bits)
 
-    def _memoised(self, answers: NDArray[np.int64], secrets: Any) -> tuple[NDArray[Any] | None, NDArray[np.bool_]]:
+    def _memoised(
+        self, answers: NDArray[np.int64], secrets: list[bytes]
+    ) -> tuple[NDArray[Any] | None, NDArray[np.bool_]]:
         """The same from the users' secrets: the buckets of each user, the flips of each of their values."""
         import numpy as np
 
@@ -171,9 +173,7 @@ class DBitFlip(FrequencyMechanism):
         if self.bits < self.buckets:
             words = iter(memo_words(secrets, f"{self.fingerprint} buckets", np.zeros_like(answers), self.bits).T)
             # Off uniform by k/2**64, and whatever the buckets are, they are no function of the value.
-            drawn = draw_buckets(
-                lambda bound: next(words) % np.uint64(bound), self.buckets, self.bits, len(answers)
-            )
+            drawn = draw_buckets(lambda bound: next(words) % np.uint64(bound), self.buckets, self.bits, len(answers))
         flips = memo_words(secrets, f"{self.fingerprint} bits", answers, self.bits) < np.uint64(self.noise)
         return drawn, flips
 

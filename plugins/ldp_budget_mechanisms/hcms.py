@@ -18,7 +18,7 @@ from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.guarantees import Guarantee, SymmetricPair
 from ldp_budget.randomness import ONE, threshold
 
-from .cms import BLOCK, Sketch, SketchAggregate
+from ._sketch import BLOCK, Sketch, SketchAggregate
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ldp_budget.randomness import RandomSource
 
-    Cells = NDArray[np.int64]
+    from ._sketch import Cells
 
 _COUNTED = 1 << 20
 
@@ -47,12 +47,12 @@ class HadamardCountMeanSketch(Sketch):
         super().check()
         if self.width & (self.width - 1):
             raise InvalidParameter("width", "a power of two", self.width)
-        if 2 * self.threshold <= ONE:
+        if 2 * self.keep <= ONE:
             expected = "a loss large enough to be drawn with 64-bit probabilities"
             raise InvalidParameter("epsilon", expected, self.declared["epsilon"])
 
     @functools.cached_property
-    def threshold(self) -> int:
+    def keep(self) -> int:
         """The probability e^ε/(e^ε+1) that a sign is kept, as it is drawn: in units of 2**-64, rounded down."""
         turned = UP.divide(Decimal(1), DOWN.add(exp_down(self.epsilon), Decimal(1)))
         return threshold(DOWN.subtract(Decimal(1), turned), up=False)
@@ -63,7 +63,7 @@ class HadamardCountMeanSketch(Sketch):
 
     @property
     def _cell_probabilities(self) -> tuple[Fraction, Fraction]:
-        return Fraction(self.threshold, ONE), Fraction(1, 2)
+        return Fraction(self.keep, ONE), Fraction(1, 2)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -92,7 +92,7 @@ class HadamardCountMeanSketch(Sketch):
         for start in range(0, len(points), BLOCK):
             some = points[start : start + BLOCK]
             places = integers(stream, self.hashes * self.width, len(some))
-            kept = bernoulli(stream, self.threshold, len(some))
+            kept = bernoulli(stream, self.keep, len(some))
             cells = self._family(places >> self._bits, some)
             # Bits of the function's number stand above those of any cell, so AND leaves them out.
             reports[start : start + BLOCK] = 2 * places + (_odd(places & cells) ^ ~kept)

@@ -13,8 +13,9 @@ t reports of one multiple together lose
     ε(t) = ln( (e^ε rᵗ + 1) / (e^ε + rᵗ) ),      r = (1-G)/G,
 
 never more than ε. It is concave in t, so t reports lose at most t·ε(1) as well. For neighbours who change at other
-moments neither holds (for ε = 1, G = 0.2 four reports can lose 2.395, and 4·ε(1) = 2.278): there, whatever the bits
-are, a report shows at most r more, and T reports lose at most T·ln r. Without a flip that is infinite: a change shows.
+moments neither holds (for ε = 1, G = 0.2 four reports can lose 2.395, and 4·ε(1) = 2.278). There, as each report is
+randomized response at ln r whatever the bits are, T reports lose at most T·ln r; without a flip a change shows for
+certain, and the loss is infinite.
 """
 
 from __future__ import annotations
@@ -68,8 +69,8 @@ class OneBitMean(NumericMechanism):
     any_inputs = flag("promise memoised reports for any two inputs, also ones that change at other moments")
 
     # A value may lie anywhere from 0 to `maximum`; nobody declares these two.
-    lower = property(lambda self: Decimal(0))  # type: ignore[assignment]
-    upper = property(lambda self: self.maximum)  # type: ignore[assignment]
+    lower = property(lambda self: Decimal(0))
+    upper = property(lambda self: self.maximum)
 
     def check(self) -> None:
         if 2 * self._flip >= ONE:
@@ -162,7 +163,8 @@ class OneBitMean(NumericMechanism):
         return (
             f"One report loses {one:.6g}, and reports of one memoised bit together never more than {self.epsilon}, "
             "for neighbours who change at the same moments.",
-            f"For any two inputs {one:.6g} a report is no bound; T reports lose at most T·ln((1-G)/G) = T·{each:.6g}.",
+            f"For any two inputs {one:.6g} a report is no bound; T reports lose at most T·ln((1-G)/G), "
+            f"which is {each:.6g} a report.",
         )
 
     # -- errors -----------------------------------------------------------------------------------------
@@ -179,9 +181,9 @@ class OneBitMean(NumericMechanism):
         return 0.0, self.grid()[1] ** 2 * one * (1 - one)
 
     def report_std(self, total: SumAggregate) -> float:
-        """The standard deviation of one report of a user drawn at random; of these very users, it is an upper bound.
+        """The standard deviation of one report of a user drawn at random; for the users at hand, an upper bound.
 
-        How far the users' values lie apart cannot be told from one bit each. Where they are all the same, it is exact.
+        How far apart their values are cannot be told from one bit each. Where all are the same, it is exact.
         """
         low, high = map(float, self.ends)
         one = min(max(total.total / total.reports, low), high)
@@ -202,10 +204,12 @@ class OneBitMean(NumericMechanism):
         bits = words < self._thresholds_at(cells)
         return (bits ^ bernoulli(stream, self._flip, len(cells))).view(np.uint8)
 
-    def memoised(self, values: Any, secrets: Any) -> NDArray[np.int64]:
-        """Which memoised bit a user reports for each value, l for that of l·S; shape (n,)."""
+    def memoised(self, values: Any, secrets: Any) -> Any:
+        """Which memoised bit a user reports for each value, l for that of l·S, int64 (n,)."""
         import numpy as np
 
+        if self.rounding is None:
+            return values
         points = nearest_points(values, *self.domain(), self.cells << _PARTS_BITS)
         words = memo_words(secrets, f"{self.fingerprint} alpha", np.zeros_like(points), 1)[:, 0]
         alphas = (words >> np.uint64(64 - _PARTS_BITS)).astype(np.int64)

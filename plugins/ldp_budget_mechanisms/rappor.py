@@ -17,12 +17,13 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
-from ldp_budget.amounts import DOWN, float_above, float_below
+from ldp_budget.amounts import DOWN, UP, float_above, float_below
 from ldp_budget.base import Mechanism
 from ldp_budget.errors import InvalidParameter, NotSupported
-from ldp_budget.fields import integer, optional_integer, optional_real
-from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Memoised
-from ldp_budget.memoisation import memo_words, secrets_for_each
+from ldp_budget.fields import flag, integer, optional_integer, optional_real
+from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Memoised, Pure
+from ldp_budget.memoisation import secrets_for_each
+from ldp_budget.randomness import ONE
 from ldp_budget.values import as_answers, numbers_of
 
 from ._rappor_loss import MOST_POINTS, Response, Thresholds, calibrated, change_loss, curve, drawn
@@ -34,14 +35,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ldp_budget.estimates import CountEstimate
-    from ldp_budget.randomness import RandomSource, Stream
+    from ldp_budget.randomness import RandomSource
 
     from ._rappor_decode import BitLaw, CohortAggregate
 
-_ONE = 2**64
 _MOST_ANSWERS = 10**12
 _MOST_COUNTERS = 2**24
-_MOST_PREDICTED = 2000
+_MOST_PREDICTED = 500
 _PROBABILITIES = ("f", "p", "q")
 _TARGETS = ("epsilon", "epsilon_lifetime")
 
@@ -59,8 +59,7 @@ class Rappor(Mechanism):
 
     It does not hold for `any inputs`. Whether two reports come from the same permanent bits shows on all k bits, not
     only on the 2h where two values differ, and so, in time, does whether a value changed or came back: `change_loss`.
-    Who must hide that as well keeps to a value for a period fixed beforehand, takes a fresh secret for each period,
-    and charges every period's reports under a label of its own: then no two inputs differ in their pattern.
+    With `any_inputs` no bits are permanent: each report draws its own, loses ε(1) and adds to the others.
     """
 
     name = "rappor"
@@ -77,6 +76,7 @@ class Rappor(Mechanism):
     q = optional_real("probability that a report shows a one for a permanent 1", above=0, at_most=1)
     epsilon = optional_real("privacy loss of one report, in place of f, p, q", above=0, at_most=10**6)
     epsilon_lifetime = optional_real("privacy loss of all reports of one value", above=0, at_most=10**6)
+    any_inputs = flag("draw the permanent bits anew in every report, so that a change of value is hidden as well")
     seed = integer("seed of the hash functions", at_least=0, at_most=2**63 - 1, default=0)
     domain_size = optional_integer(
         "number of possible answers, all of them candidates", at_least=2, at_most=_MOST_ANSWERS
@@ -130,45 +130,51 @@ class Rappor(Mechanism):
     def parameters(self) -> dict[str, float]:
         if self.f is not None and self.p is not None and self.q is not None:
             return {"f": float(self.f), "p": float(self.p), "q": float(self.q)}
-        flip, zero, one = (Decimal(part) / _ONE for part in self.thresholds)
-        return {"f": 2 * float_above(flip), "p": float_above(zero), "q": float_below(one)}
+        flip, zero, one = map(Decimal, self.thresholds)
+        return {
+            "f": float_above(UP.divide(flip, Decimal(ONE // 2))),
+            "p": float_above(UP.divide(zero, Decimal(ONE))),
+            "q": float_below(DOWN.divide(one, Decimal(ONE))),
+        }
 
     @functools.cached_property
-    def guarantee(self) -> Guarantee:
+    def _curve(self) -> tuple[list[Decimal], Decimal]:
+        """ε(1), ε(2), ... and ε(∞); the declared targets stand for what was calibrated to them."""
         points, cap = curve(self._response, self.hashes)
         if self.epsilon is not None and self.epsilon_lifetime is not None:
             cap = self.epsilon_lifetime
             points = [self.epsilon, *(min(max(point, self.epsilon), cap) for point in points[1:])]
-        return Memoised(tuple(points), cap, relation=SAME_CHANGE_PATTERN)
+        return points, cap
+
+    @property
+    def guarantee(self) -> Guarantee:
+        points, cap = self._curve
+        return Pure(points[0]) if self.any_inputs else Memoised(tuple(points), cap, relation=SAME_CHANGE_PATTERN)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        guarantee = self.guarantee
-        assert isinstance(guarantee, Memoised)
-        points, cap = guarantee.curve, guarantee.cap
-        told = "" if len(points) == 1 else f", two {float(points[1]):.6g}"
+        points, cap = self._curve
+        one, two, last = (f"{float(loss):.6g}" for loss in (points[0], points[min(1, len(points) - 1)], cap))
+        if self.any_inputs:
+            return (f"No bits are kept, so k reports lose k times {one}; kept ones would lose {last} at most.",)
         notes = [
-            f"One report loses {float(points[0]):.6g}{told}, and all reports of one memoised value at most "
-            f"{float(cap):.6g}; the ε of document 002 is that of one report.",
-            "This holds against values that repeat in the same places. Whether a value changed or came back can show "
-            f"beyond it{self._change()}; a value kept for a fixed period, with a secret and a label for each, hides "
-            "that.",
+            f"One report loses {one}, two of the same value {two}, any number {last} at most; the ε of document 002 "
+            "is that of one report.",
+            "The promise holds against values that repeat in the same places. Whether a value changed or came back "
+            f"can show beyond it{self._change()}; any_inputs hides that.",
         ]
         if len(points) == MOST_POINTS:
             notes.append(f"The curve is listed up to {MOST_POINTS} reports; more are charged up to the cap.")
         return tuple(notes)
 
     def _change(self) -> str:
-        loss = change_loss(self._response, self.hashes, self.bits)
-        charged = 2 * self.guarantee.epsilon
-        return f": two reports of one value are at least {loss:.6g} from reports of two" if loss > charged else ""
+        loss, charged = change_loss(self._response, self.hashes, self.bits), 2 * self._curve[0][0]
+        return f": two reports of one value lie at least {loss:.6g} from reports of two" if loss > charged else ""
 
     def at_epsilon(self, epsilon: Any) -> Self:
         """The same mechanism with another loss of one report and the same loss of all of them."""
         kept = {name: value for name, value in self.declared.items() if name not in _PROBABILITIES}
-        guarantee = self.guarantee
-        assert isinstance(guarantee, Memoised)
-        return type(self)(**{"epsilon_lifetime": guarantee.cap, **kept, "epsilon": epsilon})
+        return type(self)(**{"epsilon_lifetime": self._curve[1], **kept, "epsilon": epsilon})
 
     # -- client -----------------------------------------------------------------------------------------
 
@@ -177,17 +183,21 @@ class Rappor(Mechanism):
         """The number of possible answers, where it is declared."""
         return self.domain_size
 
+    @property
+    def _most_answers(self) -> int:
+        return self.domain_size or _MOST_ANSWERS
+
     def read_values(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        most = self.domain_size or _MOST_ANSWERS
-        return as_answers(numbers_of(texts, int, f"whole numbers from 0 to {most - 1}"), most)
+        domain = f"whole numbers from 0 to {self._most_answers - 1}"
+        return as_answers(numbers_of(texts, int, domain), self._most_answers)
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.uint8]:
         """Reports are uint8 rows: the cohort in two bytes, little-endian, then k bits, bit i in byte i // 8 at i % 8.
 
         With `secrets` (bytes, or one for each value; see `memo_words`) the cohort is a function of the secret and
-        the permanent bits one of (secret, this mechanism, value), so they are the same in every report. Without, both
-        are drawn for this report: that is the one report of a memoised value that is never repeated, and each is to
-        be charged as the first of a new value.
+        the permanent bits one of (secret, this mechanism, value), so they are the same in every report. Without, or
+        with `any_inputs`, both are drawn for this report alone: it is the first and last report of its permanent
+        bits, and never to be charged as a repetition of others.
         """
         import numpy as np
 
@@ -195,51 +205,20 @@ class Rappor(Mechanism):
         from ldp_budget.randomness.streams import BLOCK_BYTES, blocks
 
         from ._bloom import bloom_filters
+        from ._rappor_reports import draw_cohorts, draw_flips, draw_report
 
-        answers = as_answers(values, self.domain_size or _MOST_ANSWERS)
-        stream = open_stream(rng)
-        own = None if secrets is None else secrets_for_each(secrets, len(answers))
-        cohorts = self._cohorts(stream, own, len(answers))
+        answers = as_answers(values, self._most_answers)
+        stream, context = open_stream(rng), self.fingerprint
+        own = None if secrets is None or self.any_inputs else secrets_for_each(secrets, len(answers))
+        cohorts = draw_cohorts(stream, own, context, self.cohorts, len(answers))
         filters = bloom_filters(answers, cohorts, bits=self.bits, hashes=self.hashes, seed=self.seed)
         reports = np.empty((len(answers), 2 + filters.shape[1]), dtype=np.uint8)
         reports[:, :2] = cohorts.astype("<u2").view(np.uint8).reshape(-1, 2)
         for part in blocks(len(answers), max(1, BLOCK_BYTES // (8 * self.bits))):
-            flips = self._flips(stream, None if own is None else own[part], answers[part])
-            reports[part, 2:] = self._instantaneous(stream, filters[part] ^ flips)
+            secret = None if own is None else own[part]
+            flips = draw_flips(stream, secret, context, answers[part], self.bits, self.thresholds.flip)
+            reports[part, 2:] = draw_report(stream, filters[part] ^ flips, self.bits, self.thresholds)
         return reports
-
-    def _cohorts(self, stream: Stream, secrets: list[bytes] | None, count: int) -> NDArray[np.int64]:
-        import numpy as np
-
-        from ldp_budget.randomness import integers
-
-        if secrets is None:
-            return integers(stream, self.cohorts, count)
-        words = memo_words(secrets, f"{self.fingerprint} cohort", np.zeros(count, dtype=np.int64), 1)[:, 0]
-        return (words % np.uint64(self.cohorts)).astype(np.int64)
-
-    def _flips(self, stream: Stream, secrets: list[bytes] | None, answers: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """Which permanent bits differ from the filter's: each with probability f/2. Packed rows."""
-        import numpy as np
-
-        from ldp_budget.packing import pack_rows
-
-        if secrets is None:
-            return self._packed(stream, self.thresholds.flip, len(answers))
-        words = memo_words(secrets, f"{self.fingerprint} permanent bits", answers, self.bits)
-        return pack_rows(words < np.uint64(self.thresholds.flip))
-
-    def _instantaneous(self, stream: Stream, permanent: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """One report's bits: a one with probability q where the permanent bit is 1, and p where it is 0."""
-        ones = self._packed(stream, self.thresholds.one, len(permanent))
-        zeros = self._packed(stream, self.thresholds.zero, len(permanent))
-        return (permanent & ones) | (~permanent & zeros)
-
-    def _packed(self, stream: Stream, threshold: int, rows: int) -> NDArray[np.uint8]:
-        from ldp_budget.packing import pack_rows
-        from ldp_budget.randomness import bernoulli
-
-        return pack_rows(bernoulli(stream, threshold, rows * self.bits).reshape(rows, self.bits))
 
     # -- server -----------------------------------------------------------------------------------------
 
@@ -277,39 +256,30 @@ class Rappor(Mechanism):
             if self.domain_size is None:
                 raise NotSupported("no domain_size is declared: say which candidates to estimate")
             candidates = np.arange(self.domain_size)
-        listed = as_answers(candidates, self.domain_size or _MOST_ANSWERS)
+        listed = as_answers(candidates, self._most_answers)
         if not len(listed) or len(np.unique(listed)) < len(listed):
             raise InvalidParameter("candidates", "at least one, and none of them twice", f"{len(listed)} values")
         return listed
 
     def _filters(self, candidates: NDArray[np.int64]) -> NDArray[np.float64]:
         """The candidates' Bloom filters, shape (m, k, M)."""
-        import numpy as np
+        from ._bloom import candidate_filters
 
-        from ._bloom import bloom_filters
-
-        cohorts = np.arange(self.cohorts).repeat(len(candidates))
-        rows = bloom_filters(
-            np.tile(candidates, self.cohorts), cohorts, bits=self.bits, hashes=self.hashes, seed=self.seed
-        )
-        bits = np.unpackbits(rows, axis=1, count=self.bits, bitorder="little")
-        return bits.reshape(self.cohorts, len(candidates), self.bits).transpose(0, 2, 1).astype(np.float64, order="C")
+        return candidate_filters(candidates, self.cohorts, bits=self.bits, hashes=self.hashes, seed=self.seed)
 
     @functools.cached_property
     def _law(self) -> BitLaw:
         from ._rappor_decode import BitLaw
 
-        flip, zero, one = (Fraction(part, _ONE) for part in self.thresholds)
+        flip, zero, one = (Fraction(part, ONE) for part in self.thresholds)
         low, high = zero + flip * (one - zero), one - flip * (one - zero)
         gap = high - low
-        return BitLaw(
-            float(low), float(gap), float(low * (1 - low) / gap**2), float(high * (1 - high) / gap**2)
-        )
+        return BitLaw(float(low), float(gap), float(low * (1 - low) / gap**2), float(high * (1 - high) / gap**2))
 
     def utility(self, users: int | None = None) -> dict[str, Any]:
         """`bit_variance_per_user`: of a corrected count t_ij, at bits that are not set.
 
-        With a domain of at most 2,000 that the filters can tell apart, also `variance_per_user`: of the least-squares
+        With a domain of at most 500 that the filters can tell apart, also `variance_per_user`: of the least-squares
         count of the worst answer, held by nobody while the other answers are equally frequent.
         """
         if users is not None and users < 1:
@@ -326,13 +296,9 @@ class Rappor(Mechanism):
     def _worst_variance(self) -> float | None:
         import numpy as np
 
-        from ._rappor_decode import Regression
+        from ._rappor_decode import worst_variance
 
         size = self.domain_size
-        if size is None or size > min(_MOST_PREDICTED, self.bits * self.cohorts):
+        if size is None or size > min(_MOST_PREDICTED, _MOST_COUNTERS // (self.bits * self.cohorts)):
             return None
-        regression = Regression(self._filters(np.arange(size)), np.full(self.cohorts, 1 / self.cohorts))
-        if not regression.full_rank:
-            return None
-        others = (1 - np.eye(size)) / (size - 1)
-        return float(regression.variances(others, self._law).max())
+        return worst_variance(self._filters(np.arange(size)), self._law)

@@ -105,7 +105,7 @@ class JournalEnd:
     def append(self, entry: Entry) -> int:
         """Append an entry; returns its number (the one given is not used). It is written with all others."""
         number = self.number + 1
-        self._kept_back.append(entry._replace(number=number).row())
+        self._kept_back.append((number, *entry.row()[1:]))
         self._at = entry.at
         self.appended += 1
         return number

@@ -10,6 +10,7 @@ from .journal import AMOUNTS, ENTRY_COLUMNS, Entry, JournalEnd
 if TYPE_CHECKING:
     import sqlite3
 
+    from ..windows import Moment
     from .keyfile import Key
 
 CHARGE_COLUMNS = f"charge, fingerprint, mechanism, declared, guarantee, {AMOUNTS}"
@@ -31,6 +32,7 @@ class Transaction:
         self.execute_many = connection.executemany
         self._connection = connection
         self.key = key
+        self.moment: Moment | None = None
         self._journal = JournalEnd(connection, key)
         # What was read once, as it cannot change but by this transaction.
         self._kept: dict[str, int] | None = None
