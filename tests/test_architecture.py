@@ -78,7 +78,7 @@ def test_the_accountant_imports_neither_plugins_nor_command_line(path: Path) -> 
 
 @pytest.mark.parametrize("path", files(PLUGINS), ids=named)
 def test_plugins_import_the_accountant_and_no_command_line(path: Path) -> None:
-    assert packages(path) <= STANDARD | {"ldp_budget", "numpy", "scipy"}
+    assert packages(path) <= STANDARD | {"ldp_budget", "numpy", "scipy", "sklearn"}
 
 
 @pytest.mark.parametrize("path", files(CLI), ids=named)
@@ -135,7 +135,7 @@ def after_command(folder: Path, *arguments: str) -> set[str]:
     return loaded(f"from ldp_budget_cli.app import cli\ncli({list(arguments)!r}, standalone_mode=False)", folder)
 
 
-HEAVY = {"numpy", "scipy", "sqlite_utils", "matplotlib", "cryptography"}
+HEAVY = {"numpy", "scipy", "sklearn", "sqlite_utils", "matplotlib", "cryptography"}
 
 
 def test_importing_the_library_loads_next_to_nothing(tmp_path: Path) -> None:

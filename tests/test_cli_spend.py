@@ -301,3 +301,17 @@ atexit.register(lambda: print(sorted({{"scipy", "sqlite_utils", "matplotlib"}} &
         timeout=60, check=True,
     )  # fmt: skip
     assert ended.stderr == "[]\n"
+
+
+def test_a_plan_of_collections_admits_so_many_reports_of_each(command: CommandLine) -> None:
+    for name, epsilon in (("poll", "0.5"), ("visits", "1")):
+        command("collection", "add", name, "randomized-response", "--epsilon", epsilon)
+    command("policy", "set", "default", "--plan", "poll=3", "--plan", "visits=1", "--plan-delta", "1e-6")
+    assert [command.json("spend", "alice", "poll")["status"] for _ in range(3)] == ["spent"] * 3
+    refused = command.json("spend", "alice", "poll", code=3)
+    assert refused["binding"] == ["plan"]
+    assert command.json("spend", "alice", "visits")["status"] == "spent"
+    assert [quota["left"] for quota in command.json("balance", "alice")["quotas"]] == [0, 0]
+    for words in (("--plan", "poll"), ("--plan", "poll=0"), ("--plan-delta", "1e-6")):
+        assert "--plan" in command.error("policy", "set", "default", *words, code=2)
+    assert "no collection is called 'nobody'" in command.error("policy", "set", "default", "--plan", "nobody=1")

@@ -1,4 +1,4 @@
-"""The hash functions of the sketches: exact arithmetic modulo 2**61 - 1, the same on every machine, three-wise independent.
+"""The hash functions of the sketches: exact modulo 2**61 - 1, the same on every machine, three-wise independent.
 
 The oracle computes with Python's integers of any size.
 """
@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from ldp_budget_mechanisms._hashing import PRIME, HashFamily, _multiply_add, _scaled
 
 seeds = st.one_of(st.integers(0, 2**63 - 1), st.text(max_size=20))

@@ -59,8 +59,8 @@ def test_other_secrets_contexts_and_values_have_other_words(secret: bytes, conte
 
 
 def test_what_ends_one_field_cannot_begin_the_next() -> None:
-    one = memo_words(b"x" * 20 + b"yyyy", "c", np.array([1]), 1)
-    other = memo_words(b"x" * 20, "c" + "yyyy", np.array([1]), 1)
+    one = memo_words(b"x" * 21, "c", np.array([1]), 1)
+    other = memo_words(b"x" * 20, "cx", np.array([1]), 1)
     assert one != other
 
 
@@ -86,6 +86,8 @@ def test_no_values_have_no_words() -> None:
     ids=["short", "short ones", "too few", "text", "text among them", "a number"],
 )
 def test_bad_secrets_are_refused_and_never_shown(wrong: object) -> None:
-    with pytest.raises(InvalidParameter, match=f"secrets: expected bytes.*of at least {LEAST_SECRET_BYTES} bytes") as e:
+    with pytest.raises(
+        InvalidParameter, match=f"secrets: expected bytes.*of at least {LEAST_SECRET_BYTES} bytes"
+    ) as e:
         memo_words(wrong, "c", VALUES, 1)
     assert "hunter2" not in str(e.value)

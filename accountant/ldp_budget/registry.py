@@ -51,6 +51,8 @@ RESERVED_OPTIONS = frozenset(
         "mechanism",
         "nl",
         "out",
+        "plan",
+        "plan_delta",
         "plot",
         "policy",
         "refused_to",

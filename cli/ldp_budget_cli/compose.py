@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ldp_budget.amounts import decimal
 from ldp_budget.errors import InvalidParameter, NotSupported
 
 from .mechanism_group import mechanism_command, parse_reports
-from .output import json_option, print_json, print_table
+from .output import decimal_option, json_option, print_json, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -54,7 +53,7 @@ def compose(mechanism: Mechanism, reports: int, total_delta: str | None, as_json
 @json_option
 def plan(chosen: Chosen | Mechanism, reports: int, total_epsilon: str, total_delta: str, as_json: bool) -> None:
     make = _maker(chosen)
-    epsilon, delta = _number("total_epsilon", total_epsilon), _delta(total_delta)
+    epsilon, delta = decimal_option("total_epsilon", total_epsilon), _delta(total_delta)
     rules, reasons = _by_rule(lambda rule: _planned(make, reports, epsilon, delta, rule))
     if as_json:
         print_json({"reports": reports, "epsilon": float(epsilon), "delta": float(delta), "rules": rules})
@@ -129,15 +128,8 @@ def _maker(chosen: Chosen | Mechanism) -> Callable[[Decimal], Mechanism]:
     return lambda epsilon: mechanism.calibrate(**values, epsilon=epsilon)
 
 
-def _number(option: str, text: str) -> Decimal:
-    try:
-        return decimal(text)
-    except ValueError:
-        raise InvalidParameter(option, "a finite number", text) from None
-
-
 def _delta(text: str) -> Decimal:
-    delta = _number("total_delta", text)
+    delta = decimal_option("total_delta", text)
     if not 0 <= delta < 1:
         raise InvalidParameter("total_delta", "a number >= 0 and < 1", text)
     return delta

@@ -10,6 +10,7 @@ import click
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from decimal import Decimal
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 nl_option = click.option("--nl", is_flag=True, help="With --json, print one object per line.")
@@ -74,6 +75,17 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
     return value
+
+
+def decimal_option(option: str, text: str) -> Decimal:
+    """The finite number that the text of an option means. Raises `InvalidParameter`."""
+    from ldp_budget.amounts import decimal
+    from ldp_budget.errors import InvalidParameter
+
+    try:
+        return decimal(text)
+    except ValueError:
+        raise InvalidParameter(option, "a finite number", text) from None
 
 
 def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from .app import ledger_path, new_ledger_path
-from .output import json_option, nl_option, print_json, print_rows, shown
+from .output import decimal_option, json_option, nl_option, print_json, print_rows, shown
 
 if TYPE_CHECKING:
+    from ldp_budget.accountant import Accountant
+    from ldp_budget.plans import Plan
     from ldp_budget.policy import Policy
 
 
@@ -24,10 +26,17 @@ def policy() -> None:
     "--limit",
     "limits",
     multiple=True,
-    required=True,
     metavar="PERIOD=EPSILON[,DELTA[,RULE]]",
     help="PERIOD: lifetime, day, week, month (UTC); RULE: basic (default), zcdp, gdp. Repeat for more.",
 )
+@click.option(
+    "--plan",
+    "plan",
+    multiple=True,
+    metavar="COLLECTION=COUNT",
+    help="Admit only so many reports of a collection, priced together beforehand. Repeat for more.",
+)
+@click.option("--plan-delta", metavar="DELTA", help="The δ at which the plan is priced [default: 0]")
 @click.option("--relation", metavar="any", help="Admit only guarantees that hold for any two inputs.")
 @click.option("--unbounded", is_flag=True, help="Say that there is no lifetime limit.")
 @json_option
@@ -36,6 +45,8 @@ def set_(
     ctx: click.Context,
     name: str,
     limits: tuple[str, ...],
+    plan: tuple[str, ...],
+    plan_delta: str | None,
     relation: str | None,
     unbounded: bool,
     as_json: bool,
@@ -44,10 +55,33 @@ def set_(
     from ldp_budget.accountant import Accountant
     from ldp_budget.policy import Policy, as_limits
 
-    # Checked before the ledger is opened, as opening may make it.
-    checked = Policy(name, as_limits(limits), relation=relation, unbounded=unbounded)
-    with Accountant(new_ledger_path(ctx)) as accountant:
-        _show(accountant.set_policy(name, checked.limits, relation=relation, unbounded=unbounded), as_json)
+    if plan_delta is not None and not plan:
+        raise click.UsageError("--plan: expected at least one COLLECTION=COUNT with --plan-delta; nothing was given")
+    if plan:
+        # Its collections stand in a ledger that is there already.
+        with Accountant(ledger_path(ctx), create=False) as accountant:
+            terms = _plan(accountant, plan, plan_delta or "0")
+            stored = accountant.set_policy(name, limits, relation=relation, unbounded=unbounded, plan=terms)
+    else:
+        # Checked before the ledger is opened, as opening may make it.
+        checked = Policy(name, as_limits(limits), relation=relation, unbounded=unbounded)
+        with Accountant(new_ledger_path(ctx)) as accountant:
+            stored = accountant.set_policy(name, checked.limits, relation=relation, unbounded=unbounded)
+    _show(stored, as_json)
+
+
+def _plan(accountant: Accountant, counts: tuple[str, ...], delta: str) -> Plan:
+    """The plan of `COLLECTION=COUNT` texts, priced."""
+    from ldp_budget.errors import InvalidParameter
+    from ldp_budget.plans import Plan
+
+    charges = []
+    for text in counts:
+        name, _, count = text.rpartition("=")
+        if not name or not (count.isascii() and count.isdigit()) or int(count) < 1:
+            raise InvalidParameter("plan", "COLLECTION=COUNT with a whole number >= 1", text)
+        charges.append((accountant.collection(name).mechanism.guarantee, int(count)))
+    return Plan(tuple(charges), decimal_option("plan_delta", delta))
 
 
 @policy.command("list")
@@ -85,7 +119,12 @@ def _show(policy: Policy, as_json: bool) -> None:
     if as_json:
         print_json(policy.to_json())
         return
-    click.echo(f"policy {policy.name}, version {policy.version}: {_limits(policy)}")
+    parts = [_limits(policy)] if policy.limits else []
+    if policy.plan is not None:
+        epsilon, delta = policy.planned()
+        reports = sum(count for _, count in policy.plan.quotas)
+        parts.append(f"a plan of {reports} reports; all plans so far cost epsilon {epsilon}, delta {delta}")
+    click.echo(f"policy {policy.name}, version {policy.version}: {'; '.join(parts)}")
     if policy.unbounded:
         click.echo(f"no lifetime limit; a year can cost epsilon {shown(policy.worst_epsilon_per_year())}")
 
