@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import mpmath
@@ -22,9 +23,11 @@ from mpmath import mpf
 
 import ldp_budget
 from ldp_budget import Accountant, InvalidParameter, Limit, NotSupported, OutsideDomain
+from ldp_budget.collection import Collection
 from ldp_budget.comparison import compare_numeric
 from ldp_budget.guarantees import ANY_INPUTS, SAME_CHANGE_PATTERN, Memoised, Pure, SymmetricPair, Unbounded
 from ldp_budget.randomness import ONE
+from ldp_budget.release import release
 from numeric_checks import assert_errors_as_stated
 
 OneBitMean: Any = ldp_budget.mechanism("one-bit-mean")
@@ -375,6 +378,22 @@ def test_reports_of_one_multiple_are_charged_along_the_curve() -> None:
         ]
         assert sum(costs) == 10**9
         assert accountant.spend("alice", FLIPPED, label="5")
+
+
+def test_released_reports_are_charged_by_the_multiple_and_not_by_the_value(tmp_path: Path) -> None:
+    collection, [secret] = Collection("visits", KEPT), secrets(1)
+    values = [40.0, 40.125, 62.0]
+    first, again, other = KEPT.memoised(values, secret).tolist()
+    assert first == again != other
+    spent = []
+    with Accountant(":memory:") as accountant:
+        accountant.set_policy("default", [Limit("lifetime", epsilon=4)])
+        for turn, value in enumerate(values):
+            out = tmp_path / str(turn)
+            release(out, collection, accountant, np.array([value]), ["alice"], policy="default", secrets=[secret])
+            [state] = accountant.balance("alice").limits
+            spent.append(state.spent.epsilon)
+    assert spent == [10**9, 10**9, 2 * 10**9]
 
 
 # -- reports --------------------------------------------------------------------------------------------------

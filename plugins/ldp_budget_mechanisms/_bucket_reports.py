@@ -46,11 +46,13 @@ def own_bits(answers: Ints, drawn: Reports | None, buckets: int) -> NDArray[np.b
     """Whether each drawn bucket is the user's own, shape (n, d); None stands for all the buckets in order."""
     import numpy as np
 
+    bits: NDArray[np.bool_]
     if drawn is None:
         bits = np.zeros((len(answers), buckets), dtype=np.bool_)
         bits[np.arange(len(answers)), answers] = True
-        return bits
-    return drawn == answers.astype(drawn.dtype)[:, np.newaxis]
+    else:
+        bits = drawn == answers.astype(drawn.dtype)[:, np.newaxis]
+    return bits
 
 
 def encode(drawn: Reports | None, bits: NDArray[np.bool_]) -> Reports:

@@ -195,7 +195,8 @@ class Rappor(Mechanism):
         """Reports are uint8 rows: the cohort in two bytes, little-endian, then k bits, bit i in byte i // 8 at i % 8.
 
         With `secrets` (bytes, or one for each value; see `memo_words`) the cohort is a function of the secret and
-        the permanent bits one of (secret, this mechanism, value), so they are the same in every report. Without, or
+        the permanent bits one of (secret, this mechanism, value), so they are the same in every report. A secret
+        serves one question: two that shared it and the mechanism would show where their answers agree. Without, or
         with `any_inputs`, both are drawn for this report alone: it is the first and last report of its permanent
         bits, and never to be charged as a repetition of others.
         """
