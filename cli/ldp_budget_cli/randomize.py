@@ -64,7 +64,7 @@ def randomize(
         where = "" if error.position is None else f", row {error.position + 1} below the header"
         raise click.ClickException(f"{file}, column {column}{where}: {error}; nothing was written") from None
     users = columns[user_column] if user_column is not None else []
-    secrets = None if secret is None else _secrets(secret, users)
+    secrets = None if secret is None else _secrets(secret, users, found)
     if spend:
         released = _release(ledger_path(ctx), out, found, values, users, secrets, policy)
     else:
@@ -85,8 +85,8 @@ def _check_users(file: str, column: str, users: list[str]) -> None:
         raise click.ClickException(f"{where}: expected a user, found nothing; nothing was written")
 
 
-def _secrets(path: str, users: list[str]) -> list[bytes]:
-    """One secret for each user, derived from the secret in a file."""
+def _secrets(path: str, users: list[str], collection: Collection) -> list[bytes]:
+    """One secret for each user of this collection, derived from the secret in a file."""
     try:
         with open(path, "rb") as file:
             master = file.read()
@@ -96,7 +96,7 @@ def _secrets(path: str, users: list[str]) -> list[bytes]:
         raise click.UsageError(
             f"--secret: expected a file of at least {LEAST_SECRET_BYTES} bytes; found {len(master)}"
         )
-    key = hashlib.sha256(master).digest()
+    key = hashlib.sha256(collection.fingerprint.encode() + master).digest()
     return [
         hashlib.blake2b(user.encode("utf-8", "surrogatepass"), key=key, digest_size=32).digest() for user in users
     ]
