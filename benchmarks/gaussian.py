@@ -2,7 +2,8 @@
 
     python benchmarks/gaussian.py
 
-The targets are spread over ε from 1e-8 to 1000 and δ from 1e-300 to 0.9; peers get those they accept. Each row is the median over rounds of the mean time of a call.
+The targets are spread over ε from 1e-8 to 1000 and δ from 1e-300 to 0.9; peers get those they
+accept. Each row is the median over rounds of the mean time of a call.
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ from hashlib import sha256
 from typing import Any, Protocol
 
 import pytest
-from conftest import Clock
 
 import ldp_budget
+from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, Limit, Mechanism, UnknownName
 from ldp_budget.base import Mechanism as Base
 from ldp_budget.collection import Collection
@@ -178,7 +178,9 @@ class LedgerContract:
             quoted = {name: accountant.quote(user, mechanism, policy=name) for name in ("basic", "zcdp", "gdp")}
             assert {name for name, quote in quoted.items() if not quote.binding} == accepting
             for name in ("basic", "zcdp", "gdp"):
-                assert (accountant.spend_many([user + name], mechanism, policy=name).spent == 1) == (name in accepting)
+                assert (accountant.spend_many([user + name], mechanism, policy=name).spent == 1) == (
+                    name in accepting
+                )
 
     # -- windows and versions -----------------------------------------------------------------------------
 
@@ -190,7 +192,11 @@ class LedgerContract:
         assert accountant.spend("alice", coin("0.2")).binding == ("day",)
         clock.advance(days=1)
         assert accountant.spend("alice", coin("0.4"))
-        assert spent(accountant, "alice") == {"lifetime": Decimal("0.8"), "day": Decimal("0.4"), "week": Decimal("0.8")}
+        assert spent(accountant, "alice") == {
+            "lifetime": Decimal("0.8"),
+            "day": Decimal("0.4"),
+            "week": Decimal("0.8"),
+        }
         assert accountant.spend("alice", coin("0.1")).binding == ("week",)
         clock.advance(days=1)
         assert accountant.spend("alice", coin("0.3")).binding == ("lifetime",)
@@ -272,7 +278,10 @@ class LedgerContract:
         held = accountant.reserve("alice", rappor, label="home").receipt or ""
         accountant.spend("alice", rappor, label="home")
         voided = accountant.void(held)
-        assert (voided.status, spent(accountant, "alice")) == ("voided", {"lifetime": Decimal("2.04"), "day": Decimal("2.04")})
+        assert (voided.status, spent(accountant, "alice")) == (
+            "voided",
+            {"lifetime": Decimal("2.04"), "day": Decimal("2.04")},
+        )
         assert accountant.spend("alice", rappor, label="home").epsilon == 1.35
         check(accountant)
 
@@ -404,7 +413,9 @@ class LedgerContract:
         accountant.set_policy("default", ["lifetime=1", "day=0.8"])
         accountant.spend("full", coin("0.7"))
         accountant.erase("gone")
-        result = accountant.spend_many(["new", "full", "gone", "twice", "twice", "often", "often", "often"], coin("0.4"))
+        result = accountant.spend_many(
+            ["new", "full", "gone", "twice", "twice", "often", "often", "often"], coin("0.4")
+        )
         assert (result.spent, result.refused) == (5, 3)
         assert sorted(result.refused_users) == ["full", "gone", "often"]
         charged = {user: spent(accountant, user)["day"] for user in ("new", "full", "gone", "twice", "often")}
@@ -431,7 +442,11 @@ class LedgerContract:
     def test_a_bulk_run_under_a_key_is_charged_once(self, accountant: Accountant) -> None:
         accountant.set_policy("default", ["lifetime=1"])
         users = ["alice", "bob", "carol", "bob"]
-        assert accountant.spend_many(users, coin("0.6"), key="run").to_json() == {"spent": 3, "refused": 1, "repeated": 0}
+        assert accountant.spend_many(users, coin("0.6"), key="run").to_json() == {
+            "spent": 3,
+            "refused": 1,
+            "repeated": 0,
+        }
         before = everything(accountant)
         again = accountant.spend_many(users, coin("0.6"), key="run")
         assert (again.to_json(), again.refused_users) == ({"spent": 0, "refused": 1, "repeated": 3}, ["bob"])
@@ -510,7 +525,9 @@ class LedgerContract:
     def test_nothing_is_lost_by_closing(self, place: Place, clock: Clock) -> None:
         accountant = place.open(clock)
         accountant.set_policy("default", ["lifetime=9", "day=5", Limit("month", "40", "1e-6", "zcdp")])
-        accountant.add_collection(Collection("poll", ldp_budget.mechanism("oue")(epsilon=1, domain_size=2), ("a", "b")))
+        accountant.add_collection(
+            Collection("poll", ldp_budget.mechanism("oue")(epsilon=1, domain_size=2), ("a", "b"))
+        )
         first = accountant.spend("alice", coin(1), key="k")
         held = accountant.reserve("alice", coin("0.5"), expires=60)
         accountant.spend("alice", promising(CURVE), label="home")

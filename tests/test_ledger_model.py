@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
 from ledger_model import LedgerMachine
 from test_ledger_sqlite import InFile, InMemory
 
@@ -29,7 +30,7 @@ class FileMachine(LedgerMachine):
 
 
 class TestInMemory(MemoryMachine.TestCase):  # type: ignore[misc, name-defined]
-    settings = settings(max_examples=100, stateful_step_count=60)
+    settings = settings(max_examples=50, stateful_step_count=50)
 
 
 class TestInFile(FileMachine.TestCase):  # type: ignore[misc, name-defined]
@@ -43,4 +44,4 @@ class TestLongInMemory(MemoryMachine.TestCase):  # type: ignore[misc, name-defin
 
 @pytest.mark.slow
 class TestLongInFile(FileMachine.TestCase):  # type: ignore[misc, name-defined]
-    settings = settings(max_examples=100, stateful_step_count=60)
+    settings = settings(max_examples=50, stateful_step_count=50)

@@ -9,10 +9,10 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from conftest import Clock
-from ledger_contract import LedgerContract, check, coin, in_threads, spent
 
+from conftest import Clock
 from ldp_budget import Accountant
+from ledger_contract import LedgerContract, check, coin, in_threads, spent
 
 Now = Callable[[], datetime | float]
 

@@ -8,6 +8,7 @@ from .errors import InvalidParameter, LdpBudgetError
 from .frequency import FrequencyMechanism
 from .numeric import NumericMechanism
 from .registry import mechanisms
+from .values import check_users
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,8 +25,7 @@ def compare_frequency(epsilon: Number, domain_size: int, users: int) -> list[dic
     `worst_std_error` is that of the answer and frequency where it is largest, `mean_std_error` the root of the mean
     variance over the answers. Raises `InvalidParameter`.
     """
-    if users < 1:
-        raise InvalidParameter("users", "a whole number >= 1", users)
+    check_users(users)
     rows = []
     for mechanism in _calibrated(FrequencyMechanism, epsilon=epsilon, domain_size=domain_size):
         assert isinstance(mechanism, FrequencyMechanism)

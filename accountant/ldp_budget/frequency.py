@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .base import Mechanism
-from .errors import InvalidParameter
 from .estimates import CountAggregate, CountEstimate
-from .values import as_answers, numbers_of
+from .values import as_answers, check_users, numbers_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,8 +73,7 @@ class FrequencyMechanism(Mechanism):
             "total_variance_per_user": self.total_variance(),
         }
         if users is not None:
-            if users < 1:
-                raise InvalidParameter("users", "a whole number >= 1", users)
+            check_users(users)
             result["std_error"] = (worst / users) ** 0.5
         return result
 

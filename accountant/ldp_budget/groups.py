@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from .errors import LdpBudgetError
+from .errors import LdpBudgetError, LedgerError
 from .ledger import forks
 
 if TYPE_CHECKING:
@@ -29,9 +30,11 @@ class _Work(Generic[T]):
         self.work = work
         self.gate: threading.Lock | None = None  # shut, for a thread that waits; whoever wakes it opens it
         self.leads = False
+        self.batch: list[_Work[Any]] = []  # what it does, if it leads
         self.done = False
+        self.committed = False
         self.result: T | None = None
-        self.error: BaseException | None = None
+        self.error: LdpBudgetError | None = None
 
     def run(self, transaction: Transaction) -> None:
         """Do the work; an error that comes before anything was written concerns this work alone."""
@@ -43,11 +46,11 @@ class _Work(Generic[T]):
                 raise
             self.error = error
 
-    def outcome(self) -> T:
-        if self.error is not None:
-            raise self.error
-        result: Any = self.result
-        return result  # type: ignore[no-any-return]
+    def wake(self) -> None:
+        """Let the thread that waits go on, if it does not already."""
+        if self.gate is not None:
+            with suppress(RuntimeError):  # it is open
+                self.gate.release()
 
 
 class GroupCommit:
@@ -74,60 +77,73 @@ class GroupCommit:
     def run(self, work: Callable[[Transaction], T]) -> T:
         """Do `work` in a transaction and return its result once that is durable."""
         mine = _Work(work)
+        try:
+            self._queue_up(mine)
+            if mine.gate is not None:
+                mine.gate.acquire()
+            if mine.leads and not mine.done:
+                self._lead(mine)
+        finally:
+            # An interrupt (Ctrl-C) may come at any point, here too. Nobody may wait for a leader that is gone.
+            try:
+                self._settle(mine)
+            finally:
+                self._settle(mine)
+        return self._outcome(mine)
+
+    def _queue_up(self, mine: _Work[Any]) -> None:
         with self._mutex:
-            self._queue.append(mine)
             if self._led:
                 mine.gate = threading.Lock()
                 mine.gate.acquire()
+            self._queue.append(mine)
             mine.leads, self._led = not self._led, True
-        if mine.gate is not None:
-            self._wait(mine, mine.gate)
-        if mine.leads and not mine.done:
-            self._lead()
-        return mine.outcome()
 
-    def _wait(self, mine: _Work[Any], gate: threading.Lock) -> None:
+    def _lead(self, mine: _Work[Any]) -> None:
+        with self._mutex:
+            while self._queue and len(mine.batch) < MOST_TOGETHER:
+                if not self._queue[0].done:
+                    mine.batch.append(self._queue[0])
+                self._queue.popleft()
         try:
-            gate.acquire()
-        except BaseException:
-            # Interrupted: what nobody has begun is withdrawn, and a lead that was handed over goes on to the next.
+            with self._ledger.write() as transaction:
+                for work in mine.batch:
+                    work.run(transaction)
+        except LdpBudgetError as error:
+            # Nothing was committed. Works that were fine are told so too, rather than run twice behind their backs.
+            for work in mine.batch:
+                work.error = work.error or error
+            return
+        for work in mine.batch:
+            work.committed = True
+
+    def _settle(self, mine: _Work[Any]) -> None:
+        """Answer whom it led, withdraw what nobody has begun, pass the lead on; a second call changes nothing."""
+        for work in mine.batch:
+            work.done = True
+            work.wake()
+        if mine.leads or not mine.done:
             with self._mutex:
-                if mine in self._queue:
+                if not mine.done and mine in self._queue:
                     self._queue.remove(mine)
                 if mine.leads:
                     self._hand_over()
-            raise
-
-    def _lead(self) -> None:
-        with self._mutex:
-            batch = [self._queue.popleft() for _ in range(min(MOST_TOGETHER, len(self._queue)))]
-        try:
-            self._commit(batch)
-        finally:
-            for work in batch:
-                work.done = True
-                if work.gate is not None:
-                    work.gate.release()
-            with self._mutex:
-                self._hand_over()
+                    mine.leads = False
 
     def _hand_over(self) -> None:
         """Make the first in the queue lead; with the mutex held."""
-        successor = self._queue[0] if self._queue else None
-        self._led = successor is not None
-        if successor is not None and successor.gate is not None:
-            successor.leads = True
-            successor.gate.release()
+        while self._queue and self._queue[0].done:
+            self._queue.popleft()
+        self._led = bool(self._queue)
+        if self._queue:
+            self._queue[0].leads = True
+            self._queue[0].wake()
 
-    def _commit(self, batch: list[_Work[Any]]) -> None:
-        try:
-            with self._ledger.write() as transaction:
-                for work in batch:
-                    work.run(transaction)
-        except BaseException as error:
-            # Nothing was committed. Works that were fine are told so too, rather than run twice behind their backs.
-            for work in batch:
-                work.result = None
-                work.error = work.error or error
-            if not isinstance(error, LdpBudgetError):
-                raise
+    def _outcome(self, mine: _Work[T]) -> T:
+        if mine.error is not None:
+            raise mine.error
+        if not mine.committed:
+            why = "the transaction was interrupted; ask again by the key whether it was charged"
+            raise LedgerError(self._ledger.path, why)
+        result: Any = mine.result
+        return result  # type: ignore[no-any-return]

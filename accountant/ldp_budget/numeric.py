@@ -16,7 +16,7 @@ from .errors import InvalidParameter, NotSupported
 from .estimates import MeanEstimate, SumAggregate
 from .fields import optional_real
 from .quadrature import average
-from .values import as_numbers, numbers_of
+from .values import as_numbers, check_users, numbers_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -105,8 +105,7 @@ class NumericMechanism(Mechanism):
             result["mse_uniform_prior"] = self.mse_uniform_prior()
             result["constant_output"] = self._constant_output(UP.subtract(self.upper, self.lower))
         if users is not None:
-            if users < 1:
-                raise InvalidParameter("users", "a whole number >= 1", users)
+            check_users(users)
             worst = max(mse - bias**2 for bias, mse in errors.values())
             result["std_error"] = (worst / users) ** 0.5
         return result

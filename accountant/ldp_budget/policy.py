@@ -23,6 +23,7 @@ from .amounts import (
 )
 from .composition import capacity, filter_rule
 from .errors import InvalidParameter, NotSupported, UnknownName
+from .guarantees import Number
 from .windows import LIFETIME, PER_YEAR, PERIODS
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 _DIGITS = Costs(EPSILON_DIGITS, DELTA_DIGITS, RHO_DIGITS, MU_SQUARED_DIGITS)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Limit:
     """At most (ε, δ) within each window of `period`, added up by `rule`.
 
@@ -49,14 +50,19 @@ class Limit:
 
     period: str
     epsilon: Decimal
-    delta: Decimal = Decimal(0)
-    rule: str = "basic"
+    delta: Decimal
+    rule: str
 
-    def __post_init__(self) -> None:
-        if self.period not in PERIODS:
-            raise InvalidParameter("limit", f"a period out of {', '.join(PERIODS)}", self.period)
-        object.__setattr__(self, "epsilon", _number("epsilon", self.epsilon, "a number > 0"))
-        object.__setattr__(self, "delta", _number("delta", self.delta, "a number >= 0 and < 1"))
+    def __init__(self, period: str, epsilon: Number, delta: Number = 0, rule: str = "basic") -> None:
+        if period not in PERIODS:
+            raise InvalidParameter("limit", f"a period out of {', '.join(PERIODS)}", period)
+        object.__setattr__(self, "period", period)
+        object.__setattr__(self, "epsilon", _number("epsilon", epsilon, "a number > 0"))
+        object.__setattr__(self, "delta", _number("delta", delta, "a number >= 0 and < 1"))
+        object.__setattr__(self, "rule", rule)
+        self._check()
+
+    def _check(self) -> None:
         try:
             filter_rule(self.rule)
         except (UnknownName, NotSupported) as error:
@@ -77,7 +83,7 @@ class Limit:
         if not equals or not 1 <= len(parts) <= 3 or not all(parts):
             raise InvalidParameter("limit", "PERIOD=EPSILON[,DELTA[,RULE]]", text)
         epsilon, delta, rule = (*parts, *("0", "basic")[len(parts) - 1 :])
-        return cls(period.strip(), epsilon, delta, rule)  # type: ignore[arg-type]
+        return cls(period.strip(), epsilon, delta, rule)
 
     @cached_property
     def capacity(self) -> Costs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .errors import OutsideDomain
+from .errors import InvalidParameter, OutsideDomain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -12,6 +12,12 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
+
+
+def check_users(users: int) -> None:
+    """Raise `InvalidParameter` unless `users` is a whole number of at least one."""
+    if isinstance(users, bool) or not isinstance(users, int) or users < 1:
+        raise InvalidParameter("users", "a whole number >= 1", users)
 
 
 def as_answers(values: Any, domain_size: int) -> NDArray[np.int64]:

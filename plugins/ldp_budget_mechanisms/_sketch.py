@@ -23,7 +23,7 @@ from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.estimates import CountEstimate, check_same
 from ldp_budget.fields import integer, optional_integer, real
 from ldp_budget.frequency import FrequencyMechanism
-from ldp_budget.values import as_answers, numbers_of
+from ldp_budget.values import as_answers, check_users, numbers_of
 
 from ._hashing import HashFamily
 
@@ -147,8 +147,7 @@ class Sketch(FrequencyMechanism):
         if self.domain_size is not None:
             result["total_variance_per_user"] = self.total_variance()
         if users is not None:
-            if users < 1:
-                raise InvalidParameter("users", "a whole number >= 1", users)
+            check_users(users)
             result["std_error"] = math.sqrt(zero / users)
             result["largest_variance"] = users * (zero + (users - 1) * self._pair_variance)
             result["theorem_bound"] = self._theorem_bound(users)

@@ -20,7 +20,7 @@ from ldp_budget.fields import matrix
 from ldp_budget.frequency import FrequencyMechanism
 from ldp_budget.guarantees import Guarantee, Pure, Unbounded
 from ldp_budget.pairs import dominating_pair
-from ldp_budget.values import as_answers
+from ldp_budget.values import as_answers, check_users
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -153,8 +153,8 @@ class MatrixSubstitution(FrequencyMechanism):
         return notes
 
     def utility(self, users: int | None = None) -> dict[str, Any]:
-        if users is not None and users < 1:
-            raise InvalidParameter("users", "a whole number >= 1", users)
+        if users is not None:
+            check_users(users)
         worst = self._worst_at_zero()
         result = {
             "variance_per_user": worst,

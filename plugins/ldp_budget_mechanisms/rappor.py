@@ -24,7 +24,7 @@ from ldp_budget.fields import flag, integer, optional_integer, optional_real
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Memoised, Pure
 from ldp_budget.memoisation import secrets_for_each
 from ldp_budget.randomness import ONE
-from ldp_budget.values import as_answers, numbers_of
+from ldp_budget.values import as_answers, check_users, numbers_of
 
 from ._rappor_loss import MOST_POINTS, Response, Thresholds, calibrated, change_loss, curve, drawn
 
@@ -283,8 +283,8 @@ class Rappor(Mechanism):
         With a domain of at most 500 that the filters can tell apart, also `variance_per_user`: of the least-squares
         count of the worst answer, held by nobody while the other answers are equally frequent.
         """
-        if users is not None and users < 1:
-            raise InvalidParameter("users", "a whole number >= 1", users)
+        if users is not None:
+            check_users(users)
         result = {"bit_variance_per_user": self._law.variance_zero}
         variance = self._worst_variance
         if variance is not None:

@@ -9,9 +9,10 @@ from ..amounts import Costs
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Sequence
 
     from .keyfile import Key
+
+    Rows = list[tuple[Any, ...]]
 
 AMOUNTS = "epsilon, delta, rho, mu_squared"
 ENTRY_COLUMNS = f"entry, at, kind, account, charge, policy, reports, {AMOUNTS}, labelled, expires, resolves"
@@ -50,9 +51,9 @@ class Entry(NamedTuple):
         return (*self[:7], *self.costs, int(self.labelled), *self[9:])
 
 
-def canonical_rows(rows: Iterable[Sequence[Any]]) -> str:
+def canonical_rows(rows: Rows) -> str:
     """Rows as a link covers them: JSON arrays, one after the other."""
-    return _CANONICAL.encode(list(rows))[1:-1]
+    return _CANONICAL.encode(rows)[1:-1] if rows else ""
 
 
 def _batch_rows(first: int, accounts: list[int], common: tuple[Any, ...]) -> str:
@@ -63,7 +64,7 @@ def _batch_rows(first: int, accounts: list[int], common: tuple[Any, ...]) -> str
     return ",".join([f"[{number},{start},{account},{end}]" for number, account in enumerate(accounts, first)])
 
 
-def canonical_link(before: bytes, entries: str, charges: Sequence[Any], policies: Sequence[Any]) -> bytes:
+def canonical_link(before: bytes, entries: str, charges: Rows, policies: Rows) -> bytes:
     """What a link's hash covers: the link before, and every row the transaction appended, in order."""
     return before + f"[[{entries}],[{canonical_rows(charges)}],[{canonical_rows(policies)}]]".encode()
 
@@ -76,7 +77,7 @@ class JournalEnd:
         self._execute_many = connection.executemany
         self._key = key
         self._newest: tuple[int, int | None, bytes] | None = None
-        self._kept_back: list[tuple[Any, ...]] = []
+        self._kept_back: Rows = []
         self._covered: list[str] = []
         self.appended = 0
 
@@ -135,7 +136,7 @@ class JournalEnd:
             self._covered.append(canonical_rows(self._kept_back))
             self._kept_back = []
 
-    def close(self, charges: Sequence[Any], policies: Sequence[Any]) -> None:
+    def close(self, charges: Rows, policies: Rows) -> None:
         """Write everything, with the link that covers it in the last entry; nothing if nothing was appended."""
         self.write()
         if self._covered:

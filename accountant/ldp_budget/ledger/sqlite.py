@@ -90,19 +90,30 @@ class SqliteLedger:
         self._check_process()
         with self._lock:
             connection = self._current()
+            if connection.in_transaction:
+                raise LedgerError(self.path, "this thread is reading it just now; finish that first")
             try:
-                _begin(connection, begin)
                 try:
+                    _begin(connection, begin)
                     transaction = Transaction(connection, self.key)
                     yield transaction
                     transaction.finish()
                     connection.execute("COMMIT")
                 except BaseException:
-                    if connection.in_transaction:
-                        connection.execute("ROLLBACK")
+                    self._roll_back(connection)
                     raise
             except (sqlite3.Error, UnicodeEncodeError) as error:
                 raise LedgerError(self.path, _reason(error)) from error
+
+    def _roll_back(self, connection: sqlite3.Connection) -> None:
+        """Undo what was not committed. A connection that cannot do even that is closed, which does it."""
+        try:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            if self.path != MEMORY:
+                connection.close()
+                self._connection = None
 
     def _check_process(self) -> None:
         """A connection that was open during a fork is of no use in the child (see `forks`)."""
