@@ -97,6 +97,29 @@ class CountEstimate(Estimate):
         return self.counts - margin, self.counts + margin
 
 
+ADJUSTMENTS = ("nonnegative", "simplex")
+
+
+def adjusted(estimate: CountEstimate, how: str) -> Floats:
+    """The counts made to look like counts, shape (d,): no longer unbiased, so only for showing.
+
+    `how`: "nonnegative" sets negative counts to zero; "simplex" is the nearest point (least squares) with counts
+    >= 0 that add up to the number of reports (Duchi, Shalev-Shwartz, Singer and Chandra 2008, Figure 1).
+    Raises `InvalidParameter`.
+    """
+    import numpy as np
+
+    if how not in ADJUSTMENTS:
+        raise InvalidParameter("adjust", f"one of {', '.join(ADJUSTMENTS)}", how)
+    counts = estimate.counts
+    if how == "simplex":
+        falling = np.sort(counts)[::-1]
+        excess = (np.cumsum(falling) - estimate.reports) / np.arange(1, len(counts) + 1)
+        counts = counts - excess[np.nonzero(falling > excess)[0][-1]]
+    nonnegative: Floats = np.maximum(counts, 0.0)
+    return nonnegative
+
+
 @dataclass(frozen=True)
 class MeanEstimate(Estimate):
     """An estimate of the mean of the users' values, with its standard error."""

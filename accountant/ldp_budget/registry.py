@@ -35,6 +35,7 @@ _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 # Options that the commands themselves take; a mechanism's field of the same name could never be set.
 RESERVED_OPTIONS = frozenset(
     [
+        "adjust",
         "categories",
         "checked",
         "column",

@@ -18,11 +18,22 @@ if TYPE_CHECKING:
 @click.argument("collection")
 @click.argument("files", nargs=-1, required=True)
 @click.option("--plot", metavar="PNG", help="Draw the estimate with its intervals.")
+@click.option(
+    "--adjust",
+    type=click.Choice(["nonnegative", "simplex"]),
+    help="Beside the unbiased counts, show counts >= 0, or ones that also add up.",
+)
 @json_option
 @nl_option
 @click.pass_context
 def estimate(
-    ctx: click.Context, collection: str, files: tuple[str, ...], plot: str | None, as_json: bool, nl: bool
+    ctx: click.Context,
+    collection: str,
+    files: tuple[str, ...],
+    plot: str | None,
+    adjust: str | None,
+    as_json: bool,
+    nl: bool,
 ) -> None:
     """Estimate counts and shares, or a mean, from the report FILES of COLLECTION."""
     from ldp_budget.estimates import CountEstimate
@@ -34,6 +45,8 @@ def estimate(
 
         plot_estimate(found, result, plot)
     row = to_json(found, result)
+    if adjust is not None:
+        _add_adjusted(result, row, adjust)
     if nl:
         print_rows(row.get("answers", [row]), as_json=True, nl=True)
     elif as_json:
@@ -111,14 +124,30 @@ def _mean_row(collection: Collection, result: MeanEstimate) -> dict[str, Any]:
     return row if bias is None else {**row, "max_bias": bias}
 
 
+def _add_adjusted(result: Estimate, row: dict[str, Any], how: str) -> None:
+    """Put the adjusted counts beside the unbiased ones, and say which they are."""
+    from ldp_budget.estimates import CountEstimate, adjusted
+
+    if not isinstance(result, CountEstimate):
+        raise click.UsageError(f"--adjust: expected a collection of answers to count; found a mean with {how}")
+    row["adjusted"] = how
+    for answer, count in zip(row["answers"], adjusted(result, how).tolist(), strict=True):
+        answer["adjusted_count"] = count
+        answer["adjusted_share"] = count / result.reports
+
+
 def _print_counts(result: CountEstimate, rows: list[dict[str, Any]]) -> None:
     click.echo(f"{result.reports} reports; 95 % intervals")
+    if "adjusted_share" in rows[0]:
+        click.echo("adjusted shares are for showing: they are not unbiased, and the intervals are not theirs")
+    parts = ("share", "share_low", "share_high", "adjusted_share")
     table = [
         (
             row["answer"],
             f"{row['count']:.0f}",
-            *(f"{100 * row[part]:.1f} %" for part in ("share", "share_low", "share_high")),
+            *(f"{100 * row[part]:.1f} %" for part in parts if part in row),
         )
         for row in rows
     ]
-    print_table(("answer", "count", "share", "low", "high"), table)
+    header = ("answer", "count", "share", "low", "high", "adjusted")
+    print_table(header[: len(table[0])], table)
