@@ -154,7 +154,7 @@ def test_a_failure_at_any_statement_leaves_all_or_nothing(
 ) -> None:
     operation, held = OPERATIONS[name], enrich(accountant, clock)
     before, head = rows(accountant), check(accountant)
-    for number, after in itertools.product(itertools.count(1), (False, True)):
+    for number, after in ((number, after) for number in itertools.count(1) for after in (False, True)):
         faulty.plan(number, after, error())
         raised = answer = None
         try:

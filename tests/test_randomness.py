@@ -36,7 +36,7 @@ from ldp_budget.randomness import (
     threshold,
     unary_bits,
 )
-from ldp_budget.randomness.normals import _Deviates
+from ldp_budget.randomness.deviates import Deviates
 
 SIGMAS = 4.5
 HALF = ONE // 2
@@ -738,7 +738,7 @@ def test_a_deviate_meets_every_comparison_with_the_same_digits():
         return value.to_bytes(8, "little")
 
     slot = np.array([0])
-    one, two, three = _Deviates(1), _Deviates(1), _Deviates(1)
+    one, two, three = Deviates(1), Deviates(1), Deviates(1)
     for deviate in (one, two, three):
         deviate.draw(Script(word(5)), slot)
     # Next digits: 7 and 7, then 1 for the first deviate and 2 for the second.

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .bits import ONE, bernoulli
-from .normals import _Deviates
+from .deviates import Deviates
 from .streams import Stream, blocks
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _falling_runs(stream: Stream, size: int) -> tuple[npt.NDArray[np.bool_], npt
 
     odd = np.ones(size, np.bool_)
     falling = np.arange(size)
-    last, fresh = _Deviates(size), _Deviates(size)
+    last, fresh = Deviates(size), Deviates(size)
     last.draw(stream, falling)
     first = last.first.copy()
     while falling.size:

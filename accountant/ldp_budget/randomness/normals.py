@@ -14,6 +14,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from .bits import ONE, bernoulli
+from .deviates import Deviates
 from .discrete import integers
 from .streams import Stream
 
@@ -53,55 +54,12 @@ def normal(stream: Stream, bits: int, size: int) -> npt.NDArray[np.int64]:
     return result
 
 
-class _Deviates:
-    """Uniform deviates on (0, 1), one for each slot, known to as many 64-bit digits as were asked for.
-
-    The first digit nearly always decides a comparison. Where it does not, further digits are drawn and
-    kept, so that a deviate meets every comparison with the same digits: each is exactly that of two real
-    numbers.
-    """
-
-    def __init__(self, size: int) -> None:
-        import numpy as np
-
-        self.first = np.empty(size, np.uint64)
-        self._further: dict[int, list[int]] = {}
-
-    def draw(self, stream: Stream, slots: Slots) -> None:
-        """Put fresh deviates into the slots. The other slots are no longer used by the caller."""
-        self.first[slots] = stream.words(slots.size)
-        self._further.clear()
-
-    def less(self, stream: Stream, other: _Deviates, slots: Slots) -> Flags:
-        """Return for each of the slots whether this deviate is less than the other one's."""
-        import numpy as np
-
-        mine, others = self.first[slots], other.first[slots]
-        result = mine < others
-        for tie in np.flatnonzero(mine == others):
-            result[tie] = self._break_tie(stream, other, int(slots[tie]))
-        return result
-
-    def _break_tie(self, stream: Stream, other: _Deviates, slot: int) -> bool:
-        for depth in count():
-            mine, others = self._digit(stream, slot, depth), other._digit(stream, slot, depth)
-            if mine != others:
-                return mine < others
-        raise AssertionError("count() does not end")
-
-    def _digit(self, stream: Stream, slot: int, depth: int) -> int:
-        digits = self._further.setdefault(slot, [])
-        if depth == len(digits):
-            digits.append(int(stream.words(1)[0]))
-        return digits[depth]
-
-
 def _accepted(stream: Stream, bits: int, proposals: int) -> npt.NDArray[np.int64]:
     """Return floor(2**bits * Z) for those of the proposals that Algorithm N accepts (steps N1 to N5)."""
     import numpy as np
 
     whole = _whole_parts(stream, proposals)
-    fraction = _Deviates(whole.size)
+    fraction = Deviates(whole.size)
     fraction.draw(stream, np.arange(whole.size))
     accepted = _all_succeed(whole + 1, lambda slots: _trial(stream, whole, fraction, slots))
     # Two shifts, as one by 64 (bits = 0) is not defined everywhere.
@@ -149,7 +107,7 @@ def _half_exponential(stream: Stream, size: int) -> Flags:
 
     even = np.ones(size, np.bool_)
     falling = np.arange(size)
-    last, fresh = _Deviates(size), _Deviates(size)
+    last, fresh = Deviates(size), Deviates(size)
     last.draw(stream, falling)
     falling = np.flatnonzero(last.first < _HALF)
     while falling.size:
@@ -160,7 +118,7 @@ def _half_exponential(stream: Stream, size: int) -> Flags:
     return even
 
 
-def _trial(stream: Stream, whole: npt.NDArray[np.int64], fraction: _Deviates, slots: Slots) -> Flags:
+def _trial(stream: Stream, whole: npt.NDArray[np.int64], fraction: Deviates, slots: Slots) -> Flags:
     """Draw a bit for each slot, True with probability exp(-x(2k+x) / (2k+2)) (Algorithm B).
 
     The longest n with x > U1 > ... > Un and every Vi < (2k+x) / (2k+2) is even with that probability.
@@ -168,7 +126,7 @@ def _trial(stream: Stream, whole: npt.NDArray[np.int64], fraction: _Deviates, sl
     import numpy as np
 
     even = np.ones(whole.size, np.bool_)
-    last, fresh, spare = fraction, _Deviates(whole.size), _Deviates(whole.size)
+    last, fresh, spare = fraction, Deviates(whole.size), Deviates(whole.size)
     falling = slots
     while falling.size:
         fresh.draw(stream, falling)
@@ -179,7 +137,7 @@ def _trial(stream: Stream, whole: npt.NDArray[np.int64], fraction: _Deviates, sl
     return even[slots]
 
 
-def _below_ratio(stream: Stream, whole: npt.NDArray[np.int64], fraction: _Deviates, slots: Slots) -> Flags:
+def _below_ratio(stream: Stream, whole: npt.NDArray[np.int64], fraction: Deviates, slots: Slots) -> Flags:
     """Draw V for each slot and return whether V < (2k+x) / (2k+2) (Algorithm C).
 
     V lies in one of 2k+2 equal intervals. In the last it is above the ratio, in the last but one its place
@@ -191,7 +149,7 @@ def _below_ratio(stream: Stream, whole: npt.NDArray[np.int64], fraction: _Deviat
     interval = integers(stream, twice + 2, slots.size)
     below = interval < twice
     undecided = np.flatnonzero(interval == twice)
-    place = _Deviates(whole.size)
+    place = Deviates(whole.size)
     place.draw(stream, slots[undecided])
     below[undecided] = place.less(stream, fraction, slots[undecided])
     return below
