@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 AMOUNTS = "epsilon, delta, rho, mu_squared"
 ENTRY_COLUMNS = f"entry, at, kind, account, charge, policy, reports, {AMOUNTS}, labelled, expires, resolves"
+_INSERT = f"INSERT INTO journal ({ENTRY_COLUMNS}) VALUES ({', '.join('?' * 14)})"
 NO_LINK = b"\0" * 32
 _CANONICAL = json.JSONEncoder(separators=(",", ":"), default=bytes.hex)
 
@@ -81,34 +82,23 @@ class JournalEnd:
         self._covered: list[str] = []
         self.appended = 0
 
-    def _before(self) -> tuple[int, int | None, bytes]:
-        """Number, time and link of the newest entry of earlier transactions."""
+    def newest(self) -> tuple[int, int | None, bytes]:
+        """Number and time of the newest entry, and the link of the newest transaction before this one."""
         if self._newest is None:
             row = self._execute("SELECT entry, at, link FROM journal ORDER BY entry DESC LIMIT 1").fetchone()
             self._newest = (0, None, NO_LINK) if row is None else (row[0], row[1], row[2] or NO_LINK)
         return self._newest
 
-    @property
-    def number(self) -> int:
-        """The number of the newest entry."""
-        return self._before()[0] + self.appended
-
-    @property
-    def at(self) -> int | None:
-        """When the newest entry was written, in microseconds."""
-        return self._at if self.appended else self._before()[1]
-
-    @property
-    def link(self) -> bytes:
-        """The link of the transaction before; before the first one, zeros."""
-        return self._before()[2]
+    def _advance(self, entries: int, at: int) -> None:
+        number, _, link = self.newest()
+        self._newest = (number + entries, at, link)
+        self.appended += entries
 
     def append(self, entry: Entry) -> int:
         """Append an entry; returns its number (the one given is not used). It is written with all others."""
-        number = self.number + 1
+        self._advance(1, entry.at)
+        number = self.newest()[0]
         self._kept_back.append((number, *entry.row()[1:]))
-        self._at = entry.at
-        self.appended += 1
         return number
 
     def append_batch(self, common: tuple[Any, ...]) -> None:
@@ -118,21 +108,19 @@ class JournalEnd:
         """
         self.write()
         accounts = [row[0] for row in self._execute("SELECT account FROM batch ORDER BY hash")]
-        before = self.number
+        number = self.newest()[0]
         self._execute(
             f"INSERT INTO journal (at, kind, account, charge, policy, reports, {AMOUNTS}, labelled)"
             " SELECT ?1, ?2, account, ?3, ?4, 1, ?5, ?6, ?7, ?8, 0 FROM batch ORDER BY hash",
             common,
         )
-        self._covered.append(_batch_rows(before + 1, accounts, common))
-        self._at = common[0]
-        self.appended += len(accounts)
+        self._covered.append(_batch_rows(number + 1, accounts, common))
+        self._advance(len(accounts), common[0])
 
     def write(self) -> None:
         """Write what was kept back."""
         if self._kept_back:
-            marks = ", ".join("?" * len(self._kept_back[0]))
-            self._execute_many(f"INSERT INTO journal ({ENTRY_COLUMNS}) VALUES ({marks})", self._kept_back)
+            self._execute_many(_INSERT, self._kept_back)
             self._covered.append(canonical_rows(self._kept_back))
             self._kept_back = []
 
@@ -140,5 +128,6 @@ class JournalEnd:
         """Write everything, with the link that covers it in the last entry; nothing if nothing was appended."""
         self.write()
         if self._covered:
-            covered = canonical_link(self.link, ",".join(self._covered), charges, policies)
-            self._execute("UPDATE journal SET link = ? WHERE entry = ?", (self._key.link(covered), self.number))
+            number, _, before = self.newest()
+            link = self._key.link(canonical_link(before, ",".join(self._covered), charges, policies))
+            self._execute("UPDATE journal SET link = ? WHERE entry = ?", (link, number))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..amounts import Costs
+from ..amounts import ZERO, Costs
 from .journal import AMOUNTS, ENTRY_COLUMNS, Entry, JournalEnd
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 CHARGE_COLUMNS = f"charge, fingerprint, mechanism, declared, guarantee, {AMOUNTS}"
 POLICY_COLUMNS = "policy, name, version, created_at, definition"
+_SPENT = f"SELECT {AMOUNTS} FROM accounts WHERE account = ? AND window = ?"
 
 
 class StoredAnswer(NamedTuple):
@@ -58,7 +59,7 @@ class Transaction:
 
     def last_entry_at(self) -> int | None:
         """When the newest journal entry was written, in microseconds."""
-        return self._journal.at
+        return self._journal.newest()[1]
 
     def answer_to(self, key: bytes) -> StoredAnswer | None:
         """What was asked and answered under an idempotency key."""
@@ -102,10 +103,8 @@ class Transaction:
 
     def spent(self, account: int | None, window: int) -> Costs:
         """What was charged to an account in a window."""
-        row = self.execute(
-            f"SELECT {AMOUNTS} FROM accounts WHERE account = ? AND window = ?", (account, window)
-        ).fetchone()
-        return Costs(0, 0, 0, 0) if row is None else Costs(*row)
+        row = self.execute(_SPENT, (account, window)).fetchone()
+        return ZERO if row is None else Costs(*row)
 
     def set_spent(self, account: int, window: int, costs: Costs) -> None:
         """Replace what was charged to an account in a window."""
@@ -230,7 +229,7 @@ class Transaction:
 
     def last_link(self) -> bytes:
         """The newest link; before the first one, zeros."""
-        return self._journal.link
+        return self._journal.newest()[2]
 
     # -- policies and collections -----------------------------------------------------------------------
 
