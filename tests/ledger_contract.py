@@ -1,4 +1,7 @@
-"""What every ledger owes its users, whatever it is kept in. A store's tests inherit `LedgerContract` and say how to open it."""
+"""What every ledger owes its users, whatever it is kept in.
+
+A store's tests inherit `LedgerContract` and say how to open it.
+"""
 
 from __future__ import annotations
 

@@ -202,8 +202,9 @@ class Accountant:
         """
         if isinstance(expires, bool) or not isinstance(expires, int | float) or not 0 < expires <= MOST_SECONDS:
             raise InvalidParameter("expires", f"seconds > 0 and <= {MOST_SECONDS}", expires)
-        request = Request(user, mechanism, reports, policy, label, digest, f"reserve {expires!r}")
-        return self._charge(request, RESERVED, key, int(expires * 1_000_000), strict)
+        micros = int(expires * 1_000_000)
+        request = Request(user, mechanism, reports, policy, label, digest, f"reserve {micros}")
+        return self._charge(request, RESERVED, key, micros, strict)
 
     def commit(self, receipt: str) -> Receipt:
         """Keep what a reservation charged; an expired one answers `expired`. Raises `ReservationConflict`."""
@@ -223,7 +224,7 @@ class Accountant:
             return Balance(user, found, states, _quotas(transaction, found, account), charges)
 
     def erase(self, user: str) -> bool:
-        """Forget who an account belongs to: keys and labels go, the sums stay, and the user gets no fresh budget.
+        """Forget who an account belongs to: keys and labels go, its sum stays, and the user gets no fresh budget.
 
         Returns whether there was anything to erase; a user never seen gets a tombstone as well.
         """
@@ -233,7 +234,8 @@ class Accountant:
                 return False
             account = transaction.account(hashed)
             transaction.erase(hashed, account, to_micros(self._now(transaction)))
-            return account is not None
+        self._ledger.clear_log()
+        return account is not None
 
     # -- looking at the ledger --------------------------------------------------------------------------
 

@@ -7,16 +7,17 @@ conflict. So an interrupted run is simply run again.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from .amounts import LARGEST, Costs
 from .charging import Charge, check_text
 from .errors import InvalidParameter, KeyConflict, NotSupported
 from .guarantees import ANY_INPUTS
-from .policy import ANY_RELATION, Limit, Policy, canonical_text
+from .ledger import Batch
+from .policy import ANY_RELATION, Policy, canonical_text
 from .receipts import SPENT
 from .windows import to_micros, window_at
 
@@ -52,6 +53,8 @@ class BulkResult:
 
 def batches(users: Iterable[str]) -> Iterator[list[str]]:
     """The users in batches, in order."""
+    if isinstance(users, str | bytes):
+        raise InvalidParameter("users", "many users; a single text would be charged letter by letter", repr(users))
     iterator = iter(users)
     while batch := list(islice(iterator, BATCH)):
         for user in batch:
@@ -78,85 +81,35 @@ class BulkCharge:
         """Charge the users whose limits admit it; returns the refused ones. A user listed twice is charged twice."""
         if self._policy.relation == ANY_RELATION and self._charge.guarantee.relation != ANY_INPUTS:
             return list(users)
-        hashed = self._transaction.key.hash
         refused: list[str] = []
         for once in _rounds(users):
-            names = {hashed(b"user", user): user for user in once}
+            names = dict(zip(self._transaction.key.hashes(b"user", once), once, strict=True))
             refused += [names[user] for user in self._charge_once(sorted(names))]
         return refused
 
     def _charge_once(self, users: list[bytes]) -> list[bytes]:
-        """Charge distinct users, sorted so that pages are visited in order; returns the refused ones."""
-        execute = self._transaction.execute
-        execute("CREATE TEMP TABLE IF NOT EXISTS batch (hash BLOB PRIMARY KEY, account INTEGER) WITHOUT ROWID")
-        execute("DELETE FROM batch")
-        self._transaction.execute_many("INSERT INTO batch (hash) VALUES (?)", ((user,) for user in users))
-        execute("UPDATE batch SET account = u.account FROM users u WHERE u.hash = batch.hash")
-        refused = [row[0] for row in execute(f"SELECT hash FROM batch b WHERE {self._refused_sql()}")]
-        if refused:
-            execute(f"DELETE FROM batch AS b WHERE {self._refused_sql()}")
+        """Charge distinct users; returns the refused ones."""
+        batch = Batch(self._transaction, users)
+        refused = batch.refuse(
+            [(self._window(limit.period), limit.remaining_room(self._cost)) for limit in self._policy.limits]
+        )
         if len(refused) < len(users):
-            self._open_accounts()
-            self._add_sums()
-            self._append_journal()
+            batch.open_accounts()
+            batch.charge([self._window(period) for period in self._transaction.periods()], self._cost)
+            charge = self._charge.store(self._transaction)
+            batch.append((to_micros(self._now), SPENT, charge, self._policy_number, *self._cost))
         return refused
 
-    def _refused_sql(self) -> str:
-        """True for the users of the batch that a limit or a tombstone refuses."""
-        erased = "b.account IS NULL AND EXISTS (SELECT 1 FROM tombstones t WHERE t.hash = b.hash)"
-        return " OR ".join([f"({erased})", *(self._over_sql(limit) for limit in self._policy.limits)])
-
-    def _over_sql(self, limit: Limit) -> str:
-        """True where a limit has no room. Only integers stand in it."""
-        room = limit.remaining_room(self._cost)
-        if room is None:
-            return "1"
-        window = window_at(limit.period, self._now).code
-        over = [f"a.{name} IS NULL OR a.{name} > {most}" for name, most in room.items()]
-        found = f"SELECT 1 FROM accounts a WHERE a.account = b.account AND a.window = {window}"
-        return f"EXISTS ({found} AND ({' OR '.join(over)}))"
-
-    def _open_accounts(self) -> None:
-        execute = self._transaction.execute
-        unknown = [row[0] for row in execute("SELECT hash FROM batch WHERE account IS NULL ORDER BY hash")]
-        self._transaction.open_accounts(unknown)
-        execute(
-            "UPDATE batch SET account = u.account FROM users u WHERE batch.account IS NULL AND u.hash = batch.hash"
-        )
-
-    def _add_sums(self) -> None:
-        adds = ", ".join(_add_sql(name, amount) for name, amount in zip(Costs._fields, self._cost, strict=True))
-        for period in self._transaction.periods():
-            window = window_at(period, self._now).code
-            self._transaction.execute(
-                "INSERT INTO accounts SELECT account, ?, ?, ?, ?, ? FROM batch WHERE true ORDER BY account"
-                f" ON CONFLICT DO UPDATE SET {adds}",
-                (window, *self._cost),
-            )
-
-    def _append_journal(self) -> None:
-        charge = self._charge.store(self._transaction)
-        entry = (to_micros(self._now), SPENT, charge, self._policy_number, *self._cost)
-        self._transaction.append_batch(entry)
+    def _window(self, period: str) -> int:
+        return window_at(period, self._now).code
 
 
 def _rounds(users: list[str]) -> Iterator[list[str]]:
     """The users so that each round names a user once."""
-    rest = users
-    while rest:
-        once = dict.fromkeys(rest)
-        yield list(once)
-        if len(once) == len(rest):
-            return
-        seen: set[str] = set()
-        rest = [user for user in rest if user in seen or seen.add(user)]  # type: ignore[func-returns-value]
-
-
-def _add_sql(name: str, amount: int | None) -> str:
-    """SQL that adds an amount to a sum; what grows too large to count is unbounded."""
-    if amount is None:
-        return f"{name} = NULL"
-    return f"{name} = CASE WHEN {name} <= {LARGEST - amount} THEN {name} + {amount} END"
+    left = Counter(users)
+    while left:
+        yield list(left)
+        left = Counter({user: times - 1 for user, times in left.items() if times > 1})
 
 
 def run_batch(

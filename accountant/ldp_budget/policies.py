@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from .errors import InvalidParameter
-from .ledger.replay import fill_window
+from .ledger.replay import fill_period
 from .policy import Limit, PlanTerms, Policy, as_limits
 from .windows import LIFETIME, to_micros, window_at
 
@@ -45,9 +45,9 @@ def keep_periods(transaction: Transaction, policy: Policy, now: datetime) -> Non
     kept = transaction.periods()
     for period in policy.periods:
         if period not in kept:
-            window = window_at(period, now)
-            transaction.keep_period(period, to_micros(window.starts))
-            fill_window(transaction, window)
+            since = to_micros(window_at(period, now).starts)
+            transaction.keep_period(period, since)
+            fill_period(transaction, period, since)
 
 
 def _check_limits(previous: Policy, policy: Policy) -> None:

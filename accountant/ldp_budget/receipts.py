@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .amounts import DELTA_DIGITS, EPSILON_DIGITS, Costs, float_up, from_units
 from .errors import LdpBudgetError, NotSupported
@@ -27,8 +27,7 @@ VOIDED = "voided"
 EXPIRED = "expired"
 
 
-@dataclass(frozen=True)
-class LimitState:
+class LimitState(NamedTuple):
     """One limit of a policy and what a user has spent in its current window."""
 
     limit: Limit
@@ -54,8 +53,7 @@ class LimitState:
         return cls(limit, spent, window_at(limit.period, moment).ends)
 
 
-@dataclass(frozen=True)
-class Receipt:
+class Receipt(NamedTuple):
     """The answer to a request to charge a user.
 
     `status` is spent, refused, quoted, reserved, committed, voided or expired; `repeated` says that this is the
@@ -78,10 +76,6 @@ class Receipt:
 
     def __bool__(self) -> bool:
         return self.status != REFUSED
-
-    def repeat(self) -> Receipt:
-        """The same answer, given again."""
-        return replace(self, repeated=True)
 
     @property
     def epsilon(self) -> float | None:

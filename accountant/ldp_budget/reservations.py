@@ -78,10 +78,11 @@ def _give_back(transaction: Transaction, entry: Entry) -> Costs:
     """Take the charge out of the windows it was made in; returns what that adds to the lifetime, below zero."""
     charged_at = from_micros(entry.at)
     label = transaction.label_of(entry.number)
+    erased = transaction.is_cut_off(entry.account)
     lifetime = _NOTHING
     for period, since in transaction.kept_since().items():
-        if period != LIFETIME and entry.at < since:
-            continue  # of a period that is limited since a later window, this one is not kept
+        if period != LIFETIME and (entry.at < since or erased):
+            continue  # of an erased user, or before the period was limited, this window is not kept
         window = window_at(period, charged_at).code
         cost = entry.costs
         if entry.labelled:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from .batch import Batch
 from .journal import Entry
 from .sqlite import SqliteLedger
 from .transaction import Transaction
 
-__all__ = ["Entry", "SqliteLedger", "Transaction"]
+__all__ = ["Batch", "Entry", "SqliteLedger", "Transaction"]

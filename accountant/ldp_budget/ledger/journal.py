@@ -24,7 +24,7 @@ _CANONICAL = json.JSONEncoder(separators=(",", ":"), default=bytes.hex)
 class Entry(NamedTuple):
     """One line of the journal: spent, reserved, committed, voided, expired, erased or policy.
 
-    `costs` is what it added to the account's lifetime.
+    `costs` is what it added to the account's lifetime. `reports` of an `erased` entry: how many accounts it cut off.
     `expires` belongs to a reservation, `resolves` to the entry that ends it, and names it.
     """
 
@@ -102,16 +102,16 @@ class JournalEnd:
         return number
 
     def append_batch(self, common: tuple[Any, ...]) -> None:
-        """Append an entry of one report for every account of the temporary table `batch`, by its hash.
+        """Append an entry of one report for every account of the temporary table `charged`, in order.
 
         `common` holds at, kind, charge, policy and the four amounts.
         """
         self.write()
-        accounts = [row[0] for row in self._execute("SELECT account FROM batch ORDER BY hash")]
+        accounts = [row[0] for row in self._execute("SELECT account FROM charged ORDER BY account")]
         number = self.newest()[0]
         self._execute(
             f"INSERT INTO journal (at, kind, account, charge, policy, reports, {AMOUNTS}, labelled)"
-            " SELECT ?1, ?2, account, ?3, ?4, 1, ?5, ?6, ?7, ?8, 0 FROM batch ORDER BY hash",
+            " SELECT ?1, ?2, account, ?3, ?4, 1, ?5, ?6, ?7, ?8, 0 FROM charged ORDER BY account",
             common,
         )
         self._covered.append(_batch_rows(number + 1, accounts, common))

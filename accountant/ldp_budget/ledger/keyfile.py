@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ..errors import LedgerError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 KEY_BYTES = 32
 HASH_BYTES = 16
@@ -35,6 +35,10 @@ class Key:
         """A keyed hash of `text`; the same text has unrelated hashes for different purposes (at most 16 bytes)."""
         return self._digest(purpose, HASH_BYTES, text.encode("utf-8", "surrogatepass"))
 
+    def hashes(self, purpose: bytes, texts: list[str]) -> list[bytes]:
+        """`hash` of many texts."""
+        return self._digests(purpose, HASH_BYTES, [text.encode("utf-8", "surrogatepass") for text in texts])
+
     def link(self, covered: bytes) -> bytes:
         """The keyed hash of a link of the journal's chain."""
         return self._digest(b"link", LINK_BYTES, covered)
@@ -43,13 +47,29 @@ class Key:
         """A keyed hash of a row, by which a changed value is found."""
         return self._digest(b"seal", SEAL_BYTES, repr(values).encode("utf-8", "surrogatepass"))
 
+    def seals(self, rows: Iterable[tuple[object, ...]]) -> list[bytes]:
+        """`seal` of many rows."""
+        return self._digests(b"seal", SEAL_BYTES, [repr(row).encode("utf-8", "surrogatepass") for row in rows])
+
     def _digest(self, purpose: bytes, size: int, message: bytes) -> bytes:
-        begun = self._begun.get(purpose)
-        if begun is None:  # the key is taken in once for each purpose, which is half the work
-            begun = self._begun[purpose] = blake2b(digest_size=size, key=self._secret, person=purpose)
-        hasher = begun.copy()
+        hasher = self._begin(purpose, size).copy()
         hasher.update(message)
         return hasher.digest()
+
+    def _digests(self, purpose: bytes, size: int, messages: list[bytes]) -> list[bytes]:
+        begun, digests = self._begin(purpose, size), []
+        for message in messages:
+            hasher = begun.copy()
+            hasher.update(message)
+            digests.append(hasher.digest())
+        return digests
+
+    def _begin(self, purpose: bytes, size: int) -> blake2b:
+        """A hash that has taken in the key, made once for each purpose; that takes longer than a short message."""
+        begun = self._begun.get(purpose)
+        if begun is None:
+            begun = self._begun[purpose] = blake2b(digest_size=size, key=self._secret, person=purpose)
+        return begun
 
     def __repr__(self) -> str:
         return "<Key: secret>"

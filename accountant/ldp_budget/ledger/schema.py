@@ -60,7 +60,7 @@ _TABLES = (
         key BLOB PRIMARY KEY, user BLOB, request BLOB NOT NULL, answer TEXT NOT NULL, seal BLOB NOT NULL)
         STRICT, WITHOUT ROWID""",
     """CREATE TABLE collections (
-        name TEXT PRIMARY KEY, fingerprint TEXT NOT NULL, definition TEXT NOT NULL) STRICT""",
+        name TEXT PRIMARY KEY, fingerprint TEXT NOT NULL, definition TEXT NOT NULL, seal BLOB NOT NULL) STRICT""",
     "INSERT INTO periods VALUES ('lifetime', 0)",
 )
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import LedgerError
 from . import forks, keyfile
+from .replay import define_windows
 from .schema import APPLICATION_ID, SCHEMA_VERSION, migrate
 from .transaction import Transaction
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 MEMORY = ":memory:"
 BUSY_SECONDS = 30.0
+_READ, _WRITE = "BEGIN", "BEGIN IMMEDIATE"
 
 # Connections that came with a fork nobody told of: kept, and never used or closed.
 _OF_PARENTS: list[sqlite3.Connection | None] = []
@@ -79,11 +81,11 @@ class SqliteLedger:
 
     def write(self) -> AbstractContextManager[Transaction]:
         """A transaction that holds the ledger's write lock from its start; all of it happens or nothing."""
-        return self._transaction("BEGIN IMMEDIATE")
+        return self._transaction(_WRITE)
 
     def read(self) -> AbstractContextManager[Transaction]:
         """A transaction that sees one moment of the ledger and writes nothing."""
-        return self._transaction("BEGIN")
+        return self._transaction(_READ)
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Transaction]:
@@ -102,8 +104,13 @@ class SqliteLedger:
                 except BaseException:
                     self._roll_back(connection)
                     raise
-            except (sqlite3.Error, UnicodeEncodeError) as error:
+            except (sqlite3.Error, UnicodeError) as error:
                 raise LedgerError(self.path, _reason(error)) from error
+
+    def clear_log(self) -> None:
+        """Bring what was committed into the file and empty the log, as far as nobody reads it just now."""
+        with self._lock, suppress(sqlite3.Error):
+            self._current().execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _roll_back(self, connection: sqlite3.Connection) -> None:
         """Undo what was not committed. A connection that cannot do even that is closed, which does it."""
@@ -139,7 +146,8 @@ class SqliteLedger:
             connection.execute("PRAGMA busy_timeout = 2")  # _begin waits, in short steps
         except BaseException as error:
             connection.close()
-            if isinstance(error, sqlite3.Error):
+            # A damaged file may make SQLite complain in bytes that are no text.
+            if isinstance(error, sqlite3.Error | UnicodeError):
                 raise LedgerError(self.path, _reason(error)) from None
             raise
         return connection
@@ -195,7 +203,7 @@ def _require_both(file: Path) -> None:
 
 
 def _begin(connection: sqlite3.Connection, begin: str) -> None:
-    """Start a transaction, waiting for other processes.
+    """Start a transaction, waiting for other processes; a reading one sees the ledger as it is now.
 
     SQLite's own waiting backs off to a tenth of a second, so that who has waited longest looks most rarely. Short
     waits, always the same, give every process the same chance.
@@ -204,8 +212,13 @@ def _begin(connection: sqlite3.Connection, begin: str) -> None:
     while True:
         try:
             connection.execute(begin)
+            if begin == _READ:
+                # It really begins with its first statement, and that may find others mending the log.
+                connection.execute("SELECT 1 FROM periods").fetchone()
             return
         except sqlite3.OperationalError as error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
             if not _is_busy(error) or time.monotonic() > deadline:
                 raise
 
@@ -217,9 +230,11 @@ def _is_busy(error: sqlite3.Error) -> bool:
 def _connect(path: str) -> sqlite3.Connection:
     uri = path if path == MEMORY else Path(path).absolute().as_uri() + "?mode=rw"
     try:
-        return sqlite3.connect(
+        connection = sqlite3.connect(
             uri, uri=path != MEMORY, isolation_level=None, timeout=BUSY_SECONDS, check_same_thread=False
         )
+        define_windows(connection)
+        return connection
     except sqlite3.Error as error:
         raise LedgerError(path, f"it cannot be opened: {error}") from None
 
@@ -227,6 +242,8 @@ def _connect(path: str) -> sqlite3.Connection:
 def _make_durable(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
+    # What is erased is overwritten, not only unlinked.
+    connection.execute("PRAGMA secure_delete = ON")
     connection.execute("PRAGMA wal_autocheckpoint = 4000")
     # A bulk run visits the whole index of user hashes with every batch.
     connection.execute("PRAGMA cache_size = -65536")

@@ -92,14 +92,14 @@ class Transaction:
 
     def open_account(self, user: bytes) -> int:
         """Give a new user an account."""
-        return self.open_accounts([user])
+        number = self.last_account() + 1
+        self.execute("INSERT INTO users VALUES (?, ?, ?)", (number, user, self.key.seal(number, user)))
+        return number
 
-    def open_accounts(self, users: list[bytes]) -> int:
-        """Give new users an account each; returns the last one's number."""
-        last: int = self.execute("SELECT coalesce(max(account), 0) FROM users").fetchone()[0]
-        rows = [(number, user, self.key.seal(number, user)) for number, user in enumerate(users, last + 1)]
-        self.execute_many("INSERT INTO users VALUES (?, ?, ?)", rows)
-        return last + len(users)
+    def last_account(self) -> int:
+        """The number of the newest account."""
+        number: int = self.execute("SELECT coalesce(max(account), 0) FROM users").fetchone()[0]
+        return number
 
     def spent(self, account: int | None, window: int) -> Costs:
         """What was charged to an account in a window."""
@@ -135,7 +135,10 @@ class Transaction:
         self.execute("INSERT OR REPLACE INTO quotas VALUES (?, ?, ?, ?)", (account, plan, promise, used))
 
     def erase(self, user: bytes, account: int | None, at: int) -> None:
-        """Cut a user from the account, leave a tombstone, and delete keys and labels."""
+        """Cut a user from the account, leave a tombstone, and delete keys, labels and all sums but the lifetime's.
+
+        The journal does not say which account it was: a tombstone of the same time would lead there.
+        """
         self._write_answers()
         self._journal.write()
         self.execute("INSERT INTO tombstones VALUES (?, ?, ?)", (user, at, self.key.seal(user, at)))
@@ -144,8 +147,14 @@ class Transaction:
             mine = "entry IN (SELECT entry FROM journal WHERE account = ?)"
             self.execute(f"DELETE FROM entry_labels WHERE {mine}", (account,))
             self.execute("DELETE FROM labels WHERE account = ?", (account,))
+            self.execute("DELETE FROM accounts WHERE account = ? AND window <> 0", (account,))
             self.execute("UPDATE users SET hash = NULL, seal = NULL WHERE account = ?", (account,))
-        self.append(Entry(0, at, "erased", account or 0, 0, 0, 0, Costs(0, 0, 0, 0)))
+        self.append(Entry(0, at, "erased", 0, 0, 0, 0 if account is None else 1, Costs(0, 0, 0, 0)))
+
+    def is_cut_off(self, account: int) -> bool:
+        """Whether an account is that of an erased user."""
+        row = self.execute("SELECT 1 FROM users WHERE account = ? AND hash IS NULL", (account,)).fetchone()
+        return row is not None
 
     # -- windows ----------------------------------------------------------------------------------------
 
@@ -208,7 +217,7 @@ class Transaction:
         return None if row is None else row[0]
 
     def append_batch(self, common: tuple[Any, ...]) -> None:
-        """Append an entry of one report for every account of the temporary table `batch`.
+        """Append an entry of one report for every account of the temporary table `charged`.
 
         `common` holds at, kind, charge, policy and the four amounts.
         """
@@ -285,7 +294,8 @@ class Transaction:
 
     def add_collection(self, name: str, fingerprint: str, definition: str) -> None:
         """Store a collection; it never changes."""
-        self.execute("INSERT INTO collections VALUES (?, ?, ?)", (name, fingerprint, definition))
+        row = (name, fingerprint, definition)
+        self.execute("INSERT INTO collections VALUES (?, ?, ?, ?)", (*row, self.key.seal(*row)))
 
 
 def _number(cursor: sqlite3.Cursor) -> int:

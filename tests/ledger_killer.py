@@ -1,0 +1,103 @@
+"""Spends in child processes and kills them at random moments; run by `test_ledger_crash`, one JSON line a child.
+
+    python ledger_killer.py PATH MODE KILLS SEED
+
+A child says what it was told (`told`) only after the accountant has answered. Its keys are numbered, so whoever reads
+this knows what it may have asked beyond that.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import threading
+import time
+
+import ldp_budget
+from ldp_budget import Accountant, bulk
+
+COIN = ldp_budget.mechanism("rr")(epsilon="0.001")
+THREADS = 8
+BULK_USERS = 400
+LONGEST = 0.06  # seconds from the child's first moment to its last
+
+
+def users_of(number: int) -> list[str]:
+    """The users of a bulk run."""
+    return [f"user-{(number * 7 + n) % 1000}" for n in range(BULK_USERS)]
+
+
+def say(pipe: int, told: object) -> None:
+    os.write(pipe, (json.dumps(told) + "\n").encode())
+
+
+def single(accountant: Accountant, pipe: int, child: int) -> None:
+    """One spend after the other."""
+    _spend_on(accountant, pipe, f"{child}/0")
+
+
+def grouped(accountant: Accountant, pipe: int, child: int) -> None:
+    """Threads, whose spends share transactions."""
+    for number in range(THREADS):
+        threading.Thread(target=_spend_on, args=(accountant, pipe, f"{child}/{number}"), daemon=True).start()
+    time.sleep(10)
+
+
+def _spend_on(accountant: Accountant, pipe: int, prefix: str) -> None:
+    number = 0
+    while True:
+        receipt = accountant.spend(f"user-{number % 5}", COIN, key=f"{prefix}/{number}")
+        say(pipe, [prefix, number, receipt.receipt])
+        number += 1
+
+
+def in_bulk(accountant: Accountant, pipe: int, child: int) -> None:
+    """Runs of several batches each."""
+    number = 0
+    while True:
+        result = accountant.spend_many(users_of(number), COIN, key=f"{child}/0/{number}")
+        say(pipe, [f"{child}/0", number, result.to_json()])
+        number += 1
+
+
+MODES = {"single": single, "grouped": grouped, "bulk": in_bulk}
+
+
+def child(path: str, mode: str, number: int, pipe: int) -> None:
+    bulk.BATCH = BULK_USERS // 4
+    accountant = Accountant(path, create=False)
+    say(pipe, ["head", 0, accountant.stats()["head"]])
+    MODES[mode](accountant, pipe, number)
+
+
+def kill_one(path: str, mode: str, number: int, seconds: float) -> list[object]:
+    """What a child was told before it was killed."""
+    reading, writing = os.pipe()
+    process = os.fork()
+    if process == 0:
+        try:
+            child(path, mode, number, writing)
+        finally:
+            os._exit(1)
+    os.close(writing)
+    time.sleep(seconds)
+    os.kill(process, signal.SIGKILL)
+    _, status = os.waitpid(process, 0)
+    assert os.WIFSIGNALED(status), "it ended by itself"
+    with os.fdopen(reading, "rb") as pipe:
+        lines = pipe.read().split(b"\n")
+    return [json.loads(line) for line in lines[:-1]]
+
+
+def main(path: str, mode: str, kills: str, seed: str) -> None:
+    moments = random.Random(seed)
+    for number in range(int(kills)):
+        told = kill_one(path, mode, number, moments.uniform(0.001, LONGEST))
+        print(json.dumps({"child": number, "told": told}), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
