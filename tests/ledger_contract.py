@@ -507,8 +507,8 @@ class LedgerContract:
         assert (first["kind"], first["mechanism"], first["reports"]) == ("spent", "promise", 2)
         assert (first["epsilon"], first["delta"], first["at"]) == (1, 2e-9, "2026-11-21T12:00:00Z")
         assert first["declared"]["of"] > 0
-        assert accountant.history("alice") == [first]
-        assert accountant.history("bob") == [second]
+        assert accountant.history("alice") == [{**first, "state": None}]
+        assert accountant.history("bob") == [{**second, "state": None}]
         assert accountant.history("carol") == []
 
     def test_a_link_that_was_noted_is_found_again(self, accountant: Accountant) -> None:

@@ -22,7 +22,9 @@ from ldp_budget import Accountant, bulk
 COIN = ldp_budget.mechanism("rr")(epsilon="0.001")
 THREADS = 8
 BULK_USERS = 400
-LONGEST = 0.06  # seconds from the child's first moment to its last
+# A child is killed some seconds after so many lines, of which the first says that it has opened the ledger.
+MOST_LINES = {"single": 12, "grouped": 60, "bulk": 12}
+LONGEST = 0.008
 
 
 def users_of(number: int) -> list[str]:
@@ -58,7 +60,9 @@ def in_bulk(accountant: Accountant, pipe: int, child: int) -> None:
     """Runs of several batches each."""
     number = 0
     while True:
-        result = accountant.spend_many(users_of(number), COIN, key=f"{child}/0/{number}")
+        result = accountant.spend_many(
+            users_of(number), COIN, key=f"{child}/0/{number}", on_batch=lambda *batch: say(pipe, ["batch", 0, None])
+        )
         say(pipe, [f"{child}/0", number, result.to_json()])
         number += 1
 
@@ -73,8 +77,8 @@ def child(path: str, mode: str, number: int, pipe: int) -> None:
     MODES[mode](accountant, pipe, number)
 
 
-def kill_one(path: str, mode: str, number: int, seconds: float) -> list[object]:
-    """What a child was told before it was killed."""
+def kill_one(path: str, mode: str, number: int, lines: int, seconds: float) -> list[object]:
+    """What a child was told before it was killed, some seconds after it had said so many lines."""
     reading, writing = os.pipe()
     process = os.fork()
     if process == 0:
@@ -83,19 +87,22 @@ def kill_one(path: str, mode: str, number: int, seconds: float) -> list[object]:
         finally:
             os._exit(1)
     os.close(writing)
+    said = b""
+    while said.count(b"\n") < lines:
+        said += os.read(reading, 1 << 16)
     time.sleep(seconds)
     os.kill(process, signal.SIGKILL)
     _, status = os.waitpid(process, 0)
     assert os.WIFSIGNALED(status), "it ended by itself"
     with os.fdopen(reading, "rb") as pipe:
-        lines = pipe.read().split(b"\n")
-    return [json.loads(line) for line in lines[:-1]]
+        said += pipe.read()
+    return [json.loads(line) for line in said.splitlines()]
 
 
 def main(path: str, mode: str, kills: str, seed: str) -> None:
     moments = random.Random(seed)
     for number in range(int(kills)):
-        told = kill_one(path, mode, number, moments.uniform(0.001, LONGEST))
+        told = kill_one(path, mode, number, moments.randint(0, MOST_LINES[mode]), moments.uniform(0, LONGEST))
         print(json.dumps({"child": number, "told": told}), flush=True)
 
 

@@ -21,7 +21,7 @@ from .collection import Collection
 from .errors import InvalidParameter, KeyConflict, LedgerError, NameTaken, UnknownName
 from .groups import GroupCommit
 from .ledger import SqliteLedger, Transaction
-from .ledger.listing import charges_of, journal_rows, stats
+from .ledger.listing import charges_of, history_rows, journal_rows, stats
 from .ledger.verify import Verification, verify
 from .policies import follow, keep_periods, propose
 from .policy import DEFAULT, Limit, Policy, canonical_text
@@ -240,10 +240,10 @@ class Accountant:
     # -- looking at the ledger --------------------------------------------------------------------------
 
     def history(self, user: str) -> list[dict[str, Any]]:
-        """The journal entries of `user`, oldest first."""
+        """The journal entries of `user`, oldest first; a reservation's `state` says what has become of it."""
         with self._ledger.read() as transaction:
             account = transaction.account(transaction.key.hash(b"user", check_text("user", user)))
-            return [] if account is None else list(journal_rows(transaction, account))
+            return [] if account is None else history_rows(transaction, account, self._now(transaction))
 
     def journal(self) -> Iterator[dict[str, Any]]:
         """Every journal entry in order, as one moment of the ledger saw it."""

@@ -104,6 +104,7 @@ class Assessment:
         self._done = dict.fromkeys(periods, 0)
         if self._labelled:
             self._done = {period: self._count_done(moment.window(period)) for period in periods}
+        self._costs = {period: self._cost(period, request.reports) for period in periods}
         self._quota_left = self._count_quota()
         self.refusal = self._refusal()
         self.binding = self._binding()
@@ -123,10 +124,9 @@ class Assessment:
 
     def _binding(self) -> tuple[str, ...]:
         """The periods whose limit it does not fit, and `plan` where a quota is used up."""
+        spent, costs = self._spent, self._costs
         over = [
-            limit.period
-            for limit in self._policy.limits
-            if not limit.fits(self._spent[limit.period], self._cost(limit.period, self._request.reports))
+            limit.period for limit in self._policy.limits if not limit.fits(spent[limit.period], costs[limit.period])
         ]
         if self._quota_left < self._request.reports:
             over.append(PLAN)
@@ -184,14 +184,14 @@ class Assessment:
 
     # -- the answer, and what is written ----------------------------------------------------------------
 
-    def receipt(self, status: str, entry: int | None = None, cost: Costs | None = None) -> Receipt:
+    def receipt(self, status: str, entry: int | None = None) -> Receipt:
         """The answer, with the limits as they are now."""
         undecided = status in (REFUSED, QUOTED)
         return Receipt(
             status=status,
             user=self._request.user,
             policy=self._policy.name,
-            cost=self._cost(LIFETIME, self._request.reports) if cost is None else cost,
+            cost=self._costs[LIFETIME],
             reports=self._request.reports,
             limits=self._limit_states(),
             binding=self.binding if undecided else (),
@@ -205,10 +205,9 @@ class Assessment:
         transaction, request = self._transaction, self._request
         charge = self._charge.store(transaction)
         account = self._account if self._account is not None else transaction.open_account(self.user)
-        lifetime_cost = self._cost(LIFETIME, request.reports)
         for period, spent in self._spent.items():
             window = self._moment.window(period).code
-            self._spent[period] = total = spent.plus(self._cost(period, request.reports))
+            self._spent[period] = total = spent.plus(self._costs[period])
             transaction.set_spent(account, window, total)
             if self._labelled and self._label is not None:
                 self._done[period] += request.reports
@@ -222,12 +221,12 @@ class Assessment:
             charge=charge,
             policy=self.policy_number,
             reports=request.reports,
-            costs=lifetime_cost,
+            costs=self._costs[LIFETIME],
             labelled=self._labelled,
             expires=expires,
         )
         number = transaction.append(entry, self._label if self._labelled else None)
-        return self.receipt(kind, number, lifetime_cost)
+        return self.receipt(kind, number)
 
     def _use_quota(self, account: int) -> None:
         plan = self._policy.plan

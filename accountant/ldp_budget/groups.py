@@ -89,6 +89,7 @@ class GroupCommit:
                 self._settle(mine)
             finally:
                 self._settle(mine)
+                mine.batch = []  # it held `mine`, and with it what the work was about
         return self._outcome(mine)
 
     def _queue_up(self, mine: _Work[Any]) -> None:

@@ -22,7 +22,7 @@ def history(ctx: click.Context, user: str, as_json: bool, nl: bool) -> None:
     if as_json or nl:
         print_rows(rows, as_json=as_json, nl=nl)
         return
-    shown = ("entry", "at", "kind", "mechanism", "policy", "reports", "epsilon", "delta", "resolves")
+    shown = ("entry", "at", "kind", "state", "mechanism", "policy", "reports", "epsilon", "delta", "resolves")
     print_rows([{name: row[name] for name in shown} for row in rows], as_json=False)
 
 

@@ -11,12 +11,13 @@ if TYPE_CHECKING:
     import sqlite3
 
     from .keyfile import Key
+    from .known import Known
 
     Rows = list[tuple[Any, ...]]
 
 AMOUNTS = "epsilon, delta, rho, mu_squared"
 ENTRY_COLUMNS = f"entry, at, kind, account, charge, policy, reports, {AMOUNTS}, labelled, expires, resolves"
-_INSERT = f"INSERT INTO journal ({ENTRY_COLUMNS}) VALUES ({', '.join('?' * 14)})"
+_INSERT = f"INSERT INTO journal ({ENTRY_COLUMNS}, link) VALUES ({', '.join('?' * 15)})"
 NO_LINK = b"\0" * 32
 _CANONICAL = json.JSONEncoder(separators=(",", ":"), default=bytes.hex)
 
@@ -73,25 +74,25 @@ def canonical_link(before: bytes, entries: str, charges: Rows, policies: Rows) -
 class JournalEnd:
     """The end of the journal in one transaction: what stands there, and what the transaction appends."""
 
-    def __init__(self, connection: sqlite3.Connection, key: Key) -> None:
+    def __init__(self, connection: sqlite3.Connection, key: Key, known: Known) -> None:
         self._execute = connection.execute
         self._execute_many = connection.executemany
         self._key = key
-        self._newest: tuple[int, int | None, bytes] | None = None
+        self._known = known
         self._kept_back: Rows = []
         self._covered: list[str] = []
         self.appended = 0
 
     def newest(self) -> tuple[int, int | None, bytes]:
         """Number and time of the newest entry, and the link of the newest transaction before this one."""
-        if self._newest is None:
+        if self._known.newest is None:
             row = self._execute("SELECT entry, at, link FROM journal ORDER BY entry DESC LIMIT 1").fetchone()
-            self._newest = (0, None, NO_LINK) if row is None else (row[0], row[1], row[2] or NO_LINK)
-        return self._newest
+            self._known.newest = (0, None, NO_LINK) if row is None else (row[0], row[1], row[2] or NO_LINK)
+        return self._known.newest
 
     def _advance(self, entries: int, at: int) -> None:
         number, _, link = self.newest()
-        self._newest = (number + entries, at, link)
+        self._known.newest = (number + entries, at, link)
         self.appended += entries
 
     def append(self, entry: Entry) -> int:
@@ -119,15 +120,29 @@ class JournalEnd:
 
     def write(self) -> None:
         """Write what was kept back."""
-        if self._kept_back:
-            self._execute_many(_INSERT, self._kept_back)
-            self._covered.append(canonical_rows(self._kept_back))
-            self._kept_back = []
+        self._insert(self._take(), None)
 
     def close(self, charges: Rows, policies: Rows) -> None:
         """Write everything, with the link that covers it in the last entry; nothing if nothing was appended."""
-        self.write()
-        if self._covered:
-            number, _, before = self.newest()
-            link = self._key.link(canonical_link(before, ",".join(self._covered), charges, policies))
+        rows = self._take()
+        if not self.appended:
+            return
+        number, at, before = self.newest()
+        link = self._key.link(canonical_link(before, ",".join(self._covered), charges, policies))
+        if rows:
+            self._insert(rows, link)
+        else:
             self._execute("UPDATE journal SET link = ? WHERE entry = ?", (link, number))
+        self._known.newest = (number, at, link)
+
+    def _take(self) -> Rows:
+        """What was kept back until now; the link will cover it."""
+        rows, self._kept_back = self._kept_back, []
+        if rows:
+            self._covered.append(canonical_rows(rows))
+        return rows
+
+    def _insert(self, rows: Rows, link: bytes | None) -> None:
+        """Write entries, the last of them with a link."""
+        if rows:
+            self._execute_many(_INSERT, [*((*row, None) for row in rows[:-1]), (*rows[-1], link)])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ..amounts import DELTA_DIGITS, EPSILON_DIGITS, float_up, from_units
 from ..guarantees import Guarantee, from_json
+from ..receipts import EXPIRED, RESERVED
 from ..windows import from_micros
 from .journal import ENTRY_COLUMNS, Entry
 
@@ -42,6 +44,21 @@ def journal_rows(transaction: Transaction, account: int | None = None) -> Iterat
             "expires": None if entry.expires is None else _iso(entry.expires),
             "resolves": entry.resolves,
         }
+
+
+def history_rows(transaction: Transaction, account: int, now: datetime) -> list[dict[str, Any]]:
+    """One account's part of the journal, each reservation with the `state` it is in now.
+
+    One that nobody resolved in time is expired, and no longer reserved.
+    """
+    rows = list(journal_rows(transaction, account))
+    ends = {row["resolves"]: row["kind"] for row in rows}
+    for row in rows:
+        row["state"] = None
+        if row["kind"] == RESERVED:
+            over = datetime.fromisoformat(row["expires"]) <= now
+            row["state"] = ends.get(row["entry"], EXPIRED if over else RESERVED)
+    return rows
 
 
 def charges_of(transaction: Transaction, account: int) -> tuple[tuple[Guarantee, int], ...]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import LedgerError
 from . import forks, keyfile
+from .known import Known
 from .replay import define_windows
 from .schema import APPLICATION_ID, SCHEMA_VERSION, migrate
 from .transaction import Transaction
@@ -36,6 +37,7 @@ class SqliteLedger:
         self.path = MEMORY if str(path) == MEMORY else str(Path(path).absolute())
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
+        self._known: Known | None = None
         self._closed = False
         self._pid = os.getpid()
         forks.watch(self)
@@ -97,15 +99,24 @@ class SqliteLedger:
             try:
                 try:
                     _begin(connection, begin)
-                    transaction = Transaction(connection, self.key)
+                    known = self._recall(connection) if begin == _WRITE else Known()
+                    transaction = Transaction(connection, self.key, known)
                     yield transaction
                     transaction.finish()
                     connection.execute("COMMIT")
                 except BaseException:
+                    self._known = None
                     self._roll_back(connection)
                     raise
             except (sqlite3.Error, UnicodeError) as error:
                 raise LedgerError(self.path, _reason(error)) from error
+
+    def _recall(self, connection: sqlite3.Connection) -> Known:
+        """What the write before knew, unless another connection has written since."""
+        version = connection.execute("PRAGMA data_version").fetchone()[0]
+        if self._known is None or self._known.version != version:
+            self._known = Known(version)
+        return self._known
 
     def clear_log(self) -> None:
         """Bring what was committed into the file and empty the log, as far as nobody reads it just now."""
@@ -134,7 +145,7 @@ class SqliteLedger:
         if self._closed:
             raise LedgerError(self.path, "it is closed")
         if self._connection is None:
-            self._connection = self._open()
+            self._connection, self._known = self._open(), None
         return self._connection
 
     def _open(self) -> sqlite3.Connection:

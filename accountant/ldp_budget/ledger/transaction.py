@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from ..windows import Moment
     from .keyfile import Key
+    from .known import Known
 
 CHARGE_COLUMNS = f"charge, fingerprint, mechanism, declared, guarantee, {AMOUNTS}"
 POLICY_COLUMNS = "policy, name, version, created_at, definition"
@@ -28,17 +29,14 @@ class StoredAnswer(NamedTuple):
 class Transaction:
     """The statements of one transaction. What it reads cannot change before it ends."""
 
-    def __init__(self, connection: sqlite3.Connection, key: Key) -> None:
+    def __init__(self, connection: sqlite3.Connection, key: Key, known: Known) -> None:
         self.execute = connection.execute
         self.execute_many = connection.executemany
         self._connection = connection
         self.key = key
         self.moment: Moment | None = None
-        self._journal = JournalEnd(connection, key)
-        # What was read once, as it cannot change but by this transaction.
-        self._kept: dict[str, int] | None = None
-        self._policy: dict[str, tuple[int, str]] = {}
-        self._charge: dict[tuple[str, str], int] = {}
+        self._known = known
+        self._journal = JournalEnd(connection, key, known)
         # What is written last, all of it together.
         self._answers: dict[bytes, tuple[Any, ...]] = {}
         # What this transaction appends beside entries, for its link.
@@ -164,14 +162,14 @@ class Transaction:
 
     def kept_since(self) -> dict[str, int]:
         """The periods for which windows are kept, and when the first of them starts."""
-        if self._kept is None:
-            self._kept = dict(self.execute("SELECT period, since FROM periods").fetchall())
-        return self._kept
+        if self._known.periods is None:
+            self._known.periods = dict(self.execute("SELECT period, since FROM periods").fetchall())
+        return self._known.periods
 
     def keep_period(self, period: str, since: int) -> None:
         """Keep windows of `period` from the one on that starts at `since`."""
         self.execute("INSERT INTO periods VALUES (?, ?)", (period, since))
-        self._kept = None
+        self._known.periods = None
 
     # -- charges and the journal ------------------------------------------------------------------------
 
@@ -189,13 +187,13 @@ class Transaction:
 
     def known_charge(self, fingerprint: str, guarantee: str) -> int | None:
         """The number of a charge that is stored already."""
-        known = self._charge.get((fingerprint, guarantee))
+        known = self._known.charges.get((fingerprint, guarantee))
         if known is None:
             row = self.execute(
                 "SELECT charge FROM charges WHERE fingerprint = ? AND guarantee = ?", (fingerprint, guarantee)
             ).fetchone()
             if row is not None:
-                known = self._charge[fingerprint, guarantee] = row[0]
+                known = self._known.charges[fingerprint, guarantee] = row[0]
         return known
 
     def stored_charge(self, charge: int) -> dict[str, Any]:
@@ -244,14 +242,14 @@ class Transaction:
 
     def policy(self, name: str) -> tuple[int, str] | None:
         """The number and definition of the newest version of a policy."""
-        if name not in self._policy:
+        if name not in self._known.policies:
             row = self.execute(
                 "SELECT policy, definition FROM policies WHERE name = ? ORDER BY version DESC LIMIT 1", (name,)
             ).fetchone()
             if row is None:
                 return None
-            self._policy[name] = row
-        return self._policy[name]
+            self._known.policies[name] = row
+        return self._known.policies[name]
 
     def policy_definition(self, number: int) -> str:
         """The definition of one version of a policy, by its number."""
@@ -271,7 +269,7 @@ class Transaction:
         row = (name, version, at, definition)
         number = _number(self.execute(f"INSERT INTO policies ({POLICY_COLUMNS}) VALUES (NULL, ?, ?, ?, ?)", row))
         self._policies.append((number, *row))
-        self._policy.pop(name, None)
+        self._known.policies.pop(name, None)
         self.append(Entry(0, at, "policy", 0, 0, number, 0, Costs(0, 0, 0, 0)))
 
     def charged_versions(self, name: str) -> list[str]:
