@@ -17,6 +17,7 @@ from .fields import Field
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from .channels import Comparison
     from .estimates import Aggregate, Estimate
     from .guarantees import Guarantee
     from .randomness.streams import RandomSource
@@ -151,6 +152,27 @@ class Mechanism:
     def estimate(self, reports: Any) -> Estimate:
         """An unbiased estimate with standard errors, from reports or from an aggregate of them."""
         raise NotSupported(f"{self.name} has no server side")
+
+    # -- what can be checked ----------------------------------------------------------------------------
+
+    def critical_inputs(self) -> Sequence[Any]:
+        """Inputs among which the worst pair is, for the checks to compare; values as `randomize` takes them."""
+        raise NotSupported(f"{self.name} names no inputs to compare")
+
+    def compare(self, first: Any, second: Any) -> Comparison:
+        """The exact odds, as they are drawn, of all that one report can say of one input against another.
+
+        Raises `NotSupported` where that has no finite description.
+        """
+        raise NotSupported(f"{self.name} describes no channel")
+
+    def compare_repeated(self, first: Any, second: Any, reports: int | None) -> Comparison:
+        """The same for `reports` reports of one memoised value; None for as many as one likes."""
+        raise NotSupported(f"{self.name} describes no repeated reports")
+
+    def outcomes(self, reports: Any, first: Any, second: Any) -> Any:
+        """Which outcome of ``compare(first, second)`` each report is, integers (n,) in the order of its masses."""
+        raise NotSupported(f"{self.name} describes no channel")
 
     def total(self, reports: Any) -> Any:
         """`reports`, or an aggregate of them, as an aggregate of this mechanism that holds something."""

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from .estimates import Aggregate
 
+_FEW = 6
+
 
 class FrequencyMechanism(Mechanism):
     """A mechanism over the answers 0..answers-1. Subclasses give `support_probabilities` and `support`."""
@@ -48,6 +50,11 @@ class FrequencyMechanism(Mechanism):
 
     def read_values(self, texts: Sequence[str]) -> NDArray[np.int64]:
         return as_answers(numbers_of(texts, int, f"whole numbers from 0 to {self.answers - 1}"), self.answers)
+
+    def critical_inputs(self) -> Sequence[int]:
+        """Every answer where there are few; else some of them, as all answers are treated alike."""
+        d = self.answers
+        return range(d) if d <= _FEW else (0, 1, d // 2, d - 1)
 
     def aggregate(self, reports: Any) -> Aggregate:
         return CountAggregate(self.fingerprint, *self.support(reports))

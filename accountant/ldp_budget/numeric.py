@@ -74,6 +74,11 @@ class NumericMechanism(Mechanism):
         lower, upper = self.domain()
         return float(lower), float(upper)
 
+    def critical_inputs(self) -> Sequence[float]:
+        """The ends and the centre, and where errors bend."""
+        lower, upper = map(float, self.domain())
+        return sorted({lower, (lower + upper) / 2, upper, *self.breakpoints()})
+
     def mse_uniform_prior(self) -> float:
         """The MSE of one report, averaged over values spread evenly over [lower, upper]."""
         return average(lambda value: self.error_at(value)[1], self.breakpoints())

@@ -28,6 +28,14 @@ def pack_rows(bits: NDArray[np.bool_]) -> NDArray[np.uint8]:
     return np.packbits(bits, bitorder="little").reshape(rows, -(-columns // 8))
 
 
+def bit_of(reports: Any, column: int) -> NDArray[np.int64]:
+    """The bit of one column in each row of packed reports, shape (n,)."""
+    import numpy as np
+
+    bits: NDArray[np.int64] = (np.asarray(reports)[:, column >> 3] >> (column & 7) & 1).astype(np.int64)
+    return bits
+
+
 def column_sums(reports: Any, columns: int) -> NDArray[np.int64]:
     """How many rows have each of the `columns` bits set, shape (columns,).
 

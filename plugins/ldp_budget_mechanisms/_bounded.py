@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ldp_budget.amounts import UP
@@ -11,16 +12,20 @@ from ldp_budget.numeric import NumericMechanism
 from ldp_budget.randomness import open_stream
 from ldp_budget.randomness.streams import blocks
 
-from ._cells import cell_middles, nearest_points
+from ._cells import cell_middles, cells_of, nearest_points
+from ._grid_channel import number_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from ldp_budget.channels import Comparison
     from ldp_budget.estimates import SumAggregate
     from ldp_budget.randomness import RandomSource, Stream
+
+    Runs = list[tuple[int, int]]
 
 _BLOCK = 1 << 16  # users at a time: their numbers stay in the cache
 
@@ -93,6 +98,32 @@ class BoundedMechanism(NumericMechanism):
             f"The constant output {centre:.6g}, which says nothing about anybody, has a smaller MSE: for values "
             f"spread evenly over [{lower}, {upper}] {constant:.4g} against {own:.4g}.",
         )
+
+    # -- what can be checked ----------------------------------------------------------------------------
+
+    def critical_points(self) -> Iterable[int]:
+        """Points of the grid among which those are that lie furthest apart in what they draw."""
+        raise NotImplementedError
+
+    def compare_points(self, first: int, second: int) -> tuple[Runs, Comparison]:
+        """The runs of cells that are equally likely, and how likely they are, for two points of the grid."""
+        raise NotImplementedError
+
+    def critical_inputs(self) -> Sequence[float]:
+        lower, width = Fraction(self.lower), Fraction(UP.subtract(self.upper, self.lower))
+        points = sorted({point for point in self.critical_points() if 0 <= point <= self.cells})
+        return [float(lower + width * point / self.cells) for point in points]
+
+    def compare(self, first: float, second: float) -> Comparison:
+        return self.compare_points(*self._points(first, second))[1]
+
+    def outcomes(self, reports: Any, first: float, second: float) -> Any:
+        parts, _ = self.compare_points(*self._points(first, second))
+        return number_runs(cells_of(reports, self.grid()), parts)
+
+    def _points(self, *values: float) -> list[int]:
+        points: list[int] = nearest_points(values, *self.domain(), self.cells).tolist()
+        return points
 
     # -- client and server ------------------------------------------------------------------------------
 

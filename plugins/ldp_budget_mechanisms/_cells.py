@@ -20,6 +20,14 @@ def cell_middles(lower: Decimal, upper: Decimal, cells: int) -> tuple[float, flo
     return float(lower) + step / 2, step
 
 
+def cells_of(reports: Any, grid: tuple[float, float]) -> NDArray[np.int64]:
+    """The cells whose middles the reports are; `grid` is that of `cell_middles`."""
+    import numpy as np
+
+    origin, step = grid
+    return np.rint((np.asarray(reports) - origin) / step).astype(np.int64)
+
+
 def nearest_points(values: Any, lower: Decimal, upper: Decimal, cells: int) -> NDArray[np.int64]:
     """The grid points 0..cells nearest to the values. Two of them are never more than `cells` apart.
 

@@ -13,6 +13,7 @@ Rounding each o_c down from ε + o_0 + … + o_{c-1} keeps that at most ε for e
 from __future__ import annotations
 
 from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ldp_budget.amounts import DOWN, UP, exp_down, exp_up
@@ -41,6 +42,17 @@ def digit_thresholds(epsilon: Decimal) -> list[int]:
 def _log_odds_down(digit: int) -> Decimal:
     """-ln of the odds of a one, rounded down."""
     return DOWN.ln(DOWN.divide(Decimal(ONE - digit), Decimal(digit))).next_minus(DOWN)
+
+
+def probabilities(thresholds: list[int], most: int) -> list[Fraction]:
+    """P[N = 0], P[N = 1], ... as they are drawn: `most` of them, or as many as have a place in the low digits."""
+    *digits, above = (Fraction(drawn, ONE) for drawn in thresholds)
+    masses = [1 - above]
+    for digit in reversed(digits):
+        masses = [mass * odds for mass in masses[:most] for odds in (1 - digit, digit)]
+    while len(masses) < most:
+        masses += [mass * above for mass in masses[-(1 << len(digits)) :]]
+    return masses[:most]
 
 
 def geometric_by_digits(stream: Stream, thresholds: list[int], size: int) -> NDArray[np.int64]:

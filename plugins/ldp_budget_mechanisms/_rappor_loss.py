@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldp_budget.amounts import DOWN, UP, exp_down, ln_up
@@ -130,6 +131,24 @@ def _one_report(flip: int, odds: Decimal) -> int:
     noise = UP.subtract(UP.subtract(Decimal(1), b), kept)
     p = UP.divide(noise, DOWN.subtract(Decimal(1), UP.multiply(Decimal(2), b)))
     return threshold(min(max(p, Decimal(0)), Decimal("0.5")), up=True)
+
+
+def shown_bits(thresholds: Thresholds, one: bool, reports: int | None) -> list[Fraction]:
+    """How likely 0, 1, ... of `reports` reports show a bit that the filter has set, or has not; exactly as drawn.
+
+    For None, how likely the permanent bit is 0 and 1.
+    """
+    flip, zero, shown = (Fraction(part, ONE) for part in thresholds)
+    permanent = 1 - flip if one else flip
+    if reports is None:
+        return [1 - permanent, permanent]
+
+    def repeated(probability: Fraction, ones: int) -> Fraction:
+        return math.comb(reports, ones) * probability**ones * (1 - probability) ** (reports - ones)
+
+    return [
+        permanent * repeated(shown, ones) + (1 - permanent) * repeated(zero, ones) for ones in range(reports + 1)
+    ]
 
 
 def change_loss(response: Response, hashes: int, bits: int) -> float:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget.errors import InvalidParameter, NotSupported
@@ -29,7 +30,6 @@ from ._hashing import HashFamily
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from fractions import Fraction
 
     import numpy as np
     from numpy.typing import NDArray
@@ -42,6 +42,7 @@ BLOCK = 1 << 13
 _MOST_CELLS = 2**30
 _ANY_NUMBER = 2**63
 _SMALL_DOMAIN = 2**10
+_TRIED = 16
 _SERVER_BLOCK = 1 << 15
 
 
@@ -177,6 +178,30 @@ class Sketch(FrequencyMechanism):
             "round. Standard errors include that. Where most users hold one value, collisions outweigh the noise of "
             f"the reports from {equal:.3g} users on; more hashes or a larger width help.",
         )
+
+    # -- what can be checked ----------------------------------------------------------------------------
+
+    def critical_inputs(self) -> Sequence[int]:
+        """The value 0, and one of the next that shares its cell under the fewest functions."""
+        import numpy as np
+
+        others = range(1, min(self.domain_size or _TRIED, _TRIED))
+        cells = self._cells_of(0)
+        apart = [int(np.count_nonzero(self._cells_of(other) != cells)) for other in others]
+        return 0, others[apart.index(max(apart))]
+
+    def _cells_of(self, value: int) -> Cells:
+        """The cell of a value under each of the functions, shape (k,)."""
+        import numpy as np
+
+        return self._family(np.arange(self.hashes), self._family.points([value]))
+
+    def _share_apart(self, first: int, second: int) -> Fraction:
+        """The share of the functions under which two values do not collide."""
+        import numpy as np
+
+        apart = np.count_nonzero(self._cells_of(first) != self._cells_of(second))
+        return Fraction(int(apart), self.hashes)
 
     # -- client -----------------------------------------------------------------------------------------
 

@@ -19,10 +19,15 @@ from typing import TYPE_CHECKING
 
 from ldp_budget.randomness import integers
 
+from ._grid_channel import compare_runs, runs
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     from numpy.typing import NDArray
 
+    from ldp_budget.channels import Comparison
     from ldp_budget.randomness import Stream
 
 _MOST = 2**63 - 1
@@ -100,6 +105,23 @@ class WindowChannel:
             return Fraction(1)
         widest = self.total(_widest(self.reach, self.cells))
         return Fraction(self.high * widest, self.low * self.total(self.reach))
+
+    def compare(self, first: int, second: int) -> tuple[list[tuple[int, int]], Comparison]:
+        """Runs of cells that lie alike in the windows of the points `first` and `second`, and their odds."""
+
+        def cell_of(point: int) -> Callable[[int], Fraction]:
+            low, high = max(point - self.reach, 0), min(point + self.reach, self.cells)
+            total = self.total(high - low)
+            return lambda cell: Fraction(self.high if low <= cell < high else self.low, total)
+
+        ends = [point + side for point in (first, second) for side in (-self.reach, self.reach)]
+        parts = runs(ends, self.cells)
+        return parts, compare_runs(parts, cell_of(first), cell_of(second))
+
+    def critical_points(self) -> list[int]:
+        """The ends, the centre, and the points around which a window first touches an end or covers all but one."""
+        reach, cells = self.reach, self.cells
+        return [0, 1, reach - 1, reach, reach + 1, cells // 2, *(cells - reach + k for k in (-1, 0, 1)), cells]
 
     def draw(self, stream: Stream, points: NDArray[np.int64]) -> NDArray[np.int64]:
         """The cells of reports for users at the given points; cell k lies between the points k and k+1."""

@@ -20,11 +20,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ldp_budget.amounts import DOWN, UP, exp_down
+from ldp_budget.channels import Comparison
 from ldp_budget.fields import optional_real
 from ldp_budget.guarantees import Guarantee, Pure
 from ldp_budget.randomness import integers
 
 from ._bounded import BoundedMechanism
+from ._grid_channel import runs
 from ._scale import LARGEST_EPSILON, LEAST_EPSILON, check_scale, loss_of, scale_of
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ldp_budget.randomness import Stream
+
+    from ._bounded import Runs
 
 
 class BoundedLaplace(BoundedMechanism):
@@ -98,6 +102,12 @@ class BoundedLaplace(BoundedMechanism):
         near = [2.0**-place for place in range(halvings, 0, -1)]
         return (0.0, *near, *(1 - share for share in reversed(near[:-1])), 1.0)
 
+    def critical_points(self) -> list[int]:
+        return self.table.critical_points()
+
+    def compare_points(self, first: int, second: int) -> tuple[Runs, Comparison]:
+        return self.table.compare(first, second)
+
     def draw(self, stream: Stream, points: NDArray[np.int64]) -> NDArray[np.int64]:
         return self.table.draw(stream, points)
 
@@ -119,6 +129,10 @@ def incomplete_gamma(power: int, end: float) -> float:
 
 # From here on a tail of constant weight, of which there is far less than one part in 10,000, may stand for the rest.
 _LARGE_LOSS = 16
+
+_RUNS = 32
+# Doubles nearer than this may stand for whole numbers in either order.
+_CLOSE = 1e-13
 
 
 class LaplaceTable:
@@ -154,6 +168,35 @@ class LaplaceTable:
         largest = int(self.below[centre] + self.below[self.cells - centre])
         return weights[0] * largest <= Fraction(exp_down(epsilon)) * last * int(self.below[-1])
 
+    def critical_points(self) -> list[int]:
+        """The ends, next to them, and the centre, whose total is the largest."""
+        return [0, 1, self.cells // 2, self.cells - 1, self.cells]
+
+    def compare(self, first: int, second: int) -> tuple[list[tuple[int, int]], Comparison]:
+        """The likeliest cell and the least likely, by `first` against `second`, alone; the others in a few runs.
+
+        So the largest and the smallest ratio are seen exactly, though no run but those is one of equal odds.
+        """
+        import numpy as np
+
+        cells = np.arange(self.cells)
+        weights = np.diff(self.below)
+
+        def weights_of(point: int) -> NDArray[np.int64]:
+            return weights[np.where(cells < point, point - 1 - cells, cells - point)]
+
+        own, other = weights_of(first), weights_of(second)
+        ratios = np.log(own) - np.log(other)
+        extremes = [_extreme(own, other, ratios, sign) for sign in (1, -1)]
+        alone = [cell + after for cell in extremes for after in (0, 1)]
+        parts = runs([*alone, first, second, *range(0, self.cells, self.cells // _RUNS)], self.cells)
+        starts = [start for start, _ in parts]
+        sides = []
+        for side in (own, other):
+            sums = np.add.reduceat(side, starts).tolist()
+            sides.append([Fraction(mass, sum(sums)) for mass in sums])
+        return parts, Comparison.rows(*sides)
+
     def draw(self, stream: Stream, points: NDArray[np.int64]) -> NDArray[np.int64]:
         """The cells of reports for users at the given points; cell k lies between the points k and k+1."""
         import numpy as np
@@ -163,6 +206,14 @@ class LaplaceTable:
         is_left = drawn < left
         distance = np.searchsorted(self.below, np.where(is_left, drawn, drawn - left), side="right") - 1
         return np.where(is_left, points - 1 - distance, points + distance)
+
+
+def _extreme(own: NDArray[np.int64], other: NDArray[np.int64], ratios: NDArray[np.float64], sign: int) -> int:
+    """The cell of the largest own/other where `sign` is 1, of the smallest where it is -1, by whole numbers."""
+    import numpy as np
+
+    close = np.flatnonzero(sign * ratios >= (sign * ratios).max() - _CLOSE).tolist()
+    return max(close, key=lambda cell: sign * Fraction(int(own[cell]), int(other[cell])))
 
 
 def _weights(epsilon: Decimal, cells: int) -> Iterator[int]:

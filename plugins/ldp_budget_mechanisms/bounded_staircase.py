@@ -34,7 +34,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ldp_budget.channels import Comparison
     from ldp_budget.randomness import Stream
+
+    from ._bounded import Runs
 
 
 class BoundedStaircase(BoundedMechanism):
@@ -108,6 +111,12 @@ class BoundedStaircase(BoundedMechanism):
 
     def breakpoints_within(self) -> Sequence[float]:
         return window_breakpoints(self.channel.reach / self.channel.cells)
+
+    def critical_points(self) -> list[int]:
+        return self.channel.critical_points()
+
+    def compare_points(self, first: int, second: int) -> tuple[Runs, Comparison]:
+        return self.channel.compare(first, second)
 
     def draw(self, stream: Stream, points: NDArray[np.int64]) -> NDArray[np.int64]:
         return self.channel.draw(stream, points)

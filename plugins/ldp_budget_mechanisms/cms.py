@@ -6,6 +6,7 @@ import functools
 import math
 from typing import TYPE_CHECKING, Any
 
+from ldp_budget.channels import Case, Comparison, Factor
 from ldp_budget.errors import NotSupported
 from ldp_budget.guarantees import Guarantee
 
@@ -75,6 +76,21 @@ class CountMeanSketch(Sketch):
             cells = self._family(functions, some)
             block[:, head:] = unary_bits(stream, cells, self.width, *self._encoding.thresholds)
         return reports
+
+    def compare(self, first: int, second: int) -> Comparison:
+        """The bits of both cells where the function tells the values apart; nothing where they collide."""
+        p, q = self._cell_probabilities
+        apart = self._share_apart(first, second)
+        return Comparison((Case(apart, (Factor.bit(p, q), Factor.bit(q, p))), Case(1 - apart, ())))
+
+    def outcomes(self, reports: Any, first: int, second: int) -> Any:
+        import numpy as np
+
+        functions, bits = self._numbers(reports), reports[:, self._index_bytes :]
+        rows = np.arange(len(reports))
+        own, other = (self._cells_of(value)[functions] for value in (first, second))
+        told = [bits[rows, cells >> 3] >> (cells & 7) & 1 for cells in (own, other)]
+        return np.where(own == other, 4, 2 * told[0] + told[1])
 
     def aggregate(self, reports: Any) -> SketchAggregate:
         """How many reports of each function have each bit set. Raises `NotSupported` for anything but reports."""

@@ -25,12 +25,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget.amounts import DOWN, UP, exp_down, float_above, float_below
+from ldp_budget.channels import Case, Comparison, Factor
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.estimates import CountEstimate
 from ldp_budget.fields import flag, integer, real
 from ldp_budget.frequency import FrequencyMechanism
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, FinitePair, Guarantee, Memoised, SymmetricPair, Unbounded
 from ldp_budget.memoisation import memo_words, secrets_for_each
+from ldp_budget.packing import bit_of
 from ldp_budget.randomness import ONE, bernoulli, integers, open_stream, threshold
 from ldp_budget.randomness.streams import blocks
 from ldp_budget.values import as_answers
@@ -176,6 +178,33 @@ class DBitFlip(FrequencyMechanism):
             drawn = draw_buckets(lambda bound: next(words) % np.uint64(bound), self.buckets, self.bits, len(answers))
         flips = memo_words(secrets, f"{self.fingerprint} bits", answers, self.bits) < np.uint64(self.noise)
         return drawn, flips
+
+    # -- what can be checked ----------------------------------------------------------------------------
+
+    def compare(self, first: int, second: int) -> Comparison:
+        """By which of the two buckets are drawn: both, the first, the second, neither."""
+        p, q = self._drawn
+        own, other = Factor.bit(p, q), Factor.bit(q, p)
+        k, d = self.buckets, self.bits
+        both, one = Fraction(d * (d - 1), k * (k - 1)), Fraction(d * (k - d), k * (k - 1))
+        cases = ((both, (own, other)), (one, (own,)), (one, (other,)), (1 - both - 2 * one, ()))
+        return Comparison(tuple(Case(*case) for case in cases))
+
+    def compare_repeated(self, first: int, second: int, reports: int | None) -> Comparison:
+        if not self.memoize:
+            return super().compare_repeated(first, second, reports)
+        return self.compare(first, second)
+
+    def outcomes(self, reports: Any, first: int, second: int) -> Any:
+        import numpy as np
+
+        if self.bits == self.buckets:
+            return 2 * bit_of(reports, first) + bit_of(reports, second)
+        rows = np.asarray(reports).astype(np.int64)
+        told = [(rows >> 1 == bucket).any(axis=1) for bucket in (first, second)]
+        ones = [(rows == 2 * bucket + 1).any(axis=1) for bucket in (first, second)]
+        cases = [told[0] & told[1], told[0], told[1]]
+        return np.select(cases, [2 * ones[0] + ones[1], 4 + ones[0], 6 + ones[1]], 8)
 
     # -- server -----------------------------------------------------------------------------------------
 

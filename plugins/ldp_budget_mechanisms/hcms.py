@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget.amounts import DOWN, UP, exp_down
+from ldp_budget.channels import Case, Comparison, Factor
 from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.guarantees import Guarantee, SymmetricPair
 from ldp_budget.randomness import ONE, threshold
@@ -101,6 +102,22 @@ class HadamardCountMeanSketch(Sketch):
     @property
     def _bits(self) -> int:
         return self.width.bit_length() - 1
+
+    # -- what can be checked ----------------------------------------------------------------------------
+
+    def compare(self, first: int, second: int) -> Comparison:
+        """Whether the sign is that of the first value, for the half of the coefficients that tell cells apart."""
+        keep = Fraction(self.keep, ONE)
+        telling = self._share_apart(first, second) / 2
+        return Comparison((Case(telling, (Factor.bit(keep, 1 - keep),)), Case(1 - telling, ())))
+
+    def outcomes(self, reports: Any, first: int, second: int) -> Any:
+        import numpy as np
+
+        rows = reports.astype(np.int64)
+        places = rows >> 1
+        signs = [_odd(places & self._cells_of(value)[places >> self._bits]) for value in (first, second)]
+        return np.where(signs[0] == signs[1], 2, signs[0] == (rows & 1).astype(np.bool_))
 
     # -- server -----------------------------------------------------------------------------------------
 

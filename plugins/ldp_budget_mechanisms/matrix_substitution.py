@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget.amounts import UP, ln_up
+from ldp_budget.channels import Comparison
 from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.estimates import CountEstimate
 from ldp_budget.fields import matrix
@@ -193,6 +194,15 @@ class MatrixSubstitution(FrequencyMechanism):
         ends = np.cumsum(np.bincount(answers, minlength=self.answers))
         for column, same in zip(weights, np.split(users, ends[:-1]), strict=True):
             reports[same] = np.searchsorted(np.cumsum(column), draws[same], side="right")
+        return reports
+
+    def critical_inputs(self) -> Sequence[int]:
+        return range(self.answers)
+
+    def compare(self, first: int, second: int) -> Comparison:
+        return Comparison.rows(self._channel[first], self._channel[second])
+
+    def outcomes(self, reports: Any, first: int, second: int) -> Any:
         return reports
 
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:

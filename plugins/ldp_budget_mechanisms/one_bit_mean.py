@@ -26,6 +26,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget.amounts import DOWN, UP, exp_down, exp_up, float_above, float_below, float_up, ln_up
+from ldp_budget.channels import Comparison, Factor
 from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.estimates import SumAggregate
 from ldp_budget.fields import flag, optional_real, real
@@ -38,6 +39,8 @@ from ._cells import nearest_points
 from ._scale import LARGEST_EPSILON, LEAST_EPSILON
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -167,6 +170,41 @@ class OneBitMean(NumericMechanism):
             f"which is {each:.6g} a report.",
         )
 
+    # -- what can be checked ----------------------------------------------------------------------------
+
+    def critical_inputs(self) -> Sequence[float]:
+        """The ends, which are furthest apart as the odds are linear, and a cell close to the middle."""
+        step = Fraction(self.maximum) / self.cells
+        return 0.0, float(step * (self.cells // 2)), float(self.maximum)
+
+    def compare(self, first: float, second: float) -> Comparison:
+        """With rounding, of two multiples of it, which no α moves."""
+        return Comparison.of(Factor.bit(*map(self._shown, (first, second))))
+
+    def compare_repeated(self, first: float, second: float, reports: int | None) -> Comparison:
+        """How many of the reports are ones; of endless reports, the memoised bit itself."""
+        if self.rounding is None:
+            return super().compare_repeated(first, second, reports)
+        ones = [self._drawn_one(value) for value in (first, second)]
+        if reports is None:
+            return Comparison.of(Factor.bit(*ones))
+        flip = Fraction(self._flip, ONE)
+        return Comparison.of(Factor.of(*(ones_shown(one, flip, reports) for one in ones)))
+
+    def outcomes(self, reports: Any, first: float, second: float) -> Any:
+        return reports
+
+    def _drawn_one(self, value: float) -> Fraction:
+        """The probability that the bit of `value` is one, as it is drawn."""
+        cell = int(nearest_points([value], *self.domain(), self.cells)[0])
+        least, growth = self.thresholds
+        return Fraction(least + cell * growth, ONE)
+
+    def _shown(self, value: float) -> Fraction:
+        """The probability that a report of `value` is one."""
+        flip = Fraction(self._flip, ONE)
+        return flip + (1 - 2 * flip) * self._drawn_one(value)
+
     # -- errors -----------------------------------------------------------------------------------------
 
     def grid(self) -> tuple[float, float]:
@@ -228,6 +266,18 @@ class OneBitMean(NumericMechanism):
         if rows.ndim != 1 or rows.dtype.kind not in "iub" or not ((rows == 0) | (rows == 1)).all():
             raise NotSupported(f"expected reports of 0 and 1, shape (n,); found {rows.dtype} {rows.shape}")
         return SumAggregate(self.fingerprint, len(rows), int(np.count_nonzero(rows)))
+
+
+def ones_shown(one: Fraction, flip: Fraction, reports: int) -> list[Fraction]:
+    """How likely 0, 1, ... of `reports` reports are ones, of a bit that is one with probability `one`."""
+    from math import comb
+
+    def same(ones: int) -> Fraction:
+        return (1 - flip) ** ones * flip ** (reports - ones)
+
+    return [
+        comb(reports, ones) * (one * same(ones) + (1 - one) * same(reports - ones)) for ones in range(reports + 1)
+    ]
 
 
 def _flip_odds(flip: Decimal) -> Decimal:

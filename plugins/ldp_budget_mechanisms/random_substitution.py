@@ -22,6 +22,7 @@ from ldp_budget.randomness import ONE, threshold
 from ldp_budget.values import as_answers
 
 from . import _amplification as amplification
+from . import _substitution_channel as channel
 from ._amplification import WIDE_DOWN, WIDE_UP, DistinctSequence, DistinctSet, Sampling, WithReplacement
 from ._breach import amplification_below_breach, breach_bound, largest_posterior
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ldp_budget.channels import Comparison
     from ldp_budget.randomness import RandomSource
 
 MOST_DRAWS = 10**5
@@ -257,6 +259,23 @@ class RandomSubstitution(FrequencyMechanism):
             f"towards uniform here (slope {(keep - other) * spread:.3f}); estimate uses π₁ = {keep:.6g} and "
             f"π₀ = {other:.6g}.",
         )
+
+    # -- what can be checked ----------------------------------------------------------------------------
+
+    def compare(self, first: int, second: int) -> Comparison:
+        keep = Fraction(self.thresholds[0], ONE)
+        if isinstance(self._sampling, DistinctSequence):
+            return channel.distinct_sequence(self.domain_size, [Fraction(t, ONE) for t in self.thresholds])
+        if isinstance(self._sampling, DistinctSet):
+            return channel.distinct_set(self.domain_size, self._draws, keep)
+        return channel.independent_draws(self.domain_size, self._draws, keep)
+
+    def outcomes(self, reports: Any, first: int, second: int) -> Any:
+        if isinstance(self._sampling, DistinctSequence):
+            return channel.number_sequences(reports, first, second)
+        if isinstance(self._sampling, DistinctSet):
+            return channel.number_sets(reports, first, second)
+        return channel.number_draws(reports, first, second)
 
     # -- client and server ------------------------------------------------------------------------------
 

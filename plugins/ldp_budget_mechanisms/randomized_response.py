@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget.amounts import DOWN, UP, exp_down, float_above, float_below
+from ldp_budget.channels import Comparison, Factor
 from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.fields import optional_real
 from ldp_budget.frequency import FrequencyMechanism
@@ -116,6 +117,14 @@ class RandomizedResponse(FrequencyMechanism):
         if_yes = bernoulli(stream, keep, len(answers))
         if_no = bernoulli(stream, noise, len(answers))
         return np.where(answers == 1, if_yes, if_no).astype(np.uint8)
+
+    def compare(self, first: int, second: int) -> Comparison:
+        noise, keep = (Fraction(drawn, _ONE) for drawn in reversed(self.thresholds))
+        yes = (noise, keep)
+        return Comparison.of(Factor.bit(yes[first], yes[second]))
+
+    def outcomes(self, reports: Any, first: int, second: int) -> Any:
+        return reports
 
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
         import numpy as np

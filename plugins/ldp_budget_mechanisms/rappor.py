@@ -13,20 +13,23 @@ What that gives away over time stands in `_rappor_loss`, how the server reads it
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
 from ldp_budget.amounts import DOWN, UP, float_above, float_below
 from ldp_budget.base import Mechanism
+from ldp_budget.channels import Case, Comparison, Factor
 from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.fields import flag, integer, optional_integer, optional_real
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Memoised, Pure
 from ldp_budget.memoisation import secrets_for_each
+from ldp_budget.packing import bit_of
 from ldp_budget.randomness import ONE
 from ldp_budget.values import as_answers, check_users, numbers_of
 
-from ._rappor_loss import MOST_POINTS, Response, Thresholds, calibrated, change_loss, curve, drawn
+from ._rappor_loss import MOST_POINTS, Response, Thresholds, calibrated, change_loss, curve, drawn, shown_bits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
 _MOST_ANSWERS = 10**12
 _MOST_COUNTERS = 2**24
 _MOST_PREDICTED = 500
+_TRIED = 64
 _PROBABILITIES = ("f", "p", "q")
 _TARGETS = ("epsilon", "epsilon_lifetime")
 
@@ -220,6 +224,54 @@ class Rappor(Mechanism):
             flips = draw_flips(stream, secret, context, answers[part], self.bits, self.thresholds.flip)
             reports[part, 2:] = draw_report(stream, filters[part] ^ flips, self.bits, self.thresholds)
         return reports
+
+    # -- what can be checked ----------------------------------------------------------------------------
+
+    def critical_inputs(self) -> Sequence[int]:
+        """The value 0, and one of the next whose filter differs from its own in the most bits, in any cohort."""
+        others = range(1, min(self._most_answers, _TRIED))
+        apart = [max(sum(differ) for differ in self._differing(0, other)) for other in others]
+        return 0, others[apart.index(max(apart))]
+
+    def _differing(self, first: int, second: int) -> Counter[tuple[int, int]]:
+        """In how many cohorts the first value alone sets i bits and the second alone j, for each (i, j)."""
+        import numpy as np
+
+        own, other = self._filters(np.array([first, second])).transpose(2, 0, 1).astype(bool)
+        pairs = zip((own & ~other).sum(axis=1).tolist(), (other & ~own).sum(axis=1).tolist(), strict=True)
+        return Counter(pairs)
+
+    def compare(self, first: int, second: int) -> Comparison:
+        return self.compare_repeated(first, second, 1)
+
+    def compare_repeated(self, first: int, second: int, reports: int | None) -> Comparison:
+        """Of each bit that one value alone sets, how many reports show it; of endless ones, the permanent bit."""
+        set_, unset = (shown_bits(self.thresholds, one, reports) for one in (True, False))
+        own, other = Factor.of(set_, unset), Factor.of(unset, set_)
+        differing = sorted(self._differing(first, second).items())
+        return Comparison(
+            tuple(Case(Fraction(n, self.cohorts), (own,) * i + (other,) * j) for (i, j), n in differing)
+        )
+
+    def outcomes(self, reports: Any, first: int, second: int) -> Any:
+        import numpy as np
+
+        rows = np.asarray(reports)
+        cohorts = rows[:, :2].copy().view("<u2").reshape(-1)
+        own, other = self._filters(np.array([first, second])).transpose(2, 0, 1).astype(bool)
+        alone = [own & ~other, other & ~own]
+        sizes = [tuple(int(side[cohort].sum()) for side in alone) for cohort in range(self.cohorts)]
+        starts: dict[tuple[int, ...], int] = {}
+        for size in sorted(set(sizes)):
+            starts[size] = sum(2 ** sum(earlier) for earlier in starts)
+        codes = np.empty(len(rows), dtype=np.int64)
+        for cohort, size in enumerate(sizes):
+            here = cohorts == cohort
+            code = np.zeros(np.count_nonzero(here), dtype=np.int64)
+            for bit in (*np.flatnonzero(alone[0][cohort]), *np.flatnonzero(alone[1][cohort])):
+                code = 2 * code + bit_of(rows[here, 2:], int(bit))
+            codes[here] = starts[size] + code
+        return codes
 
     # -- server -----------------------------------------------------------------------------------------
 

@@ -20,27 +20,35 @@ from __future__ import annotations
 import functools
 import math
 from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget.amounts import DOWN, UP, exp_up
+from ldp_budget.channels import Comparison
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.fields import choice, optional_real, real
 from ldp_budget.guarantees import Guarantee, Pure
 from ldp_budget.randomness import ONE, bernoulli, integers, open_stream, threshold
 
 from ._additive import AdditiveMechanism
-from ._cells import cell_middles, nearest_points
-from ._geometric import digit_thresholds, geometric_by_digits
+from ._cells import cell_middles, cells_of, nearest_points
+from ._geometric import digit_thresholds, geometric_by_digits, probabilities
+from ._grid_channel import number_runs
 from ._scale import LARGEST_EPSILON, LEAST_EPSILON
 from ._window import reach_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
     from ldp_budget.randomness import RandomSource, Stream
 
 _CELLS = 2**20
+_MOST_PERIODS = 64
+_FAR = 2**62
 
 
 class Staircase(AdditiveMechanism):
@@ -102,6 +110,25 @@ class Staircase(AdditiveMechanism):
         decay = math.exp(-epsilon)
         return -math.expm1(-epsilon) * math.exp(-level * epsilon) / (2 * width * (gamma + decay * (1 - gamma)))
 
+    # -- what can be checked ----------------------------------------------------------------------------
+
+    def critical_inputs(self) -> Sequence[float]:
+        """The ends, and points one step's width and half the range from the lower one."""
+        lower, width = Fraction(self.domain()[0]), Fraction(self.stretch)
+        points = sorted({0, 1, self._steps.reach, _CELLS - self._steps.reach, _CELLS // 2, _CELLS})
+        return [float(lower + width * point / _CELLS) for point in points]
+
+    def compare(self, first: float, second: float) -> Comparison:
+        return self._steps.compare(*self._points(first, second))[1]
+
+    def outcomes(self, reports: Any, first: float, second: float) -> Any:
+        starts, _ = self._steps.compare(*self._points(first, second))
+        return number_runs(cells_of(reports, self.grid()), [(start, start) for start in (-_FAR, *starts)])
+
+    def _points(self, *values: float) -> list[int]:
+        points: list[int] = nearest_points(values, *self.domain(), _CELLS).tolist()
+        return points
+
     # -- client and server ------------------------------------------------------------------------------
 
     def grid(self) -> tuple[float, float]:
@@ -147,6 +174,38 @@ class StaircaseSteps:
         self.periods = digit_thresholds(epsilon)
         rest = UP.multiply(exp_up(epsilon.copy_negate()), Decimal(cells - reach))
         self.upper = threshold(DOWN.divide(Decimal(reach), UP.add(Decimal(reach), rest)), up=False)
+
+    def compare(self, first: int, second: int) -> tuple[list[int], Comparison]:
+        """The borders of runs of equally likely cells, and the odds of what they part.
+
+        They reach out until the digits of the periods repeat, at most `_MOST_PERIODS`. What lies beyond on each side
+        is one outcome.
+        """
+        periods = probabilities(self.periods, min(2 ** len(self.periods) + 1, _MOST_PERIODS))
+        borders = {
+            point + side * (period * self.cells + place)
+            for point in (first, second)
+            for period in range(len(periods))
+            for place in (0, self.reach)
+            for side in (-1, 1)
+        }
+        # Within these, every cell lies in a listed period of both points.
+        far = (len(periods) - 1) * self.cells
+        low, high = max(first, second) - far, min(first, second) + far
+        starts = sorted(border for border in {*borders, low, high} if low <= border <= high)
+        sides = []
+        for point in (first, second):
+            inside = [(end - start) * self._cell(periods, point, start) for start, end in pairwise(starts)]
+            left = Fraction(1, 2) - sum(mass for mass, start in zip(inside, starts, strict=False) if start < point)
+            sides.append([left, *inside, 1 - left - sum(inside)])
+        return starts, Comparison.rows(*sides)
+
+    def _cell(self, periods: list[Fraction], point: int, cell: int) -> Fraction:
+        """How likely one cell is for the input at `point`."""
+        period, place = divmod(cell - point if cell >= point else point - 1 - cell, self.cells)
+        upper = Fraction(self.upper, ONE)
+        step = upper / self.reach if place < self.reach else (1 - upper) / (self.cells - self.reach)
+        return periods[period] * step / 2
 
     def draw(self, stream: Stream, points: NDArray[np.int64]) -> NDArray[np.int64]:
         """The cells of reports for users at the given points; cell k lies between the points k and k+1."""

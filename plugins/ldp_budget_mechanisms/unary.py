@@ -16,10 +16,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget.amounts import DOWN, UP, exp_down, float_above, float_below, ln_up
+from ldp_budget.channels import Comparison, Factor
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.fields import integer, real
 from ldp_budget.frequency import FrequencyMechanism
 from ldp_budget.guarantees import Guarantee, SymmetricPair
+from ldp_budget.packing import bit_of
 from ldp_budget.randomness import threshold
 from ldp_budget.values import as_answers
 
@@ -110,6 +112,13 @@ class _Unary(FrequencyMechanism):
 
         answers = as_answers(values, self.domain_size)
         return unary_bits(open_stream(rng), answers, self.domain_size, *self.thresholds)
+
+    def compare(self, first: int, second: int) -> Comparison:
+        p, q = self.support_probabilities[0]
+        return Comparison.of(Factor.bit(p, q), Factor.bit(q, p))
+
+    def outcomes(self, reports: Any, first: int, second: int) -> Any:
+        return 2 * bit_of(reports, first) + bit_of(reports, second)
 
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
         from ldp_budget.packing import column_sums
