@@ -69,6 +69,14 @@ class NumericMechanism(Mechanism):
         """The density at `report` of the reports of a user whose value is `value`, before the grid."""
         raise NotSupported(f"{self.name} has no density")
 
+    def report_breakpoints(self, value: float) -> Sequence[float]:
+        """Reports between which the loss of `value` against any other is monotone, seen from its density alone.
+
+        A mechanism that has a `density` says with them where it bends or jumps.
+        """
+        lower, upper = map(float, self.domain())
+        return lower, value, upper
+
     def breakpoints(self) -> Sequence[float]:
         """Ascending values from lower to upper between which `error_at` is smooth."""
         lower, upper = self.domain()

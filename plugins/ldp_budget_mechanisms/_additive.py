@@ -12,6 +12,8 @@ from ldp_budget.fields import optional_real
 from ldp_budget.numeric import NumericMechanism
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ldp_budget.estimates import SumAggregate
 
 
@@ -44,6 +46,12 @@ class AdditiveMechanism(NumericMechanism):
 
     def error_at(self, value: float) -> tuple[float, float]:
         return 0.0, self.variance
+
+    def critical_inputs(self) -> Sequence[float]:
+        return super().critical_inputs() if self.lower is not None else (0.0, float(self.stretch))
+
+    def report_breakpoints(self, value: float) -> Sequence[float]:
+        return (value,)
 
     def report_std(self, total: SumAggregate) -> float:
         return float(self.variance**0.5)

@@ -146,9 +146,7 @@ def shown_bits(thresholds: Thresholds, one: bool, reports: int | None) -> list[F
     def repeated(probability: Fraction, ones: int) -> Fraction:
         return math.comb(reports, ones) * probability**ones * (1 - probability) ** (reports - ones)
 
-    return [
-        permanent * repeated(shown, ones) + (1 - permanent) * repeated(zero, ones) for ones in range(reports + 1)
-    ]
+    return [permanent * repeated(shown, ones) + (1 - permanent) * repeated(zero, ones) for ones in range(reports + 1)]
 
 
 def change_loss(response: Response, hashes: int, bits: int) -> float:

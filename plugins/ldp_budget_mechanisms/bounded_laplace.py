@@ -131,8 +131,8 @@ def incomplete_gamma(power: int, end: float) -> float:
 _LARGE_LOSS = 16
 
 _RUNS = 32
-# Doubles nearer than this may stand for whole numbers in either order.
-_CLOSE = 1e-13
+# Ratios nearer than this, where a double is all there is, may stand for whole numbers in either order.
+_CLOSE = 1e-15
 
 
 class LaplaceTable:
@@ -186,7 +186,7 @@ class LaplaceTable:
             return weights[np.where(cells < point, point - 1 - cells, cells - point)]
 
         own, other = weights_of(first), weights_of(second)
-        ratios = np.log(own) - np.log(other)
+        ratios = own.astype(np.longdouble) / other
         extremes = [_extreme(own, other, ratios, sign) for sign in (1, -1)]
         alone = [cell + after for cell in extremes for after in (0, 1)]
         parts = runs([*alone, first, second, *range(0, self.cells, self.cells // _RUNS)], self.cells)
@@ -208,12 +208,12 @@ class LaplaceTable:
         return np.where(is_left, points - 1 - distance, points + distance)
 
 
-def _extreme(own: NDArray[np.int64], other: NDArray[np.int64], ratios: NDArray[np.float64], sign: int) -> int:
+def _extreme(own: NDArray[np.int64], other: NDArray[np.int64], ratios: NDArray[np.longdouble], sign: int) -> int:
     """The cell of the largest own/other where `sign` is 1, of the smallest where it is -1, by whole numbers."""
     import numpy as np
 
-    close = np.flatnonzero(sign * ratios >= (sign * ratios).max() - _CLOSE).tolist()
-    return max(close, key=lambda cell: sign * Fraction(int(own[cell]), int(other[cell])))
+    cells: list[int] = np.flatnonzero(sign * ratios >= (sign * ratios).max() * (1 - sign * _CLOSE)).tolist()
+    return max(cells, key=lambda cell: sign * Fraction(int(own[cell]), int(other[cell])))
 
 
 def _weights(epsilon: Decimal, cells: int) -> Iterator[int]:

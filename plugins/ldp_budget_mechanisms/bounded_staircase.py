@@ -105,6 +105,11 @@ class BoundedStaircase(BoundedMechanism):
         level = 1.0 if abs(report - value) < gamma * self.width else outer
         return level / (inside + outer * (1 - inside)) / self.width
 
+    def report_breakpoints(self, value: float) -> Sequence[float]:
+        lower, upper = map(float, self.domain())
+        reach = float(self._gamma) * self.width
+        return lower, max(lower, value - reach), min(upper, value + reach), upper
+
     def error_within(self, share: float) -> tuple[float, float]:
         channel = self.channel
         return window_error(channel.reach / channel.cells, channel.high / channel.low, share)

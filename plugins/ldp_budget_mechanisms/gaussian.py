@@ -32,6 +32,8 @@ from ldp_budget.numeric import NumericMechanism
 from ldp_budget.values import as_numbers
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -116,6 +118,12 @@ class Gaussian(NumericMechanism):
     def density(self, report: float, value: float) -> float:
         deviation = (report - value) / self._sigma
         return math.exp(-deviation * deviation / 2) / (self._sigma * math.sqrt(2 * math.pi))
+
+    def critical_inputs(self) -> Sequence[float]:
+        return super().critical_inputs() if self.lower is not None else (0.0, float(self._sensitivity))
+
+    def report_breakpoints(self, value: float) -> Sequence[float]:
+        return (value,)
 
     def error_at(self, value: float) -> tuple[float, float]:
         return 0.0, self._sigma**2

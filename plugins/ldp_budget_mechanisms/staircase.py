@@ -112,6 +112,12 @@ class Staircase(AdditiveMechanism):
 
     # -- what can be checked ----------------------------------------------------------------------------
 
+    def report_breakpoints(self, value: float) -> Sequence[float]:
+        """The borders of the steps of the first intervals; those further out repeat them."""
+        width = float(self.stretch)
+        distances = sorted({width * (k + place) for k in range(4) for place in (0.0, self._gamma)})
+        return [value + side * distance for distance in distances for side in (-1, 1)]
+
     def critical_inputs(self) -> Sequence[float]:
         """The ends, and points one step's width and half the range from the lower one."""
         lower, width = Fraction(self.domain()[0]), Fraction(self.stretch)
