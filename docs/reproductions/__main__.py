@@ -1,0 +1,77 @@
+"""Compute again what the source documents print, and set the results beside the printed ones.
+
+    python docs/reproductions            all documents
+    python docs/reproductions 001        one of them
+
+Each document has a script here, `document_NNN.py`, with a TITLE and PARTS; a part adds to the page of its document.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+from report import Report, page_path, verdicts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+HERE = Path(__file__).resolve().parent
+DOCUMENTS = [path.stem.removeprefix("document_") for path in sorted(HERE.glob("document_*.py"))]
+_SUMMARY = re.compile(r"(?<=<!-- summary -->\n).*?(?=<!-- end of summary -->)", re.DOTALL)
+
+
+class Part(NamedTuple):
+    report: Report
+    title: str
+    run: Callable[[Report], None]
+
+
+@click.command()
+@click.argument("documents", nargs=-1, type=click.Choice(DOCUMENTS))
+@click.option("--quick", is_flag=True, help="Fewer repeats: coarser figures, the same rows.")
+@click.option(
+    "--out",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=HERE,
+    help="Folder for the pages and pictures.  [default: beside this script]",
+)
+def main(documents: tuple[str, ...], quick: bool, folder: Path) -> None:
+    """Compute again what the source DOCUMENTS print (all of them by default), and set it beside the printed."""
+    parts = [part for document in documents or DOCUMENTS for part in parts_of(document, folder, quick)]
+    with click.progressbar(parts, item_show_func=lambda part: part and part.title, label="reproductions") as bar:
+        for part in bar:
+            part.run(part.report)
+    for report in {part.report: None for part in parts}:
+        click.echo(f"{report.write()}")
+    write_summary(folder)
+
+
+def parts_of(document: str, folder: Path, quick: bool) -> Iterator[Part]:
+    script = importlib.import_module(f"document_{document}")
+    report = Report(document, script.TITLE, folder, quick)
+    for title, run in script.PARTS:
+        yield Part(report, f"{document}: {title}", run)
+
+
+def write_summary(folder: Path) -> None:
+    """The overview, with a row for every page in the folder."""
+    lines = ["| document | rows | reproduced | not reproduced |\n| --- | --- | --- | --- |\n"]
+    for document in DOCUMENTS:
+        path = page_path(folder, document)
+        if path.exists():
+            title, *_ = (page := path.read_text(encoding="utf-8")).splitlines()
+            found = [reproduced for _, reproduced in verdicts(page)]
+            count = sum(found)
+            link = f"[{title.removeprefix('# Document ')}]({path.name})"
+            lines.append(f"| {link} | {len(found)} | {count} | {len(found) - count} |\n")
+    overview = (HERE / "README.md").read_text(encoding="utf-8")
+    (folder / "README.md").write_text(_SUMMARY.sub(lambda _: "".join(lines), overview), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
