@@ -124,6 +124,8 @@ def _show(policy: Policy, as_json: bool) -> None:
         epsilon, delta = policy.planned()
         reports = sum(count for _, count in policy.plan.quotas)
         parts.append(f"a plan of {reports} reports; all plans so far cost epsilon {epsilon}, delta {delta}")
+    if policy.relation is not None:
+        parts.append(f"only promises for {policy.relation} inputs")
     click.echo(f"policy {policy.name}, version {policy.version}: {'; '.join(parts)}")
     if policy.unbounded:
         click.echo(f"no lifetime limit; a year can cost epsilon {shown(policy.worst_epsilon_per_year())}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ldp_budget.errors import OutsideDomain
+from ldp_budget.errors import InvalidParameter, OutsideDomain
 from ldp_budget.release import Released, release
 
 from .app import ledger_path
@@ -63,6 +63,8 @@ def randomize(
     except OutsideDomain as error:
         where = "" if error.position is None else f", row {error.position + 1} below the header"
         raise click.ClickException(f"{file}, column {column}{where}: {error}; nothing was written") from None
+    if secret is None:
+        _check_fresh(found, values)
     users = columns[user_column] if user_column is not None else []
     secrets = None if secret is None else _secrets(secret, users, found)
     if spend:
@@ -83,6 +85,19 @@ def _check_users(file: str, column: str, users: list[str]) -> None:
     if "" in users:
         where = f"{file}, column {column}, row {users.index('') + 1} below the header"
         raise click.ClickException(f"{where}: expected a user, found nothing; nothing was written")
+
+
+def _check_fresh(collection: Collection, values: Any) -> None:
+    """Before anything is stored: the mechanism can do without a secret. The report that is tried goes nowhere."""
+    try:
+        collection.mechanism.randomize(values[:1])
+    except InvalidParameter as error:
+        if error.option != "secrets":
+            raise
+        name = collection.mechanism.name
+        raise click.UsageError(
+            f"--secret: expected a file, as this {name} memoises what it draws; nothing was given"
+        ) from None
 
 
 def _secrets(path: str, users: list[str], collection: Collection) -> list[bytes]:
