@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import permutations
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from ..amounts import DOWN, UP, float_above, float_below
+from ..amounts import DOWN, UP, float_up
 from ..errors import NotSupported
-from ..guarantees import Guarantee, Memoised, Unbounded
+from ..guarantees import Memoised, Unbounded
+from ..numeric import NumericMechanism
+from .densities import DensityPair, check_density, largest_loss
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, check, check_ratio, worst
 from .estimators import check_estimator
 
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
     from ..base import Mechanism
     from ..channels import Comparison
-    from ..numeric import NumericMechanism
 
 __all__ = ["HOLDS", "UNPROVEN", "VIOLATED", "Verification", "verify"]
 
@@ -38,9 +39,10 @@ class Verification:
     """What `verify` came to.
 
     `verdict`: "holds", "violated" or "unproven" for the guarantee. `lower` and `upper` bound the loss of one report
-    over all pairs compared, None where it is not bounded or there is no channel. `method`: "channel" or "density"
-    or "channel and density", "" where the mechanism describes neither. `estimator`: the same verdicts for `estimate`
-    being unbiased with true standard errors. `problems`: what speaks against each, in words.
+    over all pairs compared (where δ is promised, the ε at that δ), None where it is not known. `method`: "channel",
+    "density" or "channel and density", "" where the mechanism describes neither. `pairs`: how many ordered pairs of
+    inputs were compared. `estimator`: the same verdicts for `estimate` being unbiased with true standard errors.
+    `problems`: what speaks against each, in words.
     """
 
     verdict: str
@@ -64,25 +66,28 @@ def verify(mechanism: Mechanism) -> Verification:
     """
     guarantee = mechanism.guarantee
     try:
-        pairs = list(permutations(mechanism.critical_inputs(), 2))
+        pairs = list(combinations(mechanism.critical_inputs(), 2))
     except NotSupported as error:
         return Verification(HOLDS if isinstance(guarantee, Unbounded) else UNPROVEN, problems=(str(error),))
-    comparisons = list(_comparisons(mechanism, pairs))
+    comparisons = [each for found in _comparisons(mechanism, pairs) for each in (found, found.swapped())]
     findings = [check(guarantee, comparison) for comparison in comparisons]
     if isinstance(guarantee, Memoised):
         findings += [finding for pair in pairs for finding in _over_time(mechanism, guarantee, *pair)]
-    densities = list(_densities(mechanism, guarantee, pairs)) if _has_density(mechanism) else []
+    densities = _densities(mechanism, pairs)
+    findings += [check_density(guarantee, density) for density in densities]
     methods = [name for name, found in (("channel", comparisons), ("density", densities)) if found]
     # A continuous promise is proved by its density; the channel of what is drawn is then a rounding of it.
-    finding = worst(findings + densities) if methods else Finding(UNPROVEN, f"{mechanism.name} describes no channel")
+    finding = worst(findings) if methods else Finding(UNPROVEN, f"{mechanism.name} describes no channel")
     lower, upper = _loss(comparisons)
+    if not comparisons and densities:
+        lower = upper = largest_loss(guarantee, densities)
     estimator = check_estimator(mechanism)
     return Verification(
         finding.verdict,
         " and ".join(methods),
         lower,
         upper,
-        len(pairs),
+        2 * len(pairs),
         estimator.verdict,
         tuple(dict.fromkeys(found.why for found in (finding, estimator) if found.why)),
     )
@@ -102,24 +107,19 @@ def _over_time(mechanism: Mechanism, guarantee: Memoised, first: Any, second: An
     claims = [(length, guarantee.curve[length - 1]) for length in lengths]
     for length, bound in (*claims, (None, guarantee.cap)):
         try:
-            yield check_ratio(bound, mechanism.compare_repeated(first, second, length))
+            comparison = mechanism.compare_repeated(first, second, length)
+            yield check_ratio(bound, comparison)
+            yield check_ratio(bound, comparison.swapped())
         except NotSupported as error:
             yield Finding(UNPROVEN, str(error))
             return
 
 
-def _has_density(mechanism: Mechanism) -> bool:
-    from ..numeric import NumericMechanism
-
-    return isinstance(mechanism, NumericMechanism) and type(mechanism).density is not NumericMechanism.density
-
-
-def _densities(mechanism: Mechanism, guarantee: Guarantee, pairs: list[tuple[Any, Any]]) -> Iterator[Finding]:
-    from .densities import DensityPair, check_density
-
-    numeric: NumericMechanism = mechanism  # type: ignore[assignment]
-    for first, second in pairs:
-        yield check_density(guarantee, DensityPair(numeric, first, second))
+def _densities(mechanism: Mechanism, pairs: list[tuple[Any, Any]]) -> list[DensityPair]:
+    """The ordered pairs of a mechanism that has a density."""
+    if not isinstance(mechanism, NumericMechanism) or type(mechanism).density is NumericMechanism.density:
+        return []
+    return [DensityPair(mechanism, *each) for first, second in pairs for each in ((first, second), (second, first))]
 
 
 def _loss(comparisons: list[Comparison]) -> tuple[float | None, float | None]:
@@ -131,4 +131,4 @@ def _loss(comparisons: list[Comparison]) -> tuple[float | None, float | None]:
     low, high = (
         context.ln(context.divide(Decimal(largest.numerator), Decimal(largest.denominator))) for context in (DOWN, UP)
     )
-    return max(0.0, float_below(low.next_minus(DOWN))), float_above(high.next_plus(UP))
+    return max(0.0, -float_up(-low.next_minus(DOWN))), float_up(high.next_plus(UP))

@@ -7,12 +7,14 @@ L crosses a level once at most. Doubles are good to about 1e-12 here, far finer 
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ..guarantees import Approximate, Gaussian, Guarantee, Laplace, Pure, Unbounded
+from ..quadrature import average
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding
 
 if TYPE_CHECKING:
@@ -23,10 +25,15 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-9
 """What a loss may exceed its claim by, relative to 1 or the claim: double precision, not privacy."""
 
-_EDGE = 2.0**-40
-# Where in a piece the loss is looked at, to see that it has no bump; in an endless one, in distances of the inputs.
+# How near to the end of a piece the loss is looked at, in its lengths: nearer, rounding may put it beyond the end.
+_EDGE = 1e-8
 _INSIDE = (_EDGE, 0.07, 0.23, 0.41, 0.59, 0.77, 0.93, 1 - _EDGE)
-_OUTSIDE = (_EDGE, *(0.01 * 1.25**power for power in range(120)))
+# Steps that grow from a point outward: each is short against its distance, in lengths of a piece or of the inputs.
+_STEPS = tuple(1e-8 * 1.4**power for power in range(120))
+# Breakpoints this near, in distances of the inputs, are one that was rounded differently.
+_SAME = 1e-10
+# Below this a double loses digits, and with it the ratio of two.
+_LEAST = 1e-280
 
 
 @dataclass(frozen=True)
@@ -52,22 +59,32 @@ class DensityPair:
             return -math.inf
         return math.log(ours) - math.log(theirs) if theirs else math.inf
 
+    @functools.cached_property
+    def _width(self) -> float:
+        return abs(self.second - self.first)
+
     def _pieces(self) -> Iterator[tuple[float, float]]:
         inputs = (self.first, self.second)
-        found = {report for value in inputs for report in self.mechanism.report_breakpoints(value)}
-        return pairwise([-math.inf, *sorted(found), math.inf])
+        borders: list[float] = []
+        for report in sorted(report for value in inputs for report in self.mechanism.report_breakpoints(value)):
+            if not borders or report - borders[-1] > _SAME * self._width:
+                borders.append(report)
+        return pairwise([-math.inf, *borders, math.inf])
 
     def _looks(self, low: float, high: float) -> list[float]:
         """Reports in a piece, ascending; in an endless one as far out as there is any density."""
-        width = abs(self.second - self.first)
         if math.isinf(low):
-            return sorted(filter(self._possible, (high - width * share for share in _OUTSIDE)))
+            return self._outward(high, -1)[::-1]
         if math.isinf(high):
-            return list(filter(self._possible, (low + width * share for share in _OUTSIDE)))
+            return self._outward(low, 1)
         return [low + (high - low) * share for share in _INSIDE]
 
-    def _possible(self, report: float) -> bool:
-        return any(self.mechanism.density(report, value) > 0 for value in (self.first, self.second))
+    def _outward(self, start: float, side: int) -> list[float]:
+        reports = (start + side * self._width * step for step in _STEPS)
+        return [report for report in reports if self._density(report) > _LEAST]
+
+    def _density(self, report: float) -> float:
+        return max(self.mechanism.density(report, value) for value in (self.first, self.second))
 
     def _excess(self, low: float, high: float, epsilon: float) -> float:
         looks = self._looks(low, high)
@@ -77,7 +94,16 @@ class DensityPair:
         if not all(above):
             crossing = self._crossing(looks, above, epsilon)
             low, high = (crossing, high) if above[-1] else (low, crossing)
-        return self._integral(low, high, epsilon)
+        return self._integral(self._splits(low, high), epsilon)
+
+    def _splits(self, low: float, high: float) -> list[float]:
+        """Ascending reports from `low` to `high`, near to one another at the ends, where the density may be steep."""
+        if math.isinf(low):
+            return [*self._outward(high, -1)[::-1], high]
+        if math.isinf(high):
+            return [low, *self._outward(low, 1)]
+        near = [step * (high - low) for step in _STEPS if step < 0.5]
+        return [low, *(low + step for step in near), *(high - step for step in reversed(near)), high]
 
     def _crossing(self, looks: list[float], above: list[bool], epsilon: float) -> float:
         """Where L passes ε; by halving, down to neighbouring doubles."""
@@ -90,21 +116,37 @@ class DensityPair:
                 high = middle
         return high
 
-    def _integral(self, low: float, high: float, epsilon: float) -> float:
-        """The integral, over its largest integrand, so that a tail of 1e-300 is as exact as any other."""
-        from scipy.integrate import quad
+    def _integral(self, splits: list[float], epsilon: float) -> float:
+        """The integral over its largest density, so that a tail of 1e-300 is as exact as any other."""
 
         def excess(report: float) -> float:
             ours = self.mechanism.density(report, self.first)
-            return ours * -math.expm1(epsilon - self._loss(report)) if ours else 0.0
+            return ours / scale * -math.expm1(min(0.0, epsilon - self._loss(report))) if ours else 0.0
 
-        ends = [end for end in (low, high) if math.isfinite(end)]
-        scale = max(self.mechanism.density(report, self.first) for report in (*ends, *self._looks(low, high)))
-        if not scale:
+        scale = max(self.mechanism.density(report, self.first) for report in splits)
+        if len(splits) < 2 or not scale:
             return 0.0
-        # Its warnings are about integrals that are zero but for the last digit.
-        found = quad(lambda report: excess(report) / scale, low, high, epsrel=1e-11, limit=200, full_output=1)
-        return float(found[0]) * scale
+        return average(excess, splits) * (splits[-1] - splits[0]) * scale
+
+
+def largest_loss(guarantee: Guarantee, pairs: list[DensityPair]) -> float | None:
+    """The ε that the densities show: of every report, or where δ is promised the least ε at that δ."""
+    if isinstance(guarantee, Pure | Laplace):
+        return max(pair.largest_loss() for pair in pairs)
+    if not guarantee.loss() or not 0 < guarantee.delta < 1:
+        return None
+    return max(_epsilon_at(guarantee.delta, pair) for pair in pairs)
+
+
+def _epsilon_at(delta: float, pair: DensityPair) -> float:
+    """The least ε with H(e^ε) ≤ δ, rounded up by less than 1e-9 of itself."""
+    low, high = 0.0, 1.0
+    while pair.divergence(high) > delta:
+        low, high = high, 2 * high
+    while high - low > TOLERANCE * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if pair.divergence(middle) > delta else (low, middle)
+    return high
 
 
 def check_density(guarantee: Guarantee, pair: DensityPair) -> Finding:

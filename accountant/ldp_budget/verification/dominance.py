@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from ..amounts import DOWN, UP, exp_down, exp_up
+from ..amounts import DOWN, UP
 from ..guarantees import (
     Approximate,
     Copies,
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ..channels import Comparison, Mass
+
+_WIDE = Context(prec=120, Emax=10**9, Emin=-(10**9))
 
 HOLDS, VIOLATED, UNPROVEN = "holds", "violated", "unproven"
 
@@ -65,7 +67,15 @@ def check_ratio(bound: Decimal, comparison: Comparison) -> Finding:
     ratio = comparison.largest_ratio()
     if ratio is None:
         return Finding(VIOLATED, "a report that one input can give is impossible for another")
-    return _compared("the loss ln P/Q of a report", ratio, (exp_down(bound), exp_up(bound)), f"ε = {bound}")
+    return _compared("the loss ln P/Q of a report", ratio, _odds(bound), f"ε = {bound}")
+
+
+def _odds(bound: Decimal) -> tuple[Decimal, Decimal]:
+    """e^bound, rounded down and up; far closer than a bound that is itself a logarithm rounded up."""
+    if not bound:
+        return Decimal(1), Decimal(1)
+    odds = _WIDE.exp(bound)
+    return _WIDE.next_minus(odds), _WIDE.next_plus(odds)
 
 
 def _compared(what: str, found: Fraction, bounds: tuple[Decimal, Decimal], claim: str) -> Finding:
@@ -82,7 +92,7 @@ def _pure(guarantee: Pure, comparison: Comparison) -> Finding:
 
 def _symmetric(guarantee: SymmetricPair, comparison: Comparison) -> Finding:
     """The kinks are e^±ε, where the divergence is that of pure ε, and 1: the total variation τ·tanh(ε/2)."""
-    low, high = exp_down(guarantee.bound), exp_up(guarantee.bound)
+    low, high = _odds(guarantee.bound)
     variation = (
         DOWN.multiply(guarantee.tau, DOWN.divide(DOWN.subtract(low, 1), UP.add(low, 1))),
         UP.multiply(guarantee.tau, UP.divide(UP.subtract(high, 1), DOWN.add(high, 1))),
@@ -110,10 +120,11 @@ def _finite(guarantee: FinitePair, comparison: Comparison) -> Finding:
 
 def _approximate(guarantee: Approximate, comparison: Comparison) -> Finding:
     masses, claim = comparison.masses(), f"δ = {guarantee.slack} at ε = {guarantee.bound}"
-    most = hockey_stick(masses, Fraction(exp_down(guarantee.bound)))
+    low, high = map(Fraction, _odds(guarantee.bound))
+    most = hockey_stick(masses, low)
     if most <= Fraction(guarantee.slack):
         return Finding(HOLDS)
-    least = hockey_stick(masses, Fraction(exp_up(guarantee.bound)))
+    least = hockey_stick(masses, high)
     verdict = VIOLATED if least > Fraction(guarantee.slack) else UNPROVEN
     return Finding(verdict, f"δ is {float(most):.12g}, above the claim {claim}")
 

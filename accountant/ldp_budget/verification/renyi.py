@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from decimal import Context, Decimal
 from fractions import Fraction
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,10 +16,9 @@ if TYPE_CHECKING:
 
     from ..channels import Mass
 
-# Decimals this long are good to forty digits here, and what is taken from them is far coarser.
-_WIDE = Context(prec=60, Emax=10**9, Emin=-(10**9))
-_CLOSE = Decimal("1e-4")
-_MARGIN = Decimal("1e-30")
+_WIDE = Context(prec=45, Emax=10**9, Emin=-(10**9))
+_CLOSE = 1 + Decimal("1e-4")
+_MARGIN = Decimal("1e-25")  # far above the rounding of `_WIDE`, far below `_CLOSE`
 
 
 def largest_rate(masses: Sequence[Mass]) -> tuple[Decimal, Decimal]:
@@ -28,19 +28,27 @@ def largest_rate(masses: Sequence[Mass]) -> tuple[Decimal, Decimal]:
     pairs = [(_decimal(p), _decimal(q)) for p, q in masses if p]
     logs = [(_WIDE.ln(p), _WIDE.ln(q)) for p, q in pairs]
     # At order one the divergence is that of Kullback and Leibler.
-    low = sum((p * (lp - lq) for (p, _), (lp, lq) in zip(pairs, logs, strict=True)), Decimal(0))
-    if low <= 0:
+    least = sum((p * (lp - lq) for (p, _), (lp, lq) in zip(pairs, logs, strict=True)), Decimal(0))
+    if least <= _MARGIN:
         return Decimal(0), _MARGIN
-    most = max(lp - lq for lp, lq in logs)
-    high, order = low, Decimal(1)
-    while most / order > low:
-        after = order * (1 + _CLOSE)
-        divergence = _divergence(logs, after)
-        high = max(high, divergence / order)
-        low = max(low, divergence / after)
-        order = after
-    high = max(high, most / order)
-    return low * (1 - _MARGIN), high * (1 + _MARGIN)
+    largest = max(lp - lq for lp, lq in logs)
+    low = high = least
+    ends = [(Decimal(1), least)]
+    while ends[-1][0] < largest / least:
+        order = 2 * ends[-1][0]
+        ends.append((order, _divergence(logs, order)))
+    low = max(divergence / order for order, divergence in ends)
+    intervals = list(pairwise(ends))
+    while intervals:
+        (before, start), (after, end) = intervals.pop()
+        if end / before <= low * _CLOSE:
+            high = max(high, end / before)
+            continue
+        order = _WIDE.sqrt(before * after)
+        middle = (order, _divergence(logs, order))
+        low = max(low, middle[1] / order)
+        intervals += [((before, start), middle), (middle, (after, end))]
+    return low * (1 - _MARGIN), max(low, high) * (1 + _MARGIN)
 
 
 def _divergence(logs: Sequence[tuple[Decimal, Decimal]], order: Decimal) -> Decimal:
