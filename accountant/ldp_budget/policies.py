@@ -20,11 +20,17 @@ if TYPE_CHECKING:
 
 
 def propose(
-    name: str, limits: Sequence[Limit | str], relation: str | None, unbounded: bool, plan: Plan | None
+    name: str,
+    limits: Sequence[Limit | str],
+    *,
+    relation: str | None,
+    unbounded: bool,
+    checked: bool,
+    plan: Plan | None,
 ) -> Policy:
     """A policy from what the caller gave, checked on its own."""
     terms = None if plan is None else PlanTerms.of(plan)
-    return Policy(name, as_limits(limits), 1, relation, unbounded, terms)
+    return Policy(name, as_limits(limits), relation=relation, unbounded=unbounded, checked=checked, plan=terms)
 
 
 def follow(transaction: Transaction, proposed: Policy, previous: Policy | None) -> Policy:

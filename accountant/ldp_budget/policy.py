@@ -211,8 +211,9 @@ class Policy:
     """A named, versioned set of limits, all of which a spend must fit.
 
     It has a lifetime limit or a plan, or says `unbounded`. With `relation` "any", guarantees that hold only for
-    neighbours of the same change pattern are refused. With a plan, only its charges are admitted, each up to its
-    quota; `earlier` are the plans it succeeds that were charged.
+    neighbours of the same change pattern are refused; with `checked`, mechanisms whose promise nobody checked, see
+    `certificates`. With a plan, only its charges are admitted, each up to its quota; `earlier` are the plans it
+    succeeds that were charged.
     """
 
     name: str
@@ -222,6 +223,7 @@ class Policy:
     unbounded: bool = False
     plan: PlanTerms | None = None
     earlier: tuple[PlanTerms, ...] = ()
+    checked: bool = False
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -263,6 +265,7 @@ class Policy:
             "limits": [limit.to_json() for limit in self.limits],
             "relation": self.relation,
             "unbounded": self.unbounded,
+            "checked": self.checked,
             "plan": None if self.plan is None else self.plan.to_json(),
             "earlier": [plan.to_json() for plan in self.earlier],
         }
@@ -277,6 +280,7 @@ class Policy:
             version=data["version"],
             relation=data["relation"],
             unbounded=data["unbounded"],
+            checked=data.get("checked", False),
             plan=None if plan is None else PlanTerms.from_json(plan),
             earlier=tuple(PlanTerms.from_json(earlier) for earlier in data["earlier"]),
         )

@@ -39,6 +39,7 @@ def policy() -> None:
 @click.option("--plan-delta", metavar="DELTA", help="The δ at which the plan is priced [default: 0]")
 @click.option("--relation", metavar="any", help="Admit only guarantees that hold for any two inputs.")
 @click.option("--unbounded", is_flag=True, help="Say that there is no lifetime limit.")
+@click.option("--checked", is_flag=True, help="Admit only mechanisms that were checked: see the command mechanisms.")
 @json_option
 @click.pass_context
 def set_(
@@ -49,6 +50,7 @@ def set_(
     plan_delta: str | None,
     relation: str | None,
     unbounded: bool,
+    checked: bool,
     as_json: bool,
 ) -> None:
     """Store a policy; makes the ledger and its key if neither exists."""
@@ -61,12 +63,16 @@ def set_(
         # Its collections stand in a ledger that is there already.
         with Accountant(ledger_path(ctx), create=False) as accountant:
             terms = _plan(accountant, plan, plan_delta or "0")
-            stored = accountant.set_policy(name, limits, relation=relation, unbounded=unbounded, plan=terms)
+            stored = accountant.set_policy(
+                name, limits, relation=relation, unbounded=unbounded, checked=checked, plan=terms
+            )
     else:
         # Checked before the ledger is opened, as opening may make it.
-        checked = Policy(name, as_limits(limits), relation=relation, unbounded=unbounded)
+        wanted = Policy(name, as_limits(limits), relation=relation, unbounded=unbounded, checked=checked)
         with Accountant(new_ledger_path(ctx)) as accountant:
-            stored = accountant.set_policy(name, checked.limits, relation=relation, unbounded=unbounded)
+            stored = accountant.set_policy(
+                name, wanted.limits, relation=relation, unbounded=unbounded, checked=checked
+            )
     _show(stored, as_json)
 
 
@@ -126,6 +132,8 @@ def _show(policy: Policy, as_json: bool) -> None:
         parts.append(f"a plan of {reports} reports; all plans so far cost epsilon {epsilon}, delta {delta}")
     if policy.relation is not None:
         parts.append(f"only promises for {policy.relation} inputs")
+    if policy.checked:
+        parts.append("only checked mechanisms")
     click.echo(f"policy {policy.name}, version {policy.version}: {'; '.join(parts)}")
     if policy.unbounded:
         click.echo(f"no lifetime limit; a year can cost epsilon {shown(policy.worst_epsilon_per_year())}")
