@@ -1,19 +1,22 @@
 """The ledger beside hand-written SQLite that does the same work, in one run.
 
-    python benchmarks/ledger.py [--quick]
+    python benchmarks/ledger.py [--quick] [--peer PYTHON]
 
-Every row is a ratio of speeds, ours over the floor's: the two take turns in small rounds, and the median over the
-rounds is shown, so that a busy moment of the machine meets both. All of it is durable (write-ahead log,
-synchronous=FULL), in a temporary folder. diffprivlib's accountant, in memory, stands beside where it is installed.
+Every ratio is one of speeds, ours over the floor's, both durable (write-ahead log, synchronous=FULL) and with the
+same settings, in a temporary folder. The two take turns in small rounds, and the median over the rounds is shown, so
+that a busy moment of the machine, or of its disk, meets both. Takes some minutes, with `--quick` less than one. Needs
+a Unix.
+
+diffprivlib's accountant, in memory, stands beside where the interpreter `--peer` (this one, if not given) can import
+it: diffprivlib 0.6.5 does so with scikit-learn < 1.5 and numpy < 2, in an environment of its own.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
-import functools
 import itertools
 import os
-import resource
 import sqlite3
 import statistics
 import subprocess
@@ -21,215 +24,343 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
 import ldp_budget
 from ldp_budget import Accountant
 
-QUICK = "--quick" in sys.argv
-ROUNDS, TURNS = (5, 200) if QUICK else (11, 400)
-PAST = 10_000 if QUICK else 100_000
-USERS = 100_000 if QUICK else 1_000_000
+TURN = 40  # single transactions of each side in one round; or spends of each thread
+BATCH = 50_000  # users of each side in one round, as many as `spend_many` takes at once
 THREADS = 64
+RULES = ("basic", "zcdp", "gdp")
+MOST = 10**15
 SECRET = bytes(32)
-
+SMALL = ("oue", "--epsilon", "0.000001", "--domain-size", "7")
 REPORT = ldp_budget.mechanism("oue")(epsilon="0.000001", domain_size=7)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much of everything."""
+
+    rounds: int
+    past: int
+    users: int
+    runs: int
+
+
+FULL, QUICK = Sizes(31, 100_000, 1_000_000, 3), Sizes(9, 10_000, 100_000, 1)
+
+
+# -- rows of the table ---------------------------------------------------------------------------------------
+
+
+def seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def ratio(
+    name: str, target: float | None, rounds: int, ours: Callable[[], float], floor: Callable[[], float]
+) -> None:
+    """Print the median ratio of two speeds over rounds that take turns."""
+    pairs = []
+    for number in range(rounds):
+        first = floor() if number % 2 else 0.0  # neither is always the first
+        mine = ours()
+        pairs.append((mine, first or floor()))
+    found = statistics.median(mine / other for mine, other in pairs)
+    mine, other = (statistics.median(column) for column in zip(*pairs, strict=True))
+    verdict = "" if target is None else f"{'met' if found >= target else 'MISSED'} (>= {target:g})"
+    print(f"{name:52}{mine:12,.0f}{other:12,.0f}{found:8.2f}  {verdict}", flush=True)
+
+
+def amount(name: str, found: float, target: float) -> None:
+    """Print a size that should not be above the target."""
+    verdict = f"{'met' if found <= target else 'MISSED'} (<= {target:g})"
+    print(f"{name:52}{found:12,.0f}{'':20}  {verdict}", flush=True)
+
+
+def key_of(user: str, number: int) -> str:
+    """A key as the documentation has them."""
+    return f"2026-11-21/{user}/{number}"
+
+
+# -- one at a time, and threads ------------------------------------------------------------------------------
 
 
 def connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
+    for pragma in ("journal_mode = WAL", "synchronous = FULL", "wal_autocheckpoint = 4000", "cache_size = -65536"):
+        connection.execute(f"PRAGMA {pragma}")
     return connection
 
 
-class SingleFloor:
-    """A conditional upsert and a journal row with a unique key, in one transaction."""
+class Floor:
+    """A conditional upsert and a journal row with a unique key for each user, all in one transaction."""
+
+    def __init__(self, path: Path) -> None:
+        self._execute = connect(path).execute
+        self._execute("CREATE TABLE accounts (user TEXT PRIMARY KEY, spent INTEGER NOT NULL) WITHOUT ROWID")
+        self._execute("CREATE TABLE journal (entry INTEGER PRIMARY KEY, key TEXT UNIQUE, user TEXT, cost INTEGER)")
+        self._keys = itertools.count()
+
+    def spend(self, users: Iterable[str]) -> None:
+        execute = self._execute
+        execute("BEGIN IMMEDIATE")
+        for user in users:
+            changed = execute(
+                "INSERT INTO accounts VALUES (?, ?) ON CONFLICT DO UPDATE SET spent = spent + excluded.spent"
+                " WHERE spent + excluded.spent <= ?",
+                (user, 1000, MOST),
+            ).rowcount
+            if changed:
+                row = (key_of(user, next(self._keys)), user, 1000)
+                execute("INSERT INTO journal (key, user, cost) VALUES (?, ?, ?)", row)
+        execute("COMMIT")
+
+    def speed(self, users: list[str], together: int) -> float:
+        """Spends a second, `together` in each transaction."""
+
+        def spend() -> None:
+            for place in range(0, len(users), together):
+                self.spend(users[place : place + together])
+
+        return len(users) / seconds(spend)
+
+
+class Ours:
+    """The ledger, with a policy for each rule."""
+
+    def __init__(self, path: Path) -> None:
+        self.accountant = Accountant(path)
+        self._keys = itertools.count()
+        for rule in RULES:
+            limit = "lifetime=1000000" + ("" if rule == "basic" else f",1e-6,{rule}")
+            self.accountant.set_policy(rule, [limit])
+
+    def speed(self, user: str, rule: str = "basic", times: int = TURN) -> float:
+        """Spends a second of one thread, each with a key."""
+
+        def spend() -> None:
+            for _ in range(times):
+                self.accountant.spend(user, REPORT, key=key_of(user, next(self._keys)), policy=rule)
+
+        return times / seconds(spend)
+
+    def threads_speed(self, user: Callable[[int], str], spends: int, keys: bool) -> float:
+        """Spends a second of all threads together."""
+
+        def work(place: int) -> None:
+            for _ in range(spends // THREADS):
+                key = key_of(user(place), next(self._keys)) if keys else None
+                self.accountant.spend(user(place), REPORT, key=key, policy="basic")
+
+        threads = [threading.Thread(target=work, args=(place,)) for place in range(THREADS)]
+
+        def run() -> None:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+
+        return spends / seconds(run)
+
+
+def singles(folder: Path, sizes: Sizes) -> None:
+    ours, floor = Ours(folder / "single.db"), Floor(folder / "floor.db")
+    alice = ["alice"] * TURN
+    ours.speed("alice"), floor.speed(alice, 1)  # both begin warm
+    ratio(
+        "one durable spend with a key",
+        0.5,
+        2 * sizes.rounds,
+        lambda: ours.speed("alice"),
+        lambda: floor.speed(alice, 1),
+    )
+    ours.threads_speed(lambda place: "heavy", sizes.past, False)
+    for rule in RULES:
+        light = f"light-{rule}"
+        ours.speed(light, rule, 10)
+        ratio(
+            f"after {sizes.past:,} past spends, beside 10, {rule}",
+            0.9,
+            2 * sizes.rounds,
+            lambda rule=rule: ours.speed("heavy", rule),  # type: ignore[misc]
+            lambda rule=rule, light=light: ours.speed(light, rule),  # type: ignore[misc]
+        )
+    ours.accountant.close()
+
+
+def threads(folder: Path, sizes: Sizes) -> None:
+    ours, floor = Ours(folder / "threads.db"), Floor(folder / "floor-64.db")
+    users = [f"user{number}" for number in range(THREADS)]
+    for keys, kind, target in ((True, "64 threads, with keys", 0.2), (False, "64 threads, without keys", None)):
+
+        def speed(keys: bool = keys) -> float:
+            return ours.threads_speed(users.__getitem__, THREADS * TURN, keys)
+
+        speed(), floor.speed(users * TURN, THREADS)
+        single = None if target is None else 1.5
+        ratio(f"{kind}, beside one transaction each", single, sizes.rounds, speed, lambda: floor.speed(users * 5, 1))
+        ratio(
+            f"{kind}, beside a batch of 64",
+            target,
+            sizes.rounds,
+            speed,
+            lambda: floor.speed(users * TURN, THREADS),
+        )
+    ours.accountant.close()
+
+
+# -- many users ----------------------------------------------------------------------------------------------
+
+
+class BulkFloor:
+    """Each user of a batch charged once: hash, temporary table, UPDATE ... FROM, INSERT ... SELECT, a journal row."""
 
     def __init__(self, path: Path) -> None:
         self._connection = connect(path)
-        self._connection.execute("CREATE TABLE accounts (user BLOB PRIMARY KEY, spent INTEGER) WITHOUT ROWID")
-        self._connection.execute("CREATE TABLE journal (key TEXT UNIQUE, user BLOB, cost INTEGER, at INTEGER)")
-        self._number = 0
-
-    def spend(self, together: int = 1) -> None:
         execute = self._connection.execute
-        execute("BEGIN IMMEDIATE")
-        for _ in range(together):
-            self._number += 1
-            execute(
-                "INSERT INTO accounts VALUES (?, ?) ON CONFLICT DO UPDATE SET spent = spent + excluded.spent"
-                " WHERE spent + excluded.spent <= ?",
-                (b"alice", 1000, 10**15),
-            )
-            execute("INSERT INTO journal VALUES (?, ?, ?, ?)", (f"k{self._number}", b"alice", 1000, self._number))
-        execute("COMMIT")
+        execute("CREATE TABLE accounts (user BLOB PRIMARY KEY, spent INTEGER NOT NULL) WITHOUT ROWID")
+        execute("CREATE TABLE journal (entry INTEGER PRIMARY KEY, user BLOB, cost INTEGER, at REAL)")
+        execute("CREATE TEMP TABLE batch (user BLOB PRIMARY KEY) WITHOUT ROWID")
 
-
-def rate(work: Callable[[], object], times: int) -> float:
-    start = time.perf_counter()
-    for _ in range(times):
-        work()
-    return times / (time.perf_counter() - start)
-
-
-def ratio(name: str, ours: Callable[[], float], floor: Callable[[], float], target: float | None) -> None:
-    """Print the median ratio of two speeds over rounds that take turns."""
-    ours(), floor()  # warms the caches
-    pairs = [(ours(), floor()) for _ in range(ROUNDS)]
-    found = statistics.median(mine / other for mine, other in pairs)
-    mine, other = (statistics.median(column) for column in zip(*pairs, strict=True))
-    verdict = "" if target is None else f"{'met' if found >= target else 'MISSED'} (>= {target})"
-    row(name, mine, other, verdict, found)
-
-
-def row(name: str, mine: float, other: float, verdict: str, found: float | None = None) -> None:
-    found = mine / other if found is None else found
-    print(f"{name:58}{mine:12,.0f}{other:12,.0f}{found:8.2f}  {verdict}", flush=True)
-
-
-@contextlib.contextmanager
-def ledger(folder: Path, name: str) -> Iterator[Accountant]:
-    with Accountant(folder / name) as accountant:
-        for rule in ("basic", "zcdp", "gdp"):
-            limit = "lifetime=1000000" + ("" if rule == "basic" else f",1e-6,{rule}")
-            accountant.set_policy(rule, [limit])
-        yield accountant
-
-
-def singles(folder: Path) -> None:
-    floor = SingleFloor(folder / "floor.db")
-    numbers = iter(range(10**9))
-    with ledger(folder, "single.db") as accountant:
-
-        def spend(user: str, rule: str) -> Callable[[], float]:
-            return lambda: rate(lambda: accountant.spend(user, REPORT, key=f"key{next(numbers)}", policy=rule), TURNS)
-
-        ratio("one durable spend with a key", spend("alice", "basic"), lambda: rate(floor.spend, TURNS), 0.5)
-        in_threads(accountant, PAST, lambda place: "heavy")
-        for rule in ("basic", "zcdp", "gdp"):
-            name = f"after {PAST:,} past spends, beside a new user, {rule}"
-            ratio(name, spend("heavy", rule), spend(f"light-{rule}", rule), 0.9)
-
-
-def in_threads(accountant: Accountant, spends: int, user: Callable[[int], str]) -> float:
-    """Spends a second of 64 threads that share the accountant."""
-
-    def work(place: int) -> None:
-        for _ in range(spends // THREADS):
-            accountant.spend(user(place), REPORT, policy="basic")
-
-    threads = [threading.Thread(target=work, args=(place,)) for place in range(THREADS)]
-    start = time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return spends / (time.perf_counter() - start)
-
-
-def groups(folder: Path) -> None:
-    floor = SingleFloor(folder / "floor-64.db")
-    with ledger(folder, "threads.db") as accountant:
-
-        def ours() -> float:
-            return in_threads(accountant, 64 * 40, lambda place: f"user{place}")
-
-        ratio("64 threads, beside one transaction each", ours, lambda: rate(floor.spend, TURNS), 1.5)
-        ratio("64 threads, beside a batch of 64", ours, lambda: 64 * rate(lambda: floor.spend(64), 40), 0.2)
-
-
-def bulk_floor(connection: sqlite3.Connection, users: Iterator[str]) -> None:
-    """Charge every user once: hash, temporary table, UPDATE ... FROM, INSERT ... SELECT, a journal row each."""
-    execute = connection.execute
-    execute("CREATE TEMP TABLE IF NOT EXISTS batch (user BLOB PRIMARY KEY) WITHOUT ROWID")
-    while True:
-        batch = itertools.islice(users, 50_000)
-        hashes = sorted(blake2b(user.encode(), digest_size=16, key=SECRET).digest() for user in batch)
-        if not hashes:
-            return
+    def spend(self, users: list[str]) -> None:
+        execute = self._connection.execute
+        hashes = sorted(blake2b(user.encode(), digest_size=16, key=SECRET).digest() for user in users)
         execute("BEGIN IMMEDIATE")
         execute("DELETE FROM batch")
-        connection.executemany("INSERT INTO batch VALUES (?)", ((user,) for user in hashes))
-        execute("UPDATE accounts SET spent = spent + 1000 FROM batch b WHERE accounts.user = b.user")
-        execute("INSERT INTO accounts SELECT user, 1000 FROM batch WHERE user NOT IN (SELECT user FROM accounts)")
-        execute("INSERT INTO journal SELECT NULL, user, 1000, 0 FROM batch")
+        self._connection.executemany("INSERT INTO batch VALUES (?)", zip(hashes, strict=True))
+        over = "SELECT user FROM batch b CROSS JOIN accounts a USING (user) WHERE a.spent > ?"
+        execute(f"DELETE FROM batch WHERE user IN ({over})", (MOST - 1000,))
+        # Without the cross join SQLite reads every account there is, rather than those of the batch.
+        known = "SELECT a.user AS u FROM batch b CROSS JOIN accounts a USING (user)"
+        changed = execute(f"UPDATE accounts SET spent = spent + 1000 FROM ({known}) WHERE user = u").rowcount
+        if changed < len(users):
+            execute("INSERT INTO accounts SELECT user, 1000 FROM batch WHERE true ON CONFLICT DO NOTHING")
+        execute("INSERT INTO journal (user, cost, at) SELECT user, 1000, ? FROM batch", (time.time(),))
         execute("COMMIT")
 
 
-def names() -> Iterator[str]:
-    return (f"user{number}" for number in range(USERS))
-
-
-def bulk(folder: Path) -> None:
-    connection = connect(folder / "bulk-floor.db")
-    connection.execute("CREATE TABLE accounts (user BLOB PRIMARY KEY, spent INTEGER) WITHOUT ROWID")
-    connection.execute("CREATE TABLE journal (key TEXT, user BLOB, cost INTEGER, at INTEGER)")
-    with ledger(folder, "bulk.db") as accountant:
-        for kind in ("new", "known"):
-            mine = USERS * rate(lambda: accountant.spend_many(names(), REPORT, policy="basic", on_batch=ignore), 1)
-            other = USERS * rate(lambda: bulk_floor(connection, names()), 1)
-            verdict = "met" if mine / other >= 0.4 else "MISSED"
-            row(f"{USERS:,} {kind} users at once", mine, other, f"{verdict} (>= 0.4)")
-        library = mine
-    print(f"{'bytes a user, accounts and users with their indexes':58}{bytes_a_user(folder / 'bulk.db'):12.0f}")
-    command = USERS / csv_seconds(folder)
-    verdict = "met" if command / library >= 0.5 else "MISSED"
-    row("spend-many from a CSV, beside the library", command, library, f"{verdict} (>= 0.5)")
+def names(users: int) -> Iterator[str]:
+    return (f"user{number}" for number in range(users))
 
 
 def ignore(users: int, refused: list[str]) -> None:
     """Takes the place of a list of the refused."""
 
 
-def bytes_a_user(path: Path) -> float:
+def bulk(folder: Path, sizes: Sizes) -> None:
+    ours, floor = Ours(folder / "bulk.db"), BulkFloor(folder / "bulk-floor.db")
+    for kind in ("new", "known"):
+        mine, other = names(sizes.users), names(sizes.users)
+
+        def spend(source: Iterator[str] = mine) -> float:
+            users = list(itertools.islice(source, BATCH))
+            taken = seconds(lambda: ours.accountant.spend_many(users, REPORT, policy="basic", on_batch=ignore))
+            return BATCH / taken
+
+        def spend_floor(source: Iterator[str] = other) -> float:
+            users = list(itertools.islice(source, BATCH))
+            return BATCH / seconds(lambda: floor.spend(users))
+
+        ratio(f"{sizes.users:,} {kind} users, in batches", 0.4, sizes.users // BATCH, spend, spend_floor)
+    ours.accountant.close()
+    amount("bytes a user: accounts, users and their indexes", bytes_a_user(folder / "bulk.db", sizes.users), 120)
+    processes(folder, sizes)
+
+
+def bytes_a_user(path: Path, users: int) -> float:
     with contextlib.closing(sqlite3.connect(path)) as connection:
         tables = "'users', 'accounts', 'sqlite_autoindex_users_1'"
-        pages = connection.execute(f"SELECT sum(pgsize) FROM dbstat WHERE name IN ({tables})").fetchone()[0]
-    return pages / USERS
+        pages: int = connection.execute(f"SELECT sum(pgsize) FROM dbstat WHERE name IN ({tables})").fetchone()[0]
+    return pages / users
 
 
-def csv_seconds(folder: Path) -> float:
-    """The whole `spend-many` process over the same users, known by then; prints its peak memory."""
-    users = folder / "users.csv"
-    users.write_text("user\n" + "\n".join(names()) + "\n")
+LIBRARY = """
+import sys
+from ldp_budget import Accountant, mechanism
+report = mechanism("oue")(epsilon="0.000001", domain_size=7)
+with Accountant(sys.argv[1]) as accountant:
+    users = (f"user{number}" for number in range(int(sys.argv[2])))
+    accountant.spend_many(users, report, policy="basic", on_batch=lambda users, refused: None)
+"""
+
+
+def processes(folder: Path, sizes: Sizes) -> None:
+    """Whole processes that charge all users: one of Python that calls the library, and `spend-many` from a CSV."""
+    path, users = str(folder / "bulk.db"), folder / "users.csv"
+    users.write_text("user\n" + "\n".join(names(sizes.users)) + "\n")
     script = str(Path(sys.executable).with_name("ldp-budget"))
-    words = ["spend-many", str(users), "oue", "--epsilon", "0.000001", "--domain-size", "7", "--policy", "basic"]
+    command = [script, "--ledger", path, "spend-many", str(users), *SMALL, "--policy", "basic"]
+    library = [sys.executable, "-c", LIBRARY, path, str(sizes.users)]
+    peaks: dict[str, float] = {}
+
+    def speed(words: list[str]) -> float:
+        start = time.perf_counter()
+        peaks[words[0]] = max(peaks.get(words[0], 0), peak_of(words))
+        return sizes.users / (time.perf_counter() - start)
+
+    name = "spend-many from a CSV, beside the library"
+    ratio(name, 0.5, sizes.runs, lambda: speed(command), lambda: speed(library))
+    amount("peak memory of the library's process, MiB", peaks[library[0]], 300)
+    amount("peak memory of spend-many, MiB", peaks[command[0]], 300)
+
+
+# A process starts with the peak of the one that started it, so a small one stands between.
+WATCH = """
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""
+
+
+def peak_of(words: list[str]) -> float:
+    """Run a process; its peak memory in MiB."""
+    watched = subprocess.run([sys.executable, "-c", WATCH, *words], capture_output=True, text=True, check=True)
+    return int(watched.stdout) / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+# -- a neighbour ---------------------------------------------------------------------------------------------
+
+PEER = """
+import time
+from diffprivlib.accountant import BudgetAccountant
+for past in (10, 1000, 5000):
+    accountant = BudgetAccountant(epsilon=1e9, delta=0.5, spent_budget=[(1e-5, 0.0)] * past)
     start = time.perf_counter()
-    subprocess.run(
-        [script, "--ledger", str(folder / "bulk.db"), *words],
-        check=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=os.environ,
-    )
-    taken = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    print(f"{'peak memory of spend-many, MiB':58}{peak:12.0f}{'':20}  {'met' if peak <= 300 else 'MISSED'} (<= 300)")
-    return taken
+    for _ in range(50):
+        accountant.spend(1e-5, 0)
+    print(past, 50 / (time.perf_counter() - start))
+"""
 
 
-def peer() -> None:
-    """diffprivlib's accountant, in memory: it grows slower with what was spent."""
-    try:
-        from diffprivlib.accountant import BudgetAccountant
-    except ImportError:
-        print("diffprivlib: not installed")
-        return
-    for past in (10, 1000, 5000):
-        accountant = BudgetAccountant(epsilon=1e9, delta=0.5, spent_budget=[(1e-6, 0.0)] * past)
-        speed = rate(functools.partial(accountant.spend, 1e-6, 0), 50)
-        print(f"{f'diffprivlib in memory after {past:,} spends':58}{speed:12,.0f}")
+def peer(python: str) -> None:
+    """diffprivlib's accountant: nothing durable, no threads, and slower with everything that was spent."""
+    found = subprocess.run([python, "-W", "ignore", "-c", PEER], capture_output=True, text=True, check=False)
+    if found.returncode:
+        print(f"diffprivlib cannot be imported: {found.stderr.strip().splitlines()[-1]}")
+    for line in found.stdout.splitlines():
+        past, speed = line.split()
+        print(f"{f'diffprivlib in memory, after {int(past):,} past spends':52}{float(speed):12,.0f}")
 
 
 def main() -> None:
-    print(f"{'':58}{'ours/s':>12}{'floor/s':>12}{'ratio':>8}")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a tenth of everything")
+    parser.add_argument("--peer", default=sys.executable, metavar="PYTHON", help="an interpreter with diffprivlib")
+    options = parser.parse_args()
+    print(f"SQLite {sqlite3.sqlite_version}, Python {sys.version.split()[0]}, {os.cpu_count()} processors")
+    print(f"{'':52}{'ours/s':>12}{'floor/s':>12}{'ratio':>8}")
     with tempfile.TemporaryDirectory() as folder:
-        for part in (singles, groups, bulk):
-            part(Path(folder))
-    peer()
+        for part in (singles, threads, bulk):
+            part(Path(folder), QUICK if options.quick else FULL)
+    peer(options.peer)
 
 
 if __name__ == "__main__":

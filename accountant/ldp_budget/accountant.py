@@ -82,6 +82,7 @@ class Accountant:
         *,
         relation: str | None = None,
         unbounded: bool = False,
+        checked: bool = False,
         plan: Plan | None = None,
     ) -> Policy:
         """Store a policy, as a new version where there is one of that name; what was spent stays spent.
@@ -89,7 +90,7 @@ class Accountant:
         Raises `InvalidParameter` where the policy makes no sense, where it changes the rule or δ of a limit that was
         charged already, or where a plan's price on top of the earlier ones exceeds its lifetime limit.
         """
-        proposed = propose(name, limits, relation, unbounded, plan)
+        proposed = propose(name, limits, relation=relation, unbounded=unbounded, checked=checked, plan=plan)
         with self._ledger.write() as transaction:
             now = self._now(transaction)
             stored = transaction.policy(name)
@@ -310,14 +311,15 @@ class Accountant:
         expires = None if micros is None else moment.micros + micros
         receipt = assessment.charge(kind, expires) if assessment.fits else assessment.receipt(REFUSED)
         if hashed is not None:
-            answer = canonical_text([assessment.policy_number, moment.micros, *receipt.store()])
+            answer = receipt.store(assessment.policy_number, moment.micros)
             transaction.store_answer(hashed, assessment.user, request.digest(transaction), answer)
         return receipt
 
     def _stored_receipt(self, transaction: Transaction, user: str, answer: str) -> Receipt:
-        number, at, *stored = json.loads(answer)
-        policy = self._policies.get(number) or Policy.from_json(json.loads(transaction.policy_definition(number)))
-        return Receipt.restore(user, policy, from_micros(at), stored)
+        def policy_of(number: int) -> Policy:
+            return self._policies.get(number) or Policy.from_json(json.loads(transaction.policy_definition(number)))
+
+        return Receipt.restore(user, policy_of, answer)
 
     def _resolve(self, transaction: Transaction, receipt: str, how: Resolve) -> Receipt:
         now = self._now(transaction)
@@ -341,24 +343,25 @@ class Accountant:
     def _moment(self, transaction: Transaction) -> Moment:
         """The moment of the transaction: the clock, read once in it."""
         if transaction.moment is None:
-            transaction.moment = Moment(self._read_clock(transaction))
+            transaction.moment = self._read_clock(transaction)
         return transaction.moment
 
-    def _read_clock(self, transaction: Transaction) -> datetime:
+    def _read_clock(self, transaction: Transaction) -> Moment:
         """The clock, never before the newest entry; refused where it is far behind."""
         reading = self._clock()
         now = reading if isinstance(reading, datetime) else datetime.fromtimestamp(reading, UTC)
-        now = now.replace(tzinfo=UTC) if now.tzinfo is None else now
+        moment = Moment(now.replace(tzinfo=UTC) if now.tzinfo is None else now)
         last = transaction.last_entry_at()
-        if last is None or to_micros(now) >= last:
-            return now
-        if last - to_micros(now) > CLOCK_TOLERANCE_MICROS:
-            newest = from_micros(last)
+        if last is None or moment.micros >= last:
+            return moment
+        newest = from_micros(last)
+        if last - moment.micros > CLOCK_TOLERANCE_MICROS:
             raise LedgerError(
                 self._ledger.path,
-                f"expected a clock at most 5 s behind its newest entry of {newest}; found {now}; nothing was charged",
+                f"expected a clock at most 5 s behind its newest entry of {newest}; found {moment.at};"
+                " nothing was charged",
             )
-        return from_micros(last)
+        return Moment(newest)
 
     def _policy(self, transaction: Transaction, name: str) -> tuple[int, Policy]:
         stored = transaction.policy(name)

@@ -124,7 +124,7 @@ def run_batch(
         return charge(), False
     hashed = transaction.key.hash
     name = hashed(b"key", key)
-    request = hashed(b"request", repr((identity, hashed(b"users", repr(users)).hex())))
+    request = hashed(b"request", ascii((identity, hashed(b"users", ascii(users)).hex())))
     stored = transaction.answer_to(name)
     if stored is not None:
         if stored.request != request:

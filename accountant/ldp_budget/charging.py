@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from .amounts import LARGEST, Costs
+from .amounts import LARGEST
 from .errors import InvalidParameter
 from .guarantees import ANY_INPUTS, Guarantee, Memoised
 from .ledger import Entry, Transaction
-from .policy import ANY_RELATION, Limit, Policy, canonical_text
+from .policy import ANY_RELATION, Limit, PlanTerms, Policy, canonical_text
 from .receipts import QUOTED, REFUSED, LimitState, Receipt
 from .windows import LIFETIME, Moment, Window, window_at
 
@@ -48,7 +48,7 @@ class Request:
     def digest(self, transaction: Transaction) -> bytes:
         """Everything that makes two requests the same request, as a keyed hash."""
         parts = (self.operation, self.user, self.charge.fingerprint, self.reports, self.label, self.report_digest)
-        return transaction.key.hash(b"request", repr((*parts, self.policy)))
+        return transaction.key.hash(b"request", ascii((*parts, self.policy)))
 
 
 class Charge:
@@ -71,12 +71,6 @@ class Charge:
         assert isinstance(known, cls)
         return known
 
-    def cost_of(self, reports: int, labelled: bool, done: int) -> Costs:
-        """What `reports` reports cost after `done` reports of the same label; without one, each is a new value."""
-        if labelled and isinstance(self.guarantee, Memoised):
-            return self.guarantee.step(done, reports)
-        return self.cost.times(reports)
-
     def store(self, transaction: Transaction) -> int:
         """The number of this charge in the ledger."""
         return transaction.charge(self.fingerprint, self.mechanism, self.declared, self.promise, self.cost)
@@ -90,22 +84,24 @@ class Assessment:
     ) -> None:
         self._transaction = transaction
         self._request = request
-        self._charge = request.charge
+        self._charge = charge = request.charge
         self.policy_number = policy_number
         self._policy = policy
         self._moment = moment
         self.user = transaction.key.hash(b"user", request.user)
-        self._account = transaction.account(self.user)
-        self._labelled = request.label is not None and isinstance(self._charge.guarantee, Memoised)
-        self._label = transaction.key.hash(b"label", request.label) if request.label is not None else None
         # Every window that is kept, whether this policy limits it or not: a charge counts in all of them.
-        periods = transaction.periods()
-        self._spent = {period: transaction.spent(self._account, moment.window(period).code) for period in periods}
-        self._done = dict.fromkeys(periods, 0)
-        if self._labelled:
-            self._done = {period: self._count_done(moment.window(period)) for period in periods}
-        self._costs = {period: self._cost(period, request.reports) for period in periods}
-        self._quota_left = self._count_quota()
+        self._windows = transaction.windows(moment)
+        self._account, self._spent = transaction.standing(self.user, self._windows)
+        # Labelled reports go on along their curve, in each window along its own; without a label each is a new value.
+        self._curve: Memoised | None = None
+        self._label: bytes | None = None
+        self._costs = dict.fromkeys(self._windows, charge.cost.times(request.reports))
+        if request.label is not None and isinstance(charge.guarantee, Memoised):
+            self._curve = charge.guarantee
+            self._label = transaction.key.hash(b"label", request.label)
+            self._done = {period: self._count_done(window) for period, window in self._windows.items()}
+            self._costs = {period: self._curve.step(done, request.reports) for period, done in self._done.items()}
+        self._quota_left = LARGEST if policy.plan is None else self._count_quota(policy.plan)
         self.refusal = self._refusal()
         self.binding = self._binding()
 
@@ -130,7 +126,7 @@ class Assessment:
         ]
         if self._quota_left < self._request.reports:
             over.append(PLAN)
-        return tuple(dict.fromkeys(over))
+        return tuple(dict.fromkeys(over)) if over else ()
 
     @property
     def fits(self) -> bool:
@@ -140,32 +136,27 @@ class Assessment:
         """How many such reports fit."""
         if self.refusal:
             return 0
-        counts = [self._affordable_under(limit) for limit in self._policy.limits]
+        spent, cost = self._spent, self._charge.cost
+        if self._curve is not None:
+            counts = [self._affordable_along(self._curve, limit) for limit in self._policy.limits]
+        else:
+            counts = [limit.affordable(spent[limit.period], cost) for limit in self._policy.limits]
         return min([*counts, self._quota_left])
 
-    def _affordable_under(self, limit: Limit) -> int:
-        period, spent = limit.period, self._spent[limit.period]
-        if not self._labelled:
-            return limit.affordable(spent, self._charge.cost)
+    def _affordable_along(self, curve: Memoised, limit: Limit) -> int:
+        done, spent = self._done[limit.period], self._spent[limit.period]
         low, high = 0, 1
-        while high < LARGEST and limit.fits(spent, self._cost(period, high)):
+        while high < LARGEST and limit.fits(spent, curve.step(done, high)):
             low, high = high, 2 * high
         while high - low > 1 and low < LARGEST:
             middle = (low + high) // 2
-            fits = limit.fits(spent, self._cost(period, middle))
+            fits = limit.fits(spent, curve.step(done, middle))
             low, high = (middle, high) if fits else (low, middle)
         return min(low, LARGEST)
 
-    def _count_quota(self) -> int:
-        plan = self._policy.plan
-        if plan is None:
-            return LARGEST
+    def _count_quota(self, plan: PlanTerms) -> int:
         promise = self._charge.promise
         return plan.count(promise) - self._transaction.quota_used(self._account, plan.identity, promise)
-
-    def _cost(self, period: str, reports: int) -> Costs:
-        """What the reports cost in a period's window: labelled ones go on along the window's own curve."""
-        return self._charge.cost_of(reports, self._labelled, self._done[period])
 
     def _count_done(self, window: Window) -> int:
         """How many reports of the label were charged in a window."""
@@ -175,11 +166,9 @@ class Assessment:
         return self._transaction.label_reports(self._account, self._label, charge, window.code)
 
     def _limit_states(self) -> tuple[LimitState, ...]:
+        spent, windows = self._spent, self._windows
         return tuple(
-            [
-                LimitState(limit, self._spent[limit.period], self._moment.window(limit.period).ends)
-                for limit in self._policy.limits
-            ]
+            [LimitState(limit, spent[limit.period], windows[limit.period].ends) for limit in self._policy.limits]
         )
 
     # -- the answer, and what is written ----------------------------------------------------------------
@@ -188,15 +177,15 @@ class Assessment:
         """The answer, with the limits as they are now."""
         undecided = status in (REFUSED, QUOTED)
         return Receipt(
-            status=status,
-            user=self._request.user,
-            policy=self._policy.name,
-            cost=self._costs[LIFETIME],
-            reports=self._request.reports,
-            limits=self._limit_states(),
-            binding=self.binding if undecided else (),
-            affordable_reports=self.affordable(),
-            receipt=None if entry is None else str(entry),
+            status,
+            self._request.user,
+            self._policy.name,
+            self._costs[LIFETIME],
+            self._request.reports,
+            self._limit_states(),
+            self.binding if undecided else (),
+            self.affordable(),
+            None if entry is None else str(entry),
             why=self.refusal if undecided else "",
         )
 
@@ -206,10 +195,10 @@ class Assessment:
         charge = self._charge.store(transaction)
         account = self._account if self._account is not None else transaction.open_account(self.user)
         for period, spent in self._spent.items():
-            window = self._moment.window(period).code
+            window = self._windows[period].code
             self._spent[period] = total = spent.plus(self._costs[period])
             transaction.set_spent(account, window, total)
-            if self._labelled and self._label is not None:
+            if self._label is not None:
                 self._done[period] += request.reports
                 transaction.set_label_reports(account, self._label, charge, window, self._done[period])
         self._use_quota(account)
@@ -222,11 +211,10 @@ class Assessment:
             policy=self.policy_number,
             reports=request.reports,
             costs=self._costs[LIFETIME],
-            labelled=self._labelled,
+            labelled=self._label is not None,
             expires=expires,
         )
-        number = transaction.append(entry, self._label if self._labelled else None)
-        return self.receipt(kind, number)
+        return self.receipt(kind, transaction.append(entry, self._label))
 
     def _use_quota(self, account: int) -> None:
         plan = self._policy.plan

@@ -1,7 +1,10 @@
 """Group commit: threads that spend at the same time share one transaction, and so one wait for the disk.
 
-Whoever comes first leads: it opens a transaction, does its own work and everybody's who has queued up meanwhile,
-commits once and hands the answers out. Nobody gets an answer before the commit that makes it true.
+Whoever comes first leads: it opens a transaction, does its own work and everybody's who queues up before it is
+through, commits once and hands the answers out. Nobody gets an answer before the commit that makes it true.
+
+An error of one work that wrote nothing is told to it alone. After any other one the transaction is taken back, and
+every work gets one of its own, so that one caller's mistake is not the others'.
 """
 
 from __future__ import annotations
@@ -25,16 +28,21 @@ T = TypeVar("T")
 MOST_TOGETHER = 256
 
 
+class _Spoilt(Exception):  # noqa: N818
+    """A work failed in a transaction that it shared."""
+
+
 class _Work(Generic[T]):
+    gate: threading.Lock | None = None  # shut, for a thread that waits; whoever wakes it opens it
+    leads = False
+    done = False
+    committed = False
+    result: T | None = None
+    error: Exception | None = None
+
     def __init__(self, work: Callable[[Transaction], T]) -> None:
         self.work = work
-        self.gate: threading.Lock | None = None  # shut, for a thread that waits; whoever wakes it opens it
-        self.leads = False
         self.batch: list[_Work[Any]] = []  # what it does, if it leads
-        self.done = False
-        self.committed = False
-        self.result: T | None = None
-        self.error: LdpBudgetError | None = None
 
     def run(self, transaction: Transaction) -> None:
         """Do the work; an error that comes before anything was written concerns this work alone."""
@@ -45,6 +53,10 @@ class _Work(Generic[T]):
             if transaction.writes != before:
                 raise
             self.error = error
+
+    def tell(self, error: Exception) -> None:
+        """Its answer, unless it has an error of its own."""
+        self.error = self.error or error
 
     def wake(self) -> None:
         """Let the thread that waits go on, if it does not already."""
@@ -89,7 +101,6 @@ class GroupCommit:
                 self._settle(mine)
             finally:
                 self._settle(mine)
-                mine.batch = []  # it held `mine`, and with it what the work was about
         return self._outcome(mine)
 
     def _queue_up(self, mine: _Work[Any]) -> None:
@@ -101,28 +112,57 @@ class GroupCommit:
             mine.leads, self._led = not self._led, True
 
     def _lead(self, mine: _Work[Any]) -> None:
+        """Do everybody's work that there is."""
+        self._take(mine.batch)
+        try:
+            self._together(mine.batch)
+        except _Spoilt:
+            for work in mine.batch:
+                self._alone(work)
+        except LdpBudgetError as error:
+            for work in mine.batch:  # nothing was committed
+                work.tell(error)
+
+    def _take(self, batch: list[_Work[Any]]) -> None:
+        """Move the queue to the batch, as far as there is room."""
         with self._mutex:
-            while self._queue and len(mine.batch) < MOST_TOGETHER:
+            while self._queue and len(batch) < MOST_TOGETHER:
                 if not self._queue[0].done:
-                    mine.batch.append(self._queue[0])
+                    batch.append(self._queue[0])
                 self._queue.popleft()
+
+    def _together(self, batch: list[_Work[Any]]) -> None:
+        """Do a batch in one transaction; it grows while others come."""
+        with self._ledger.write() as transaction:
+            for work in batch:
+                try:
+                    work.run(transaction)
+                except Exception as error:
+                    if len(batch) == 1:
+                        raise
+                    raise _Spoilt from error
+                if work is batch[-1] and self._queue:
+                    self._take(batch)
+        for work in batch:
+            work.committed = True
+
+    def _alone(self, work: _Work[Any]) -> None:
+        """Do one work in a transaction of its own."""
+        work.error = None
         try:
             with self._ledger.write() as transaction:
-                for work in mine.batch:
-                    work.run(transaction)
-        except LdpBudgetError as error:
-            # Nothing was committed. Works that were fine are told so too, rather than run twice behind their backs.
-            for work in mine.batch:
-                work.error = work.error or error
-            return
-        for work in mine.batch:
+                work.run(transaction)
             work.committed = True
+        except Exception as error:
+            work.tell(error)
 
     def _settle(self, mine: _Work[Any]) -> None:
         """Answer whom it led, withdraw what nobody has begun, pass the lead on; a second call changes nothing."""
-        for work in mine.batch:
+        while mine.batch:
+            work = mine.batch[-1]
             work.done = True
             work.wake()
+            mine.batch.pop()
         if mine.leads or not mine.done:
             with self._mutex:
                 if not mine.done and mine in self._queue:

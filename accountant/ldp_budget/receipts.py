@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -10,10 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .amounts import DELTA_DIGITS, EPSILON_DIGITS, Costs, float_up, from_units
 from .errors import LdpBudgetError, NotSupported
-from .policy import Limit, Policy
-from .windows import window_at
+from .policy import Limit, Policy, canonical_text
+from .windows import from_micros, window_at
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .guarantees import Guarantee
 
 ODOMETER_NOTE = "valid only if the spends did not depend on earlier outputs"
@@ -102,31 +105,38 @@ class Receipt(NamedTuple):
         }
         return {**result, "why": self.why} if self.why else result
 
-    def store(self) -> list[Any]:
-        """What the ledger keeps under a key, beside the policy's version and the time.
+    def store(self, policy: int, at: int) -> str:
+        """What the ledger keeps under a key: canonical JSON, with the number of the policy's version and the time.
 
         Those two say the rest of it. The user's name stays out; it comes back with the retry.
         """
-        spent = [state.spent for state in self.limits]
-        answer = [self.status, self.cost, self.reports, spent, self.binding]
-        return [*answer, self.affordable_reports, self.receipt, self.why]
+        numbers = [policy, at, self.reports, self.affordable_reports, *self.cost]
+        for state in self.limits:
+            numbers += state.spent
+        # By hand, as every spend with a key does it, and numbers are all there is of most answers.
+        answer = f'"{self.status}",{self.receipt},{numbers}'.replace("None", "null").replace(" ", "")
+        return f"[{answer}]" if self else f"[{answer},{canonical_text([self.binding, self.why])}]"
 
     @classmethod
-    def restore(cls, user: str, policy: Policy, at: datetime, stored: list[Any]) -> Receipt:
-        """The stored answer to a request under `policy` at that time, marked as repeated."""
-        status, cost, reports, spent, binding, affordable, receipt, why = stored
+    def restore(cls, user: str, policy_of: Callable[[int], Policy], answer: str) -> Receipt:
+        """The stored answer to a request, marked as repeated; `policy_of` is the policy of a number."""
+        status, receipt, numbers, *refusal = json.loads(answer)
+        number, at, reports, affordable, *amounts = numbers
+        cost, *spent = [Costs(*amounts[place : place + 4]) for place in range(0, len(amounts), 4)]
+        policy, moment = policy_of(number), from_micros(at)
+        binding, why = refusal[0] if refusal else ((), "")
         return cls(
             status=status,
             user=user,
             policy=policy.name,
-            cost=Costs(*cost),
+            cost=cost,
             reports=reports,
             limits=tuple(
-                LimitState.at(at, limit, Costs(*used)) for limit, used in zip(policy.limits, spent, strict=True)
+                LimitState.at(moment, limit, used) for limit, used in zip(policy.limits, spent, strict=True)
             ),
             binding=tuple(binding),
             affordable_reports=affordable,
-            receipt=receipt,
+            receipt=None if receipt is None else str(receipt),
             repeated=True,
             why=why,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..amounts import Costs
@@ -19,7 +18,6 @@ AMOUNTS = "epsilon, delta, rho, mu_squared"
 ENTRY_COLUMNS = f"entry, at, kind, account, charge, policy, reports, {AMOUNTS}, labelled, expires, resolves"
 _INSERT = f"INSERT INTO journal ({ENTRY_COLUMNS}, link) VALUES ({', '.join('?' * 15)})"
 NO_LINK = b"\0" * 32
-_CANONICAL = json.JSONEncoder(separators=(",", ":"), default=bytes.hex)
 
 
 class Entry(NamedTuple):
@@ -48,27 +46,27 @@ class Entry(NamedTuple):
         costs, (labelled, expires, resolves) = Costs(*row[7:11]), row[11:]
         return cls(number, at, kind, account, charge, policy, reports, costs, bool(labelled), expires, resolves)
 
-    def row(self) -> tuple[Any, ...]:
-        """As a row of `ENTRY_COLUMNS`."""
-        return (*self[:7], *self.costs, int(self.labelled), *self[9:])
+    def row(self, number: int) -> tuple[Any, ...]:
+        """As a row of `ENTRY_COLUMNS`, under another number."""
+        return (number, *self[1:7], *self.costs, int(self.labelled), *self[9:])
 
 
 def canonical_rows(rows: Rows) -> str:
-    """Rows as a link covers them: JSON arrays, one after the other."""
-    return _CANONICAL.encode(rows)[1:-1] if rows else ""
+    """Rows as a link covers them: as Python writes tuples in ASCII, one after the other."""
+    return ascii(rows)[1:-1]
 
 
 def _batch_rows(first: int, accounts: list[int], common: tuple[Any, ...]) -> str:
     """`canonical_rows` of entries that differ in number and account only, without reading them back."""
     at, kind, charge, policy, *amounts = common
-    start = _CANONICAL.encode([at, kind])[1:-1]
-    end = _CANONICAL.encode([charge, policy, 1, *amounts, 0, None, None])[1:-1]
-    return ",".join([f"[{number},{start},{account},{end}]" for number, account in enumerate(accounts, first)])
+    start = ascii((at, kind))[1:-1]
+    end = ascii((charge, policy, 1, *amounts, 0, None, None))[1:-1]
+    return ", ".join([f"({number}, {start}, {account}, {end})" for number, account in enumerate(accounts, first)])
 
 
 def canonical_link(before: bytes, entries: str, charges: Rows, policies: Rows) -> bytes:
     """What a link's hash covers: the link before, and every row the transaction appended, in order."""
-    return before + f"[[{entries}],[{canonical_rows(charges)}],[{canonical_rows(policies)}]]".encode()
+    return before + f"[[{entries}], {charges!a}, {policies!a}]".encode("ascii")
 
 
 class JournalEnd:
@@ -90,16 +88,17 @@ class JournalEnd:
             self._known.newest = (0, None, NO_LINK) if row is None else (row[0], row[1], row[2] or NO_LINK)
         return self._known.newest
 
-    def _advance(self, entries: int, at: int) -> None:
-        number, _, link = self.newest()
-        self._known.newest = (number + entries, at, link)
+    def _advance(self, entries: int, at: int) -> int:
+        """Count new entries; returns the number of the last of them."""
+        before, _, link = self._known.newest or self.newest()
+        self._known.newest = (before + entries, at, link)
         self.appended += entries
+        return before + entries
 
     def append(self, entry: Entry) -> int:
         """Append an entry; returns its number (the one given is not used). It is written with all others."""
-        self._advance(1, entry.at)
-        number = self.newest()[0]
-        self._kept_back.append((number, *entry.row()[1:]))
+        number = self._advance(1, entry.at)
+        self._kept_back.append(entry.row(number))
         return number
 
     def append_batch(self, common: tuple[Any, ...]) -> None:
@@ -128,7 +127,7 @@ class JournalEnd:
         if not self.appended:
             return
         number, at, before = self.newest()
-        link = self._key.link(canonical_link(before, ",".join(self._covered), charges, policies))
+        link = self._key.link(canonical_link(before, ", ".join(self._covered), charges, policies))
         if rows:
             self._insert(rows, link)
         else:

@@ -33,7 +33,9 @@ class Key:
 
     def hash(self, purpose: bytes, text: str) -> bytes:
         """A keyed hash of `text`; the same text has unrelated hashes for different purposes (at most 16 bytes)."""
-        return self._digest(purpose, HASH_BYTES, text.encode("utf-8", "surrogatepass"))
+        hasher = (self._begun.get(purpose) or self._begin(purpose, HASH_BYTES)).copy()
+        hasher.update(text.encode("utf-8", "surrogatepass"))
+        return hasher.digest()
 
     def hashes(self, purpose: bytes, texts: list[str]) -> list[bytes]:
         """`hash` of many texts."""
@@ -45,14 +47,15 @@ class Key:
 
     def seal(self, *values: object) -> bytes:
         """A keyed hash of a row, by which a changed value is found."""
-        return self._digest(b"seal", SEAL_BYTES, repr(values).encode("utf-8", "surrogatepass"))
+        # ascii(), not repr(): which characters that leaves as they are depends on the version of Python.
+        return self._digest(b"seal", SEAL_BYTES, ascii(values).encode("ascii"))
 
     def seals(self, rows: Iterable[tuple[object, ...]]) -> list[bytes]:
         """`seal` of many rows."""
-        return self._digests(b"seal", SEAL_BYTES, [repr(row).encode("utf-8", "surrogatepass") for row in rows])
+        return self._digests(b"seal", SEAL_BYTES, [ascii(row).encode("ascii") for row in rows])
 
     def _digest(self, purpose: bytes, size: int, message: bytes) -> bytes:
-        hasher = self._begin(purpose, size).copy()
+        hasher = (self._begun.get(purpose) or self._begin(purpose, size)).copy()
         hasher.update(message)
         return hasher.digest()
 
@@ -66,10 +69,9 @@ class Key:
 
     def _begin(self, purpose: bytes, size: int) -> blake2b:
         """A hash that has taken in the key, made once for each purpose; that takes longer than a short message."""
-        begun = self._begun.get(purpose)
-        if begun is None:
-            begun = self._begun[purpose] = blake2b(digest_size=size, key=self._secret, person=purpose)
-        return begun
+        if purpose not in self._begun:
+            self._begun[purpose] = blake2b(digest_size=size, key=self._secret, person=purpose)
+        return self._begun[purpose]
 
     def __repr__(self) -> str:
         return "<Key: secret>"

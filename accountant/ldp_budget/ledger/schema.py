@@ -55,10 +55,11 @@ _TABLES = (
     "CREATE TABLE entry_labels (entry INTEGER PRIMARY KEY, label BLOB NOT NULL) STRICT",
     "CREATE UNIQUE INDEX resolutions ON journal (resolves) WHERE resolves IS NOT NULL",
     "CREATE INDEX journal_by_account ON journal (account)",
-    # One answer for each idempotency key: what was asked (a digest) and what was answered.
+    # One answer for each idempotency key: what was asked (a digest) and what was answered. Keys are hashes, so they
+    # come in no order; with the rows in order of arrival, only the narrow index takes one page for each of them.
     """CREATE TABLE keys (
-        key BLOB PRIMARY KEY, user BLOB, request BLOB NOT NULL, answer TEXT NOT NULL, seal BLOB NOT NULL)
-        STRICT, WITHOUT ROWID""",
+        key BLOB PRIMARY KEY NOT NULL, user BLOB, request BLOB NOT NULL, answer TEXT NOT NULL, seal BLOB NOT NULL)
+        STRICT""",
     """CREATE TABLE collections (
         name TEXT PRIMARY KEY, fingerprint TEXT NOT NULL, definition TEXT NOT NULL, seal BLOB NOT NULL) STRICT""",
     "INSERT INTO periods VALUES ('lifetime', 0)",

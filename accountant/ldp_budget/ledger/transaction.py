@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..amounts import ZERO, Costs
+from ..windows import PERIODS
 from .journal import AMOUNTS, ENTRY_COLUMNS, Entry, JournalEnd
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Iterable, Sequence
 
-    from ..windows import Moment
+    from ..windows import Moment, Window
     from .keyfile import Key
     from .known import Known
 
 CHARGE_COLUMNS = f"charge, fingerprint, mechanism, declared, guarantee, {AMOUNTS}"
 POLICY_COLUMNS = "policy, name, version, created_at, definition"
 _SPENT = f"SELECT {AMOUNTS} FROM accounts WHERE account = ? AND window = ?"
+_SET_SPENT = "INSERT OR REPLACE INTO accounts VALUES (?, ?, ?, ?, ?, ?)"
 
 
 class StoredAnswer(NamedTuple):
@@ -27,17 +31,23 @@ class StoredAnswer(NamedTuple):
 
 
 class Transaction:
-    """The statements of one transaction. What it reads cannot change before it ends."""
+    """The statements of one transaction. What it reads cannot change before it ends.
+
+    Sums, answers and journal entries are kept back and written together, at the latest when it ends: one statement
+    for all that a group of threads did. Whoever runs SQL by `execute` sees them written.
+    """
 
     def __init__(self, connection: sqlite3.Connection, key: Key, known: Known) -> None:
-        self.execute = connection.execute
-        self.execute_many = connection.executemany
+        self._execute = connection.execute
+        self._execute_many = connection.executemany
         self._connection = connection
         self.key = key
         self.moment: Moment | None = None
+        self._windows: dict[str, Window] | None = None
         self._known = known
         self._journal = JournalEnd(connection, key, known)
-        # What is written last, all of it together.
+        self._kept_back = 0
+        self._sums: dict[tuple[int, int], Costs] = {}
         self._answers: dict[bytes, tuple[Any, ...]] = {}
         # What this transaction appends beside entries, for its link.
         self._charges: list[tuple[Any, ...]] = []
@@ -46,12 +56,38 @@ class Transaction:
     @property
     def writes(self) -> int:
         """A number that grows with everything written or kept back; tells whether a step wrote anything."""
-        return self._connection.total_changes + self._journal.appended + len(self._answers)
+        return self._connection.total_changes + self._kept_back
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
+        """Run a statement that sees everything the transaction did."""
+        self._write_back()
+        return self._execute(sql, values)
+
+    def execute_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run a statement once for each row."""
+        self._write_back()
+        self._execute_many(sql, rows)
 
     def finish(self) -> None:
         """Write what was kept back, and the link over it."""
-        self._write_answers()
+        self._write_sums_and_answers()
         self._journal.close(self._charges, self._policies)
+
+    def _write_back(self) -> None:
+        if self._kept_back:
+            writes = self.writes
+            self._write_sums_and_answers()
+            self._journal.write()
+            self._kept_back -= self.writes - writes  # what was kept back was counted before
+
+    def _write_sums_and_answers(self) -> None:
+        if self._sums:
+            rows = [(account, window, *costs) for (account, window), costs in self._sums.items()]
+            self._execute_many(_SET_SPENT, rows)
+            self._sums = {}
+        if self._answers:
+            self._execute_many("INSERT INTO keys VALUES (?, ?, ?, ?, ?)", self._answers.values())
+            self._answers = {}
 
     # -- time and keys ----------------------------------------------------------------------------------
 
@@ -64,53 +100,69 @@ class Transaction:
         row = self._answers.get(key)
         if row is not None:
             return StoredAnswer(row[2], row[3])
-        row = self.execute("SELECT request, answer FROM keys WHERE key = ?", (key,)).fetchone()
+        row = self._execute("SELECT request, answer FROM keys WHERE key = ?", (key,)).fetchone()
         return None if row is None else StoredAnswer(*row)
 
     def store_answer(self, key: bytes, user: bytes | None, request: bytes, answer: str) -> None:
         """Bind an answer to its key, for as long as the account lives; without a user, for ever."""
         row = (key, user, request, answer)
         self._answers[key] = (*row, self.key.seal(*row))
-
-    def _write_answers(self) -> None:
-        if self._answers:
-            self.execute_many("INSERT INTO keys VALUES (?, ?, ?, ?, ?)", self._answers.values())
-            self._answers = {}
+        self._kept_back += 1
 
     # -- accounts ---------------------------------------------------------------------------------------
 
+    def standing(self, user: bytes, windows: dict[str, Window]) -> tuple[int | None, dict[str, Costs]]:
+        """A user's account, None before the first charge, and what was charged to it in each period's window."""
+        codes = [window.code for window in windows.values()]
+        rows = self._execute(_standing_query(len(codes)), (*codes, user)).fetchall()
+        account = rows[0][0] if rows else None
+        spent = dict.fromkeys(windows, ZERO)
+        for row in rows:
+            if row[1] is not None:
+                spent[PERIODS[row[1] % len(PERIODS)]] = Costs._make(row[2:])
+        if self._sums and account is not None:
+            for period, code in zip(windows, codes, strict=True):
+                spent[period] = self._sums.get((account, code), spent[period])
+        return account, spent
+
     def account(self, user: bytes) -> int | None:
         """The number of a user's account; None before the first charge."""
-        row = self.execute("SELECT account FROM users WHERE hash = ?", (user,)).fetchone()
+        row = self._execute("SELECT account FROM users WHERE hash = ?", (user,)).fetchone()
         return None if row is None else row[0]
 
     def is_erased(self, user: bytes) -> bool:
         """Whether a user was erased."""
-        return self.execute("SELECT 1 FROM tombstones WHERE hash = ?", (user,)).fetchone() is not None
+        return self._execute("SELECT 1 FROM tombstones WHERE hash = ?", (user,)).fetchone() is not None
 
     def open_account(self, user: bytes) -> int:
         """Give a new user an account."""
         number = self.last_account() + 1
-        self.execute("INSERT INTO users VALUES (?, ?, ?)", (number, user, self.key.seal(number, user)))
+        self._execute("INSERT INTO users VALUES (?, ?, ?)", (number, user, self.key.seal(number, user)))
         return number
 
     def last_account(self) -> int:
         """The number of the newest account."""
-        number: int = self.execute("SELECT coalesce(max(account), 0) FROM users").fetchone()[0]
+        number: int = self._execute("SELECT coalesce(max(account), 0) FROM users").fetchone()[0]
         return number
 
     def spent(self, account: int | None, window: int) -> Costs:
         """What was charged to an account in a window."""
-        row = self.execute(_SPENT, (account, window)).fetchone()
-        return ZERO if row is None else Costs(*row)
+        if account is None:
+            return ZERO
+        kept_back = self._sums.get((account, window))
+        if kept_back is not None:
+            return kept_back
+        row = self._execute(_SPENT, (account, window)).fetchone()
+        return ZERO if row is None else Costs._make(row)
 
     def set_spent(self, account: int, window: int, costs: Costs) -> None:
         """Replace what was charged to an account in a window."""
-        self.execute("INSERT OR REPLACE INTO accounts VALUES (?, ?, ?, ?, ?, ?)", (account, window, *costs))
+        self._sums[account, window] = costs
+        self._kept_back += 1
 
     def label_reports(self, account: int | None, label: bytes, charge: int | None, window: int) -> int:
         """How many reports of a memoised value were charged in a window."""
-        row = self.execute(
+        row = self._execute(
             "SELECT reports FROM labels WHERE account = ? AND label = ? AND charge = ? AND window = ?",
             (account, label, charge, window),
         ).fetchone()
@@ -119,26 +171,24 @@ class Transaction:
     def set_label_reports(self, account: int, label: bytes, charge: int, window: int, reports: int) -> None:
         """Replace how many reports of a memoised value were charged in a window."""
         row = (account, label, charge, window, reports)
-        self.execute("INSERT OR REPLACE INTO labels VALUES (?, ?, ?, ?, ?)", row)
+        self._execute("INSERT OR REPLACE INTO labels VALUES (?, ?, ?, ?, ?)", row)
 
     def quota_used(self, account: int | None, plan: str, promise: str) -> int:
         """How much of a plan's quota was used."""
-        row = self.execute(
+        row = self._execute(
             "SELECT used FROM quotas WHERE account = ? AND plan = ? AND promise = ?", (account, plan, promise)
         ).fetchone()
         return 0 if row is None else row[0]
 
     def set_quota_used(self, account: int, plan: str, promise: str, used: int) -> None:
         """Replace how much of a plan's quota was used."""
-        self.execute("INSERT OR REPLACE INTO quotas VALUES (?, ?, ?, ?)", (account, plan, promise, used))
+        self._execute("INSERT OR REPLACE INTO quotas VALUES (?, ?, ?, ?)", (account, plan, promise, used))
 
     def erase(self, user: bytes, account: int | None, at: int) -> None:
         """Cut a user from the account, leave a tombstone, and delete keys, labels and all sums but the lifetime's.
 
         The journal does not say which account it was: a tombstone of the same time would lead there.
         """
-        self._write_answers()
-        self._journal.write()
         self.execute("INSERT INTO tombstones VALUES (?, ?, ?)", (user, at, self.key.seal(user, at)))
         self.execute("DELETE FROM keys WHERE user = ?", (user,))
         if account is not None:
@@ -160,6 +210,12 @@ class Transaction:
         """The periods for which windows are kept."""
         return list(self.kept_since())
 
+    def windows(self, moment: Moment) -> dict[str, Window]:
+        """The windows that are kept and contain the moment of this transaction."""
+        if self._windows is None:
+            self._windows = {period: moment.window(period) for period in self.kept_since()}
+        return self._windows
+
     def kept_since(self) -> dict[str, int]:
         """The periods for which windows are kept, and when the first of them starts."""
         if self._known.periods is None:
@@ -169,7 +225,7 @@ class Transaction:
     def keep_period(self, period: str, since: int) -> None:
         """Keep windows of `period` from the one on that starts at `since`."""
         self.execute("INSERT INTO periods VALUES (?, ?)", (period, since))
-        self._known.periods = None
+        self._known.periods = self._windows = None
 
     # -- charges and the journal ------------------------------------------------------------------------
 
@@ -189,7 +245,7 @@ class Transaction:
         """The number of a charge that is stored already."""
         known = self._known.charges.get((fingerprint, guarantee))
         if known is None:
-            row = self.execute(
+            row = self._execute(
                 "SELECT charge FROM charges WHERE fingerprint = ? AND guarantee = ?", (fingerprint, guarantee)
             ).fetchone()
             if row is not None:
@@ -205,8 +261,9 @@ class Transaction:
     def append(self, entry: Entry, label: bytes | None = None) -> int:
         """Append to the journal, with its label if it has one; returns its number (the one given is not used)."""
         number = self._journal.append(entry)
+        self._kept_back += 1
         if label is not None:
-            self.execute("INSERT INTO entry_labels VALUES (?, ?)", (number, label))
+            self._execute("INSERT INTO entry_labels VALUES (?, ?)", (number, label))
         return number
 
     def label_of(self, number: int) -> bytes | None:
@@ -219,6 +276,7 @@ class Transaction:
 
         `common` holds at, kind, charge, policy and the four amounts.
         """
+        self._write_back()
         self._journal.append_batch(common)
 
     def entry(self, number: int) -> Entry | None:
@@ -230,7 +288,6 @@ class Transaction:
         return self._find_entry("resolves", number)
 
     def _find_entry(self, column: str, number: int) -> Entry | None:
-        self._journal.write()
         row = self.execute(f"SELECT {ENTRY_COLUMNS} FROM journal WHERE {column} = ?", (number,)).fetchone()
         return None if row is None else Entry.of(row)
 
@@ -243,7 +300,7 @@ class Transaction:
     def policy(self, name: str) -> tuple[int, str] | None:
         """The number and definition of the newest version of a policy."""
         if name not in self._known.policies:
-            row = self.execute(
+            row = self._execute(
                 "SELECT policy, definition FROM policies WHERE name = ? ORDER BY version DESC LIMIT 1", (name,)
             ).fetchone()
             if row is None:
@@ -294,6 +351,15 @@ class Transaction:
         """Store a collection; it never changes."""
         row = (name, fingerprint, definition)
         self.execute("INSERT INTO collections VALUES (?, ?, ?, ?)", (*row, self.key.seal(*row)))
+
+
+@cache
+def _standing_query(windows: int) -> str:
+    places = ", ".join("?" * windows)
+    return (
+        f"SELECT u.account, a.window, {', '.join(f'a.{name}' for name in Costs._fields)} FROM users u"
+        f" LEFT JOIN accounts a ON a.account = u.account AND a.window IN ({places}) WHERE u.hash = ?"
+    )
 
 
 def _number(cursor: sqlite3.Cursor) -> int:

@@ -1,0 +1,99 @@
+"""Threads that share a transaction: one caller's mistake is not the others'."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conftest import Clock
+from ldp_budget import Accountant, LedgerError, UnknownName
+from ledger_contract import check, coin, spent
+
+if TYPE_CHECKING:
+    from ldp_budget.ledger import Transaction
+
+
+@pytest.fixture
+def accountant(clock: Clock) -> Iterator[Accountant]:
+    with Accountant(":memory:", clock=clock) as made:
+        made.set_policy("default", ["lifetime=30"])
+        yield made
+
+
+def share(accountant: Accountant, works: list[Callable[[], Any]]) -> list[Any]:
+    """What the works return or raise, all of them done in one transaction (unless that fails)."""
+    results: list[Any] = [None] * len(works)
+
+    def run(number: int) -> None:
+        try:
+            results[number] = works[number]()
+        except Exception as error:
+            results[number] = error
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(len(works))]
+
+    def lead(transaction: Transaction) -> None:
+        """The leader's own work, which may be done twice: wait until everybody else has queued up."""
+        if threads[0].ident is None:
+            for thread in threads:
+                thread.start()
+            while len(accountant._group._queue) < len(works):
+                time.sleep(0.001)
+
+    accountant._group.run(lead)
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def spends(accountant: Accountant, count: int) -> list[Callable[[], Any]]:
+    return [lambda key=str(n): accountant.spend("alice", coin(1), key=key) for n in range(count)]  # type: ignore[misc]
+
+
+def fail_after_writing(accountant: Accountant, error: Exception) -> Callable[[], Any]:
+    """A work that charges bob and then fails."""
+
+    def work(transaction: Transaction) -> None:
+        transaction.set_spent(transaction.open_account(b"bob"), 0, coin(1).guarantee.costs())
+        raise error
+
+    return lambda: accountant._group.run(work)
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("a bug"), LedgerError("x", "a failure"), MemoryError()])
+def test_a_work_that_fails_after_it_wrote_takes_nobody_with_it(accountant: Accountant, error: Exception) -> None:
+    failing = fail_after_writing(accountant, error)
+    first, failed, second = share(accountant, [spends(accountant, 1)[0], failing, spends(accountant, 2)[1]])
+    assert (first.status, second.status) == ("spent", "spent")
+    assert failed is error
+    assert spent(accountant, "alice") == {"lifetime": Decimal(2)}
+    assert accountant.stats()["users"] == 1, "what the failing one wrote is gone"
+    check(accountant)
+
+
+def test_an_argument_that_the_ledger_cannot_read_is_its_callers_error_alone(accountant: Accountant) -> None:
+    strange = [
+        lambda: accountant.spend("alice", coin(1), policy="\ud800"),
+        lambda: accountant.spend("alice", coin(1), policy=object()),  # type: ignore[arg-type]
+        lambda: accountant.spend("alice", coin(1), policy="none"),
+    ]
+    results = share(accountant, [*spends(accountant, 2), *strange])
+    assert [bool(result) for result in results[:2]] == [True, True]
+    assert isinstance(results[2], LedgerError)
+    assert isinstance(results[3], Exception)
+    assert isinstance(results[4], UnknownName)
+    assert spent(accountant, "alice") == {"lifetime": Decimal(2)}
+    check(accountant)
+
+
+def test_an_error_that_wrote_nothing_costs_the_others_no_transaction_of_their_own(accountant: Accountant) -> None:
+    before = accountant.stats()["head"]
+    share(accountant, [*spends(accountant, 3), lambda: accountant.spend("alice", coin(1), policy="none")])
+    links = accountant._ledger._current().execute("SELECT count(*) FROM journal WHERE link IS NOT NULL").fetchone()
+    assert links == (2,), "that of the policy, and one for all three"
+    check(accountant, before)
