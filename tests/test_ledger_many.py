@@ -118,7 +118,7 @@ def test_processes_with_the_same_keys_get_the_same_answers(tmp_path: Path) -> No
 
 def test_no_process_starves(tmp_path: Path) -> None:
     """When the first of four that spend as fast as they can is done, all others have had their turns too."""
-    path, turns = tmp_path / "budget.db", 60
+    path, turns = tmp_path / "budget.db", 400
     with Accountant(path) as accountant:
         accountant.set_policy("default", ["lifetime=1000"])
         work = f"return sum(bool(accountant.spend(str(number), coin)) for _ in range({turns}))"

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from .charging import Charge, check_text
 from .errors import InvalidParameter, KeyConflict, NotSupported
-from .guarantees import ANY_INPUTS
 from .ledger import Batch
-from .policy import ANY_RELATION, Policy, canonical_text
+from .policy import Policy, canonical_text
 from .receipts import SPENT
 from .windows import to_micros, window_at
 
@@ -79,7 +78,7 @@ class BulkCharge:
 
     def run(self, users: list[str]) -> list[str]:
         """Charge the users whose limits admit it; returns the refused ones. A user listed twice is charged twice."""
-        if self._policy.relation == ANY_RELATION and self._charge.guarantee.relation != ANY_INPUTS:
+        if self._charge.objection(self._policy):
             return list(users)
         refused: list[str] = []
         for once in _rounds(users):

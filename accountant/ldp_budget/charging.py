@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from . import certificates
 from .amounts import LARGEST
 from .errors import InvalidParameter
 from .guarantees import ANY_INPUTS, Guarantee, Memoised
@@ -61,6 +62,12 @@ class Charge:
         self.declared = canonical_text(mechanism.declared)
         self.promise = canonical_text(self.guarantee.to_json())
         self.cost = self.guarantee.costs()
+        self._kind = type(mechanism)
+
+    @property
+    def checked(self) -> str:
+        """How the mechanism's promise was checked, see `certificates`."""
+        return certificates.checked(self._kind)
 
     @classmethod
     def of(cls, mechanism: Mechanism) -> Charge:
@@ -70,6 +77,15 @@ class Charge:
             known = mechanism.__dict__["_charge"] = cls(mechanism)
         assert isinstance(known, cls)
         return known
+
+    def objection(self, policy: Policy) -> str:
+        """Why a policy admits no such charge at all, whatever it costs; empty if it does."""
+        relation = self.guarantee.relation
+        if policy.relation == ANY_RELATION and relation != ANY_INPUTS:
+            return f"policy {policy.name} admits only promises for {ANY_INPUTS}; this one is for {relation}"
+        if policy.checked and self.checked == certificates.NO:
+            return f"policy {policy.name} admits only checked mechanisms; nobody has checked {self.mechanism} here"
+        return ""
 
     def store(self, transaction: Transaction) -> int:
         """The number of this charge in the ledger."""
@@ -111,9 +127,9 @@ class Assessment:
         """Why no amount of budget would do; empty if it is a matter of budget."""
         if self._account is None and self._transaction.is_erased(self.user):
             return ERASED
-        relation = self._charge.guarantee.relation
-        if self._policy.relation == ANY_RELATION and relation != ANY_INPUTS:
-            return f"policy {self._policy.name} admits only promises for {ANY_INPUTS}; this one is for {relation}"
+        objection = self._charge.objection(self._policy)
+        if objection:
+            return objection
         if self._policy.plan is not None and self._policy.plan.count(self._charge.promise) == 0:
             return f"the plan of policy {self._policy.name} has no such charge"
         return ""
@@ -187,6 +203,7 @@ class Assessment:
             self.affordable(),
             None if entry is None else str(entry),
             why=self.refusal if undecided else "",
+            checked=self._charge.checked,
         )
 
     def charge(self, kind: str, expires: int | None = None) -> Receipt:

@@ -9,6 +9,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from . import certificates
 from .amounts import DELTA_DIGITS, EPSILON_DIGITS, Costs, float_up, from_units
 from .errors import LdpBudgetError, NotSupported
 from .policy import Limit, Policy, canonical_text
@@ -28,6 +29,8 @@ RESERVED = "reserved"
 COMMITTED = "committed"
 VOIDED = "voided"
 EXPIRED = "expired"
+
+CHECKED = (certificates.NO, certificates.AUDITED, certificates.EXACT)
 
 
 class LimitState(NamedTuple):
@@ -62,7 +65,8 @@ class Receipt(NamedTuple):
     `status` is spent, refused, quoted, reserved, committed, voided or expired; `repeated` says that this is the
     stored answer to the same request. `limits` hold what is spent after the request; `binding` names the periods
     whose limit refused it (of a quote: would refuse it), or `plan`. `affordable_reports` is how many such reports
-    still fit. A receipt is true unless it says refused.
+    still fit. `checked` says how the mechanism's promise was checked ("exact", "audited" or "no"; None where a
+    reservation is resolved). A receipt is true unless it says refused.
     """
 
     status: str
@@ -76,6 +80,7 @@ class Receipt(NamedTuple):
     receipt: str | None = None
     repeated: bool = False
     why: str = ""
+    checked: str | None = None
 
     def __bool__(self) -> bool:
         return self.status != REFUSED
@@ -102,6 +107,7 @@ class Receipt(NamedTuple):
             "limits": [state.to_json() for state in self.limits],
             "binding": list(self.binding),
             "affordable_reports": self.affordable_reports,
+            "checked": self.checked,
         }
         return {**result, "why": self.why} if self.why else result
 
@@ -110,7 +116,8 @@ class Receipt(NamedTuple):
 
         Those two say the rest of it. The user's name stays out; it comes back with the retry.
         """
-        numbers = [policy, at, self.reports, self.affordable_reports, *self.cost]
+        level = None if self.checked is None else CHECKED.index(self.checked)
+        numbers = [policy, at, self.reports, self.affordable_reports, level, *self.cost]
         for state in self.limits:
             numbers += state.spent
         # By hand, as every spend with a key does it, and numbers are all there is of most answers.
@@ -121,7 +128,7 @@ class Receipt(NamedTuple):
     def restore(cls, user: str, policy_of: Callable[[int], Policy], answer: str) -> Receipt:
         """The stored answer to a request, marked as repeated; `policy_of` is the policy of a number."""
         status, receipt, numbers, *refusal = json.loads(answer)
-        number, at, reports, affordable, *amounts = numbers
+        number, at, reports, affordable, level, *amounts = numbers
         cost, *spent = [Costs(*amounts[place : place + 4]) for place in range(0, len(amounts), 4)]
         policy, moment = policy_of(number), from_micros(at)
         binding, why = refusal[0] if refusal else ((), "")
@@ -139,6 +146,7 @@ class Receipt(NamedTuple):
             receipt=None if receipt is None else str(receipt),
             repeated=True,
             why=why,
+            checked=None if level is None else CHECKED[level],
         )
 
     def explain(self) -> str:
