@@ -305,3 +305,9 @@ def test_a_product_is_bounded_without_being_listed() -> None:
 def test_what_are_no_probabilities_is_refused(build: Callable[[], Any]) -> None:
     with pytest.raises(ValueError, match="expected"):
         build()
+
+
+def test_a_loss_that_delta_covers_whole_is_zero() -> None:
+    # The printed formula at such a δ: nothing is left over for ε, and a search for the least one must end.
+    found = verify(ldp_budget.mechanism("gaussian")(epsilon="0.2", delta="0.6", lower=0, upper=1))
+    assert (found.verdict, found.upper) == (HOLDS, 0.0)

@@ -15,9 +15,16 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Accountant": "accountant",
+    "Case": "channels",
     "Collection": "collection",
+    "Comparison": "channels",
+    "Factor": "channels",
     "Plan": "plans",
     "compose": "composition",
+    "Audit": "auditing",
+    "audit": "auditing",
+    "Verification": "verification",
+    "verify": "verification",
     "Limit": "policy",
     "Mechanism": "base",
     "FrequencyMechanism": "frequency",
@@ -44,7 +51,12 @@ __all__ = sorted(_HOMES)
 if TYPE_CHECKING:
     # The same names for type checkers and editors.
     from .accountant import Accountant as Accountant
+    from .auditing import Audit as Audit
+    from .auditing import audit as audit
     from .base import Mechanism as Mechanism
+    from .channels import Case as Case
+    from .channels import Comparison as Comparison
+    from .channels import Factor as Factor
     from .collection import Collection as Collection
     from .composition import compose as compose
     from .errors import InvalidParameter as InvalidParameter
@@ -66,6 +78,8 @@ if TYPE_CHECKING:
     from .receipts import BudgetExceeded as BudgetExceeded
     from .registry import mechanism as mechanism
     from .registry import mechanisms as mechanisms
+    from .verification import Verification as Verification
+    from .verification import verify as verify
 
 
 def __getattr__(name: str) -> Any:

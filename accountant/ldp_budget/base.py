@@ -40,6 +40,8 @@ class Mechanism:
     fields: ClassVar[Mapping[str, Field[Any]]] = MappingProxyType({})
     targets: ClassVar[tuple[str, ...]] = ("epsilon",)
     """The fields that state how much privacy is lost; `plan` leaves them out and finds epsilon instead."""
+    examples: ClassVar[tuple[Mapping[str, Any], ...]] = ()
+    """Parameters that the checks build it with; without them `contract.examples_of` finds some by trying."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -68,6 +70,13 @@ class Mechanism:
             if value is not None and name in cls.fields and cls.fields[name].derived:
                 raise InvalidParameter(name, f"a target; build {cls.name}({name}=...) directly instead", value)
         return cls(**target)
+
+    @classmethod
+    def _for_comparison(cls, **target: Any) -> Self:
+        """Calibrated to ε and to what else of `target` it has a field for. Raises `NotSupported` without an ε."""
+        if "epsilon" not in cls.fields:
+            raise NotSupported(f"{cls.name} is not calibrated from ε, so it cannot be compared at one")
+        return cls.calibrate(**{name: value for name, value in target.items() if name in cls.fields})
 
     def check(self) -> None:
         """Raise `InvalidParameter` where the declared values do not go together."""

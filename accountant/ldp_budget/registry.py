@@ -62,6 +62,7 @@ RESERVED_OPTIONS = frozenset(
         "samples",
         "secret",
         "spend",
+        "to",
         "total_delta",
         "total_epsilon",
         "unbounded",

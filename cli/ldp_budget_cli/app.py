@@ -33,7 +33,9 @@ COMMANDS = {
     "collection": ("collection", "Agree on one set-up for clients and server."),
     "randomize": ("randomize", "Turn a column of answers into private reports."),
     "estimate": ("estimate", "Estimate counts or a mean from reports."),
+    "audit": ("audit", "Check whether a mechanism's promise is true."),
     "ledger": ("ledger", "Create, verify and read out the ledger."),
+    "plugin": ("plugin", "Start a plugin of your own, and certify one."),
 }
 
 

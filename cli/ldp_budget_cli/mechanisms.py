@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from ldp_budget.certificates import checked
 from ldp_budget.registry import Plugin, registry
 
 from .output import json_option, nl_option, print_rows
@@ -17,21 +18,23 @@ from .output import json_option, nl_option, print_rows
 def mechanisms(as_json: bool, nl: bool) -> None:
     """List the mechanisms there are; a plugin that could not be used is listed with the reason."""
     rows = [
-        _row(mechanism.name, mechanism.aliases, plugin, mechanism.summary, mechanism.source)
+        _row(mechanism.name, mechanism.aliases, plugin, checked(mechanism), mechanism.summary, mechanism.source)
         for mechanism, plugin in registry().items()
     ]
-    rows += [_row("-", (), plugin, "", "") for plugin in registry().plugins if plugin.failed]
+    rows += [_row("-", (), plugin, "no", "", "") for plugin in registry().plugins if plugin.failed]
     print_rows(rows, as_json=as_json, nl=nl)
 
 
-def _row(name: str, aliases: tuple[str, ...], plugin: Plugin, summary: str, source: str) -> dict[str, Any]:
+def _row(
+    name: str, aliases: tuple[str, ...], plugin: Plugin, checked: str, summary: str, source: str
+) -> dict[str, Any]:
     return {
         "name": name,
         "aliases": list(aliases),
         "plugin": plugin.name,
         "plugin_version": plugin.version,
         "status": f"failed: {plugin.failed}" if plugin.failed else "ok",
-        "checked": "no",
+        "checked": checked,
         "summary": summary,
         "source": source,
     }

@@ -42,6 +42,7 @@ class BoundedMechanism(NumericMechanism):
     """Cells of the public grid over [lower, upper]; a report is the middle of one."""
 
     keeps_squares = True
+    biased = True
 
     # Here both are required.
     lower = real("smallest value a user can have")

@@ -18,7 +18,7 @@ import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.estimates import CountEstimate, check_same
@@ -43,6 +43,7 @@ _MOST_CELLS = 2**30
 _ANY_NUMBER = 2**63
 _SMALL_DOMAIN = 2**10
 _TRIED = 16
+_COMPARED = 1024
 _SERVER_BLOCK = 1 << 15
 
 
@@ -71,6 +72,9 @@ class SketchAggregate:
 class Sketch(FrequencyMechanism):
     """A count mean sketch; subclasses say how a cell is randomized and how reports fill the rows."""
 
+    # Which values collide is drawn with the hash functions, and corrected for on average over them.
+    public_seed = "seed"
+
     epsilon = real("privacy loss of one report", above=0, at_most=10**6)
     hashes = integer("hash functions k, the rows of the sketch", at_least=1, at_most=2**20)
     width = integer("cells m of each row", at_least=2, at_most=2**20)
@@ -80,6 +84,14 @@ class Sketch(FrequencyMechanism):
         at_least=2,
         at_most=10**9,
     )
+
+    @classmethod
+    def for_answers(cls, epsilon: Any, domain_size: int) -> Self:
+        """With 1024 functions and a width of 1024: 8 MB, where document 002's own sketches take up to 512 MB.
+
+        At ε = 1 it takes four million users for collisions, at their worst, to weigh as much as the noise.
+        """
+        return cls.calibrate(epsilon=epsilon, domain_size=domain_size, hashes=_COMPARED, width=_COMPARED)
 
     def check(self) -> None:
         most = _MOST_CELLS // self.hashes

@@ -140,6 +140,8 @@ def largest_loss(guarantee: Guarantee, pairs: list[DensityPair]) -> float | None
 
 def _epsilon_at(delta: float, pair: DensityPair) -> float:
     """The least ε with H(e^ε) ≤ δ, rounded up by less than 1e-9 of itself."""
+    if pair.divergence(0.0) <= delta:
+        return 0.0
     low, high = 0.0, 1.0
     while pair.divergence(high) > delta:
         low, high = high, 2 * high

@@ -1,0 +1,107 @@
+"""Checks of the promise: calibration lands on the safe side, the guarantee is exact, and an audit finds no more."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from ..errors import InvalidParameter, NotSupported
+from ..guarantees import Memoised
+from .chances import SEEDS
+from .outcome import Broken, NotChecked, expect
+
+if TYPE_CHECKING:
+    from ..auditing import Audit
+    from ..base import Mechanism
+
+_TARGETS = 20
+_VERIFIED = 3
+_LOWEST, _HIGHEST = 0.05, 5.0
+
+SAMPLES = 40_000
+CONFIDENCE = 1 - 1e-7
+"""Of an audit: the chance that an honest mechanism is called broken is what is left."""
+
+
+def calibration_is_safe(mechanism: Mechanism) -> None:
+    """Calibrated to random ε the mechanism promises no more than ε (and its δ), and some are verified."""
+    if "epsilon" not in mechanism.declared:
+        raise NotChecked("it is not calibrated to epsilon")
+    chance = random.Random(mechanism.fingerprint)
+    verified = met = 0
+    for _ in range(_TARGETS):
+        epsilon = f"{_LOWEST * (_HIGHEST / _LOWEST) ** chance.random():.6g}"
+        try:
+            calibrated = mechanism.at_epsilon(epsilon)
+        except InvalidParameter:
+            continue  # another parameter, such as the loss of a lifetime, leaves no room for it
+        _check_target(calibrated, epsilon)
+        met += 1
+        if verified < _VERIFIED:
+            _not_violated(calibrated)
+            verified += 1
+    if not met:
+        raise NotChecked(f"no epsilon from {_LOWEST} to {_HIGHEST} was accepted")
+
+
+def _check_target(calibrated: Mechanism, epsilon: str) -> None:
+    loss = calibrated.guarantee.loss()
+    if loss is None:
+        raise NotChecked("its loss is not bounded by an (ε, δ)")
+    expect(loss[0] <= Decimal(epsilon), f"calibrated to epsilon={epsilon} it promises {loss[0]}")
+    if "delta" in calibrated.declared:
+        delta = Decimal(calibrated.declared["delta"])
+        expect(loss[1] <= delta, f"calibrated to delta={delta} it promises {loss[1]}")
+    else:
+        expect(loss[1] == 0, f"calibrated to epsilon alone it promises δ = {loss[1]}")
+
+
+def _not_violated(calibrated: Mechanism) -> None:
+    from ..verification import VIOLATED, verify
+
+    found = verify(calibrated)
+    expect(found.verdict != VIOLATED, f"{calibrated!r}: {'; '.join(found.problems)}")
+
+
+def guarantee_is_exact(mechanism: Mechanism) -> None:
+    """`verify` finds that the guarantee holds; where it can prove nothing, this is not checked."""
+    from ..verification import HOLDS, VIOLATED, verify
+
+    found = verify(mechanism)
+    why = "; ".join(found.problems)
+    if found.verdict == VIOLATED:
+        raise Broken(why)
+    if found.verdict != HOLDS:
+        raise NotChecked(why or "unproven")
+
+
+def claim(mechanism: Mechanism, reports: int) -> float:
+    """ε that `reports` reports of one value are promised to lose together at most, at their δ."""
+    guarantee = mechanism.guarantee
+    if isinstance(guarantee, Memoised):
+        within = reports <= len(guarantee.curve)
+        return float(guarantee.curve[reports - 1] if within else guarantee.cap)
+    return reports * guarantee.epsilon
+
+
+def audited(mechanism: Mechanism, *, samples: int, reports: int = 1, seed: int | None) -> Audit:
+    """An audit of that many reports of one value. Raises `Broken` where it finds more than was promised."""
+    from ..auditing import audit
+
+    try:
+        found = audit(mechanism, samples=samples, confidence=CONFIDENCE, reports=reports, rng=seed)
+    except NotSupported as error:
+        raise NotChecked(str(error)) from None
+    promised = claim(mechanism, reports)
+    expect(
+        found.lower_bound <= promised,
+        f"{reports} report(s) of one value lose at least {found.lower_bound:.6g} (at {found.pair}: {found.event}); "
+        f"promised is {promised:.6g}",
+    )
+    return found
+
+
+def audit_finds_no_more(mechanism: Mechanism) -> None:
+    """A small audit of the client, from one report of each user."""
+    audited(mechanism, samples=SAMPLES, seed=SEEDS[0])

@@ -1,0 +1,135 @@
+"""Estimates of many groups of users, to see whether they are right on average and as spread as they say.
+
+The spread of the estimates of R groups of n users is held against the standard error stated for all R·n users
+together, which is known far better than that of a small group. The variance of a count grows with the users, that of
+a mean falls. With R = 8000 a variance that is stated 10 % too small or too large shows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..errors import NotSupported
+from ..estimates import CountEstimate, MeanEstimate
+from .chances import most_deviations, spread, twice
+from .drawing import draw, inputs_of
+from .outcome import NotChecked
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ..base import Mechanism
+
+    Floats = NDArray[np.float64]
+
+_GROUPS = 8_000
+_USERS = 24
+_MOST_ANSWERS = 64
+# A step through the hash functions of a sketch is dear, so its variance is looked at less closely.
+_SEEDED_GROUPS, _SEEDED_USERS = 1_500, 240
+
+
+def check_by_simulation(mechanism: Mechanism) -> None:
+    """Raise `Broken` where estimates are biased, or more or less spread than their standard errors say."""
+    inputs = inputs_of(mechanism)
+    try:
+        estimate = mechanism.estimate(draw(mechanism, _mixed(inputs), 7))
+    except NotSupported as error:
+        raise NotChecked(str(error)) from None
+    if isinstance(estimate, MeanEstimate):
+        for value in (inputs[0], inputs[len(inputs) // 2]):
+            twice(lambda seed, value=value: _mean_problem(mechanism, value, seed))  # type: ignore[misc]
+    elif type(estimate) is not CountEstimate:
+        # Such as one that selects answers first, whose counts are not unbiased and say so by their type.
+        raise NotChecked(f"a {type(estimate).__name__} does not say that it is unbiased")
+    elif getattr(mechanism, "public_seed", None):
+        twice(lambda seed: _seeded_problem(mechanism, inputs, seed))
+    else:
+        twice(lambda seed: _count_problem(mechanism, inputs, seed))
+
+
+def _mixed(inputs: list[Any], users: int = _USERS) -> Any:
+    """Half of the users hold the first input, a third the second, the others the last."""
+    import numpy as np
+
+    places = np.resize([0, 1, 0, 1 % len(inputs), 0, -1], users)
+    return np.array(inputs)[places]
+
+
+def _counted(values: Any, answers: int) -> Floats:
+    import numpy as np
+
+    return np.bincount(values, minlength=answers).astype(np.float64)
+
+
+def _count_problem(mechanism: Any, inputs: list[Any], seed: int) -> str:
+    import numpy as np
+
+    values = _mixed(inputs)
+    reports = draw(mechanism, np.tile(values, _GROUPS), seed)
+    counts = np.array([mechanism.estimate(group).counts[:_MOST_ANSWERS] for group in _groups(reports)])
+    total = mechanism.estimate(reports)
+    stated = total.std_errors[:_MOST_ANSWERS] ** 2 / _GROUPS
+    truth = _counted(values, len(total.counts))[:_MOST_ANSWERS]
+    return _problem(counts, truth, stated, "count")
+
+
+def _seeded_problem(mechanism: Any, inputs: list[Any], seed: int) -> str:
+    """The same where estimates are right on average over a public seed, such as that of hash functions."""
+    import numpy as np
+
+    values = _mixed(inputs, _SEEDED_USERS)
+    counts, stated = [], []
+    for group in range(_SEEDED_GROUPS):
+        seeded = mechanism.replace(**{mechanism.public_seed: group})
+        estimate = seeded.estimate(draw(seeded, values, seed + group))
+        counts.append(estimate.counts[:_MOST_ANSWERS])
+        stated.append(estimate.std_errors[:_MOST_ANSWERS] ** 2)
+    truth = _counted(values, len(estimate.counts))[:_MOST_ANSWERS]
+    return _problem(np.array(counts), truth, np.mean(stated, axis=0), "count")
+
+
+def _mean_problem(mechanism: Any, value: float, seed: int) -> str:
+    """Of users who all hold one value: bias and variance also as `error_at` says, of a mechanism that has it."""
+    import numpy as np
+
+    reports = draw(mechanism, np.full(_GROUPS * _USERS, value), seed)
+    means = np.array([[mechanism.estimate(group).mean] for group in _groups(reports)])
+    stated = np.array([mechanism.estimate(reports).std_error ** 2 * _GROUPS])
+    error = getattr(mechanism, "error_at", None)
+    bias, mse = error(value) if error is not None else (0.0, None)
+    if not getattr(mechanism, "biased", False):
+        bias = 0.0
+    what = f"mean of users at {value}"
+    found = _problem(means, np.array([value + bias]), stated, what)
+    if not found and mse is not None:
+        found = _problem(means, np.array([value + bias]), np.array([(mse - bias**2) / _USERS]), f"{what} (error_at)")
+    return found
+
+
+def _groups(reports: Any) -> Any:
+    return reports.reshape(_GROUPS, _USERS, *reports.shape[1:])
+
+
+def _problem(samples: Floats, truth: Floats, stated: Floats, what: str) -> str:
+    """What is wrong with estimates (R, k) of the truth (k,) whose variances are stated (k,); "" if nothing is."""
+    import numpy as np
+
+    mean, variance, relative = spread(samples)
+    rounding = 1e-9 * np.maximum(1.0, np.abs(truth))
+    off = (np.abs(mean - truth) - rounding) / np.sqrt(np.maximum(variance, 1e-300) / len(samples))
+    worst = int(off.argmax())
+    most = most_deviations(2 * len(truth))
+    if off[worst] > most:
+        return (
+            f"the {what} is biased: on average {mean[worst]:.6g} where {truth[worst]:.6g} is true, "
+            f"{off[worst]:.1f} standard errors off"
+        )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(np.maximum(stated, variance) > rounding**2, stated / variance, 1.0)
+    wrong = np.abs(1 / ratio - 1) / relative
+    worst = int(wrong.argmax())
+    if wrong[worst] > most:
+        return f"the variance of the {what} is stated {ratio[worst]:.4g} times as large as it is"
+    return ""

@@ -1,0 +1,139 @@
+"""`ldp-budget plugin`."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .output import json_option, print_json, print_rows, shown
+
+if TYPE_CHECKING:
+    from ldp_budget.registry import Plugin
+
+_CHECKED_FIRST = ("no", "audited", "exact")
+
+
+@click.group()
+def plugin() -> None:
+    """Start a plugin of your own, and certify one."""
+
+
+@plugin.command("new")
+@click.argument("name")
+@click.option("--to", metavar="FOLDER", default=".", show_default=True, help="Where the new folder NAME is made.")
+def new(name: str, to: str) -> None:
+    """Write a distribution NAME with one small mechanism that works, and its tests."""
+    from .plugin_template import check_name, files_of
+
+    check_name(name)
+    folder = Path(to) / name
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError:
+        raise click.ClickException(f"{folder} is there already; nothing was written") from None
+    except OSError as error:
+        raise click.ClickException(f"{folder} cannot be made: {error.strerror}") from None
+    for path, text in files_of(name).items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    click.echo(f"wrote {folder}; next: pip install -e '{folder}[test]', then pytest there")
+
+
+@plugin.command("check")
+@click.argument("module")
+@click.option(
+    "--samples",
+    type=click.IntRange(min=5_000),
+    default=200_000,
+    show_default=True,
+    help="Reports that each audit draws.",
+)
+@json_option
+def check(module: str, samples: int, as_json: bool) -> None:
+    """Certify every mechanism that MODULE registers: a module, a distribution, or its entry point.
+
+    Runs the contract, proves each promise where it can, audits each client, and keeps the result for `mechanisms` to
+    show. Exit code 1 if anything failed.
+    """
+    from ldp_budget.contract import certify, find_plugin
+
+    # Standard output belongs to the certificate.
+    with contextlib.redirect_stdout(sys.stderr):
+        found = find_plugin(module)
+        if found.failed:
+            raise click.ClickException(f"{found}: {found.failed}")
+        certificate = certify(
+            found.mechanisms,
+            distribution=found.name,
+            version=found.version,
+            samples=samples,
+            told=lambda line: click.echo(f"checking {line}", err=True),
+        )
+    failures = [line for mechanism in certificate["mechanisms"] for line in _failures(mechanism)]
+    for line in failures:
+        click.echo(line, err=True)
+    _keep(certificate, found)
+    if as_json:
+        print_json(certificate)
+    else:
+        print_rows([row for mechanism in certificate["mechanisms"] for row in _rows(mechanism)], as_json=False)
+    if failures:
+        sys.exit(1)
+
+
+def _failures(mechanism: dict[str, Any]) -> list[str]:
+    """Everything that speaks against a mechanism, and what could not be checked at all."""
+    if "problem" in mechanism:
+        return [f"failed: {mechanism['problem']}"]
+    lines = []
+    for example in mechanism["examples"]:
+        which = f"{mechanism['mechanism']}({_declared(example)})"
+        for found in (*example["checks"], *example["audits"]):
+            if found["verdict"] == "failed":
+                lines.append(f"failed: {which}: {found.get('check', 'audit')}: {found['why']}")
+    return lines
+
+
+def _declared(example: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={shown(value)}" for name, value in example["declared"].items())
+
+
+def _rows(mechanism: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {
+            "mechanism": mechanism["mechanism"],
+            "checked": example["checked"],
+            "claimed": example.get("claimed"),
+            "proved": (example.get("exact") or {}).get("verdict", "-"),
+            "exact": (example.get("exact") or {}).get("upper"),
+            "audited": max((audit.get("lower_bound", 0.0) for audit in example["audits"][:1]), default=None),
+            "passed": sum(found["verdict"] == "passed" for found in example["checks"]),
+            "skipped": sum(found["verdict"] == "skipped" for found in example["checks"]),
+            "failed": sum(found["verdict"] == "failed" for found in (*example["checks"], *example["audits"])),
+            "parameters": _declared(example),
+        }
+        for example in mechanism["examples"]
+    ]
+
+
+def _keep(certificate: dict[str, Any], found: Plugin) -> None:
+    """Record it, and say on stderr where; our own mechanisms need no record."""
+    from ldp_budget.certificates import record
+
+    certificate["checked"] = min(
+        (mechanism["checked"] for mechanism in certificate["mechanisms"]), key=_CHECKED_FIRST.index, default="no"
+    )
+    summary = f"{found}: {certificate['checked']}"
+    if found.own or not found.version:
+        why = "checked with every release" if found.own else "not an installed distribution"
+        click.echo(f"{summary}; not recorded, as it is {why}", err=True)
+        return
+    try:
+        click.echo(f"{summary}; recorded in {record(certificate)}", err=True)
+    except OSError as error:
+        raise click.ClickException(f"the certificate cannot be recorded: {error}") from None

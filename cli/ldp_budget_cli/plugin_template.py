@@ -1,0 +1,199 @@
+"""What `ldp-budget plugin new` writes."""
+
+from __future__ import annotations
+
+import keyword
+import re
+import sys
+from string import Template
+
+import click
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+_PYPROJECT = """\
+[build-system]
+requires = ["hatchling>=1.25"]
+build-backend = "hatchling.build"
+
+[project]
+name = "$name"
+version = "0.1.0"
+description = "A mechanism for ldp-budget"
+readme = "README.md"
+requires-python = ">=3.11"
+dependencies = ["ldp-budget$bounds"]
+
+[project.optional-dependencies]
+test = ["ldp-budget[testing]$bounds"]
+
+# This is how ldp-budget finds the module that registers the mechanism.
+[project.entry-points.ldp_budget]
+$name = "$module"
+
+[tool.hatch.build.targets.wheel]
+packages = ["src/$module"]
+
+[tool.pytest.ini_options]
+testpaths = ["tests"]
+pythonpath = ["src"]
+"""
+
+_MODULE = '''\
+"""$title: k-ary randomized response, to begin with."""
+
+from fractions import Fraction
+from functools import cached_property
+
+from ldp_budget import Comparison, FrequencyMechanism, NotSupported, hookimpl
+from ldp_budget.amounts import exp_down
+from ldp_budget.fields import integer, real
+from ldp_budget.guarantees import Pure
+from ldp_budget.randomness import ONE, bernoulli, integers, open_stream, threshold
+from ldp_budget.values import as_answers
+
+
+class $title(FrequencyMechanism):
+    """The answer with probability p = e^ε/(e^ε+k-1), else one of the k-1 others, each as likely."""
+
+    name = "$name"
+    summary = "the answer, or now and then another one"
+    source = "Warner, JASA 1965; Kairouz, Bonawitz and Ramage, ICML 2016"
+    examples = ({"epsilon": 1, "domain_size": 5}, {"epsilon": "0.2", "domain_size": 2})
+
+    epsilon = real("privacy loss of one report", at_least=1e-6, at_most=40)
+    domain_size = integer("number of possible answers, k", at_least=2, at_most=10**6)
+
+    @cached_property
+    def keep(self):
+        """p in units of 2**-64, rounded down, so that the loss is at most epsilon."""
+        odds = Fraction(exp_down(self.epsilon))
+        return threshold(odds / (odds + self.domain_size - 1), up=False)
+
+    @property
+    def answers(self):
+        return self.domain_size
+
+    @property
+    def guarantee(self):
+        return Pure(self.epsilon)
+
+    @property
+    def support_probabilities(self):
+        p = Fraction(self.keep, ONE)
+        return [(p, (1 - p) / (self.domain_size - 1))]
+
+    def randomize(self, values, *, rng=None, secrets=None):
+        """Reports are answers, integers (n,)."""
+        import numpy as np
+
+        answers = as_answers(values, self.domain_size)
+        stream = open_stream(rng)
+        kept = bernoulli(stream, self.keep, len(answers))
+        others = integers(stream, self.domain_size - 1, len(answers))
+        return np.where(kept, answers, others + (others >= answers))
+
+    def support(self, reports):
+        import numpy as np
+
+        rows = np.asarray(reports)
+        if rows.ndim != 1 or rows.dtype.kind not in "iu" or not ((rows >= 0) & (rows < self.domain_size)).all():
+            raise NotSupported(f"expected reports from 0 to {self.domain_size - 1}, shape (n,)")
+        return len(rows), np.bincount(rows, minlength=self.domain_size)
+
+    # What can be checked: how likely the first answer, the second and any other are as a report.
+
+    def compare(self, first, second):
+        [(p, q)] = self.support_probabilities
+        return Comparison.rows([p, q, 1 - p - q], [q, p, 1 - p - q])
+
+    def outcomes(self, reports, first, second):
+        import numpy as np
+
+        return np.select([reports == first, reports == second], [0, 1], 2)
+
+
+@hookimpl
+def register_mechanisms(register):
+    register($title)
+'''
+
+_TESTS = '''\
+"""The contract that every mechanism keeps; add what yours promises beyond it."""
+
+from $module import $title
+
+from ldp_budget.testing import MechanismContract
+
+
+class Test$title(MechanismContract):
+    mechanism = $title
+    targets = [{"epsilon": 1, "domain_size": 5}, {"epsilon": "0.2", "domain_size": 2}]
+'''
+
+_README = """\
+# $name
+
+A mechanism for ldp-budget. It gets every command from its fields:
+
+```console
+$$ pip install -e '.[test]'
+$$ pytest
+$$ ldp-budget mechanisms
+$$ ldp-budget calibrate $name --epsilon 1 --domain-size 5
+$$ ldp-budget plugin check $module
+```
+
+Replace the mechanism in `src/$module/__init__.py` by your own. One that later draws or promises something else
+for the same parameters needs another name, as reports of the old one are still on their way.
+"""
+
+
+def check_name(name: str) -> None:
+    """Raise a usage error unless `name` can name a distribution, a module and a mechanism that are all new."""
+    from importlib.util import find_spec
+
+    from ldp_budget.registry import RESERVED_OPTIONS, registry
+
+    module = _module(name)
+    if not _NAME.fullmatch(name):
+        raise click.UsageError(
+            f"NAME: expected lower-case words joined by hyphens, the first a letter; found {name!r}"
+        )
+    if keyword.iskeyword(module) or module in sys.stdlib_module_names or module in RESERVED_OPTIONS:
+        raise click.UsageError(f"NAME: {name!r} means something to Python or to ldp-budget already")
+    if name in {claim for plugin in registry().plugins for claim in plugin.claims}:
+        raise click.UsageError(f"NAME: a mechanism is called {name!r} already")
+    if find_spec(module) is not None:
+        raise click.UsageError(f"NAME: a module {module!r} is installed already")
+
+
+def files_of(name: str) -> dict[str, str]:
+    """The files of the distribution, by their paths within its folder."""
+    module = _module(name)
+    words = {
+        "name": name,
+        "module": module,
+        "title": "".join(word.capitalize() for word in name.split("-")),
+        "bounds": _bounds(),
+    }
+    texts = {
+        "pyproject.toml": _PYPROJECT,
+        "README.md": _README,
+        f"src/{module}/__init__.py": _MODULE,
+        "tests/test_contract.py": _TESTS,
+    }
+    return {path: Template(text).substitute(words) for path, text in texts.items()}
+
+
+def _module(name: str) -> str:
+    return name.replace("-", "_")
+
+
+def _bounds() -> str:
+    """This version and those after it that keep the hooks: while the first number is 0, the second counts."""
+    from ldp_budget import __version__
+
+    major, minor = map(int, __version__.split(".")[:2])
+    after = f"0.{minor + 1}" if major == 0 else f"{major + 1}.0"
+    return f">={major}.{minor},<{after}"
