@@ -217,6 +217,21 @@ def test_with_spend_each_user_is_charged_and_the_refused_send_nothing(party: Com
     assert "there are no reports" in party.error("estimate", "party", tmp_path / "s")
 
 
+def test_with_spend_the_same_command_once_more_charges_nobody(party: CommandLine, tmp_path: Path) -> None:
+    party("policy", "set", "default", "--limit", "lifetime=9")
+    source = table(tmp_path / "answers.csv", user=["alice", "bob"], party=PARTIES[:2])
+    arguments = ["randomize", "party", source, "--column", "party", "--out", tmp_path / "r", "--user-column", "user"]
+    party(*arguments, "--spend")
+    before = (tmp_path / "r").read_bytes()
+    message = party.error(*arguments, "--spend")
+    assert f"report file {tmp_path / 'r'}: it is there already" in message
+    assert "name another file or move this one away" in message
+    assert (tmp_path / "r").read_bytes() == before
+    assert party.json("balance", "alice")["limits"][0]["spent"]["epsilon"] == 1
+    party(*arguments)
+    assert (tmp_path / "r").read_bytes() != before, "without --spend nothing is paid for, and the file is replaced"
+
+
 @pytest.mark.parametrize(
     ("changes", "code", "said"),
     [

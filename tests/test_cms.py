@@ -279,8 +279,14 @@ def test_the_errors_of_a_comparison_hold_for_the_worst_values(sketch: Any) -> No
     assert worst**2 * users**2 == pytest.approx(alike.max(), rel=1e-12)
     assert mean**2 * users**2 == pytest.approx(alike.mean(), rel=1e-12)
     assert mixed.max() < alike.max()
-    # Without hashes and a width they are compared with nothing.
-    assert {row["mechanism"] for row in compare_frequency(1, 6, users)}.isdisjoint({"cms", "hcms"})
+
+
+@both
+def test_a_comparison_holds_it_at_a_stated_setting(sketch: Any) -> None:
+    [row] = [row for row in compare_frequency(1, 6, 500) if row["mechanism"] == sketch.name]
+    assert row["setting"] == "hashes=1024, width=1024"
+    compared = sketch(epsilon=1, hashes=1024, width=1024, domain_size=6)
+    assert (row["worst_std_error"], row["mean_std_error"]) == compared.share_errors(500)
 
 
 # -- reports and aggregates -----------------------------------------------------------------------------------

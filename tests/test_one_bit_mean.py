@@ -165,8 +165,17 @@ def test_it_declares_a_maximum_and_no_other_bounds() -> None:
     assert FRESH.domain() == (0, 77)
     with pytest.raises(InvalidParameter, match="lower"):
         OneBitMean.calibrate(epsilon=1, maximum=1, lower=0)
-    # It cannot be calibrated to other bounds, so it is not held against those that can.
-    assert "one-bit-mean" not in {row["mechanism"] for row in compare_numeric(1, -1, 1)}
+
+
+def test_it_is_compared_where_values_begin_at_zero() -> None:
+    for lower, upper, is_there in ((0, 77, True), ("0.0", 77, True), (-1, 1, False), (1, 77, False)):
+        found = [row for row in compare_numeric(1, lower, upper) if row["mechanism"] == "one-bit-mean"]
+        assert bool(found) == is_there
+        for row in found:
+            assert row["mse"] == FRESH.utility()["mse"]
+            assert row["setting"] == "maximum=77"
+    with pytest.raises(InvalidParameter, match="lower"):
+        OneBitMean.for_range(1, "x", 1)
 
 
 # -- α-point rounding and memoisation -------------------------------------------------------------------------

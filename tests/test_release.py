@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 import ldp_budget
 import ldp_budget.release as room
-from ldp_budget import Accountant, ReportFileError
+from ldp_budget import Accountant, Plan, ReportFileError
 from ldp_budget.collection import Collection
 from ldp_budget.release import release
 from ldp_budget.reports import read_reports
@@ -136,6 +137,96 @@ def test_other_input_does_not_take_over_an_interrupted_run(
         run(tmp_path / "out", survey, accountant)
     with pytest.raises(ReportFileError, match="other input"):
         run(tmp_path / "out", survey, accountant, VALUES[::-1].copy())
+
+
+# -- a run that has ended ------------------------------------------------------------------------------------
+
+
+def test_a_run_that_ended_is_not_run_again(
+    tmp_path: Path, survey: Collection, accountant: Accountant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accountant.set_policy("default", ["lifetime=9"])
+    out = tmp_path / "out"
+    run(out, survey, accountant)
+    before = out.read_bytes()
+    monkeypatch.setattr(type(survey.mechanism), "randomize", lambda *args, **options: pytest.fail("drawn"))
+    with pytest.raises(ReportFileError, match=r"out: it is there already.* name another file or move this one away"):
+        run(out, survey, accountant)
+    assert out.read_bytes() == before
+    assert accountant.stats()["entries_by_kind"]["spent"] == 25, "nobody was charged a second time"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_run_that_was_cut_off_at_its_very_end_is_finished_with_the_same_answer(
+    tmp_path: Path, survey: Collection, accountant: Accountant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OUT has its name, and OUT.partial is still there."""
+    out = tmp_path / "out"
+    with monkeypatch.context() as cut:
+        cut.setattr(room._Store, "remove", lambda store: (_ for _ in ()).throw(PowerCut))
+        with pytest.raises(PowerCut):
+            run(out, survey, accountant)
+    before = out.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "out.partial"]
+    with pytest.raises(ReportFileError, match="other input"):
+        run(out, survey, accountant, VALUES[::-1].copy())
+    assert run(out, survey, accountant) == room.Released(25, 0)
+    assert out.read_bytes() == before
+    assert accountant.stats()["entries_by_kind"]["spent"] == 25
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("start", [b"", room._MAGIC[:7], room._MAGIC + b'{"run": "12'])
+def test_a_run_that_had_drawn_nothing_yet_is_begun_anew(
+    tmp_path: Path, survey: Collection, accountant: Accountant, start: bytes
+) -> None:
+    (tmp_path / "out.partial").write_bytes(start)
+    assert run(tmp_path / "out", survey, accountant) == room.Released(25, 0)
+    (tmp_path / "out.partial").write_bytes(start)
+    with pytest.raises(ReportFileError, match="it is there already"):
+        run(tmp_path / "out", survey, accountant)
+
+
+@pytest.mark.parametrize("foreign", [b"somebody's notes\n", b"l", room._MAGIC + b"[1, 2]\n", room._MAGIC + b"{}\n"])
+def test_what_is_no_interrupted_run_is_left_as_it_is(
+    tmp_path: Path, survey: Collection, accountant: Accountant, foreign: bytes
+) -> None:
+    partial = tmp_path / "out.partial"
+    partial.write_bytes(foreign * 2)
+    with pytest.raises(ReportFileError, match="it holds no interrupted run and was left as it is"):
+        run(tmp_path / "out", survey, accountant)
+    assert partial.read_bytes() == foreign * 2
+    assert not (tmp_path / "out").exists()
+    assert "spent" not in accountant.stats()["entries_by_kind"]
+
+
+# -- a plan --------------------------------------------------------------------------------------------------
+
+
+def test_under_a_plan_users_are_charged_one_at_a_time_and_an_interrupted_run_goes_on(
+    tmp_path: Path, survey: Collection, accountant: Accountant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accountant.set_policy("default", [], plan=Plan(((survey.mechanism.guarantee, 1),), Decimal("1e-6")))
+    accountant.spend(USERS[3], survey.mechanism)
+    charge = accountant.spend
+    asked: list[str] = []
+
+    def cut(user: str, *args: Any, **options: Any) -> Any:
+        asked.append(user)
+        if len(asked) == 14:
+            raise PowerCut
+        return charge(user, *args, **options)
+
+    monkeypatch.setattr(accountant, "spend", cut)
+    with pytest.raises(PowerCut):
+        run(tmp_path / "out", survey, accountant)
+    assert run(tmp_path / "out", survey, accountant) == room.Released(24, 1)
+    assert len(rows(tmp_path / "out", survey)) == 24
+    assert accountant.stats()["entries_by_kind"]["spent"] == 25
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+# -- two at a time -------------------------------------------------------------------------------------------
 
 
 def test_two_runs_cannot_write_one_file(

@@ -1,25 +1,19 @@
-"""The survey of docs/repeated-survey.md: its estimates, its charges, and every command that the page shows.
-
-In the page, `$ ` begins a command of a ```console block and `> ` goes on with it; what follows is its output. Where
-the line before the block is `<!-- random -->` the command is run all the same, but its output is not compared.
-"""
+"""The survey of docs/repeated-survey.md: its estimates, its charges, and every command that the page shows."""
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
+from doc_blocks import Shell, commands, differences
 from ldp_budget import Accountant, mechanism
 from ldp_budget.guarantees import Memoised
 
@@ -141,51 +135,6 @@ def test_a_tracker_without_its_secret_is_turned_away_before_anything_is_stored(
 # -- the commands of the page -------------------------------------------------------------------------------------
 
 
-class Command(NamedTuple):
-    line: int
-    text: str
-    output: str
-    random: bool
-
-
-def commands(page: str) -> list[Command]:
-    """The commands of the page in order, each with the output shown below it."""
-    found: list[Command] = []
-    inside = random = False
-    before = ""
-    for number, line in enumerate(page.splitlines(), 1):
-        if line.startswith("```"):
-            inside, random = line == "```console", before == "<!-- random -->"
-        elif inside and line.startswith("$ "):
-            found.append(Command(number, line[2:] + "\n", "", random))
-        elif inside and line.startswith("> "):
-            found[-1] = found[-1]._replace(text=found[-1].text + line[2:] + "\n")
-        elif inside:
-            found[-1] = found[-1]._replace(output=found[-1].output + line + "\n")
-        before = line
-    return found
-
-
-def printed(asked: list[Command], folder: Path) -> list[str]:
-    """What the commands print, all of them in one shell; without the label of a progress bar that has no terminal."""
-    mark = "==== end of a command ===="
-    lines = [f"{command.text}status=$?; echo '{mark}'; (exit $status)\n" for command in asked]
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = {**os.environ, "PATH": path, "EXAMPLES": str(EXAMPLES), "PYTHONIOENCODING": "utf-8", "LC_ALL": "C"}
-    done = subprocess.run(
-        ["bash", "-c", "exec 2>&1\n" + "".join(lines)],
-        stdin=subprocess.DEVNULL,
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        encoding="utf-8",
-        timeout=300,
-    )
-    outputs = done.stdout.split(mark + "\n")
-    assert outputs.pop() == ""
-    return [output.replace("charging\n", "") for output in outputs]
-
-
 @pytest.mark.skipif(shutil.which("bash") is None, reason="the page is a session of a shell")
 @pytest.mark.parametrize(
     ("end", "least"),
@@ -199,31 +148,14 @@ def test_the_commands_of_the_page_print_what_it_shows(tmp_path: Path, end: str, 
     assert end in page
     asked = [command for command in commands(page.split(end)[0] if end else page) if command.text != STUDY]
     assert len(asked) >= least
-    outputs = printed(asked, tmp_path)
-    for command, output in zip(asked, outputs, strict=True):
-        where = f"{PAGE.name}, line {command.line}: {command.text}"
-        assert "Traceback" not in output, where
-        if command.random:
-            assert shape(output) == shape(command.output), f"{where}{output}"
-        else:
-            assert output == command.output, where
-
-
-def shape(output: str) -> list[int]:
-    """How many words each line has."""
-    return [len(line.split()) for line in output.splitlines()]
+    with Shell(tmp_path, EXAMPLES=str(EXAMPLES)) as shell:
+        for command in asked:
+            # A progress bar that has no terminal prints its label.
+            output = shell.run(command.text).replace("charging\n", "")
+            assert differences(command, output) == "", f"{PAGE.name}, line {command.line}: {command.text}"
 
 
 def test_the_page_shows_the_study(script: ModuleType, study: Any, capsys: pytest.CaptureFixture[str]) -> None:
     script.report(study)
     shown = [command.output for command in commands(PAGE.read_text(encoding="utf-8")) if command.text == STUDY]
     assert shown == [capsys.readouterr().out]
-
-
-def test_a_block_is_read_as_commands_and_their_output() -> None:
-    page = "<!-- random -->\n```console\n$ a\n> b\n1\n2\n```\ntext\n```console\n$ c\n$ d\n3\n```\n"
-    assert commands(page) == [
-        Command(3, "a\nb\n", "1\n2\n", True),
-        Command(10, "c\n", "", False),
-        Command(11, "d\n", "3\n", False),
-    ]

@@ -248,6 +248,24 @@ def test_the_file_appears_only_when_it_is_whole(tmp_path: Path) -> None:
     assert sorted(file.name for file in tmp_path.iterdir()) == ["r"]
 
 
+def test_two_writers_do_not_mix_their_reports(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    with ReportWriter(path, POLL) as writer:
+        writer.write(np.array([[1]], np.uint8))
+        with pytest.raises(ReportFileError, match="it cannot be written: another run is writing it"):
+            write(path, np.array([[2]], np.uint8))
+    assert [block.tolist() for block in read(path)] == [[[1]]]
+    write(path, np.array([[2]], np.uint8))
+    assert [block.tolist() for block in read(path)] == [[[2]]]
+
+
+def test_a_draft_that_a_killed_writer_left_is_written_over(tmp_path: Path) -> None:
+    (tmp_path / "r.new").write_bytes(b"half of a longer file, and more than the new one needs" * 9)
+    whole = write(tmp_path / "r", np.array([[1]], np.uint8))
+    assert whole.startswith(MAGIC)
+    assert [block.tolist() for block in read(tmp_path / "r")] == [[[1]]]
+
+
 @pytest.mark.parametrize(
     ("place", "why"),
     [

@@ -8,7 +8,7 @@ Li and Jha 2017, Theorem 2, with the term in f that they leave out.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from .base import Mechanism
 from .estimates import CountAggregate, CountEstimate
@@ -28,6 +28,18 @@ _FEW = 6
 
 class FrequencyMechanism(Mechanism):
     """A mechanism over the answers 0..answers-1. Subclasses give `support_probabilities` and `support`."""
+
+    public_seed: ClassVar[str] = ""
+    """The field that seeds public randomness, where only over its draws the estimate is unbiased."""
+
+    @classmethod
+    def for_answers(cls, epsilon: Any, domain_size: int) -> Self:
+        """The one that `compare` holds against others at `epsilon` for that many answers, by default calibrated so.
+
+        Override it where more must be chosen, or the fields have other names. Raises `InvalidParameter`, or
+        `NotSupported` where there is none.
+        """
+        return cls._for_comparison(epsilon=epsilon, domain_size=domain_size)
 
     @property
     def answers(self) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from .amounts import UP
 from .base import Mechanism
@@ -34,8 +34,20 @@ class NumericMechanism(Mechanism):
     keeps_squares: ClassVar[bool] = False
     """Whether aggregates keep the sum of the squared steps too, for reports of at most 2**26 steps."""
 
+    biased: ClassVar[bool] = False
+    """Whether an estimated mean is off by the bias that `error_at` states; else it is unbiased."""
+
     lower = optional_real("smallest value a user can have")
     upper = optional_real("largest value a user can have")
+
+    @classmethod
+    def for_range(cls, epsilon: Any, lower: Any, upper: Any) -> Self:
+        """The one that `compare` holds against others at `epsilon` on [lower, upper], by default calibrated so.
+
+        Override it where more must be chosen, or the fields have other names. Raises `InvalidParameter`, or
+        `NotSupported` where there is none.
+        """
+        return cls._for_comparison(epsilon=epsilon, lower=lower, upper=upper)
 
     def check(self) -> None:
         if self.lower is None and self.upper is None:
@@ -128,6 +140,16 @@ class NumericMechanism(Mechanism):
         """The errors of reporting the centre whatever the value is, to be held against a mechanism's own."""
         edge = float(width) ** 2 / 4
         return {"mse": {"lower": edge, "centre": 0.0, "upper": edge}, "mse_uniform_prior": edge / 3}
+
+    def mean_error(self, users: int) -> float:
+        """The root mean squared error of the mean estimated for `users` users who all have one value.
+
+        At a value v that is √(bias(v)² + (MSE(v) - bias(v)²)/users), with the bias and MSE of one report. The
+        largest over lower, centre and upper.
+        """
+        check_users(users)
+        errors = [self.error_at(value) for _, value in self._landmarks()]
+        return max(math.sqrt(bias**2 + (mse - bias**2) / users) for bias, mse in errors)
 
     def _landmarks(self) -> Iterator[tuple[str, float]]:
         """The edges and the centre of the domain; of [0, S] where only a sensitivity is known."""

@@ -3,7 +3,8 @@
 Batch by batch the reports are drawn and stored in `OUT.partial`, on the disk before anybody is charged; then the
 batch is charged under a key that is bound to these very reports; the refused are struck out; and at the end the file
 takes its name. A run that was interrupted is run again with the same input: what was stored is used and never drawn
-again, and what was charged is not charged again.
+again, and what was charged is not charged again. When the file has its name, `OUT.partial` goes, and the run is over:
+the same command once more would be another round of charges, so it is refused for as long as the file is there.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import IO, TYPE_CHECKING, Any, Self
 from .bulk import refused_places
 from .errors import ReportFileError
 from .guarantees import Memoised
+from .locking import open_alone
 from .reports import ReportWriter
 
 if TYPE_CHECKING:
@@ -30,11 +32,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .accountant import Accountant
+    from .base import Mechanism
     from .collection import Collection
 
 _MAGIC = b"ldp-budget release 1\n"
 _SIZE = struct.Struct("<I")
 _BATCH = 10_000
+
+_FINISHED = (
+    "it is there already, and no run of it was interrupted, so nothing was charged; for a new round, in which "
+    "everybody is charged again, name another file or move this one away"
+)
+_FOREIGN = "it holds no interrupted run and was left as it is; move it away, or name another file"
 
 
 @dataclass(frozen=True)
@@ -59,31 +68,32 @@ def release(
     """Randomize `values`, charge `users` (one for each value), and write the reports of those who fit to `out`.
 
     `secrets`: one for each user, for mechanisms that memoise; reports of one value are then charged along its curve.
-    `on_batch` is called with the number of users after each batch. Raises `ReportFileError` where `OUT.partial`
-    belongs to other input, or another run is writing it.
+    `on_batch` is called with the number of users after each batch. Raises `ReportFileError`, before anything is
+    drawn or charged, where `out` is there and no run of it was interrupted; where `OUT.partial` belongs to other
+    input, or to something else; and where another run is writing it.
     """
     refused = 0
     mechanism = collection.mechanism
-    accountant.policy(policy)  # an unknown one, or a place that is no file, is told before anything is stored
+    # An unknown policy, or a place that is no file, is told before anything is stored.
+    singly = secrets is not None or accountant.policy(policy).plan is not None
     writer = ReportWriter(out, collection)
-    with _Store(Path(f"{out}.partial"), collection, _digest(values, users, policy)) as store, writer:
-        for number, start in enumerate(range(0, len(values), _BATCH)):
-            batch = slice(start, start + _BATCH)
-            own = None if secrets is None else secrets[batch]
-            reports = store.stored(number)
-            if reports is None:
-                reports = store.add(mechanism.randomize(values[batch], secrets=own))
-            names = list(users[batch])
-            charge = _Charge(accountant, collection, policy, f"{store.run}/{number}", reports)
-            if own is None:
-                kept = charge.together(names)
-            else:
-                kept = charge.one_by_one(names, mechanism.memoised(values[batch], own), own)
-            writer.write(reports[kept])
-            refused += len(names) - len(kept)
-            on_batch(len(names))
-        writer.write(mechanism.randomize(values[:0]))  # so that a file without reports has its header too
-    store.remove()
+    with _Store(Path(out), collection, _digest(values, users, policy, singly)) as store:
+        with writer:
+            for number, start in enumerate(range(0, len(values), _BATCH)):
+                batch = slice(start, start + _BATCH)
+                own = None if secrets is None else secrets[batch]
+                reports = store.stored(number)
+                if reports is None:
+                    reports = store.add(mechanism.randomize(values[batch], secrets=own))
+                names = list(users[batch])
+                charge = _Charge(accountant, collection, policy, f"{store.run}/{number}", reports)
+                labels = _labels(mechanism, values[batch], own)
+                kept = charge.one_by_one(names, labels) if singly else charge.together(names)
+                writer.write(reports[kept])
+                refused += len(names) - len(kept)
+                on_batch(len(names))
+            writer.write(mechanism.randomize(values[:0]))  # so that a file without reports has its header too
+        store.remove()
     return Released(len(values) - refused, refused)
 
 
@@ -107,17 +117,16 @@ class _Charge:
         struck = set(refused_places(users, result.refused_users))
         return [place for place in range(len(users)) if place not in struck]
 
-    def one_by_one(self, users: list[str], values: NDArray[Any], secrets: Sequence[bytes]) -> list[int]:
-        """Charge each along the curve of its memoised value; without a curve the label makes no difference."""
-        memoised = isinstance(self._mechanism.guarantee, Memoised)
+    def one_by_one(self, users: list[str], labels: list[str | None]) -> list[int]:
+        """Charge each under the label of its memoised value, or under none; a plan admits its reports only so."""
         kept = []
-        for place, (user, value, secret) in enumerate(zip(users, values.tolist(), secrets, strict=True)):
+        for place, (user, label) in enumerate(zip(users, labels, strict=True)):
             receipt = self._accountant.spend(
                 user,
                 self._mechanism,
                 key=f"{self._key}/{place}",
                 digest=self._digest,
-                label=_label(secret, value) if memoised else None,
+                label=label,
                 policy=self._policy,
             )
             if receipt:
@@ -125,23 +134,32 @@ class _Charge:
         return kept
 
 
+def _labels(mechanism: Mechanism, values: NDArray[Any], secrets: Sequence[bytes] | None) -> list[str | None]:
+    """Which memoised value each report repeats; None without a curve, where that makes no difference."""
+    if secrets is None or not isinstance(mechanism.guarantee, Memoised):
+        return [None] * len(values)
+    drawn = mechanism.memoised(values, secrets).tolist()
+    return [_label(secret, value) for secret, value in zip(secrets, drawn, strict=True)]
+
+
 def _label(secret: bytes, value: object) -> str:
     """Which memoised value it is, so that nobody without the secret can tell."""
     return hashlib.blake2b(repr(value).encode(), key=hashlib.sha256(secret).digest(), digest_size=16).hexdigest()
 
 
-def _digest(values: NDArray[Any], users: Sequence[str], policy: str) -> str:
-    """What makes two runs the same run."""
+def _digest(values: NDArray[Any], users: Sequence[str], policy: str, singly: bool) -> str:
+    """What makes two runs the same run, so that each charge has the same key in both."""
     digest = hashlib.sha256(values.tobytes())
-    digest.update(json.dumps([list(users), policy]).encode())
+    digest.update(json.dumps([list(users), policy, singly]).encode())
     return digest.hexdigest()
 
 
 class _Store:
     """`OUT.partial`: the reports drawn so far. A batch that was not stored whole was not charged either."""
 
-    def __init__(self, path: Path, collection: Collection, digest: str) -> None:
-        self._path = path
+    def __init__(self, out: Path, collection: Collection, digest: str) -> None:
+        self._out = out
+        self._path = Path(f"{out}.partial")
         self._header = {"fingerprint": collection.fingerprint, "input": digest}
         self._batches: list[NDArray[Any]] = []
         self._file: IO[bytes] | None = None
@@ -149,20 +167,27 @@ class _Store:
 
     def __enter__(self) -> Self:
         try:
-            self._file = open(self._path, "a+b")
+            self._file = open_alone(self._path)
         except OSError as error:
             raise ReportFileError(str(self._path), f"it cannot be written: {error.strerror}") from None
         try:
-            self._lock()
-            self._file.seek(0)
-            if self._file.read(len(_MAGIC)) == _MAGIC:
-                self._resume()
-            else:
-                self._begin()
+            self._open()
         except BaseException:
             self._file.close()
             raise
         return self
+
+    def _open(self) -> None:
+        """Go on with the run that was interrupted, or begin a new one."""
+        assert self._file is not None
+        self._file.seek(0)
+        if not _MAGIC.startswith(self._file.read(len(_MAGIC))):
+            raise ReportFileError(str(self._path), _FOREIGN)
+        line = self._file.readline()
+        if line.endswith(b"\n"):
+            self._resume(line)
+        else:  # it was interrupted before anything was drawn, if it was there at all
+            self._begin()
 
     def __exit__(self, *exception: object) -> None:
         assert self._file is not None
@@ -189,37 +214,30 @@ class _Store:
         """The release is done; nothing of it needs to be kept."""
         self._path.unlink(missing_ok=True)
 
-    def _lock(self) -> None:
-        import fcntl
-
-        assert self._file is not None
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise ReportFileError(str(self._path), "another run is writing it") from None
-
     def _begin(self) -> None:
         assert self._file is not None
+        if self._out.exists():
+            self.remove()
+            raise ReportFileError(str(self._out), _FINISHED)
         self.run = random.token_hex(16)
         self._file.truncate(0)
         self._file.write(_MAGIC + json.dumps({"run": self.run, **self._header}).encode() + b"\n")
         self._sync()
 
-    def _resume(self) -> None:
+    def _resume(self, line: bytes) -> None:
         import numpy as np
 
         assert self._file is not None
         try:
-            header = json.loads(self._file.readline())
+            header = json.loads(line)
             self.run = str(header.pop("run"))
-        except (ValueError, KeyError, AttributeError):
-            self._begin()  # it was interrupted before anything was drawn
-            return
+        except (ValueError, KeyError, AttributeError, TypeError):
+            raise ReportFileError(str(self._path), _FOREIGN) from None
         if header != self._header:
             raise ReportFileError(
                 str(self._path),
-                "it holds the interrupted run of another collection or other input; finish that run first, or delete "
-                "the file, and what it charged stays charged",
+                "it holds the interrupted run of another collection, other input or another policy; finish that run "
+                "first, or delete the file, and what it charged stays charged",
             )
         end = self._file.tell()
         while (data := self._block()) is not None:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from .errors import ReportFileError
+from .locking import open_alone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +42,8 @@ _TOTAL = struct.Struct("<Q")
 class ReportWriter:
     """Writes reports to a temporary neighbour of `path`, which takes its name on a clean exit.
 
-    A context manager; on an exception nothing is left behind. An existing file is replaced only at the end.
+    A context manager; on an exception nothing is left behind. An existing file is replaced only at the end. Raises
+    `ReportFileError` where the place cannot be written, or another run is writing it.
     """
 
     def __init__(self, path: str | os.PathLike[str], collection: Collection) -> None:
@@ -58,7 +60,8 @@ class ReportWriter:
 
     def __enter__(self) -> Self:
         with self._writing():
-            self._file = open(self._draft, "wb")
+            self._file = open_alone(self._draft)
+            self._file.truncate(0)
             self._file.write(MAGIC)
         return self
 
@@ -73,14 +76,18 @@ class ReportWriter:
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         assert self._file is not None
+        published = False
         try:
             if kind is None:
                 self._block(_ROWS.pack(0), _TOTAL.pack(self._total))
                 self._publish()
+                published = True
         finally:
+            # While the draft is ours alone: once it is closed, another run may have one of the same name.
+            if not published:
+                self._draft.unlink(missing_ok=True)
             with contextlib.suppress(OSError):  # what could not be flushed is told already
                 self._file.close()
-            self._draft.unlink(missing_ok=True)
 
     def _publish(self) -> None:
         assert self._file is not None

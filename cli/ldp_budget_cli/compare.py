@@ -12,7 +12,7 @@ from .output import json_option, nl_option, print_rows, print_table
 @click.command()
 @click.option("--epsilon", required=True, metavar="E", help="Privacy loss of one report.")
 @click.option("--domain-size", type=int, metavar="D", help="Number of possible answers, with --users.")
-@click.option("--users", type=int, metavar="N", help="Number of users.")
+@click.option("--users", type=int, metavar="N", help="Number of users; of numbers, rank by their mean.")
 @click.option("--lower", metavar="L", help="Smallest value, with --upper: compare numeric mechanisms.")
 @click.option("--upper", metavar="U", help="Largest value.")
 @click.option("--plot", metavar="PNG", help="Draw the comparison.")
@@ -31,14 +31,17 @@ def compare(
     """Rank every mechanism by its predicted error at the same ε, best first."""
     from ldp_budget.comparison import compare_frequency, compare_numeric
 
-    frequency, numeric = _both("domain-size", domain_size, "users", users), _both("lower", lower, "upper", upper)
-    if not (frequency or numeric):
-        raise click.UsageError("--domain-size: expected it with --users, or --lower with --upper; nothing was given")
+    numeric = _both("lower", lower, "upper", upper)
+    if domain_size is not None or not numeric:  # with a range, --users may also stand alone
+        frequency = _both("domain-size", domain_size, "users", users)
+        if not (frequency or numeric):
+            what = "--domain-size: expected it with --users, or --lower with --upper; nothing was given"
+            raise click.UsageError(what)
     rows: list[dict[str, Any]] = []
     if domain_size is not None and users is not None:
         rows += compare_frequency(epsilon, domain_size, users)
     if lower is not None and upper is not None:
-        rows += compare_numeric(epsilon, lower, upper)
+        rows += compare_numeric(epsilon, lower, upper, users)
     if plot is not None:
         from .plots import plot_comparison
 
@@ -46,7 +49,7 @@ def compare(
     if as_json or nl:
         print_rows(rows, as_json=as_json, nl=nl)
         return
-    _print(rows)
+    _print(rows, users)
 
 
 def _both(first: str, one: object, second: str, other: object) -> bool:
@@ -57,33 +60,32 @@ def _both(first: str, one: object, second: str, other: object) -> bool:
     return one is not None
 
 
-def _print(rows: list[dict[str, Any]]) -> None:
+def _print(rows: list[dict[str, Any]], users: int | None) -> None:
     shares = [row for row in rows if row["kind"] == "frequency"]
     if shares:
         click.echo("Standard error of a share, predicted")
-        print_table(
-            ("mechanism", "mean over the answers", "at worst"),
-            [
-                (row["mechanism"], *(_percent(row[name]) for name in ("mean_std_error", "worst_std_error")))
-                for row in shares
-            ],
-        )
+        header = ("mechanism", "mean over the answers", "at worst", "setting")
+        print_table(header, [_share_cells(row) for row in shares])
     values = [row for row in rows if row["kind"] == "numeric"]
     if values:
+        if users is not None:
+            click.echo(f"Error of the mean of {users} users who all have one value, at worst")
         click.echo("Bias and mean squared error of one report; constant-output says the centre whatever the value is")
-        print_table(
-            ("mechanism", "bias at lower", "MSE at lower", "MSE at centre", "MSE uniform prior"),
-            [
-                (
-                    row["mechanism"],
-                    row["bias"]["lower"],
-                    row["mse"]["lower"],
-                    row["mse"]["centre"],
-                    row["mse_uniform_prior"],
-                )
-                for row in values
-            ],
-        )
+        first = ("mechanism",) if users is None else ("mechanism", "error of the mean")
+        last = ("bias at lower", "MSE at lower", "MSE at centre", "MSE uniform prior", "setting")
+        print_table((*first, *last), [_value_cells(row) for row in values])
+
+
+def _share_cells(row: dict[str, Any]) -> tuple[Any, ...]:
+    errors = (_percent(row[name]) for name in ("mean_std_error", "worst_std_error"))
+    return row["mechanism"], *errors, row["setting"]
+
+
+def _value_cells(row: dict[str, Any]) -> tuple[Any, ...]:
+    mean = (row["mean_error"],) if "mean_error" in row else ()
+    mse = row["mse"]
+    errors = (row["bias"]["lower"], mse["lower"], mse["centre"], row["mse_uniform_prior"])
+    return row["mechanism"], *mean, *errors, row["setting"]
 
 
 def _percent(share: float) -> str:

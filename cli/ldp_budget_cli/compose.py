@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +11,10 @@ import click
 from ldp_budget.errors import InvalidParameter, NotSupported
 
 from .mechanism_group import mechanism_command, parse_reports
-from .output import decimal_option, json_option, print_json, print_table
+from .output import decimal_option, json_option, print_json, print_table, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from ldp_budget.base import Mechanism
     from ldp_budget.guarantees import Guarantee
@@ -39,6 +40,7 @@ def compose(mechanism: Mechanism, reports: int, total_delta: str | None, as_json
     click.echo(f"{reports} reports of {mechanism!r}; total δ = {delta}")
     rows = [(name, row["epsilon"], row["delta"], _filter(row)) for name, row in rules.items() if row is not None]
     print_table(("rule", "epsilon", "delta", "may be a limit's rule"), rows)
+    _print_memoised(guarantee)
     _print_reasons(reasons)
 
 
@@ -65,6 +67,7 @@ def plan(chosen: Chosen | Mechanism, reports: int, total_epsilon: str, total_del
         if row is not None
     ]
     print_table(("rule", "epsilon per report", "variance per user", "may be a limit's rule"), rows)
+    _print_differing([(name, row) for name, row in rules.items() if row is not None])
     _print_reasons(reasons)
 
 
@@ -113,7 +116,33 @@ def _planned(
     total = _total(mechanism.guarantee, reports, delta, rule)
     utility = mechanism.utility()
     variance = {key: utility[key] for key in ("variance_per_user",) if key in utility}
-    return {"epsilon_per_report": float(found), **total, **variance, "filter": rule_named(rule).is_filter}
+    return {
+        "epsilon_per_report": float(found),
+        "guaranteed_epsilon_per_report": mechanism.guarantee.epsilon,
+        **total,
+        **variance,
+        "filter": rule_named(rule).is_filter,
+    }
+
+
+def _print_differing(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+    """Where the ε to calibrate to is not what one report loses, such as the ε of a memoised value: both."""
+    if all(math.isclose(row["epsilon_per_report"], row["guaranteed_epsilon_per_report"]) for _, row in rows):
+        return
+    losses = ", ".join(f"{shown(row['guaranteed_epsilon_per_report'])} ({name})" for name, row in rows)
+    click.echo(f"epsilon per report is what --epsilon takes; by its guarantee one report alone then loses {losses}")
+
+
+def _print_memoised(guarantee: Guarantee) -> None:
+    """Why `basic` may come to less than the other rules."""
+    from ldp_budget.amounts import float_up
+    from ldp_budget.guarantees import Memoised
+
+    if isinstance(guarantee, Memoised) and guarantee.epsilon < float_up(guarantee.cap):
+        click.echo(
+            f"basic counts each report as the first of another memoised value, at ε = {shown(guarantee.epsilon)}; "
+            f"the other rules as one of any value, at its cap ε = {shown(float_up(guarantee.cap))}"
+        )
 
 
 def _maker(chosen: Chosen | Mechanism) -> Callable[[Decimal], Mechanism]:

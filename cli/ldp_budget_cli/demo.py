@@ -87,6 +87,7 @@ def _plan() -> None:
 def _choose(epsilon: str, users: int) -> Mechanism:
     """The mechanism with the least predicted error."""
     from ldp_budget.comparison import compare_frequency
+    from ldp_budget.frequency import FrequencyMechanism
     from ldp_budget.registry import mechanism
 
     click.echo(f"\n3. The choice: the predicted standard error of a share at ε = {epsilon}, best first.")
@@ -94,7 +95,9 @@ def _choose(epsilon: str, users: int) -> Mechanism:
     print_table(
         ("mechanism", "std error"), [(row["mechanism"], f"{100 * row['mean_std_error']:.1f} %") for row in rows]
     )
-    best = mechanism(rows[0]["mechanism"]).calibrate(epsilon=epsilon, domain_size=len(PARTIES))
+    chosen = mechanism(rows[0]["mechanism"])
+    assert issubclass(chosen, FrequencyMechanism)
+    best = chosen.for_answers(epsilon, len(PARTIES))
     parameters = ", ".join(f"{name} = {value:.4g}" for name, value in best.parameters.items())
     click.echo(f"   {best.name} it is: {parameters}.")
     return best

@@ -135,11 +135,13 @@ def _draw_error(axes: Any, mechanism: Mechanism, label: str, error: Callable[[Me
 
 
 def plot_comparison(rows: Sequence[Mapping[str, Any]], epsilon: str, path: str) -> None:
-    """Bars, best first: the standard error of a share, or the mean squared error of a report."""
+    """Bars, best first: the standard error of a share, or the error of a mean or of a report."""
     measure = {
         "frequency": ("mean_std_error", "mean standard error of a share"),
         "numeric": ("mse_uniform_prior", "mean squared error of one report, uniform prior"),
     }
+    if any("mean_error" in row for row in rows):
+        measure["numeric"] = ("mean_error", "error of the estimated mean, at worst")
     kinds = list(dict.fromkeys(row["kind"] for row in rows))
     drawing, first = figure(7, 3.2 * len(kinds))
     first.remove()

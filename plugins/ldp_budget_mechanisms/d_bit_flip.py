@@ -22,7 +22,7 @@ from __future__ import annotations
 import functools
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from ldp_budget.amounts import DOWN, UP, exp_down, float_above, float_below
 from ldp_budget.channels import Case, Comparison, Factor
@@ -61,6 +61,11 @@ class DBitFlip(FrequencyMechanism):
     bits = integer("buckets that a report tells of", at_least=1, at_most=10**5)
     memoize = flag("keep the buckets, and for every value its bits; needs a secret for each user")
     any_inputs = flag("promise memoised reports for any two inputs, also ones that change at other moments")
+
+    @classmethod
+    def for_answers(cls, epsilon: Any, domain_size: int) -> Self:
+        """With a bit for every answer."""
+        return cls.calibrate(epsilon=epsilon, buckets=domain_size, bits=domain_size)
 
     def check(self) -> None:
         if self.bits > self.buckets:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import functools
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from ldp_budget.amounts import DOWN, UP, exp_down, exp_up, float_above, float_below, float_up, ln_up
 from ldp_budget.channels import Comparison, Factor
@@ -74,6 +74,13 @@ class OneBitMean(NumericMechanism):
     # A value may lie anywhere from 0 to `maximum`; nobody declares these two.
     lower = property(lambda self: Decimal(0))
     upper = property(lambda self: self.maximum)
+
+    @classmethod
+    def for_range(cls, epsilon: Any, lower: Any, upper: Any) -> Self:
+        """Fresh bits, for a range that begins at 0; there is none for another."""
+        if NumericMechanism.fields["lower"].parse(lower) != 0:
+            raise NotSupported(f"{cls.name} takes values from 0; found lower = {lower}")
+        return cls.calibrate(epsilon=epsilon, maximum=upper)
 
     def check(self) -> None:
         if 2 * self._flip >= ONE:

@@ -1,0 +1,354 @@
+"""Writes docs/reference/commands.md and docs/reference/python.md from the code: `python docs/reference/generate.py`.
+
+With `--out FOLDER` they go there instead. `tests/test_docs.py` holds the committed pages against a fresh generation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+# Before the registry is read: the pages list what every installation has.
+os.environ["LDP_BUDGET_NO_PLUGINS"] = "1"
+
+import click
+
+import ldp_budget
+from ldp_budget import (
+    bulk,
+    certificates,
+    comparison,
+    composition,
+    estimates,
+    fields,
+    guarantees,
+    policy,
+    receipts,
+    release,
+    reports,
+    testing,
+)
+from ldp_budget.ledger import verify as ledger_verify
+from ldp_budget.registry import registry
+from ldp_budget_cli.app import cli
+from ldp_budget_cli.mechanism_group import MechanismGroup
+
+HERE = Path(__file__).resolve().parent
+WIDTH = 100
+EXAMPLE = "oue"
+NOTE = "<!-- made by docs/reference/generate.py; do not edit -->"
+# A ledger that is not there: what collections somebody has is no part of the page.
+NO_LEDGER = os.devnull + "/none"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=HERE, metavar="FOLDER")
+    out = parser.parse_args().out
+    for name, lines in (("commands.md", commands()), ("python.md", python())):
+        (out / name).write_text("\n".join([NOTE, "", *lines]).rstrip() + "\n", encoding="utf-8")
+
+
+# -- commands ---------------------------------------------------------------------------------------------------
+
+
+def commands() -> Iterator[str]:
+    """The lines of commands.md."""
+    yield from (
+        "# Commands",
+        "",
+        "The help of every command. Where a command takes MECHANISM, that is a subcommand made from the mechanism's",
+        f"fields, and its options follow it; shown here for `{EXAMPLE}`. The options of all mechanisms are",
+        "[below](#mechanisms). A collection's name may stand in MECHANISM's place, without options.",
+        "",
+        "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused (over budget; bulk commands count refusals and exit",
+        "with 0). `--json` prints one JSON object on standard output and nothing else there (rows: an array);",
+        "progress and notes go to standard error. Amounts on a command line are decimals, taken as they are written.",
+        "",
+    )
+    root = _context(cli, None, "ldp-budget")
+    yield from _help(root)
+    for name in cli.list_commands(root):
+        yield from _command(cli, root, name)
+    yield from _mechanisms()
+
+
+def _context(command: click.Command, parent: click.Context | None, name: str) -> click.Context:
+    settings = {**command.context_settings, "terminal_width": WIDTH, "obj": NO_LEDGER}
+    return command.context_class(command, parent=parent, info_name=name, **settings)
+
+
+def _command(group: click.Group, parent: click.Context, name: str) -> Iterator[str]:
+    command = group.get_command(parent, name)
+    assert command is not None
+    context = _context(command, parent, name)
+    words = context.command_path.split()
+    yield from ("#" * len(words) + " " + " ".join(words), "")
+    if isinstance(command, MechanismGroup):
+        yield from (f"{command.help}", "")
+        yield from _help(_context(command.get_command(context, EXAMPLE), context, EXAMPLE))
+    else:
+        yield from _help(context)
+    if isinstance(command, click.Group) and not isinstance(command, MechanismGroup):
+        for each in command.list_commands(context):
+            yield from _command(command, context, each)
+
+
+def _help(context: click.Context) -> Iterator[str]:
+    yield from ("```text", *context.get_help().splitlines(), "```", "")
+
+
+def _mechanisms() -> Iterator[str]:
+    yield from (
+        "## Mechanisms",
+        "",
+        "What each mechanism declares: the options of `calibrate`, `compose`, `spend`, `collection add`, `audit` …;",
+        "in Python keyword arguments, with `_` for `-`. A *derived* one stands in place of a target: a mechanism can",
+        "be built from it, and `calibrate` does not ask for it. A privacy loss ε is the natural logarithm of a ratio",
+        "of probabilities; lower, upper, maximum, sensitivity, scale and sigma are in the unit of the users' values.",
+        "",
+    )
+    for mechanism, _ in registry().items():
+        also = f" Also called {', '.join(f'`{alias}`' for alias in mechanism.aliases)}." if mechanism.aliases else ""
+        yield from (f"### {mechanism.name}", "", f"{_sentence(mechanism.summary)}{also}", "")
+        yield from (f"Source: {mechanism.source}.", "")
+        yield from ("| option | value | given | meaning |", "| --- | --- | --- | --- |")
+        yield from (_row(field) for field in mechanism.fields.values())
+        yield ""
+
+
+def _row(field: fields.Field[Any]) -> str:
+    option = f"`--{field.name.replace('_', '-')}`"
+    unit = getattr(field, "unit", "")
+    cells = (option, field.expected + (f", in {unit}" if unit else ""), _given(field), field.help)
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _given(field: fields.Field[Any]) -> str:
+    if field.required:
+        return "required"
+    if isinstance(field, fields.Flag):
+        return "off by default"
+    if field.default is not None:
+        return f"default {field.default}"
+    return "derived" if field.derived else "optional"
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:].rstrip(".") + "."
+
+
+# -- Python -----------------------------------------------------------------------------------------------------
+
+# What the public functions take and return, and what a plugin is made of: not in `ldp_budget` itself.
+ANSWERS: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
+    (receipts, ("Receipt", "LimitState", "Balance")),
+    (bulk, ("BulkResult",)),
+    (policy, ("Policy",)),
+    (ledger_verify, ("Verification",)),
+    (composition, ("Bound",)),
+    (estimates, ("CountEstimate", "MeanEstimate", "CountAggregate", "SumAggregate", "adjusted")),
+    (comparison, ("compare_frequency", "compare_numeric")),
+    (reports, ("ReportWriter", "read_reports")),
+    (release, ("release", "Released")),
+    (certificates, ("checked",)),
+)
+PARTS: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
+    (fields, ("real", "optional_real", "integer", "optional_integer", "choice", "flag", "matrix")),
+    (testing, ("MechanismContract",)),
+)
+# Whose own text is that of another package, or speaks to pytest.
+TEXTS = {
+    "hookimpl": "Marks a function of a plugin's module as implementing a hook, such as `register_mechanisms`.",
+}
+NO_MEMBERS = ("MechanismContract",)
+
+
+def python() -> Iterator[str]:
+    """The lines of python.md."""
+    yield from (
+        "# Python",
+        "",
+        "Every public name, with its members. Numbers of privacy (ε, δ and the like) may be given as text, which is",
+        'read as an exact decimal; a float means its shortest decimal, so `0.1` and `"0.1"` are the same.',
+        "",
+        "## `ldp_budget`",
+        "",
+    )
+    for name in ldp_budget.__all__:
+        yield from _entry(getattr(ldp_budget, name), name)
+    yield from ("## What calls return and take", "")
+    for module, names in ANSWERS:
+        yield from _entries(module, names)
+    yield from ("## Guarantees", "", *_promises())
+    yield from (
+        "## Parts of a plugin",
+        "",
+        "[Writing a plugin](../writing-a-plugin.md) shows them at work and lists every hook.",
+        "",
+    )
+    for module, names in PARTS:
+        yield from _entries(module, names)
+
+
+def _entries(module: ModuleType, names: tuple[str, ...]) -> Iterator[str]:
+    for name in names:
+        yield from _entry(getattr(module, name), f"{module.__name__}.{name}")
+
+
+def _promises() -> Iterator[str]:
+    """The closed vocabulary of guarantees."""
+    yield from ("In `ldp_budget.guarantees`; there are no others. Members that all have:", "")
+    yield from _members(guarantees.Guarantee)
+    for cls in guarantees.Guarantee.__subclasses__():
+        yield from (f"### `{cls.__module__}.{cls.__name__}`", "", *_code(cls.__name__, cls))
+        yield from (_prose(_own_text(cls)), "")
+
+
+def _entry(value: Any, name: str) -> Iterator[str]:
+    yield from (f"### `{name}`", "")
+    short = name.rpartition(".")[2]
+    if inspect.isclass(value):
+        if issubclass(value, Exception):
+            yield from (
+                "An error, a kind of " + " and ".join(f"`{base.__name__}`" for base in value.__bases__) + ".",
+                "",
+            )
+        else:
+            yield from _code(short, value)
+        text = _prose(_own_text(value))
+        # A paragraph keeps two lists apart.
+        yield from (text, "", *(["Members:", ""] if "\n- " in text else []), *_members(value))
+    else:
+        yield from (
+            *(_code(short, value) if inspect.isfunction(value) else ()),
+            TEXTS.get(name) or _prose(_text(value)),
+            "",
+        )
+
+
+def _members(cls: type) -> Iterator[str]:
+    for name, member in () if cls.__name__ in NO_MEMBERS else vars(cls).items():
+        if name.startswith("_") or not _text(member) or not _is_documented_here(member):
+            continue
+        if isinstance(member, classmethod | staticmethod):
+            yield from (f"- `{cls.__name__}.{name}{_signature(member.__func__, skip=True)}`", "")
+        elif inspect.isfunction(member):
+            yield from (f"- `.{name}{_signature(member, skip=True)}`", "")
+        else:
+            yield from (f"- `.{name}`: `{_returns(member)}`", "")
+        yield from (*_indented(_prose(_text(member))), "")
+
+
+def _is_documented_here(member: Any) -> bool:
+    """Whether it is a method or a property, and not a constant that brings its type's text."""
+    return inspect.isfunction(member) or isinstance(member, classmethod | staticmethod) or _getter(member) is not None
+
+
+def _getter(member: Any) -> Any:
+    """The function behind a property, cached or not."""
+    return getattr(member, "fget", None) or getattr(member, "func", None)
+
+
+def _returns(member: Any) -> str:
+    return _annotation(inspect.signature(_getter(member)).return_annotation)
+
+
+def _code(name: str, value: Any) -> list[str]:
+    try:
+        call = f"{name}{_signature(value)}"
+    except (TypeError, ValueError):
+        return []
+    return ["```text", *call.splitlines(), "```", ""]
+
+
+def _signature(function: Any, *, skip: bool = False) -> str:
+    """`(a, *, b: int = 1) -> str`, one parameter a line where it is long."""
+    signature = inspect.signature(function)
+    parameters = list(signature.parameters.values())[1 if skip else 0 :]
+    shown, star, slash = [], False, any(p.kind is p.POSITIONAL_ONLY for p in parameters)
+    for parameter in parameters:
+        if slash and parameter.kind is not parameter.POSITIONAL_ONLY:
+            shown.append("/")
+            slash = False
+        star = star or parameter.kind is parameter.VAR_POSITIONAL
+        if parameter.kind is parameter.KEYWORD_ONLY and not star:
+            shown.append("*")
+            star = True
+        shown.append(_parameter(parameter))
+    returned = signature.return_annotation
+    end = f" -> {_annotation(returned)}" if returned not in (signature.empty, None, "None") else ""
+    flat = f"({', '.join(shown)}){end}"
+    if skip or len(flat) <= WIDTH - 20:
+        return flat
+    return "(\n" + "".join(f"    {part},\n" for part in shown) + f"){end}"
+
+
+def _parameter(parameter: inspect.Parameter) -> str:
+    stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+    typed = "" if parameter.annotation is parameter.empty else f": {_annotation(parameter.annotation)}"
+    if parameter.default is parameter.empty:
+        return f"{stars}{parameter.name}{typed}"
+    return f"{parameter.name}{typed} = {_default(parameter.default)}"
+
+
+def _annotation(annotation: Any) -> str:
+    """An annotation as it is written in the source; a named tuple wraps it."""
+    written = getattr(annotation, "__forward_arg__", annotation)
+    return written if isinstance(written, str) else getattr(written, "__name__", str(written))
+
+
+def _default(value: Any) -> str:
+    """A default value as somebody would write it; `…` for one that is made anew or has no name."""
+    text = f"{value.__module__}.{value.__name__}" if inspect.isroutine(value) else repr(value)
+    return "…" if "<" in text else text
+
+
+def _own_text(cls: type) -> str:
+    return inspect.cleandoc(vars(cls).get("__doc__") or "")
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, classmethod | staticmethod):
+        value = value.__func__
+    return inspect.getdoc(_getter(value) or value) or ""
+
+
+def _prose(text: str) -> str:
+    """A docstring as Markdown: sections of `name: meaning` become lists."""
+    lines: list[str] = []
+    inside = False
+    for line in text.splitlines():
+        if re.fullmatch(r"[A-Z][a-z]+:", line):
+            inside = True
+            lines += [line, ""]
+        elif inside and re.match(r"    \S", line):
+            lines.append("- " + _named(line[4:]))
+        elif inside and line.startswith("        "):
+            lines.append("  " + line[8:])
+        else:
+            inside = inside and not line
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def _named(line: str) -> str:
+    """`name: meaning` with the names as code."""
+    names, colon, meaning = line.partition(": ")
+    if not colon or not re.fullmatch(r"\w+(, \w+)*", names):
+        return line
+    return ", ".join(f"`{name}`" for name in names.split(", ")) + f": {meaning}"
+
+
+def _indented(text: str) -> list[str]:
+    return [f"  {line}".rstrip() for line in text.splitlines()]
+
+
+if __name__ == "__main__":
+    main()
