@@ -48,7 +48,8 @@ def test_ten_spends_of_a_tenth_and_the_eleventh_is_refused_with_exit_code_3(budg
 def test_the_answer_has_the_agreed_form(budget: CommandLine) -> None:
     spent = budget.json("spend", "alice", *OUE, "--reports", "3", "--key", "k")
     assert set(spent) == {
-        "status", "repeated", "receipt", "user", "policy", "cost", "limits", "binding", "affordable_reports", "checked",
+        "status", "repeated", "receipt", "user", "policy", "cost", "limits", "binding", "affordable_reports",
+        "checked",
     }  # fmt: skip
     assert (spent["user"], spent["policy"], spent["repeated"]) == ("alice", "default", False)
     assert spent["cost"] == {"epsilon": 0.3, "delta": 0}

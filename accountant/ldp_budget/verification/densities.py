@@ -135,14 +135,17 @@ def largest_loss(guarantee: Guarantee, pairs: list[DensityPair]) -> float | None
         return max(pair.largest_loss() for pair in pairs)
     if not guarantee.loss() or not 0 < guarantee.delta < 1:
         return None
-    return max(_epsilon_at(guarantee.delta, pair) for pair in pairs)
+    epsilon = 0.0
+    for pair in pairs:
+        epsilon = _epsilon_at(guarantee.delta, pair, epsilon)
+    return epsilon
 
 
-def _epsilon_at(delta: float, pair: DensityPair) -> float:
-    """The least ε with H(e^ε) ≤ δ, rounded up by less than 1e-9 of itself."""
-    if pair.divergence(0.0) <= delta:
-        return 0.0
-    low, high = 0.0, 1.0
+def _epsilon_at(delta: float, pair: DensityPair, least: float) -> float:
+    """The least ε from `least` on with H(e^ε) ≤ δ, rounded up by less than 1e-9 of itself."""
+    if pair.divergence(least) <= delta:
+        return least
+    low, high = least, max(1.0, 2 * least)
     while pair.divergence(high) > delta:
         low, high = high, 2 * high
     while high - low > TOLERANCE * high:
