@@ -7,6 +7,7 @@ import hashlib
 import numpy as np
 import pytest
 
+import ldp_budget
 from ldp_budget import InvalidParameter
 from ldp_budget.memoisation import LEAST_SECRET_BYTES, memo_words
 
@@ -91,3 +92,19 @@ def test_bad_secrets_are_refused_and_never_shown(wrong: object) -> None:
     ) as e:
         memo_words(wrong, "c", VALUES, 1)
     assert "hunter2" not in str(e.value)
+
+
+def test_labels_are_equal_for_equal_draws_of_one_secret_and_for_no_others() -> None:
+    flips = ldp_budget.mechanism("d-bit-flip")(epsilon=1, buckets=5, bits=5, memoize=True)
+    first, again, other = flips.labels([1, 1, 2], SECRET)
+    assert first == again != other
+    assert flips.labels([1], [secrets(1)[0]]) != [first]
+    assert all(len(label) == 32 and label.isalnum() for label in (first, other))
+
+
+def test_values_that_repeat_one_draw_have_one_label() -> None:
+    mean = ldp_budget.mechanism("one-bit-mean")(epsilon=1, maximum=10, rounding=5, flip="0.2")
+    values = np.linspace(0, 10, 50)
+    memo, labels = mean.memoised(values, [SECRET] * 50), mean.labels(values, SECRET)
+    assert len(set(labels)) == len(set(memo.tolist())) <= 3
+    assert [labels.index(label) for label in labels] == [memo.tolist().index(cell) for cell in memo.tolist()]

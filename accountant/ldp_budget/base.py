@@ -154,6 +154,16 @@ class Mechanism:
         """Which memoised draw a user reports for each value, an array (n,); equal ones share one curve and label."""
         return values
 
+    def labels(self, values: Any, secrets: Any) -> list[str]:
+        """For `spend(label=...)`: which memoised draw each report repeats, so that none but its owner can tell.
+
+        `secrets`: as in `randomize`.
+        """
+        from .memoisation import labels_of, secrets_for_each
+
+        own = secrets_for_each(secrets, len(values))
+        return labels_of(self.memoised(values, own), own)
+
     def aggregate(self, reports: Any) -> Aggregate:
         """The sufficient statistic of reports; aggregates of the same mechanism merge exactly."""
         raise NotSupported(f"{self.name} has no server side")

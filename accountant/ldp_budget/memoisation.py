@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import numpy as np
     import numpy.typing as npt
@@ -76,6 +76,15 @@ def secrets_for_each(secrets: Any, count: int) -> list[bytes]:
         if not isinstance(secret, bytes) or len(secret) < LEAST_SECRET_BYTES:
             raise _invalid(f"{len(secret)} bytes" if isinstance(secret, bytes) else type(secret).__name__)
     return listed
+
+
+def labels_of(drawn: Any, secrets: Sequence[bytes]) -> list[str]:
+    """A label for each memoised draw: keyed hashes, equal for equal draws of one secret and for no others."""
+    plain = drawn.tolist() if hasattr(drawn, "tolist") else drawn
+    return [
+        hashlib.blake2b(repr(draw).encode(), key=hashlib.sha256(secret).digest(), digest_size=16).hexdigest()
+        for draw, secret in zip(plain, secrets, strict=True)
+    ]
 
 
 def _invalid(found: str) -> InvalidParameter:

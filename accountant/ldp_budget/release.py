@@ -138,13 +138,7 @@ def _labels(mechanism: Mechanism, values: NDArray[Any], secrets: Sequence[bytes]
     """Which memoised value each report repeats; None without a curve, where that makes no difference."""
     if secrets is None or not isinstance(mechanism.guarantee, Memoised):
         return [None] * len(values)
-    drawn = mechanism.memoised(values, secrets).tolist()
-    return [_label(secret, value) for secret, value in zip(secrets, drawn, strict=True)]
-
-
-def _label(secret: bytes, value: object) -> str:
-    """Which memoised value it is, so that nobody without the secret can tell."""
-    return hashlib.blake2b(repr(value).encode(), key=hashlib.sha256(secret).digest(), digest_size=16).hexdigest()
+    return [*mechanism.labels(values, secrets)]
 
 
 def _digest(values: NDArray[Any], users: Sequence[str], policy: str, singly: bool) -> str:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from ..certificates import AUDITED, EXACT, NO, source_digest
 from ..errors import LdpBudgetError, NotSupported
 from ..guarantees import Memoised, Unbounded
-from .checks import FAILED, PASSED, Result, run_all
+from .checks import FAILED, PASSED, SKIPPED, Result, run_all
 from .examples import examples_of, made
-from .losses import audited, claim
+from .losses import audited, check_audit, claim
 from .memos import REPORTS
 from .outcome import Broken, NotChecked
 
@@ -114,14 +114,15 @@ def _audit(mechanism: Mechanism, samples: int, reports: int) -> dict[str, Any]:
     found = {"reports": reports, "claimed": promised if math.isfinite(promised) else None}
     try:
         audit = audited(mechanism, samples=samples, reports=reports, seed=None)
+        found |= {name: getattr(audit, name) for name in ("lower_bound", "confidence", "samples")}
+        check_audit(mechanism, audit)
     except NotChecked as reason:
-        return {**found, "verdict": "skipped", "why": str(reason)}
+        return {**found, "verdict": SKIPPED, "why": str(reason)}
     except Broken as reason:
         return {**found, "verdict": FAILED, "why": str(reason)}
     except Exception as error:
         return {**found, "verdict": FAILED, "why": f"{type(error).__name__}: {error}"}
-    figures = {name: getattr(audit, name) for name in ("lower_bound", "confidence", "samples")}
-    return {**found, "verdict": PASSED, **figures}
+    return {**found, "verdict": PASSED}
 
 
 def _checked(mechanism: Mechanism, checks: dict[str, str], audits: list[str]) -> str:

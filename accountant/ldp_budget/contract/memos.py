@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..guarantees import Memoised
 from .chances import SEEDS
 from .drawing import secrets_of, users_of
-from .losses import audited
+from .losses import audited, check_audit
 from .outcome import NotChecked, expect
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def memo_is_kept(mechanism: Mechanism) -> None:
 def many_reports_stay_within_the_cap(mechanism: Mechanism) -> None:
     """An audit of fifty reports of one memoised value finds no more than the curve promises for them."""
     _check_memoised(mechanism)
-    audited(mechanism, samples=SAMPLES, reports=REPORTS, seed=SEEDS[0])
+    check_audit(mechanism, audited(mechanism, samples=SAMPLES, reports=REPORTS, seed=SEEDS[0]))
 
 
 def _check_memoised(mechanism: Mechanism) -> None:
