@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
@@ -338,6 +339,7 @@ def test_the_same_user_has_unrelated_hashes_in_two_ledgers(tmp_path: Path, coin:
 
 def test_a_restart_forgets_nothing(path: Path, coin: Coin, clock: Clock) -> None:
     poll = Collection("poll", coin("0.1"), ("no", "yes"))
+    clock.now = datetime.now(UTC)  # the ledger at `path` was made by the machine's clock
     with Accountant(path, clock=clock) as accountant:
         accountant.set_policy("daily", ["day=0.2"], unbounded=True)
         accountant.add_collection(poll)

@@ -21,8 +21,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ldp_budget
-from ldp_budget import Mechanism
+from ldp_budget import Mechanism, NotSupported
 from ldp_budget.channels import Case, Comparison, Factor
+from ldp_budget.estimates import CountEstimate
 from ldp_budget.guarantees import (
     Approximate,
     Copies,
@@ -139,6 +140,76 @@ def test_one_report_s_loss_is_no_curve() -> None:
     rappor = ldp_budget.mechanism("rappor")(bits=32, hashes=2, cohorts=8, f="0.5", p="0.25", q="0.75")
     one = rappor.guarantee.curve[0]
     assert verify(promising(rappor, Memoised((one,), one, relation=rappor.guarantee.relation))).verdict == VIOLATED
+
+
+def test_an_answer_sent_in_clear_is_found_whichever_it_is() -> None:
+    """The channel says openly that one of ten answers is not randomized."""
+    oue = ldp_budget.mechanism("oue")
+
+    class AllButOne(oue):  # type: ignore[misc, valid-type]
+        def compare(self, first: int, second: int) -> Comparison:
+            if 3 in (first, second):
+                return Comparison.rows([Fraction(1), Fraction(0)], [Fraction(0), Fraction(1)])
+            return super().compare(first, second)
+
+    assert verify(AllButOne(epsilon=1, domain_size=10)).verdict == VIOLATED
+
+
+@pytest.mark.parametrize("wrong", range(1, 12))
+def test_a_curve_that_is_too_low_at_any_length_is_found(wrong: int) -> None:
+    rappor = ldp_budget.mechanism("rappor")(bits=32, hashes=2, cohorts=8, f="0.5", p="0.25", q="0.75")
+    promise = rappor.guarantee
+    curve = [*promise.curve]
+    curve[wrong] = curve[wrong - 1]
+    if curve[wrong] < promise.curve[wrong] - LIE:
+        assert verify(promising(rappor, dataclasses.replace(promise, curve=tuple(curve)))).verdict == VIOLATED
+
+
+def test_what_a_memoised_promise_says_of_any_inputs_is_not_proved() -> None:
+    flips = ldp_budget.mechanism("d-bit-flip")(epsilon=1, buckets=5, bits=5, memoize=True)
+    widened = dataclasses.replace(flips.guarantee, relation="any inputs")
+    assert verify(promising(flips, widened)).verdict == UNPROVEN
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"gamma": 5, "domain_size": 1000, "draws": 12},
+        {"gamma": 5, "domain_size": 1000, "draws": 10_000},
+        {"epsilon": 2, "domain_size": 10**9},
+    ],
+)
+def test_reports_too_large_to_list_are_proved_too(parameters: dict[str, Any]) -> None:
+    assert verify(ldp_budget.mechanism("grr")(**parameters)).verdict == HOLDS
+
+
+@pytest.mark.parametrize("size", [10, 20])
+def test_errors_that_depend_on_all_answers_are_not_called_wrong(size: int) -> None:
+    """The matrix's errors follow the estimated shares of all answers, which a few reports estimate badly."""
+    diagonal = [[30 if row == column else 1 for column in range(size)] for row in range(size)]
+    columns = [[f"{weight}/{29 + size}" for weight in row] for row in diagonal]
+    assert verify(ldp_budget.mechanism("matrix-substitution")(matrix=columns)).estimator != VIOLATED
+
+
+def test_every_answer_s_estimate_is_checked_and_at_every_share() -> None:
+    oue = ldp_budget.mechanism("oue")
+
+    class BiasedLast(oue):  # type: ignore[misc, valid-type]
+        def estimate(self, reports: Any) -> CountEstimate:
+            found = super().estimate(reports)
+            counts = found.counts.copy()
+            counts[-1] += found.reports / 2
+            return dataclasses.replace(found, counts=counts)
+
+    class FlatErrors(oue):  # type: ignore[misc, valid-type]
+        def estimate(self, reports: Any) -> CountEstimate:
+            found = super().estimate(reports)
+            zero, slope = self._variance()
+            return dataclasses.replace(found, std_errors=np.sqrt(found.reports * (zero + slope / 2)).repeat(4))
+
+    assert verify(oue(epsilon=3, domain_size=4)).estimator == HOLDS
+    assert verify(BiasedLast(epsilon=3, domain_size=4)).estimator == VIOLATED
+    assert verify(FlatErrors(epsilon=3, domain_size=4)).estimator == VIOLATED
 
 
 def test_what_promises_nothing_holds_and_what_describes_nothing_is_unproven() -> None:
@@ -276,6 +347,25 @@ def test_the_rho_of_randomized_response_is_found_sharply() -> None:
     assert true <= float(high) <= true * (1 + 2e-4)
 
 
+def test_a_small_divergence_bounds_no_other() -> None:
+    """What hardly ever happens, and then says much: of order one there is next to no divergence, of two there is."""
+    rare, rarer = Fraction(1, 10**30), Fraction(1, 10**60)
+    comparison = Comparison.rows([rare, 1 - rare], [rarer, 1 - rarer])
+    assert check(ZeroConcentrated("1e-20"), comparison).verdict != HOLDS
+
+
+def test_one_pair_that_is_not_described_leaves_the_promise_unproven() -> None:
+    oue = ldp_budget.mechanism("oue")
+
+    class Partly(oue):  # type: ignore[misc, valid-type]
+        def compare(self, first: int, second: int) -> Comparison:
+            if 2 in (first, second):
+                raise NotSupported("not this one")
+            return super().compare(first, second)
+
+    assert verify(Partly(epsilon=1, domain_size=4)).verdict == UNPROVEN
+
+
 def test_an_impossible_report_has_no_bound() -> None:
     comparison = Comparison.rows([Fraction(1, 2), Fraction(1, 2)], [Fraction(1), Fraction(0)])
     assert comparison.largest_ratio() is None
@@ -290,7 +380,7 @@ def test_a_product_is_bounded_without_being_listed() -> None:
     assert many.largest_ratio() == Fraction(3) ** 500
     assert check(Copies(500, SymmetricPair(math.log(3) + 1e-9, 1)), many).verdict == HOLDS
     assert check(Copies(499, SymmetricPair(math.log(3) + 1e-9, 1)), many).verdict == UNPROVEN
-    with pytest.raises(ValueError, match="too many to list"):
+    with pytest.raises(NotSupported, match="too many to list"):
         many.masses()
 
 

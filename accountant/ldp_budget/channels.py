@@ -9,11 +9,16 @@ fractions of what the client draws.
 
 from __future__ import annotations
 
+import functools
+from collections import Counter
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
+
+from .errors import NotSupported
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -21,6 +26,8 @@ if TYPE_CHECKING:
     Mass = tuple[Fraction, Fraction]
 
 _MOST_OUTCOMES = 1 << 18
+# Far closer than a bound that is itself a logarithm rounded up to forty digits.
+_WIDE = tuple(Context(prec=120, rounding=way, Emax=10**9, Emin=-(10**9)) for way in (ROUND_FLOOR, ROUND_CEILING))
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,24 @@ class Factor:
         for name, side in zip("PQ", zip(*self.masses, strict=True), strict=True):
             if min(side) < 0 or sum(side) != 1:
                 raise ValueError(f"expected {name} to be probabilities that sum to 1; found {side}")
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @functools.cached_property
+    def _hash(self) -> int:
+        return hash(self.masses)
+
+    def swapped(self) -> Factor:
+        """The second input against the first."""
+        return Factor(tuple((q, p) for p, q in self.masses))
+
+    @functools.cached_property
+    def largest_ratio(self) -> Fraction | None:
+        """The largest P/Q of an outcome; None where Q is zero and P is not. That of a product is the product."""
+        if any(p and not q for p, q in self.masses):
+            return None
+        return max(p / q for p, q in self.masses if q)
 
     @classmethod
     def of(cls, first: Iterable[Fraction], second: Iterable[Fraction]) -> Factor:
@@ -87,31 +112,50 @@ class Comparison:
         return sum(prod(len(factor.masses) for factor in case.factors) for case in self.cases)
 
     def masses(self) -> list[Mass]:
-        """(P, Q) of every outcome. Raises ValueError where there are too many to list."""
+        """(P, Q) of every outcome. Raises `NotSupported` where there are too many to list."""
         if self.size > _MOST_OUTCOMES:
-            raise ValueError(f"{self.size} outcomes are too many to list")
+            raise NotSupported("the outcomes of the channel are too many to list")
         return [mass for case in self.cases for mass in case.masses()]
 
     def largest_ratio(self) -> Fraction | None:
         """The largest P/Q of any outcome; None where Q is zero and P is not. Nothing is listed for it."""
-        ratios = [_largest(case.factors) for case in self.cases if case.probability]
-        return None if None in ratios else max(ratio for ratio in ratios if ratio is not None)
+        found = self._ratios()
+        if found is None:
+            return None
+        return max(prod((ratio**count for ratio, count in case), start=Fraction(1)) for case in found)
+
+    def loss(self) -> tuple[Decimal, Decimal] | None:
+        """Bounds of the logarithm of the largest ratio, good to a hundred digits; None where it is infinite."""
+        found = self._ratios()
+        if found is None:
+            return None
+        low, high = (max(_log_sum(case, context) for case in found) for context in _WIDE)
+        return low, high
+
+    def _ratios(self) -> list[list[tuple[Fraction, int]]] | None:
+        """In each case the largest ratio of each different factor, and how often that factor comes."""
+        cases = []
+        for case in self.cases:
+            ratios = [(factor.largest_ratio, count) for factor, count in Counter(case.factors).items()]
+            if case.probability and any(ratio is None for ratio, _ in ratios):
+                return None
+            if case.probability:
+                cases.append([(ratio, count) for ratio, count in ratios if ratio is not None])
+        return cases
 
     def swapped(self) -> Comparison:
         """The second input against the first."""
+        swapped = {factor: factor.swapped() for case in self.cases for factor in case.factors}
         return Comparison(
-            tuple(
-                Case(case.probability, tuple(Factor(tuple((q, p) for p, q in f.masses)) for f in case.factors))
-                for case in self.cases
-            )
+            tuple(Case(case.probability, tuple(map(swapped.__getitem__, case.factors))) for case in self.cases)
         )
 
 
-def _largest(factors: Iterable[Factor]) -> Fraction | None:
-    """The largest ratio of a product is the product of the largest ratios."""
-    total = Fraction(1)
-    for factor in factors:
-        if any(p and not q for p, q in factor.masses):
-            return None
-        total *= max(p / q for p, q in factor.masses if q)
+def _log_sum(ratios: Iterable[tuple[Fraction, int]], context: Context) -> Decimal:
+    """The logarithm of a product of powers, rounded as `context` does."""
+    total = Decimal(0)
+    for ratio, count in ratios:
+        if ratio != 1:
+            quotient = context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
+            total = context.add(total, context.multiply(Decimal(count), context.ln(quotient)))
     return total

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from .estimates import Aggregate
 
-_FEW = 6
+_FEW = 32
 
 
 class FrequencyMechanism(Mechanism):

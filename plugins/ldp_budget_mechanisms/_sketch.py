@@ -18,6 +18,7 @@ import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, Self
 
 from ldp_budget.errors import InvalidParameter, NotSupported
@@ -194,13 +195,13 @@ class Sketch(FrequencyMechanism):
     # -- what can be checked ----------------------------------------------------------------------------
 
     def critical_inputs(self) -> Sequence[int]:
-        """The value 0, and one of the next that shares its cell under the fewest functions."""
+        """Of the first values the two that share a cell under the fewest functions."""
         import numpy as np
 
-        others = range(1, min(self.domain_size or _TRIED, _TRIED))
-        cells = self._cells_of(0)
-        apart = [int(np.count_nonzero(self._cells_of(other) != cells)) for other in others]
-        return 0, others[apart.index(max(apart))]
+        cells = [self._cells_of(value) for value in range(min(self.domain_size or _TRIED, _TRIED))]
+        pairs = list(combinations(range(len(cells)), 2))
+        apart = [int(np.count_nonzero(cells[first] != cells[second])) for first, second in pairs]
+        return pairs[apart.index(max(apart))]
 
     def _cells_of(self, value: int) -> Cells:
         """The cell of a value under each of the functions, shape (k,)."""

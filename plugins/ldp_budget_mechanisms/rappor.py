@@ -228,10 +228,16 @@ class Rappor(Mechanism):
     # -- what can be checked ----------------------------------------------------------------------------
 
     def critical_inputs(self) -> Sequence[int]:
-        """The value 0, and one of the next whose filter differs from its own in the most bits, in any cohort."""
-        others = range(1, min(self._most_answers, _TRIED))
-        apart = [max(sum(differ) for differ in self._differing(0, other)) for other in others]
-        return 0, others[apart.index(max(apart))]
+        """Of the first values the two whose filters differ in the most bits, in any of the first cohorts."""
+        import numpy as np
+
+        tried = np.arange(min(self._most_answers, _TRIED))
+        filters = self._filters(tried)[:_TRIED].astype(np.int64)
+        shared = filters.transpose(0, 2, 1) @ filters
+        held = filters.sum(axis=1)
+        apart = (held[:, :, np.newaxis] + held[:, np.newaxis, :] - 2 * shared).max(axis=0)
+        first, second = divmod(int(apart.argmax()), len(tried))
+        return first, second
 
     def _differing(self, first: int, second: int) -> Counter[tuple[int, int]]:
         """In how many cohorts the first value alone sets i bits and the second alone j, for each (i, j)."""

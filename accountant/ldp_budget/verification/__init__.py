@@ -8,30 +8,29 @@ client, see `auditing`.
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
-from decimal import Decimal
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from ..amounts import DOWN, UP, float_up
+from ..amounts import float_up
 from ..errors import NotSupported
-from ..guarantees import Memoised, Unbounded
+from ..frequency import FrequencyMechanism
+from ..guarantees import ANY_INPUTS, Memoised, Unbounded
 from ..numeric import NumericMechanism
 from .densities import DensityPair, check_density, largest_loss
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, check, check_ratio, worst
 from .estimators import check_estimator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from fractions import Fraction
-
     from ..base import Mechanism
     from ..channels import Comparison
 
 __all__ = ["HOLDS", "UNPROVEN", "VIOLATED", "Verification", "verify"]
 
-# Lengths at which the curve of a memoised guarantee is checked, beside its cap.
-_LENGTHS = (1, 2, 3, 5, 8, 16, 40)
+# Points of a memoised guarantee's curve that are checked, beside its cap.
+_LONGEST = 40
+_UNFORESEEN = 4
 
 
 @dataclass(frozen=True)
@@ -66,15 +65,14 @@ def verify(mechanism: Mechanism) -> Verification:
     """
     guarantee = mechanism.guarantee
     try:
-        pairs = list(combinations(mechanism.critical_inputs(), 2))
+        pairs = list(combinations(_inputs(mechanism), 2))
     except NotSupported as error:
         return Verification(HOLDS if isinstance(guarantee, Unbounded) else UNPROVEN, problems=(str(error),))
-    comparisons = [each for found in _comparisons(mechanism, pairs) for each in (found, found.swapped())]
-    findings = [check(guarantee, comparison) for comparison in comparisons]
-    if isinstance(guarantee, Memoised):
-        findings += [finding for pair in pairs for finding in _over_time(mechanism, guarantee, *pair)]
+    comparisons, findings = _compared(mechanism, pairs)
     densities = _densities(mechanism, pairs)
     findings += [check_density(guarantee, density) for density in densities]
+    if isinstance(guarantee, Memoised):
+        findings += _over_time(mechanism, guarantee, pairs)
     methods = [name for name, found in (("channel", comparisons), ("density", densities)) if found]
     # A continuous promise is proved by its density; the channel of what is drawn is then a rounding of it.
     finding = worst(findings) if methods else Finding(UNPROVEN, f"{mechanism.name} describes no channel")
@@ -87,32 +85,50 @@ def verify(mechanism: Mechanism) -> Verification:
         " and ".join(methods),
         lower,
         upper,
-        2 * len(pairs),
+        2 * len(pairs) if methods else 0,
         estimator.verdict,
         tuple(dict.fromkeys(found.why for found in (finding, estimator) if found.why)),
     )
 
 
-def _comparisons(mechanism: Mechanism, pairs: list[tuple[Any, Any]]) -> Iterator[Comparison]:
+def _inputs(mechanism: Mechanism) -> list[Any]:
+    """The critical inputs, and where these are not all of the answers, a few others that nobody can foresee."""
+    inputs = list(mechanism.critical_inputs())
+    if isinstance(mechanism, FrequencyMechanism) and not mechanism.public_seed and mechanism.answers > len(inputs):
+        inputs += [secrets.randbelow(mechanism.answers) for _ in range(_UNFORESEEN)]
+    return list(dict.fromkeys(inputs))
+
+
+def _compared(mechanism: Mechanism, pairs: list[tuple[Any, Any]]) -> tuple[list[Comparison], list[Finding]]:
+    """The different comparisons of the pairs, both ways, and what is found of each.
+
+    A mechanism that describes some pairs and not all of them is not proved by those it chose.
+    """
+    different: dict[Comparison, None] = {}
+    silent: list[Finding] = []
     for first, second in pairs:
         try:
-            yield mechanism.compare(first, second)
-        except NotSupported:
-            return
-
-
-def _over_time(mechanism: Mechanism, guarantee: Memoised, first: Any, second: Any) -> Iterator[Finding]:
-    """The curve and the cap of a memoised guarantee, for reports that repeat one value."""
-    lengths = [length for length in _LENGTHS if length <= len(guarantee.curve)]
-    claims = [(length, guarantee.curve[length - 1]) for length in lengths]
-    for length, bound in (*claims, (None, guarantee.cap)):
-        try:
-            comparison = mechanism.compare_repeated(first, second, length)
-            yield check_ratio(bound, comparison)
-            yield check_ratio(bound, comparison.swapped())
+            different.setdefault(mechanism.compare(first, second))
         except NotSupported as error:
-            yield Finding(UNPROVEN, str(error))
-            return
+            silent = [Finding(UNPROVEN, str(error))]
+    both = dict.fromkeys(each for found in different for each in (found, found.swapped()))
+    findings = [check(mechanism.guarantee, comparison) for comparison in both]
+    return list(both), findings + (silent if different else [])
+
+
+def _over_time(mechanism: Mechanism, guarantee: Memoised, pairs: list[tuple[Any, Any]]) -> list[Finding]:
+    """The curve, up to `_LONGEST` reports, and the cap of a memoised guarantee, for reports that repeat one value."""
+    findings: dict[Finding, None] = {}
+    if guarantee.relation == ANY_INPUTS:
+        findings[Finding(UNPROVEN, f"that the curve holds for {ANY_INPUTS} is not checked")] = None
+    claims = [*enumerate(guarantee.curve[:_LONGEST], start=1), (None, guarantee.cap)]
+    for length, bound in claims:
+        try:
+            repeated = dict.fromkeys(mechanism.compare_repeated(*pair, length) for pair in pairs)
+        except NotSupported as error:
+            return [*findings, Finding(UNPROVEN, str(error))]
+        findings |= dict.fromkeys(check_ratio(bound, both) for each in repeated for both in (each, each.swapped()))
+    return list(findings)
 
 
 def _densities(mechanism: Mechanism, pairs: list[tuple[Any, Any]]) -> list[DensityPair]:
@@ -124,11 +140,8 @@ def _densities(mechanism: Mechanism, pairs: list[tuple[Any, Any]]) -> list[Densi
 
 def _loss(comparisons: list[Comparison]) -> tuple[float | None, float | None]:
     """The largest loss of one report over what was compared, rounded down and up."""
-    ratios = [comparison.largest_ratio() for comparison in comparisons]
-    if not ratios or None in ratios:
+    losses = [comparison.loss() for comparison in comparisons]
+    if not losses or None in losses:
         return None, None
-    largest: Fraction = max(ratio for ratio in ratios if ratio is not None)
-    low, high = (
-        context.ln(context.divide(Decimal(largest.numerator), Decimal(largest.denominator))) for context in (DOWN, UP)
-    )
-    return max(0.0, -float_up(-low.next_minus(DOWN))), float_up(high.next_plus(UP))
+    low, high = (max(column) for column in zip(*(loss for loss in losses if loss is not None), strict=True))
+    return max(0.0, -float_up(-low)), float_up(high)

@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ..amounts import DOWN, UP
+from ..errors import NotSupported
 from ..guarantees import (
     Approximate,
     Copies,
@@ -46,6 +47,16 @@ class Finding:
     why: str = ""
 
 
+def _unproven(error: Exception) -> Finding:
+    return Finding(UNPROVEN, str(error))
+
+
+def _pure_loss(guarantee: Guarantee) -> list[Decimal]:
+    """The ε of a guarantee that is one of pure ε, among other things."""
+    loss = guarantee.loss()
+    return [loss[0]] if loss is not None and not loss[1] else []
+
+
 def worst(findings: Iterable[Finding]) -> Finding:
     """The one that counts: any violation, else anything unproven."""
     ordered = sorted(findings, key=lambda finding: (VIOLATED, UNPROVEN, HOLDS).index(finding.verdict))
@@ -58,16 +69,22 @@ def check(guarantee: Guarantee, comparison: Comparison) -> Finding:
         return Finding(HOLDS)
     for kind, way in _WAYS.items():
         if isinstance(guarantee, kind):
-            return way(guarantee, comparison)
+            try:
+                return way(guarantee, comparison)
+            except NotSupported as error:
+                return worst([check_ratio(loss, comparison) for loss in _pure_loss(guarantee)] + [_unproven(error)])
     return Finding(UNPROVEN, f"a guarantee of kind {guarantee.kind} is not checked against a finite channel")
 
 
 def check_ratio(bound: Decimal, comparison: Comparison) -> Finding:
     """Whether no outcome is more than e^bound times as likely under the first input."""
-    ratio = comparison.largest_ratio()
-    if ratio is None:
+    loss = comparison.loss()
+    if loss is None:
         return Finding(VIOLATED, "a report that one input can give is impossible for another")
-    return _compared("the loss ln P/Q of a report", ratio, _odds(bound), f"ε = {bound}")
+    low, high = loss
+    if high <= bound:
+        return Finding(HOLDS)
+    return Finding(VIOLATED if low > bound else UNPROVEN, f"a report loses {low:.12g}, above the claim ε = {bound}")
 
 
 def _odds(bound: Decimal) -> tuple[Decimal, Decimal]:
@@ -133,11 +150,14 @@ def _copies(guarantee: Copies, comparison: Comparison) -> Finding:
     """Independent draws compose: each must be within the guarantee of one."""
     from ..channels import Comparison
 
-    for case in comparison.cases:
+    if isinstance(guarantee.of, Memoised):
+        return Finding(UNPROVEN, "copies of a memoised guarantee are not checked")
+    cases = [case for case in comparison.cases if case.probability]
+    for case in cases:
         if len(case.factors) > guarantee.count:
             return Finding(UNPROVEN, f"a report has {len(case.factors)} parts, and the claim {guarantee.count}")
-    factors = {factor for case in comparison.cases for factor in case.factors}
-    return worst(check(guarantee.of, Comparison.of(factor)) for factor in factors)
+    factors = dict.fromkeys(factor for case in cases for factor in case.factors)
+    return worst([Finding(HOLDS), *(check(guarantee.of, Comparison.of(factor)) for factor in factors)])
 
 
 def _memoised(guarantee: Memoised, comparison: Comparison) -> Finding:
@@ -145,7 +165,7 @@ def _memoised(guarantee: Memoised, comparison: Comparison) -> Finding:
 
 
 def _concentrated(guarantee: ZeroConcentrated, comparison: Comparison) -> Finding:
-    low, high = largest_rate(comparison.masses())
+    low, high = largest_rate(comparison.masses(), guarantee.rho)
     if high <= guarantee.rho:
         return Finding(HOLDS)
     verdict = VIOLATED if low > guarantee.rho else UNPROVEN

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..errors import LdpBudgetError
+from ..errors import LdpBudgetError, NotSupported
 from ..guarantees import Memoised, Unbounded
-from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding
+from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, worst
 
 if TYPE_CHECKING:
     from ..base import Mechanism
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 _SAMPLES = 4096
 _CLOSE = 1e-7
-_NEARLY = 0.05
-_BATCH = 500
+_FAR = 0.5
+_MOST_OUTCOMES = 2**12
 _MOST_ANSWERS = 2**12
 _LOOKS = 3
 _SILENT = Finding(UNPROVEN)
@@ -35,11 +35,17 @@ def check_estimator(mechanism: Mechanism) -> Finding:
     try:
         if mechanism.answers > _MOST_ANSWERS or mechanism.public_seed:
             return _SILENT
-        first, *others = mechanism.critical_inputs()
-        worths = [_Worths(mechanism, first, other) for other in reversed(others)]
-        return _check(mechanism, worths) if all(each.known for each in worths) else _SILENT
+        inputs = list(mechanism.critical_inputs())
+        roles = dict.fromkeys((inputs[0], inputs[len(inputs) // 2], inputs[-1]))
+        return worst([_of_answer(mechanism, first, [other for other in roles if other != first]) for first in roles])
     except LdpBudgetError:
         return _SILENT  # there is no client, or no estimate without more being said
+
+
+def _of_answer(mechanism: FrequencyMechanism, first: int, others: list[int]) -> Finding:
+    """The estimated count of one answer, by reports of that answer and of others."""
+    worths = [_Worths(mechanism, first, other) for other in others]
+    return _check(mechanism, worths) if all(each.known for each in worths) else _SILENT
 
 
 def _secrets(mechanism: FrequencyMechanism, side: int) -> list[bytes] | None:
@@ -55,8 +61,11 @@ class _Worths:
     def __init__(self, mechanism: FrequencyMechanism, first: int, second: int) -> None:
         import numpy as np
 
-        self._mechanism, self._first = mechanism, first
-        self._masses = [tuple(map(float, mass)) for mass in mechanism.compare(first, second).masses()]
+        self._mechanism, self.first = mechanism, first
+        comparison = mechanism.compare(first, second)
+        if comparison.size > _MOST_OUTCOMES:
+            raise NotSupported("the outcomes are too many to see each of them")
+        self._masses = [tuple(map(float, mass)) for mass in comparison.masses()]
         self.reports = np.concatenate(
             [
                 mechanism.randomize(np.full(_SAMPLES, value), rng=side, secrets=_secrets(mechanism, side))
@@ -77,25 +86,28 @@ class _Worths:
 
     def count(self, reports: Any) -> float:
         """The estimated count of the first answer."""
-        return float(self._mechanism.estimate(reports).counts[self._first])
+        return float(self._mechanism.estimate(reports).counts[self.first])
 
     @property
     def known(self) -> bool:
         """Whether every outcome that can occur was seen, and is worth the same whenever it does."""
         return all(self._worths.get(code) is not None for code, mass in enumerate(self._masses) if any(mass))
 
-    def moment(self, side: int, power: int) -> float:
-        """The mean of a power of what a user adds who holds the first answer (side 0) or the second (1)."""
-        return sum(mass[side] * self._value(code) ** power for code, mass in enumerate(self._masses) if any(mass))
+    def mean(self, side: int) -> float:
+        """What a user adds on average who holds the first answer (side 0) or the second (1)."""
+        return sum(mass[side] * self._value(code) for code, mass in enumerate(self._masses) if any(mass))
 
-    def variances(self) -> tuple[float, float]:
-        """What a user adds to the variance of the count, who holds the first answer or the second."""
-        return self.moment(0, 2) - 1, self.moment(1, 2)
+    def variance(self, side: int) -> float:
+        """The variance of what such a user adds, whose mean is 1 or 0."""
+        mean = 1 - side
+        return sum(
+            mass[side] * (self._value(code) - mean) ** 2 for code, mass in enumerate(self._masses) if any(mass)
+        )
 
-    def batch(self) -> tuple[Any, float]:
-        """Some of the reports of both, and the sum of what they are worth one by one."""
-        step = max(1, len(self.reports) // _BATCH)
-        return self.reports[::step], sum(self._value(code) for code in self._codes[::step].tolist())
+    def batches(self) -> list[tuple[Any, float]]:
+        """Some reports of both, of the first alone and of the other, with the sum of what each is worth by itself."""
+        parts = (slice(None), slice(0, _SAMPLES), slice(_SAMPLES, None))
+        return [(self.reports[part], sum(map(self._value, self._codes[part].tolist()))) for part in parts]
 
     @property
     def scale(self) -> float:
@@ -109,22 +121,32 @@ class _Worths:
 
 def _check(mechanism: FrequencyMechanism, worths: list[_Worths]) -> Finding:
     for each in worths:
-        own, other = each.moment(0, 1), each.moment(1, 1)
+        own, other = each.mean(0), each.mean(1)
         if max(abs(own - 1), abs(other)) > _CLOSE * each.scale:
             adds = f"{own:.9g} to the own count and {other:.9g} to another"
             return Finding(VIOLATED, f"the estimate is biased: a user adds {adds}")
-    batch, total = worths[0].batch()
-    estimate, first = mechanism.estimate(batch), mechanism.critical_inputs()[0]
-    if abs(float(estimate.counts[first]) - total) > _CLOSE * worths[0].scale * len(batch):
+    others = [each.variance(1) for each in worths]
+    if max(others) - min(others) > _CLOSE * max(others):
+        return _SILENT  # the variance depends on what the others hold, of which a few answers do not tell
+    ratios = [_stated_over_true(mechanism, worths[0], *batch) for batch in worths[0].batches()]
+    if None in ratios:
         return Finding(VIOLATED, "the estimate of many reports is not the sum of what each is worth")
-    # Standard errors are those at the estimated share, so they are checked at the share the batch itself shows.
+    off = [ratio for ratio in ratios if ratio is not None and abs(ratio - 1) > _CLOSE]
+    if not off:
+        return Finding(HOLDS)
+    alike = len(off) == len(ratios) and max(off) - min(off) <= _CLOSE * max(off)
+    if not alike and max(abs(ratio - 1) for ratio in off) < _FAR:
+        return _SILENT  # the shares may be estimated in another way than here, and with them the errors
+    worst_ratio = max(off, key=lambda ratio: abs(ratio - 1))
+    return Finding(VIOLATED, f"the variance of a count is stated {worst_ratio:.6g} times as large as it is")
+
+
+def _stated_over_true(mechanism: FrequencyMechanism, worths: _Worths, batch: Any, total: float) -> float | None:
+    """How the stated variance compares, at the share the batch shows; None where the count is no sum."""
+    estimate, count = mechanism.estimate(batch), worths.count(batch)
+    if abs(count - total) > _CLOSE * worths.scale * len(batch):
+        return None
+    # Standard errors are those at the estimated share.
     share = min(max(total / len(batch), 0.0), 1.0)
-    true = [len(batch) * (share * own + (1 - share) * other) for own, other in (each.variances() for each in worths)]
-    if max(true) - min(true) > _CLOSE * max(true):
-        return _SILENT  # the variance depends on what the others hold, of which two answers do not tell
-    stated = float(estimate.std_errors[first]) ** 2
-    if abs(stated - true[0]) > _CLOSE * true[0]:
-        if abs(stated - true[0]) < _NEARLY * true[0]:
-            return _SILENT  # the shares may be estimated in another way than here
-        return Finding(VIOLATED, f"the variance of a count is stated {stated / true[0]:.6g} times as large as it is")
-    return Finding(HOLDS)
+    true = len(batch) * (share * worths.variance(0) + (1 - share) * worths.variance(1))
+    return float(estimate.std_errors[worths.first]) ** 2 / true

@@ -21,18 +21,23 @@ _CLOSE = 1 + Decimal("1e-4")
 _MARGIN = Decimal("1e-25")  # far above the rounding of `_WIDE`, far below `_CLOSE`
 
 
-def largest_rate(masses: Sequence[Mass]) -> tuple[Decimal, Decimal]:
-    """A lower and an upper bound of ρ, within a part in ten thousand; infinite where P has what Q has not."""
+def largest_rate(masses: Sequence[Mass], claimed: Decimal = Decimal(0)) -> tuple[Decimal, Decimal]:
+    """A lower and an upper bound of ρ, within a part in ten thousand; infinite where P has what Q has not.
+
+    Looked at no closer than is needed to say whether it is at most `claimed`.
+    """
     if any(p and not q for p, q in masses):
         return Decimal("Infinity"), Decimal("Infinity")
     pairs = [(_decimal(p), _decimal(q)) for p, q in masses if p]
     logs = [(_WIDE.ln(p), _WIDE.ln(q)) for p, q in pairs]
     # At order one the divergence is that of Kullback and Leibler.
     least = sum((p * (lp - lq) for (p, _), (lp, lq) in zip(pairs, logs, strict=True)), Decimal(0))
-    if least <= _MARGIN:
-        return Decimal(0), _MARGIN
     largest = max(lp - lq for lp, lq in logs)
-    low = high = least
+    if all(p == q for p, q in masses):
+        return Decimal(0), Decimal(0)
+    if least <= _MARGIN:
+        return Decimal(0), largest * (1 + _MARGIN)  # too small to tell from rounding; D_α/α is at most D_∞
+    high = least
     ends = [(Decimal(1), least)]
     while ends[-1][0] < largest / least:
         order = 2 * ends[-1][0]
@@ -40,8 +45,10 @@ def largest_rate(masses: Sequence[Mass]) -> tuple[Decimal, Decimal]:
     low = max(divergence / order for order, divergence in ends)
     intervals = list(pairwise(ends))
     while intervals:
+        if claimed and low * (1 - _MARGIN) > claimed:
+            return low * (1 - _MARGIN), largest * (1 + _MARGIN)
         (before, start), (after, end) = intervals.pop()
-        if end / before <= low * _CLOSE:
+        if end / before <= max(low * _CLOSE, claimed * (1 - 2 * _MARGIN)):
             high = max(high, end / before)
             continue
         order = _WIDE.sqrt(before * after)
