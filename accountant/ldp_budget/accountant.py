@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from .base import Mechanism
+    from .groups import Needs
     from .ledger import Entry
     from .plans import Plan
 
@@ -59,7 +60,7 @@ class Accountant:
         clock: Callable[[], datetime | float] = time.time,
     ) -> None:
         self._ledger = SqliteLedger(path, create=create)
-        self._group = GroupCommit(self._ledger)
+        self._group = GroupCommit(self._ledger, self._read_ahead)
         self._clock = clock
         self._policies: dict[int, Policy] = {}
 
@@ -122,7 +123,7 @@ class Accountant:
         policy: str = DEFAULT,
     ) -> Receipt:
         """What a spend would cost and whether it would fit; changes nothing."""
-        request = Request(user, mechanism, reports, policy, label)
+        request = Request(self._ledger.key, user, mechanism, reports, policy, label)
         with self._ledger.read() as transaction:
             return self._assess(transaction, request).receipt(QUOTED)
 
@@ -144,8 +145,8 @@ class Accountant:
         request it raises `KeyConflict`. `label` says which memoised value the reports repeat. `digest` (hex) binds
         the report itself to the key. With `strict`, a refusal raises `BudgetExceeded`.
         """
-        request = Request(user, mechanism, reports, policy, label, digest)
-        return self._charge(request, SPENT, key, None, strict)
+        request = Request(self._ledger.key, user, mechanism, reports, policy, label, digest, key=key)
+        return self._charge(request, SPENT, None, strict)
 
     def spend_many(
         self,
@@ -204,8 +205,9 @@ class Accountant:
         if isinstance(expires, bool) or not isinstance(expires, int | float) or not 0 < expires <= MOST_SECONDS:
             raise InvalidParameter("expires", f"seconds > 0 and <= {MOST_SECONDS}", expires)
         micros = int(expires * 1_000_000)
-        request = Request(user, mechanism, reports, policy, label, digest, f"reserve {micros}")
-        return self._charge(request, RESERVED, key, micros, strict)
+        operation = f"reserve {micros}"
+        request = Request(self._ledger.key, user, mechanism, reports, policy, label, digest, operation, key)
+        return self._charge(request, RESERVED, micros, strict)
 
     def commit(self, receipt: str) -> Receipt:
         """Keep what a reservation charged; an expired one answers `expired`. Raises `ReservationConflict`."""
@@ -289,31 +291,34 @@ class Accountant:
 
     # -- inside a transaction ---------------------------------------------------------------------------
 
-    def _charge(self, request: Request, kind: str, key: str | None, micros: int | None, strict: bool) -> Receipt:
-        key = None if key is None else check_text("key", key)
-        receipt = self._group.run(lambda transaction: self._charge_in(transaction, request, kind, key, micros))
+    def _charge(self, request: Request, kind: str, micros: int | None, strict: bool) -> Receipt:
+        needs = request.user_hash, request.key_hash
+        receipt = self._group.run(lambda transaction: self._charge_in(transaction, request, kind, micros), needs)
         if strict and receipt.status == REFUSED:
             raise BudgetExceeded(receipt)
         return receipt
 
-    def _charge_in(
-        self, transaction: Transaction, request: Request, kind: str, key: str | None, micros: int | None
-    ) -> Receipt:
-        hashed = None if key is None else transaction.key.hash(b"key", key)
-        if key is not None and hashed is not None:
-            stored = transaction.answer_to(hashed)
+    def _charge_in(self, transaction: Transaction, request: Request, kind: str, micros: int | None) -> Receipt:
+        key = request.key_hash
+        if request.key is not None and key is not None:
+            stored = transaction.answer_to(key)
             if stored is not None:
-                if stored.request != request.digest(transaction):
-                    raise KeyConflict(key)
+                if stored.request != request.digest():
+                    raise KeyConflict(request.key)
                 return self._stored_receipt(transaction, request.user, stored.answer)
         moment = self._moment(transaction)
         assessment = self._assess(transaction, request)
         expires = None if micros is None else moment.micros + micros
         receipt = assessment.charge(kind, expires) if assessment.fits else assessment.receipt(REFUSED)
-        if hashed is not None:
+        if key is not None:
             answer = receipt.store(assessment.policy_number, moment.micros)
-            transaction.store_answer(hashed, assessment.user, request.digest(transaction), answer)
+            transaction.store_answer(key, request.user_hash, request.digest(), answer)
         return receipt
+
+    def _read_ahead(self, transaction: Transaction, needs: list[Needs]) -> None:
+        """Read at once what several charges will look up."""
+        users, keys = [user for user, _ in needs], [key for _, key in needs if key is not None]
+        transaction.read_ahead(users, keys, transaction.windows(self._moment(transaction)))
 
     def _stored_receipt(self, transaction: Transaction, user: str, answer: str) -> Receipt:
         def policy_of(number: int) -> Policy:

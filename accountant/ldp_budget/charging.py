@@ -16,6 +16,7 @@ from .windows import LIFETIME, Moment, Window, window_at
 
 if TYPE_CHECKING:
     from .base import Mechanism
+    from .ledger.keyfile import Key
 
 MOST_REPORTS = 10**9
 PLAN = "plan"
@@ -27,6 +28,7 @@ class Request:
 
     def __init__(
         self,
+        secret: Key,
         user: str,
         mechanism: Mechanism,
         reports: int,
@@ -34,6 +36,7 @@ class Request:
         label: str | None = None,
         digest: str | None = None,
         operation: str = "spend",
+        key: str | None = None,
     ) -> None:
         if isinstance(reports, bool) or not isinstance(reports, int) or not 1 <= reports <= MOST_REPORTS:
             raise InvalidParameter("reports", f"a whole number from 1 to {MOST_REPORTS}", reports)
@@ -44,12 +47,17 @@ class Request:
         self.report_digest = check_digest(digest)
         self.operation = operation
 
+        self.key = None if key is None else check_text("key", key)
         self.charge = Charge.of(mechanism)
+        # The user and the key as the ledger knows them.
+        self._secret = secret
+        self.user_hash = secret.hash(b"user", user)
+        self.key_hash = None if key is None else secret.hash(b"key", key)
 
-    def digest(self, transaction: Transaction) -> bytes:
+    def digest(self) -> bytes:
         """Everything that makes two requests the same request, as a keyed hash."""
         parts = (self.operation, self.user, self.charge.fingerprint, self.reports, self.label, self.report_digest)
-        return transaction.key.hash(b"request", ascii((*parts, self.policy)))
+        return self._secret.hash(b"request", ascii((*parts, self.policy)))
 
 
 class Charge:
@@ -104,7 +112,7 @@ class Assessment:
         self.policy_number = policy_number
         self._policy = policy
         self._moment = moment
-        self.user = transaction.key.hash(b"user", request.user)
+        self.user = request.user_hash
         # Every window that is kept, whether this policy limits it or not: a charge counts in all of them.
         self._windows = transaction.windows(moment)
         self._account, self._spent = transaction.standing(self.user, self._windows)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .ledger import SqliteLedger, Transaction
 
 T = TypeVar("T")
+Needs = tuple[bytes, bytes | None]
 
 # One transaction holds the write lock for all of its works; other processes wait meanwhile.
 MOST_TOGETHER = 256
@@ -40,8 +41,9 @@ class _Work(Generic[T]):
     result: T | None = None
     error: Exception | None = None
 
-    def __init__(self, work: Callable[[Transaction], T]) -> None:
+    def __init__(self, work: Callable[[Transaction], T], needs: Needs | None) -> None:
         self.work = work
+        self.needs = needs
         self.batch: list[_Work[Any]] = []  # what it does, if it leads
 
     def run(self, transaction: Transaction) -> None:
@@ -66,10 +68,14 @@ class _Work(Generic[T]):
 
 
 class GroupCommit:
-    """Runs works in shared transactions of one ledger."""
+    """Runs works in shared transactions of one ledger.
 
-    def __init__(self, ledger: SqliteLedger) -> None:
+    `read_ahead(transaction, needs)` is called before several works, with what `run` was told of each; it may fail.
+    """
+
+    def __init__(self, ledger: SqliteLedger, read_ahead: Callable[[Transaction, list[Needs]], None]) -> None:
         self._ledger = ledger
+        self._read_ahead = read_ahead
         self._start()
         forks.watch(self)
 
@@ -86,9 +92,12 @@ class GroupCommit:
         """Whoever led or waited in the parent is not here."""
         self._start()
 
-    def run(self, work: Callable[[Transaction], T]) -> T:
-        """Do `work` in a transaction and return its result once that is durable."""
-        mine = _Work(work)
+    def run(self, work: Callable[[Transaction], T], needs: Needs | None = None) -> T:
+        """Do `work` in a transaction and return its result once that is durable.
+
+        `needs` are the user and the key that it will look up, as hashes.
+        """
+        mine = _Work(work, needs)
         try:
             self._queue_up(mine)
             if mine.gate is not None:
@@ -134,17 +143,26 @@ class GroupCommit:
     def _together(self, batch: list[_Work[Any]]) -> None:
         """Do a batch in one transaction; it grows while others come."""
         with self._ledger.write() as transaction:
-            for work in batch:
+            begun = 0
+            while begun < len(batch):
+                works, begun = batch[begun:], len(batch)
                 try:
-                    work.run(transaction)
+                    self._do(works, transaction)
                 except Exception as error:
                     if len(batch) == 1:
                         raise
                     raise _Spoilt from error
-                if work is batch[-1] and self._queue:
-                    self._take(batch)
+                self._take(batch)
         for work in batch:
             work.committed = True
+
+    def _do(self, works: list[_Work[Any]], transaction: Transaction) -> None:
+        """Do works in a transaction that they share."""
+        needs = [work.needs for work in works if work.needs is not None]
+        if len(needs) > 1:
+            self._read_ahead(transaction, needs)
+        for work in works:
+            work.run(transaction)
 
     def _alone(self, work: _Work[Any]) -> None:
         """Do one work in a transaction of its own."""

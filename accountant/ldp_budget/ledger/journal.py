@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 AMOUNTS = "epsilon, delta, rho, mu_squared"
 ENTRY_COLUMNS = f"entry, at, kind, account, charge, policy, reports, {AMOUNTS}, labelled, expires, resolves"
-_INSERT = f"INSERT INTO journal ({ENTRY_COLUMNS}, link) VALUES ({', '.join('?' * 15)})"
+_INSERT = f"INSERT INTO journal ({ENTRY_COLUMNS}) VALUES ({', '.join('?' * 14)})"
+_INSERT_LINKED = f"INSERT INTO journal ({ENTRY_COLUMNS}, link) VALUES ({', '.join('?' * 15)})"
 NO_LINK = b"\0" * 32
 
 
@@ -119,7 +120,7 @@ class JournalEnd:
 
     def write(self) -> None:
         """Write what was kept back."""
-        self._insert(self._take(), None)
+        self._execute_many(_INSERT, self._take())
 
     def close(self, charges: Rows, policies: Rows) -> None:
         """Write everything, with the link that covers it in the last entry; nothing if nothing was appended."""
@@ -129,7 +130,8 @@ class JournalEnd:
         number, at, before = self.newest()
         link = self._key.link(canonical_link(before, ", ".join(self._covered), charges, policies))
         if rows:
-            self._insert(rows, link)
+            self._execute_many(_INSERT, rows[:-1])
+            self._execute(_INSERT_LINKED, (*rows[-1], link))
         else:
             self._execute("UPDATE journal SET link = ? WHERE entry = ?", (link, number))
         self._known.newest = (number, at, link)
@@ -140,8 +142,3 @@ class JournalEnd:
         if rows:
             self._covered.append(canonical_rows(rows))
         return rows
-
-    def _insert(self, rows: Rows, link: bytes | None) -> None:
-        """Write entries, the last of them with a link."""
-        if rows:
-            self._execute_many(_INSERT, [*((*row, None) for row in rows[:-1]), (*rows[-1], link)])

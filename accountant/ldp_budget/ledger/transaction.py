@@ -17,9 +17,13 @@ if TYPE_CHECKING:
     from .keyfile import Key
     from .known import Known
 
+# A user's account, and what was charged to it in each period's window.
+Standing = tuple[int | None, dict[str, Costs]]
+
 CHARGE_COLUMNS = f"charge, fingerprint, mechanism, declared, guarantee, {AMOUNTS}"
 POLICY_COLUMNS = "policy, name, version, created_at, definition"
 _SPENT = f"SELECT {AMOUNTS} FROM accounts WHERE account = ? AND window = ?"
+_ANSWER = "SELECT key, request, answer FROM keys WHERE key IN"
 _SET_SPENT = "INSERT OR REPLACE INTO accounts VALUES (?, ?, ?, ?, ?, ?)"
 
 
@@ -49,6 +53,9 @@ class Transaction:
         self._kept_back = 0
         self._sums: dict[tuple[int, int], Costs] = {}
         self._answers: dict[bytes, tuple[Any, ...]] = {}
+        # What was read ahead, by user and by key; good until something is written, and for one question each.
+        self._standings: dict[bytes, Standing] = {}
+        self._stored_answers: dict[bytes, StoredAnswer | None] = {}
         # What this transaction appends beside entries, for its link.
         self._charges: list[tuple[Any, ...]] = []
         self._policies: list[tuple[Any, ...]] = []
@@ -74,6 +81,7 @@ class Transaction:
         self._journal.close(self._charges, self._policies)
 
     def _write_back(self) -> None:
+        self._standings, self._stored_answers = {}, {}
         if self._kept_back:
             writes = self.writes
             self._write_sums_and_answers()
@@ -89,6 +97,13 @@ class Transaction:
             self._execute_many("INSERT INTO keys VALUES (?, ?, ?, ?, ?)", self._answers.values())
             self._answers = {}
 
+    def read_ahead(self, users: list[bytes], keys: list[bytes], windows: dict[str, Window]) -> None:
+        """Read at once what `standing` and `answer_to` are about to be asked for."""
+        self._standings = self._read_standings(users, windows)
+        self._stored_answers = dict.fromkeys(keys)
+        for key, *stored in self._execute(_in_query(_ANSWER, len(keys)), keys) if keys else ():
+            self._stored_answers[key] = StoredAnswer._make(stored)
+
     # -- time and keys ----------------------------------------------------------------------------------
 
     def last_entry_at(self) -> int | None:
@@ -100,8 +115,10 @@ class Transaction:
         row = self._answers.get(key)
         if row is not None:
             return StoredAnswer(row[2], row[3])
-        row = self._execute("SELECT request, answer FROM keys WHERE key = ?", (key,)).fetchone()
-        return None if row is None else StoredAnswer(*row)
+        if key in self._stored_answers:
+            return self._stored_answers.pop(key)
+        row = self._execute(_in_query(_ANSWER, 1), (key,)).fetchone()
+        return None if row is None else StoredAnswer._make(row[1:])
 
     def store_answer(self, key: bytes, user: bytes | None, request: bytes, answer: str) -> None:
         """Bind an answer to its key, for as long as the account lives; without a user, for ever."""
@@ -111,19 +128,25 @@ class Transaction:
 
     # -- accounts ---------------------------------------------------------------------------------------
 
-    def standing(self, user: bytes, windows: dict[str, Window]) -> tuple[int | None, dict[str, Costs]]:
+    def standing(self, user: bytes, windows: dict[str, Window]) -> Standing:
         """A user's account, None before the first charge, and what was charged to it in each period's window."""
-        codes = [window.code for window in windows.values()]
-        rows = self._execute(_standing_query(len(codes)), (*codes, user)).fetchall()
-        account = rows[0][0] if rows else None
-        spent = dict.fromkeys(windows, ZERO)
-        for row in rows:
-            if row[1] is not None:
-                spent[PERIODS[row[1] % len(PERIODS)]] = Costs._make(row[2:])
+        known = self._standings.pop(user, None)
+        account, spent = known or self._read_standings([user], windows)[user]
         if self._sums and account is not None:
-            for period, code in zip(windows, codes, strict=True):
-                spent[period] = self._sums.get((account, code), spent[period])
+            for period, window in windows.items():
+                spent[period] = self._sums.get((account, window.code), spent[period])
         return account, spent
+
+    def _read_standings(self, users: list[bytes], windows: dict[str, Window]) -> dict[bytes, Standing]:
+        codes = [window.code for window in windows.values()]
+        standings: dict[bytes, Standing] = {user: (None, dict.fromkeys(windows, ZERO)) for user in users}
+        for row in self._execute(_in_query(_standing(len(codes)), len(users)), (*codes, *users)):
+            user, account, window = row[:3]
+            spent = standings[user][1]
+            standings[user] = account, spent
+            if window is not None:
+                spent[PERIODS[window % len(PERIODS)]] = Costs._make(row[3:])
+        return standings
 
     def account(self, user: bytes) -> int | None:
         """The number of a user's account; None before the first charge."""
@@ -354,12 +377,21 @@ class Transaction:
 
 
 @cache
-def _standing_query(windows: int) -> str:
-    places = ", ".join("?" * windows)
+def _standing(windows: int) -> str:
     return (
-        f"SELECT u.account, a.window, {', '.join(f'a.{name}' for name in Costs._fields)} FROM users u"
-        f" LEFT JOIN accounts a ON a.account = u.account AND a.window IN ({places}) WHERE u.hash = ?"
+        f"SELECT u.hash, u.account, a.window, {', '.join(f'a.{name}' for name in Costs._fields)} FROM users u"
+        f" LEFT JOIN accounts a ON a.account = u.account AND a.window IN ({_places(windows)}) WHERE u.hash IN"
     )
+
+
+@cache
+def _in_query(start: str, values: int) -> str:
+    """A query that ends in IN, for so many values."""
+    return f"{start} ({_places(values)})"
+
+
+def _places(values: int) -> str:
+    return ", ".join("?" * values)
 
 
 def _number(cursor: sqlite3.Cursor) -> int:
