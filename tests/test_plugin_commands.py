@@ -266,3 +266,26 @@ def test_what_is_no_plugin_is_told(workshop: Workshop, name: str, said: str) -> 
     done = workshop.ldp_budget("plugin", "check", name, code=1)
     assert said in done.stderr
     assert done.stdout == ""
+
+
+def test_a_module_in_this_folder_need_not_be_installed(workshop: Workshop, tmp_path: Path) -> None:
+    (tmp_path / "lone_coin.py").write_text(
+        "import ldp_budget\n"
+        "from ldp_budget.fields import real\n"
+        "from ldp_budget.guarantees import Pure\n"
+        "class Coin(ldp_budget.Mechanism):\n"
+        "    name = 'lone-coin'\n"
+        "    epsilon = real('privacy loss of one report', above=0)\n"
+        "    guarantee = property(lambda self: Pure(self.epsilon))\n"
+        "@ldp_budget.hookimpl\n"
+        "def register_mechanisms(register):\n"
+        "    register(Coin)\n"
+    )
+    script = str(Path(sys.executable).with_name("ldp-budget"))
+    check = [script, "plugin", "check", "lone_coin", "--samples", LEAST, "--json"]
+    done = subprocess.run(check, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert [found["mechanism"] for found in json.loads(done.stdout)["mechanisms"]] == ["lone-coin"]
+    done = subprocess.run([*check[:3], "./lone_coin.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 2
+    assert "MODULE: expected the name of a module" in done.stderr

@@ -212,6 +212,20 @@ def test_every_answer_s_estimate_is_checked_and_at_every_share() -> None:
     assert verify(FlatErrors(epsilon=3, domain_size=4)).estimator == VIOLATED
 
 
+@pytest.mark.parametrize("factor", [0.9, 1.1])
+def test_a_published_variance_that_is_ten_per_cent_off_is_found(factor: float) -> None:
+    oue = ldp_budget.mechanism("oue")
+
+    class Advertised(oue):  # type: ignore[misc, valid-type]
+        def utility(self, users: int | None = None) -> dict[str, Any]:
+            found = super().utility(users)
+            return {**found, "variance_per_user": factor * found["variance_per_user"]}
+
+    found = verify(Advertised(epsilon=1, domain_size=5))
+    assert (found.verdict, found.estimator) == (HOLDS, VIOLATED)
+    assert "utility states" in found.problems[0]
+
+
 def test_what_promises_nothing_holds_and_what_describes_nothing_is_unproven() -> None:
     class Silent(Mechanism):
         name = "silent"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,6 +64,12 @@ def check(module: str, samples: int, as_json: bool) -> None:
     """
     from ldp_budget.contract import certify, find_plugin
 
+    if not re.fullmatch(r"[\w-]+(\.[\w-]+)*", module):
+        raise click.UsageError(
+            f"MODULE: expected the name of a module, a distribution or an entry point; found {module}"
+        )
+    # A module that lies in this folder need not be installed, as for `python -m`.
+    sys.path.insert(0, os.getcwd())
     # Standard output belongs to the certificate.
     with contextlib.redirect_stdout(sys.stderr):
         found = find_plugin(module)

@@ -37,15 +37,12 @@ def check_estimator(mechanism: Mechanism) -> Finding:
             return _SILENT
         inputs = list(mechanism.critical_inputs())
         roles = dict.fromkeys((inputs[0], inputs[len(inputs) // 2], inputs[-1]))
-        return worst([_of_answer(mechanism, first, [other for other in roles if other != first]) for first in roles])
+        worths = [[_Worths(mechanism, first, other) for other in roles if other != first] for first in roles]
+        if not all(each.known for answer in worths for each in answer):
+            return _SILENT
+        return worst([*(_check(mechanism, answer) for answer in worths), _check_utility(mechanism, worths)])
     except LdpBudgetError:
         return _SILENT  # there is no client, or no estimate without more being said
-
-
-def _of_answer(mechanism: FrequencyMechanism, first: int, others: list[int]) -> Finding:
-    """The estimated count of one answer, by reports of that answer and of others."""
-    worths = [_Worths(mechanism, first, other) for other in others]
-    return _check(mechanism, worths) if all(each.known for each in worths) else _SILENT
 
 
 def _secrets(mechanism: FrequencyMechanism, side: int) -> list[bytes] | None:
@@ -139,6 +136,21 @@ def _check(mechanism: FrequencyMechanism, worths: list[_Worths]) -> Finding:
         return _SILENT  # the shares may be estimated in another way than here, and with them the errors
     worst_ratio = max(off, key=lambda ratio: abs(ratio - 1))
     return Finding(VIOLATED, f"the variance of a count is stated {worst_ratio:.6g} times as large as it is")
+
+
+def _check_utility(mechanism: FrequencyMechanism, worths: list[list[_Worths]]) -> Finding:
+    """Whether the published variance is that of a count at zero frequency, for the answer where it is largest."""
+    stated = mechanism.utility().get("variance_per_user")
+    found = [each.variance(1) for answer in worths for each in answer]
+    if stated is None:
+        return Finding(HOLDS)
+    too_small = stated < max(found) * (1 - _CLOSE)
+    # Where all the answers looked at are alike, so are the others.
+    too_large = max(found) - min(found) <= _CLOSE * max(found) and stated > max(found) * (1 + _CLOSE)
+    if too_small or too_large:
+        why = f"utility states a variance of {stated:.6g} for a count; it is {max(found):.6g}"
+        return Finding(VIOLATED, why)
+    return Finding(HOLDS)
 
 
 def _stated_over_true(mechanism: FrequencyMechanism, worths: _Worths, batch: Any, total: float) -> float | None:
