@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conftest import Clock
-from ldp_budget import Accountant, LedgerError, UnknownName
+from ldp_budget import Accountant, KeyConflict, LedgerError, UnknownName
 from ledger_contract import check, coin, spent
 
 if TYPE_CHECKING:
@@ -97,3 +97,44 @@ def test_an_error_that_wrote_nothing_costs_the_others_no_transaction_of_their_ow
     links = accountant._ledger._current().execute("SELECT count(*) FROM journal WHERE link IS NOT NULL").fetchone()
     assert links == (2,), "that of the policy, and one for all three"
     check(accountant, before)
+
+
+# -- what the leader reads ahead -----------------------------------------------------------------------------
+
+
+def test_works_of_one_user_and_one_key_see_what_the_ones_before_them_wrote(accountant: Accountant) -> None:
+    """All look-ups of a group are made before its first work; no work may act on what is stale by then."""
+    accountant.spend("gone", coin(1))
+    accountant.erase("gone")
+    works: list[Callable[[], Any]] = []
+    for number in range(24):
+        works.append(lambda key=str(number % 4): accountant.spend("alice", coin(1), key=key))  # type: ignore[misc]
+        works.append(lambda: accountant.spend("bob", coin(2)))
+    works.append(lambda: accountant.spend("gone", coin("0.1"), key="k"))
+    works.append(lambda: accountant.spend("alice", coin(2), key="0"))
+    works.append(lambda: accountant.spend("new", coin(1), key="n"))
+    *answers, gone, conflict, new = share(accountant, works)
+    alice, bob = answers[::2], answers[1::2]
+    assert sorted(receipt.repeated for receipt in alice) == [False] * 4 + [True] * 20
+    assert len({receipt.receipt for receipt in alice}) == 4
+    assert sum(map(bool, bob)) == 15, "30 of budget and 2 a spend"
+    assert not gone
+    assert isinstance(conflict, KeyConflict)
+    assert new.status == "spent"
+    assert spent(accountant, "alice") == {"lifetime": 4}
+    assert spent(accountant, "bob") == {"lifetime": 30}
+    check(accountant)
+
+
+def test_a_bulk_run_between_works_is_seen(accountant: Accountant) -> None:
+    before, bulk, after = share(
+        accountant,
+        [
+            lambda: accountant.spend("alice", coin(10)),
+            lambda: accountant.spend_many(["alice"] * 2, coin(10)),
+            lambda: accountant.spend("alice", coin(1)),
+        ],
+    )
+    assert bool(before) + bulk.spent + bool(after) == 3, "all but one of 10, 10, 10 and 1 fit 30, in any order"
+    assert spent(accountant, "alice")["lifetime"] <= 30
+    check(accountant)
