@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from ldp_budget import Accountant, mechanism
+from ldp_budget.collection import Collection
 from ldp_budget.randomness import SeededStream, streams
+from ldp_budget.registry import Registry
 
 if TYPE_CHECKING:
     from conftest import CommandLine
@@ -87,7 +90,7 @@ def test_categories_may_come_from_a_file(party: CommandLine, tmp_path: Path) -> 
         (["x", "oue", "--epsilon", "1", "--categories", "a,,b"], 2, "--categories: expected at least two distinct"),
         (["x", "oue", "--epsilon", "1", "--domain-size", "3", "--categories", "a,b"], 2, "has answers, 3; found 2"),
         (["x", "oue", "--epsilon", "0", "--categories", "a,b"], 2, "--epsilon: expected a number > 0"),
-        (["", "oue", "--epsilon", "1", "--categories", "a,b"], 2, "name: expected a name of at least one character"),
+        (["", "oue", "--epsilon", "1", "--categories", "a,b"], 2, "NAME: expected a name of at least one character"),
         (["a:b", "oue", "--epsilon", "1", "--categories", "a,b"], 2, "without a colon; found 'a:b'"),
         (["x", "nothing", "--epsilon", "1"], 2, "no mechanism is called 'nothing'"),
         (["party", "oue", "--epsilon", "2", "--domain-size", "7"], 1, "it exists already, with another definition"),
@@ -109,11 +112,39 @@ def test_a_collection_stands_in_a_mechanisms_place(party: CommandLine) -> None:
 
 
 def test_a_name_that_is_both_is_an_error_naming_both(party: CommandLine) -> None:
-    added = party("collection", "add", "oue", "oue", "--epsilon", "0.5", "--domain-size", "3")
-    assert "say collection:oue" in added.stderr
+    with Accountant(party.ledger) as accountant:
+        # As if the mechanism's plugin had been installed later.
+        accountant.add_collection(Collection("oue", mechanism("oue")(epsilon="0.5", domain_size=3)))
     message = party.error("spend", "alice", "oue", "--epsilon", "1", "--domain-size", "3", code=2)
     assert "'oue' is both the mechanism oue and a collection" in message
     assert party.json("spend", "alice", "collection:oue")["cost"]["epsilon"] == 0.5
+
+
+@pytest.mark.parametrize(("name", "taken"), [("oue", "oue"), ("rr", "randomized-response")])
+def test_no_collection_is_named_like_a_mechanism(party: CommandLine, name: str, taken: str) -> None:
+    message = party.error("collection", "add", name, "oue", "--epsilon", "0.5", "--domain-size", "3")
+    assert f"collection '{name}': it is a name of the mechanism {taken}; choose another" in message
+    assert [row["name"] for row in party.json("collection", "list")] == ["party"]
+
+
+def test_a_collection_without_its_plugin_is_shown_and_not_used(
+    party: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    definition = party.json("collection", "show", "party")
+    source = table(tmp_path / "answers.csv", party=PARTIES)
+    party("randomize", "party", source, "--column", "party", "--out", tmp_path / "r")
+    monkeypatch.setattr("ldp_budget.registry.registry", lambda: Registry([]))
+    assert party.json("collection", "show", "party") == definition
+    shown = party("collection", "show", "party")
+    assert definition["fingerprint"] in shown.stdout
+    missing = "collection party needs the mechanism oue, which no installed plugin brings"
+    assert missing in shown.stderr
+    for use in (
+        ["spend", "alice", "collection:party"],
+        ["estimate", "party", tmp_path / "r"],
+        ["randomize", "party", source, "--column", "party", "--out", tmp_path / "s"],
+    ):
+        assert missing in party.error(*use)
 
 
 # -- the whole way -------------------------------------------------------------------------------------------
@@ -181,6 +212,19 @@ def test_several_files_are_one_estimate(party: CommandLine, tmp_path: Path) -> N
         assert row["count"] == pytest.approx(first["count"] + second["count"])
 
 
+def test_reports_that_are_counted_twice_are_told(party: CommandLine, tmp_path: Path) -> None:
+    source = table(tmp_path / "answers.csv", party=PARTIES * 20)
+    once, other, copy = (tmp_path / name for name in ("once", "other", "copy"))
+    for path in (once, other):
+        party("randomize", "party", source, "--column", "party", "--out", path)
+    copy.write_bytes(once.read_bytes())
+    for twin in (once, copy):
+        told = party("estimate", "party", once, other, twin, "--json").stderr
+        assert f"Warning: {once} and {twin} hold the same" in told
+        assert told.count("Warning") == 1
+    assert party("estimate", "party", once, other).stderr == ""
+
+
 def test_estimate_prints_a_table_and_rows(party: CommandLine, tmp_path: Path) -> None:
     source = table(tmp_path / "answers.csv", party=PARTIES)
     told = party("randomize", "party", source, "--column", "party", "--out", tmp_path / "r")
@@ -238,8 +282,12 @@ def test_with_spend_the_same_command_once_more_charges_nobody(party: CommandLine
         ({"user": ["alice", ""]}, 1, "column user, row 2 below the header"),
         ({"party": ["independent", "other"]}, 1, "column party, row 2 below the header"),
         ({"options": ["--policy", "none"]}, 1, "no policy is called 'none'"),
-        ({"options": ["--user-column", "name"]}, 1, "no column 'name'; its columns are user, party"),
-        ({"options": []}, 2, "--user-column: expected the column that names the users, with --spend"),
+        (
+            {"options": ["--spend", "--user-column", "name"]},
+            2,
+            "--user-column: expected one of the columns user, party",
+        ),
+        ({"options": ["--spend"]}, 2, "--user-column: expected the column that names the users, with --spend"),
         ({"out": "nowhere/r"}, 1, "it cannot be written: No such file or directory"),
         ({"out": "folder"}, 1, "it cannot be written: it is there and is no ordinary file"),
     ],
@@ -252,7 +300,7 @@ def test_whoever_cannot_send_is_not_charged(
     source = table(tmp_path / "answers.csv", user=users, party=answers)
     options = ["--spend", "--user-column", "user"]
     if "options" in changes:
-        options = ["--spend", *(changes["options"] if code == 2 else [*options[1:], *changes["options"]])]
+        options = changes["options"] if code == 2 else [*options, *changes["options"]]
     before = names(tmp_path)
     out = tmp_path / changes.get("out", "r")
     message = party("randomize", "party", source, "--column", "party", "--out", out, *options, code=code).stderr
@@ -274,9 +322,6 @@ def test_whoever_cannot_send_is_not_charged(
         ('party,x\n"",1\n"",2\n', "row 1 below the header: .*found ''"),
         ("party\nnan\n", "found 'nan'"),
         ("party\n", "has no rows below its header"),
-        ("", "has no column 'party'; its columns are none"),
-        ("side,age\nleft,3\n", "has no column 'party'; its columns are side, age"),
-        ("party,party\nindependent,independent\n", "has 2 columns 'party'"),
         ("age,party\n7\n", "line 2: expected 2 cells, as in the header"),
         ("party,age\nindependent,7,8\n", "line 2: expected 2 cells, as in the header"),
         ('party\n"independent\n', "is no CSV file in UTF-8"),
@@ -293,6 +338,24 @@ def test_a_column_of_anything_else_is_refused_and_nothing_is_written(
     assert re.search(said, message), message
     assert "answers.csv" in message
     assert names(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "--column: expected one of the columns (none) of {}; found party"),
+        ("side,age\nleft,3\n", "--column: expected one of the columns side, age of {}; found party"),
+        ("party,party\nindependent,independent\n", "--column: expected a column of {} that no other is named like"),
+    ],
+)
+def test_a_column_that_is_not_there_once_is_wrong_usage(
+    party: CommandLine, tmp_path: Path, text: str, said: str
+) -> None:
+    source = tmp_path / "answers.csv"
+    source.write_text(text)
+    arguments = ["randomize", "party", source, "--column", "party", "--out", tmp_path / "r"]
+    assert said.format(source) in party.error(*arguments, code=2)
+    assert not (tmp_path / "r").exists()
 
 
 @pytest.mark.parametrize("bad", ["-0.5", "101", "nan", "NaN", "inf", "-inf", "1e999", "", "old", "9" * 400])

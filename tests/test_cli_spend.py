@@ -112,7 +112,7 @@ def test_a_mechanism_from_its_parameters_can_be_charged_too(budget: CommandLine)
         (["alice", *OUE, "--reports", "1.5"], "--reports: expected a whole number >= 1; found 1.5"),
         (["alice", *OUE, "--key", ""], "--key: expected a text of at least one character; found ''"),
         (["alice", *OUE, "--digest", "xyz"], "--digest: expected hexadecimal digits, two a byte; found 'xyz'"),
-        (["", *OUE], "user: expected a text of at least one character; found ''"),
+        (["", *OUE], "Error: USER: expected a text of at least one character; found ''"),
         (["alice", "oue", "--epsilon", "0", "--domain-size", "7"], "--epsilon: expected a number > 0"),
         (["alice", "oue", "--epsilon", "1", "--domain-size", "1"], "--domain-size: expected a whole number from 2"),
         (["alice"], "Usage: ldp-budget spend [OPTIONS] USER MECHANISM"),
@@ -123,6 +123,16 @@ def test_bad_input_is_wrong_usage_and_charges_nobody(budget: CommandLine, argume
     result = budget("spend", *arguments, code=2)
     assert said in result.output
     assert files(budget) == before
+
+
+@pytest.mark.parametrize(
+    "arguments", [["balance", ""], ["commit", ""], ["policy", "set", "", "--limit", "lifetime=1"]]
+)
+def test_an_argument_is_called_as_in_the_usage_and_not_as_an_option(
+    budget: CommandLine, arguments: list[str]
+) -> None:
+    name = {"balance": "USER", "commit": "RECEIPT", "policy": "NAME"}[arguments[0]]
+    assert f"Error: {name}: expected a " in budget.error(*arguments, code=2)
 
 
 def test_a_spend_without_ledger_or_policy_fails_and_says_what_to_do(command: CommandLine) -> None:
@@ -185,7 +195,7 @@ def test_an_unbounded_policy_says_aloud_what_a_year_can_cost(command: CommandLin
             "--limit: expected a lifetime limit, or unbounded said aloud; found only day",
         ),
         (["default", "--limit", "lifetime=1", "--relation", "some"], "--relation: expected any; found some"),
-        (["", "--limit", "lifetime=1"], "name: expected a name of at least one character; found ''"),
+        (["", "--limit", "lifetime=1"], "Error: NAME: expected a name of at least one character; found ''"),
     ],
 )
 def test_a_policy_that_makes_no_sense_is_wrong_usage_and_makes_no_ledger(
@@ -311,6 +321,8 @@ def test_a_plan_of_collections_admits_so_many_reports_of_each(command: CommandLi
     assert [command.json("spend", "alice", "poll")["status"] for _ in range(3)] == ["spent"] * 3
     refused = command.json("spend", "alice", "poll", code=3)
     assert refused["binding"] == ["plan"]
+    message = command.error("spend", "alice", "poll", "--reports", "2", code=3)
+    assert "the plan of policy default has 0 reports of this kind left; affordable: 0 reports" in message
     assert command.json("spend", "alice", "visits")["status"] == "spent"
     assert [quota["left"] for quota in command.json("balance", "alice")["quotas"]] == [0, 0]
     for words in (("--plan", "poll"), ("--plan", "poll=0"), ("--plan-delta", "1e-6")):

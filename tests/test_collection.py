@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ldp_budget
-from ldp_budget import InvalidParameter, NotSupported, OutsideDomain, UnknownName
+from ldp_budget import InvalidParameter, NotSupported, OutsideDomain
 from ldp_budget.collection import Collection, check_categories
 from ldp_budget.packing import column_sums
 from ldp_budget.values import as_answers, as_numbers
@@ -67,7 +67,7 @@ def test_a_definition_that_was_changed_is_refused(change: dict[str, Any]) -> Non
 
 
 def test_a_definition_of_an_unknown_mechanism_says_which() -> None:
-    with pytest.raises(UnknownName, match="no mechanism is called 'nothing'"):
+    with pytest.raises(NotSupported, match="needs the mechanism nothing, which no installed plugin brings"):
         Collection.from_json({**Collection("poll", OUE).to_json(), "mechanism": "nothing"})
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .errors import InvalidParameter, OutsideDomain
+from .errors import InvalidParameter, NotSupported, OutsideDomain, UnknownName
 from .registry import mechanism as find_mechanism
 
 if TYPE_CHECKING:
@@ -77,13 +77,16 @@ class Collection:
 
     @classmethod
     def from_json(cls, data: Any) -> Collection:
-        """Read back what `to_json` made. Raises ValueError if it is anything else, or was changed."""
+        """Read back what `to_json` made.
+
+        Raises ValueError if it is anything else, or was changed; `NotSupported` where its mechanism is missing.
+        """
         if not isinstance(data, dict) or data.get("format") != FORMAT or data.get("version") != VERSION:
             raise ValueError(f"not a {FORMAT} of version {VERSION}")
         categories = data["categories"]
         collection = cls(
             data["name"],
-            find_mechanism(data["mechanism"])(**data["declared"]),
+            _needed(data["mechanism"], data["name"])(**data["declared"]),
             None if categories is None else tuple(categories),
         )
         if collection.fingerprint != data["fingerprint"]:
@@ -106,6 +109,15 @@ class Collection:
     def answer_names(self, answers: int) -> list[str]:
         """What each answer is called: its category, or its number."""
         return list(self.categories) if self.categories is not None else [str(v) for v in range(answers)]
+
+
+def _needed(mechanism: str, collection: str) -> type[Mechanism]:
+    """The mechanism that a collection was made with. Raises `NotSupported` where its plugin is missing."""
+    try:
+        return find_mechanism(mechanism)
+    except UnknownName as error:
+        why = f"collection {collection} needs the mechanism {mechanism}, which no installed plugin brings"
+        raise NotSupported(f"{why}. {error.hint}" if error.hint else why) from None
 
 
 def check_categories(categories: Sequence[str]) -> None:

@@ -9,7 +9,15 @@ if TYPE_CHECKING:
 
 
 class LdpBudgetError(Exception):
-    """The root of the package's errors."""
+    """The root of the package's errors. Text and attributes survive pickling, as from a process of a pool."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What the constructor made is copied; Exception would call it with the text as its first argument.
+        return _again, (type(self), self.args), self.__dict__
+
+
+def _again(kind: type[LdpBudgetError], arguments: tuple[Any, ...]) -> LdpBudgetError:
+    return kind.__new__(kind, *arguments)
 
 
 class InvalidParameter(LdpBudgetError, ValueError):  # noqa: N818 - reads as what it is
@@ -30,9 +38,6 @@ class InvalidParameter(LdpBudgetError, ValueError):  # noqa: N818 - reads as wha
         found = "nothing was given" if self.found is None else f"found {self.found}"
         return f"{option}: expected {self.expected}; {found}"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.option, self.expected, self.found)
-
 
 class OutsideDomain(LdpBudgetError, ValueError):  # noqa: N818
     """A value to be randomized is not in the declared domain. Nothing was randomized.
@@ -49,12 +54,13 @@ class OutsideDomain(LdpBudgetError, ValueError):  # noqa: N818
 
 
 class UnknownName(LdpBudgetError, LookupError):  # noqa: N818
-    """Nothing of this kind has that name. Attributes: `kind`, `name`, `known` (the names there are)."""
+    """Nothing of this kind has that name. Attributes: `kind`, `name`, `known` (the names there are), `hint`."""
 
     def __init__(self, kind: str, name: str, known: Sequence[str], hint: str = "") -> None:
         self.kind = kind
         self.name = name
         self.known = tuple(known)
+        self.hint = hint
         names = ", ".join(self.known) or "none"
         super().__init__(f"no {kind} is called {name!r}; there are: {names}" + (f". {hint}" if hint else ""))
 

@@ -30,6 +30,9 @@ COMMITTED = "committed"
 VOIDED = "voided"
 EXPIRED = "expired"
 
+PLAN = "plan"
+"""Stands among the periods in `Receipt.binding` where a quota of the policy's plan is used up."""
+
 CHECKED = (certificates.NO, certificates.AUDITED, certificates.EXACT)
 
 
@@ -162,8 +165,16 @@ class Receipt(NamedTuple):
         if self.why:
             parts.append(self.why)
         parts += [_explain(state.to_json()) for state in self.limits if state.limit.period in self.binding]
+        if PLAN in self.binding and not self.why:
+            parts.append(self._explain_plan())
         parts.append(f"affordable: {_count(self.affordable_reports)}")
         return "; ".join(parts)
+
+    def _explain_plan(self) -> str:
+        """What the plan's quota has left: where it alone binds, that is what is affordable."""
+        alone = self.binding == (PLAN,)
+        left = _count(self.affordable_reports) if alone else f"fewer than {_count(self.reports)}"
+        return f"the plan of policy {self.policy} has {left} of this kind left"
 
 
 class BudgetExceeded(LdpBudgetError):  # noqa: N818

@@ -35,8 +35,8 @@ def collection() -> None:
 def add(chosen: Build | Mechanism, name: str, categories: str | None, as_json: bool) -> None:
     from ldp_budget.accountant import Accountant
     from ldp_budget.collection import Collection, check_categories
-    from ldp_budget.registry import registry
 
+    _check_free(name)
     answers = None if categories is None else _categories(categories)
     if answers is not None:
         check_categories(answers)
@@ -44,8 +44,6 @@ def add(chosen: Build | Mechanism, name: str, categories: str | None, as_json: b
     made = Collection(name, mechanism, answers)
     with Accountant(new_ledger_path(click.get_current_context())) as accountant:
         accountant.add_collection(made)
-    if name in registry().names():
-        click.echo(f"{name} is also a mechanism; say collection:{name} where MECHANISM is asked for", err=True)
     _show(made.to_json(), as_json)
 
 
@@ -77,9 +75,27 @@ def list_(ctx: click.Context, as_json: bool, nl: bool) -> None:
 def show(ctx: click.Context, name: str, as_json: bool) -> None:
     """Show one collection; as JSON it is what a client needs."""
     from ldp_budget.accountant import Accountant
+    from ldp_budget.errors import NotSupported
 
     with Accountant(ledger_path(ctx), create=False) as accountant:
-        _show(accountant.collection(name).to_json(), as_json)
+        try:
+            definition = accountant.collection(name).to_json()
+        except NotSupported as error:
+            click.echo(f"Shown as it is stored: {error}", err=True)
+            definition = next(stored for stored in accountant.collections() if stored["name"] == name)
+    _show(definition, as_json)
+
+
+def _check_free(name: str) -> None:
+    """Raise `NameTaken` where a mechanism has the name: where MECHANISM is asked for, both could be meant."""
+    from ldp_budget.errors import NameTaken, UnknownName
+    from ldp_budget.registry import mechanism
+
+    try:
+        taken = mechanism(name)
+    except UnknownName:
+        return
+    raise NameTaken("collection", name, f"it is a name of the mechanism {taken.name}; choose another")
 
 
 def _build(mechanism: type[Mechanism], values: Mapping[str, Any], answers: tuple[str, ...] | None) -> Mechanism:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -40,6 +43,7 @@ def estimate(
 
     found = find_collection(ctx, collection)
     result = estimate_files(found, files)
+    _warn_of_twins(files)
     if plot is not None:
         from .plots import plot_estimate
 
@@ -71,6 +75,28 @@ def estimate_files(collection: Collection, files: tuple[str, ...]) -> Estimate:
     if total is None:
         raise ReportFileError(", ".join(files), "there are no reports to estimate from")
     return mechanism.estimate(total)
+
+
+def _warn_of_twins(files: tuple[str, ...]) -> None:
+    """Say so where two of the files hold the same: reports that are counted twice look more certain than they are."""
+    seen: dict[bytes, str] = {}
+    for path in _same_size(files):
+        with open(path, "rb") as file:
+            content = hashlib.file_digest(file, "sha256").digest()
+        if content in seen:
+            click.echo(
+                f"Warning: {seen[content]} and {path} hold the same; reports that are counted twice make the "
+                "standard errors too small",
+                err=True,
+            )
+        seen.setdefault(content, path)
+
+
+def _same_size(files: tuple[str, ...]) -> list[str]:
+    """The ordinary files among these that have the size of another."""
+    sizes = {path: os.path.getsize(path) for path in files if os.path.isfile(path)}
+    often = Counter(sizes[path] for path in files if path in sizes)
+    return [path for path in files if path in sizes and often[sizes[path]] > 1]
 
 
 def to_json(collection: Collection, result: Estimate) -> dict[str, Any]:

@@ -11,34 +11,35 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from ldp_budget.errors import InvalidParameter
+
 from .app import ledger_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ldp_budget.collection import Collection
 
 
-def read_columns(path: str, columns: list[str]) -> dict[str, list[str]]:
-    """The named columns of a CSV file with a header line (`-` for standard input), every row in order."""
+def read_columns(path: str, columns: Mapping[str, str]) -> dict[str, list[str]]:
+    """Columns of a CSV file with a header line (`-` for standard input), every row in order.
+
+    `columns` are their names, each under the option that gave it.
+    """
     try:
         with _opened(path) as file:
             reader = csv.DictReader(file, strict=True)
             header = reader.fieldnames or []
-            for column in columns:
-                if header.count(column) != 1:
-                    several = f"{header.count(column)} columns" if column in header else "no column"
-                    raise click.ClickException(
-                        f"{path} has {several} {column!r}; its columns are {', '.join(header) or 'none'}"
-                    )
-            found: dict[str, list[str]] = {column: [] for column in columns}
+            for option, column in columns.items():
+                _check_column(path, header, option, column)
+            found: dict[str, list[str]] = {column: [] for column in columns.values()}
             for row in reader:
                 # DictReader keeps surplus cells under None: an unquoted comma would shift the columns.
                 if None in row or None in row.values():
                     raise click.ClickException(
                         f"{path}, line {reader.line_num}: expected {len(header)} cells, as in the header"
                     )
-                for column in columns:
+                for column in found:
                     found[column].append(row[column])
             return found
     except OSError as error:
@@ -47,28 +48,40 @@ def read_columns(path: str, columns: list[str]) -> dict[str, list[str]]:
         raise click.ClickException(f"{path} is no CSV file in UTF-8: {error}") from None
 
 
-def read_column(path: str, column: str | None) -> Iterator[str]:
-    """One column of a CSV file with a header line, as a stream; the first one where none is named."""
+def read_users(path: str, column: str | None) -> Iterator[str]:
+    """The users in a column of a CSV file with a header line, as a stream; the first one where none is named."""
     try:
         with _opened(path) as file:
             reader = csv.reader(file, strict=True)
             header = next(reader, [])
-            if not header or (column is not None and header.count(column) != 1):
-                wanted = "one column" if column is None else f"one column {column!r}"
-                raise click.ClickException(
-                    f"{path}: expected {wanted}; its columns are {', '.join(header) or 'none'}"
-                )
+            if column is not None:
+                _check_column(path, header, "user_column", column)
+            elif not header:
+                raise click.ClickException(f"{path}: expected a header line; found nothing")
             place = 0 if column is None else header.index(column)
             for row in reader:
                 if len(row) != len(header):
                     raise click.ClickException(
                         f"{path}, line {reader.line_num}: expected {len(header)} cells, as in the header"
                     )
+                if not row[place]:
+                    where = f"{path}, line {reader.line_num}, column {header[place]}"
+                    raise click.ClickException(f"{where}: expected a user, found nothing")
                 yield row[place]
     except OSError as error:
         raise click.ClickException(f"{path} cannot be read: {error.strerror}") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise click.ClickException(f"{path} is no CSV file in UTF-8: {error}") from None
+
+
+def _check_column(path: str, header: Sequence[str], option: str, column: str) -> None:
+    """Raise `InvalidParameter` unless the header holds the column, and once."""
+    if column not in header:
+        expected = f"one of the columns {', '.join(header) or '(none)'} of {path}"
+        raise InvalidParameter(option, expected, column)
+    if header.count(column) > 1:
+        expected = f"a column of {path} that no other is named like"
+        raise InvalidParameter(option, expected, f"{column}, {header.count(column)} times")
 
 
 def count_lines(path: str) -> int | None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import sys
+from contextlib import ExitStack, contextmanager
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from decimal import Decimal
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
@@ -86,6 +89,26 @@ def decimal_option(option: str, text: str) -> Decimal:
         return decimal(text)
     except ValueError:
         raise InvalidParameter(option, "a finite number", text) from None
+
+
+@contextmanager
+def charging(users: int | None) -> Iterator[Callable[[int], None]]:
+    """A progress bar on stderr, as a function to be told of each batch; `users` is None where nobody knows.
+
+    It appears with the first batch that is charged, so that what is wrong before that is told alone.
+    """
+    with ExitStack() as stack:
+        bar: Any = None
+
+        def advance(batch: int) -> None:
+            nonlocal bar
+            if bar is None:
+                # Counting without an end stands for a length that is not known.
+                shown = click.progressbar(count(), users, label="charging", file=sys.stderr, show_pos=True)
+                bar = stack.enter_context(shown)
+            bar.update(batch)
+
+        yield advance
 
 
 def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:

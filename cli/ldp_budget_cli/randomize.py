@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +12,7 @@ from ldp_budget.release import Released, release
 
 from .app import ledger_path
 from .files import find_collection, read_columns
-from .output import json_option, print_json
+from .output import charging, json_option, print_json
 
 if TYPE_CHECKING:
     from ldp_budget.collection import Collection
@@ -53,7 +52,8 @@ def randomize(
             f"--user-column: expected the column that names the users, with {why}; nothing was given"
         )
     found = find_collection(ctx, collection)
-    columns = read_columns(file, [column, *([user_column] if user_column else [])])
+    wanted = {"column": column} if user_column is None else {"column": column, "user_column": user_column}
+    columns = read_columns(file, wanted)
     if not columns[column]:
         raise click.ClickException(f"{file} has no rows below its header; nothing was written")
     if user_column is not None:
@@ -131,8 +131,6 @@ def _release(
 
     with (
         Accountant(ledger, create=False) as accountant,
-        click.progressbar(length=len(users), label="charging", file=sys.stderr) as bar,
+        charging(len(users)) as advance,
     ):
-        return release(
-            out, collection, accountant, values, users, policy=policy, secrets=secrets, on_batch=bar.update
-        )
+        return release(out, collection, accountant, values, users, policy=policy, secrets=secrets, on_batch=advance)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import csv
-from contextlib import ExitStack
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+import os
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 import click
 
 from ldp_budget.policy import DEFAULT
 
 from .app import ledger_path
-from .files import count_lines, read_column
+from .files import count_lines, read_users
 from .mechanism_group import mechanism_command
-from .output import json_option, print_json
+from .output import charging, json_option, print_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ldp_budget.base import Mechanism
 
@@ -42,16 +42,17 @@ def spend_many(
 ) -> None:
     from ldp_budget.accountant import Accountant
 
-    with ExitStack() as stack:
-        accountant = stack.enter_context(Accountant(ledger_path(click.get_current_context()), create=False))
-        note_refused = _refused_writer(stack, refused_to)
-        bar = stack.enter_context(_progress(file))
+    with (
+        Accountant(ledger_path(click.get_current_context()), create=False) as accountant,
+        _refused_writer(refused_to) as note_refused,
+        charging(count_lines(file)) as advance,
+    ):
 
         def on_batch(users: int, refused: list[str]) -> None:
             note_refused(refused)
-            bar.update(users)
+            advance(users)
 
-        users = read_column(file, user_column)
+        users = read_users(file, user_column)
         result = accountant.spend_many(users, mechanism, key=key, policy=policy, on_batch=on_batch)
     if as_json:
         print_json(result.to_json())
@@ -59,21 +60,25 @@ def spend_many(
         click.echo(f"spent: {result.spent}, refused: {result.refused}, repeated: {result.repeated}")
 
 
-def _refused_writer(stack: ExitStack, path: str | None) -> Callable[[list[str]], None]:
-    """A function that takes note of refused users."""
+@contextmanager
+def _refused_writer(path: str | None) -> Iterator[Callable[[list[str]], None]]:
+    """A function that takes note of refused users; they get their file when all went well, or none."""
     if path is None:
-        return lambda refused: None
+        yield lambda refused: None
+        return
+    place = os.path.realpath(path)
+    if os.path.exists(place) and not os.path.isfile(place):
+        # A folder, or a device such as /dev/null, that the finished file would take the place of.
+        raise click.ClickException(f"--refused-to: {path} cannot be written: it is no ordinary file")
+    draft = f"{place}.new"
     try:
-        file = Path(path).open("w", newline="", encoding="utf-8")  # noqa: SIM115 - the stack closes it
+        with open(draft, "w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(["user"])
+            yield lambda refused: writer.writerows([user] for user in refused)
+        os.replace(draft, place)
     except OSError as error:
         raise click.ClickException(f"--refused-to: {path} cannot be written: {error.strerror}") from None
-    writer = csv.writer(stack.enter_context(file))
-    writer.writerow(["user"])
-    return lambda refused: writer.writerows([user] for user in refused)
-
-
-def _progress(file: str) -> Any:
-    """A progress bar on stderr; without an end where the input is a stream."""
-    import sys
-
-    return click.progressbar(length=count_lines(file), label="charging", file=sys.stderr)
+    finally:
+        with suppress(OSError):
+            os.unlink(draft)

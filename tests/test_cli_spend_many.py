@@ -1,0 +1,93 @@
+"""`spend-many`: every user of a file or a stream is charged, and what is wrong with the input is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import CommandLine
+
+OUE = ["oue", "--epsilon", "0.6", "--domain-size", "3"]
+
+
+@pytest.fixture
+def budget(command: CommandLine) -> CommandLine:
+    """A ledger with a lifetime limit of 1."""
+    command("policy", "set", "default", "--limit", "lifetime=1")
+    return command
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    path = tmp_path / "people.csv"
+    path.write_text("id,town\nann,Ulm\nbob,Bonn\nann,Ulm\n")
+    return path
+
+
+def spent(budget: CommandLine, user: str) -> float:
+    epsilon: float = budget.json("balance", user)["limits"][0]["spent"]["epsilon"]
+    return epsilon
+
+
+def test_everybody_of_a_file_is_charged(budget: CommandLine, people: Path) -> None:
+    done = budget("spend-many", people, *OUE)
+    assert done.stdout == "spent: 2, refused: 1, repeated: 0\n"
+    assert "charging" in done.stderr
+    assert (spent(budget, "ann"), spent(budget, "bob")) == (0.6, 0.6)
+
+
+def test_a_stream_whose_length_nobody_knows_will_do(budget: CommandLine) -> None:
+    done = budget("spend-many", "-", *OUE, input="id\na\nb\n")
+    assert done.stdout == "spent: 2, refused: 0, repeated: 0\n"
+    assert "charging" in done.stderr
+    assert spent(budget, "a") == 0.6
+
+
+def test_the_refused_get_a_file(budget: CommandLine, people: Path, tmp_path: Path) -> None:
+    refused = tmp_path / "refused.csv"
+    refused.write_text("an older one\n")
+    budget("spend-many", people, *OUE, "--refused-to", refused)
+    assert refused.read_text().splitlines() == ["user", "ann"]
+    assert sorted(path.name for path in tmp_path.glob("refused*")) == ["refused.csv"]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "code", "said"),
+    [
+        (None, [], 1, "{} cannot be read: No such file or directory"),
+        ("", [], 1, "{}: expected a header line; found nothing"),
+        ("id\na\n", ["--user-column", "nope"], 2, "--user-column: expected one of the columns id of {}; found nope"),
+        ("id,id\na,a\n", ["--user-column", "id"], 2, "--user-column: expected a column of {} that no other is named"),
+        ('id\na\n""\n', [], 1, "{}, line 3, column id: expected a user, found nothing"),
+        ("id,town\na,Ulm\nb\n", [], 1, "{}, line 3: expected 2 cells, as in the header"),
+        ("id\na\n", ["--policy", "nope"], 1, "no policy is called 'nope'"),
+    ],
+)
+def test_what_is_wrong_is_told_and_an_older_file_stays(
+    budget: CommandLine, tmp_path: Path, text: str | None, options: list[str], code: int, said: str
+) -> None:
+    source, refused = tmp_path / "users.csv", tmp_path / "refused.csv"
+    if text is not None:
+        source.write_text(text)
+    refused.write_text("an older one\n")
+    message = budget.error("spend-many", source, *OUE, *options, "--refused-to", refused, code=code)
+    assert said.format(source) in message
+    assert "charging" not in message
+    assert refused.read_text() == "an older one\n"
+    assert not list(tmp_path.glob("*.new"))
+    assert spent(budget, "a") == 0
+
+
+@pytest.mark.parametrize(
+    ("place", "why"), [("", "it is no ordinary file"), ("no/r.csv", "No such file or directory")]
+)
+def test_where_the_refused_cannot_be_written_nobody_is_charged(
+    budget: CommandLine, people: Path, tmp_path: Path, place: str, why: str
+) -> None:
+    path = tmp_path / place
+    message = budget.error("spend-many", people, *OUE, "--refused-to", path)
+    assert f"--refused-to: {path} cannot be written: {why}" in message
+    assert spent(budget, "ann") == 0
