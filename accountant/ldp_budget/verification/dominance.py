@@ -84,7 +84,8 @@ def check_ratio(bound: Decimal, comparison: Comparison) -> Finding:
     low, high = loss
     if high <= bound:
         return Finding(HOLDS)
-    return Finding(VIOLATED if low > bound else UNPROVEN, f"a report loses {low:.12g}, above the claim ε = {bound}")
+    verdict = VIOLATED if low > bound else UNPROVEN
+    return Finding(verdict, f"the loss ln P/Q of a report is above the claim ε = {bound}")
 
 
 def _odds(bound: Decimal) -> tuple[Decimal, Decimal]:
