@@ -15,11 +15,14 @@ from ldp_budget.estimates import CountAggregate, CountEstimate, MeanEstimate
 from ldp_budget.fields import flag, real
 from ldp_budget.frequency import FrequencyMechanism
 from ldp_budget.guarantees import Guarantee, Pure
-from ldp_budget.randomness import open_stream, unary_bits
+from ldp_budget.randomness import ONE, open_stream, unary_bits
 from ldp_budget.values import as_answers
 from ldp_budget_mechanisms.bounded_laplace import BoundedLaplace
 from ldp_budget_mechanisms.d_bit_flip import DBitFlip
+from ldp_budget_mechanisms.hcms import HadamardCountMeanSketch
 from ldp_budget_mechanisms.laplace import Laplace
+from ldp_budget_mechanisms.random_substitution import RandomSubstitution
+from ldp_budget_mechanisms.randomized_response import RandomizedResponse
 from ldp_budget_mechanisms.unary import OptimizedUnaryEncoding
 
 
@@ -178,6 +181,70 @@ class KeepsNoMemo(DBitFlip):
     def randomize(self, values: Any, *, rng: Any = None, secrets: Any = None) -> Any:
         drawn = [bytes(open_stream(rng).read(32))] * len(values)
         return super().randomize(values, rng=rng, secrets=drawn)
+
+
+# -- what the client sends besides ----------------------------------------------------------------------------
+
+
+class SendsTheAnswerAlong(Honest):
+    """The answer in clear in one more byte, which nobody reads."""
+
+    name = "sends-the-answer-along"
+
+    def randomize(self, values: Any, *, rng: Any = None, secrets: Any = None) -> Any:
+        answers = as_answers(values, self.domain_size).astype(np.uint8)
+        return np.concatenate([super().randomize(values, rng=rng, secrets=secrets), answers[:, np.newaxis]], axis=1)
+
+    def support(self, reports: Any) -> tuple[int, Any]:
+        return super().support(np.ascontiguousarray(np.asarray(reports)[:, :-1]))
+
+
+class KeepsTheAnswerInBitOne(RandomizedResponse):
+    """The answer in bit 1 of a report of which outcomes and server read bit 0."""
+
+    name = "keeps-the-answer-in-bit-one"
+
+    def randomize(self, values: Any, *, rng: Any = None, secrets: Any = None) -> Any:
+        bits = super().randomize(values, rng=rng, secrets=secrets)
+        return (bits | (as_answers(values, 2).astype(np.uint8) << 1)).astype(np.uint8)
+
+    def outcomes(self, reports: Any, first: int, second: int) -> Any:
+        return np.asarray(reports) & 1
+
+    def support(self, reports: Any) -> tuple[int, Any]:
+        return super().support(np.asarray(reports) & 1)
+
+
+class SparesAnAnswer(RandomSubstitution):
+    """One answer, and none of the critical ones, is always sent as it is."""
+
+    name = "spares-an-answer"
+
+    def randomize(self, values: Any, *, rng: Any = None, secrets: Any = None) -> Any:
+        reports = super().randomize(values, rng=rng, secrets=secrets)
+        answers = as_answers(values, self.domain_size)
+        return np.where(answers == 5, answers, reports).astype(reports.dtype)
+
+
+class NeverTurns(HadamardCountMeanSketch):
+    """At a large ε a sign is hardly ever turned; here it never is."""
+
+    name = "never-turns"
+
+    def randomize(self, values: Any, *, rng: Any = None, secrets: Any = None) -> Any:
+        certain = HadamardCountMeanSketch(**self.declared)
+        vars(certain)["keep"] = ONE
+        return certain.randomize(values, rng=rng, secrets=secrets)
+
+
+class GuessableMemo(DBitFlip):
+    """Of each secret two bytes are used: whoever tries them all knows every memo."""
+
+    name = "guessable-memo"
+
+    def randomize(self, values: Any, *, rng: Any = None, secrets: Any = None) -> Any:
+        short = None if secrets is None else [secret[:2] + bytes(30) for secret in secrets]
+        return super().randomize(values, rng=rng, secrets=short)
 
 
 # -- what goes in ---------------------------------------------------------------------------------------------

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 
 import broken_mechanisms as broken
 import careless_mechanisms as careless
-from ldp_budget import Mechanism
-from ldp_budget.contract import CHECKS, FAILED, PASSED, SKIPPED, Result, run, run_all
+from ldp_budget import Comparison, Factor, Mechanism, mechanism
+from ldp_budget.contract import CHECKS, FAILED, PASSED, SKIPPED, Result, certify, made, run, run_all
+from ldp_budget.fields import real
 
 OUE = {"epsilon": 1, "domain_size": 5}
 UNIT = {"epsilon": 1, "lower": 0, "upper": 1}
 SETS = {"gamma": 10, "domain_size": 50, "draws": 4, "sampling": "distinct"}
 CHAINED = {"epsilon": 1, "epsilon_lifetime": 4, "domain_size": 10}
+TEN = {"epsilon": 1, "domain_size": 10}
 MEMO = {"epsilon": 1, "buckets": 5, "bits": 5, "memoize": True}
 
 CAUGHT: list[tuple[type[Mechanism], dict[str, Any], str, str]] = [
@@ -45,6 +49,11 @@ CAUGHT: list[tuple[type[Mechanism], dict[str, Any], str, str]] = [
     (careless.AlwaysTheSame, OUE, "seed_decides", "without a seed two runs"),
     (careless.IgnoresTheSeed, OUE, "seed_decides", "the same seed gives other"),
     (careless.KeepsNoMemo, MEMO, "memo_is_kept", "do not depend on the secret"),
+    (careless.GuessableMemo, MEMO, "memo_is_kept", "byte 2 of the secret"),
+    (careless.SendsTheAnswerAlong, OUE, "audit_finds_no_more", "promised is 1"),
+    (careless.KeepsTheAnswerInBitOne, {"epsilon": 1}, "audit_finds_no_more", "promised is 1"),
+    (careless.SparesAnAnswer, TEN, "audit_finds_no_more", "promised is 1"),
+    (careless.SparesAnAnswer, TEN, "client_matches_channel", "reports of 5"),
     (careless.Wraps, OUE, "bad_input_is_refused", "the value -1 is accepted"),
     (careless.Flattens, OUE, "bad_input_is_refused", "a table of values is accepted"),
     (careless.WritesIntoValues, OUE, "inputs_are_left_alone", "read-only"),
@@ -91,15 +100,15 @@ def test_one_slip_fails_one_check(cls: type[Mechanism], parameters: dict[str, An
 
 
 @pytest.mark.parametrize(
-    "mechanism",
+    "instance",
     [
         careless.TenPerCentOff(**UNIT, share=1),
         pytest.param(careless.CountsTenPerCentOff(**OUE, honest=True), marks=pytest.mark.slow),
     ],
-    ids=lambda mechanism: mechanism.name,
+    ids=lambda instance: instance.name,
 )
-def test_the_honest_twin_passes(mechanism: Mechanism) -> None:
-    assert run("estimator_is_unbiased", mechanism) == Result("estimator_is_unbiased", PASSED)
+def test_the_honest_twin_passes(instance: Mechanism) -> None:
+    assert run("estimator_is_unbiased", instance) == Result("estimator_is_unbiased", PASSED)
 
 
 def test_what_says_nothing_is_not_checked() -> None:
@@ -120,3 +129,97 @@ def test_an_error_of_the_mechanism_is_a_failure_and_no_crash() -> None:
 
     found = run("seed_decides", Crashes(**OUE))
     assert (found.verdict, found.why) == (FAILED, "ZeroDivisionError: oops")
+
+
+# -- what cannot be seen --------------------------------------------------------------------------------------
+
+
+def certified(cls: type[Mechanism], parameters: dict[str, Any]) -> str:
+    once = type(cls.__name__, (cls,), {"examples": (parameters,), "__module__": cls.__module__})
+    found: str = certify([once], distribution="mine", version="1", samples=20_000)["mechanisms"][0]["checked"]
+    return found
+
+
+def test_a_client_whose_noise_is_too_rare_to_be_seen_is_audited_at_best() -> None:
+    parameters = {"epsilon": 16, "hashes": 64, "width": 64, "domain_size": 8}
+    found = run("client_matches_channel", careless.NeverTurns(**parameters))
+    assert found.verdict == SKIPPED
+    assert "too rare to be seen" in found.why
+    assert certified(careless.NeverTurns, parameters) == "audited"
+
+
+def test_what_is_sent_along_is_no_certificate() -> None:
+    for cls, parameters in ((careless.SendsTheAnswerAlong, OUE), (careless.KeepsTheAnswerInBitOne, {"epsilon": 1})):
+        # The description is true, and says nothing of it.
+        assert run("guarantee_is_exact", cls(**parameters)).verdict == PASSED
+        assert run("client_matches_channel", cls(**parameters)).verdict == PASSED
+        assert certified(cls, parameters) == "no"
+
+
+HONEST = [
+    ("randomized-response", {"epsilon": 36}, "seed_decides", SKIPPED),
+    ("randomized-response", {"epsilon": 36}, "estimator_is_unbiased", None),
+    ("randomized-response", {"epsilon": 36}, "client_matches_channel", SKIPPED),
+    ("randomized-response", {"epsilon": 9}, "seed_decides", PASSED),
+    ("one-bit-mean", {"epsilon": 16, "maximum": 1}, "estimator_is_unbiased", None),
+    ("bounded-staircase", {"epsilon": 30, "lower": 0, "upper": 1}, "estimator_is_unbiased", None),
+    ("laplace", {"epsilon": 1, "lower": 0, "upper": 10**6}, "client_matches_channel", PASSED),
+    ("gaussian", {"epsilon": 1, "delta": "1e-6", "lower": 0, "upper": 10**5}, "client_matches_channel", PASSED),
+]
+
+
+@pytest.mark.parametrize(("name", "target", "check", "verdict"), HONEST)
+def test_an_honest_mechanism_does_not_fail_at_the_extremes(
+    name: str, target: dict[str, Any], check: str, verdict: str | None
+) -> None:
+    found = run(check, made(mechanism(name), target))
+    assert found.verdict in ((PASSED, SKIPPED) if verdict is None else (verdict,)), found
+
+
+@pytest.mark.parametrize("check", ["client_matches_channel", "audit_finds_no_more", "aggregates_merge"])
+def test_reports_too_large_to_be_drawn_are_not_checked(check: str) -> None:
+    class Wide(careless.Honest):
+        """Reports as large as those of a domain of five hundred million answers."""
+
+        name = "wide"
+
+        def _rivals(self) -> dict[str, float]:
+            return {}
+
+        def randomize(self, values: Any, *, rng: Any = None, secrets: Any = None) -> Any:
+            assert len(values) == 1, "more is drawn than fits"
+            return np.zeros((1, 1 << 26), dtype=np.uint8)
+
+    found = run(check, Wide(**OUE))
+    assert found.verdict == SKIPPED
+    assert "GB" in found.why
+
+
+def test_too_many_outcomes_to_list_are_no_failure() -> None:
+    class Manifold(careless.Honest):
+        """Described by twenty bits of which any may differ."""
+
+        name = "manifold"
+
+        def compare(self, first: Any, second: Any) -> Comparison:
+            bit = Factor.bit(Fraction(1, 2), Fraction(1, 2))
+            return Comparison.of(*[bit] * 20)
+
+    found = run("client_matches_channel", Manifold(**OUE))
+    assert (found.verdict, found.why) == (SKIPPED, "the outcomes of the channel are too many to list")
+
+
+def test_bounds_may_be_written_as_text() -> None:
+    class Textual(careless.Priced):
+        name = "textual"
+        epsilon = real("privacy loss of one report", above="0", below="0.5")
+
+    assert run("bad_parameters_are_refused", Textual(epsilon="0.1")).verdict == PASSED
+
+
+def test_a_class_of_a_notebook_is_checked_but_for_pickling() -> None:
+    namespace: dict[str, Any] = {"Priced": careless.Priced, "__name__": "no_module"}
+    exec("class Notebook(Priced):\n    name = 'notebook'", namespace)
+    found = run("parameters_round_trip", namespace["Notebook"](epsilon=1))
+    assert found.verdict == SKIPPED
+    assert "cannot be imported" in found.why

@@ -14,23 +14,27 @@ if TYPE_CHECKING:
 
 Pair = tuple[Any, Any]
 
-_RANDOM_PAIRS = 2
+_SMALL = 64
+"""Of a domain of at most so many answers all are tried, of a larger one a few drawn at random."""
+_DRAWN = 16
 _UNDECLARED = 64
 """Answers that are tried where their number is not declared."""
-_MOST_PAIRS = 12
+_MOST_CRITICAL = 12
+_INNER_POINTS = 8
+_PRECISION = 1 << 53
 
 
 def candidate_pairs(mechanism: Mechanism, stream: Stream) -> list[Pair]:
-    """Ordered pairs of different inputs, no more than a dozen. Raises `NotSupported` where none are known."""
+    """Ordered pairs of different inputs, the most promising first. Raises `NotSupported` where none are known."""
     if hasattr(type(mechanism), "answers"):
         pairs = _of_answers(_answers(mechanism), stream)
     elif hasattr(mechanism, "domain"):
-        pairs = _of_numbers(*map(float, mechanism.domain()))
+        lower, upper = map(float, mechanism.domain())
+        pairs = _of_numbers(lower, upper, stream)
     else:
         pairs = []
-    if len(pairs) < _MOST_PAIRS:
-        pairs += islice(permutations(_critical(mechanism, needed=not pairs), 2), _MOST_PAIRS - len(pairs))
-    return list(dict.fromkeys(pair for pair in pairs if pair[0] != pair[1]))
+    critical = list(islice(permutations(_critical(mechanism, needed=not pairs), 2), _MOST_CRITICAL))
+    return list(dict.fromkeys(pair for pair in (*pairs[:4], *critical, *pairs[4:]) if pair[0] != pair[1]))
 
 
 def _answers(mechanism: Any) -> int:
@@ -50,12 +54,18 @@ def _critical(mechanism: Mechanism, *, needed: bool) -> list[Any]:
 
 
 def _of_answers(count: int, stream: Stream) -> list[Pair]:
+    """The first answer against others, both ways: one answer that is treated otherwise shows in one of its pairs."""
     last = count - 1
-    drawn = [int(answer) for answer in integers(stream, count, 2 * _RANDOM_PAIRS)]
-    return [(0, 1), (1, 0), (0, last), (last, 0), *zip(drawn[::2], drawn[1::2], strict=True)]
+    others = range(1, count) if count <= _SMALL else [int(answer) for answer in integers(stream, count, _DRAWN)]
+    return [(0, 1), (1, 0), (0, last), (last, 0), *(pair for other in others for pair in ((0, other), (other, 0)))]
 
 
-def _of_numbers(lower: float, upper: float) -> list[Pair]:
+def _of_numbers(lower: float, upper: float, stream: Stream) -> list[Pair]:
     """The ends both ways; and an end against inner points, where a report near that end may say more."""
     inner = [lower + (upper - lower) * share for share in (0.5, 0.25, 0.75)]
-    return [(lower, upper), (upper, lower), *((lower, point) for point in inner), (inner[0], lower)]
+    drawn = [int(share) / _PRECISION for share in integers(stream, _PRECISION, _INNER_POINTS)]
+    others = [lower + (upper - lower) * share for share in drawn]
+    return [
+        *((lower, upper), (upper, lower), *((lower, point) for point in inner), (inner[0], lower)),
+        *(pair for other in others for pair in ((lower, other), (other, lower))),
+    ]

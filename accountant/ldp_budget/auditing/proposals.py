@@ -95,7 +95,7 @@ def _singles(searcher: Searcher, samples: tuple[Sample, Sample]) -> list[Proposa
     if not len(places):
         return []
     cuts = np.concatenate(searcher.cuts)
-    above = [_counts_above(sample.means, searcher.cuts) for sample in samples]
+    above = [counts_above(sample.means, searcher.cuts) for sample in samples]
     below = [size - count for size, count in zip(sizes, above, strict=True)]
     bounds = np.concatenate([searcher.bounds(above, sizes), searcher.bounds(below, sizes)])
     best: dict[int, Proposal] = {}
@@ -109,7 +109,7 @@ def _singles(searcher: Searcher, samples: tuple[Sample, Sample]) -> list[Proposa
     return list(best.values())
 
 
-def _counts_above(means: Floats, cuts: list[NDArray[np.float64]]) -> NDArray[np.int64]:
+def counts_above(means: Floats, cuts: list[NDArray[np.float64]]) -> NDArray[np.int64]:
     """How many users lie above each cut of each feature, in the order of features and cuts."""
     import numpy as np
 
@@ -189,7 +189,7 @@ def _scores(searcher: Searcher, fit: tuple[Sample, Sample], samples: tuple[Sampl
         cuts = cuts_between(np.concatenate([sample.means[:, places] @ weights for sample in fit]), shares)
         if not len(cuts):
             continue
-        counts = [_counts_above((sample.means[:, places] @ weights)[:, np.newaxis], [cuts]) for sample in samples]
+        counts = [counts_above((sample.means[:, places] @ weights)[:, np.newaxis], [cuts]) for sample in samples]
         bounds = searcher.bounds(counts, sizes)
         best = int(bounds.argmax())
         words = f"the log-ratios of {len(places)} features of the report add up to at least {cuts[best]:.6g}"

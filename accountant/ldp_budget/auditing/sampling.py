@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SECRET_BYTES = 32
 
-_LEAST_BLOCK, _MOST_BLOCK = 64, 1 << 15
+_MOST_BLOCK = 1 << 15
 _BLOCK_BYTES = 1 << 22
 
 
@@ -37,7 +37,8 @@ class Sampler:
         self.reports = reports
         self.stream = open_stream(rng)
         self._rng = None if rng is None else self.stream
-        self._block = _LEAST_BLOCK
+        # One user shows how large a report is.
+        self._block = 1
         self.drawn = 0
         """How many users have been drawn."""
 
@@ -58,7 +59,7 @@ class Sampler:
             reports = np.asarray(self.mechanism.randomize(values, rng=self._rng, secrets=secrets))
             if reports.ndim == 0 or len(reports) != count:
                 raise NotSupported(f"expected {count} reports of {count} users; found shape {reports.shape}")
-            self._block = min(_MOST_BLOCK, max(_LEAST_BLOCK, _BLOCK_BYTES * count // max(1, reports.nbytes)))
+            self._block = min(_MOST_BLOCK, max(1, _BLOCK_BYTES * count // max(1, reports.nbytes)))
             yield reports
 
     def _secrets(self, count: int) -> list[bytes]:

@@ -20,13 +20,14 @@ SEEDS = (20_260_921, 19_370_415)
 LEAST_P = 1e-4
 """What is less likely than this in both samples is no accident: that has a chance of 1e-8."""
 
-_LEAST_EXPECTED = 10.0
+LEAST_EXPECTED = 10.0
+"""What is expected less often than this is too rare to be missed."""
 
 
-def chi_square_p(counts: Floats, expected: Floats) -> float:
+def chi_square_p(counts: Floats, expected: Floats) -> float | None:
     """The p-value of Pearson's chi-square test; cells where little is expected are put together.
 
-    0 where something was seen that cannot be.
+    0 where something was seen that cannot be; None where only one cell is left, so that nothing can be compared.
     """
     import numpy as np
     from scipy.special import chdtrc
@@ -35,12 +36,12 @@ def chi_square_p(counts: Floats, expected: Floats) -> float:
         return 0.0
     order = np.argsort(expected, kind="stable")
     seen, due = counts[order], expected[order]
-    few = int(np.searchsorted(np.cumsum(due), _LEAST_EXPECTED)) + 1
-    few = max(few, int(np.searchsorted(due, _LEAST_EXPECTED)))
+    few = int(np.searchsorted(np.cumsum(due), LEAST_EXPECTED)) + 1
+    few = max(few, int(np.searchsorted(due, LEAST_EXPECTED)))
     seen = np.concatenate([[seen[:few].sum()], seen[few:]])
     due = np.concatenate([[due[:few].sum()], due[few:]])
     if len(due) < 2:
-        return 1.0
+        return None
     return float(chdtrc(len(due) - 1, ((seen - due) ** 2 / due).sum()))
 
 

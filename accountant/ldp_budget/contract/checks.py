@@ -57,6 +57,8 @@ def run(check: str, mechanism: Mechanism) -> Result:
         CHECKS[check](mechanism)
     except NotChecked as reason:
         return Result(check, SKIPPED, str(reason))
+    except MemoryError:
+        return Result(check, SKIPPED, "its reports do not fit into memory")
     except Broken as reason:
         return Result(check, FAILED, str(reason))
     except Exception as error:

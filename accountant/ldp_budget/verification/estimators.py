@@ -7,6 +7,7 @@ variance that one user adds, without a simulation.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from ..errors import LdpBudgetError, NotSupported
@@ -161,4 +162,5 @@ def _stated_over_true(mechanism: FrequencyMechanism, worths: _Worths, batch: Any
     # Standard errors are those at the estimated share.
     share = min(max(total / len(batch), 0.0), 1.0)
     true = len(batch) * (share * worths.variance(0) + (1 - share) * worths.variance(1))
-    return float(estimate.std_errors[worths.first]) ** 2 / true
+    stated = float(estimate.std_errors[worths.first]) ** 2
+    return stated / true if true else (math.inf if stated else 1.0)
