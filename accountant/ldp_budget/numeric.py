@@ -81,6 +81,14 @@ class NumericMechanism(Mechanism):
         """The density at `report` of the reports of a user whose value is `value`, before the grid."""
         raise NotSupported(f"{self.name} has no density")
 
+    def log_density(self, report: float, value: float) -> float:
+        """The natural logarithm of `density`; -inf where it is 0.
+
+        Override it, too, where the density may be smaller than a double, below 1e-300: there `density` is 0.
+        """
+        density = self.density(report, value)
+        return math.log(density) if density > 0 else -math.inf
+
     def report_breakpoints(self, value: float) -> Sequence[float]:
         """Reports between which the loss of `value` against any other is monotone, seen from its density alone.
 
@@ -88,6 +96,12 @@ class NumericMechanism(Mechanism):
         """
         lower, upper = map(float, self.domain())
         return lower, value, upper
+
+    @property
+    def report_period(self) -> float | None:
+        """The distance after which the densities of all values, beyond the last of their breakpoints on either side
+        and for one period before it, repeat but for one factor. None: they do not, and have no breakpoints there."""
+        return None
 
     def breakpoints(self) -> Sequence[float]:
         """Ascending values from lower to upper between which `error_at` is smooth."""

@@ -24,13 +24,21 @@ _RULE = (
 
 
 def average(function: Callable[[float], float], breakpoints: Sequence[float]) -> float:
-    """The mean of `function` over [first, last] of the ascending `breakpoints`, smooth between neighbours."""
+    """The mean of `function` over [first, last] of the ascending `breakpoints`, smooth between neighbours.
+
+    Where these are one point, its value there.
+    """
+    if breakpoints[0] == breakpoints[-1]:
+        return function(breakpoints[0])
     integral = sum(_integral(function, low, high) for low, high in pairwise(breakpoints))
     return integral / (breakpoints[-1] - breakpoints[0])
 
 
 def _integral(function: Callable[[float], float], low: float, high: float) -> float:
+    return sum(weight * function(node) for node, weight in weighted_nodes(low, high))
+
+
+def weighted_nodes(low: float, high: float) -> list[tuple[float, float]]:
+    """(node, weight) of the rule on [low, high]: the integral there is about Σ weight·f(node)."""
     middle, half = (low + high) / 2, (high - low) / 2
-    return half * sum(
-        weight * (function(middle - half * node) + function(middle + half * node)) for node, weight in _RULE
-    )
+    return [(middle + side * half * node, half * weight) for node, weight in _RULE for side in (-1, 1)]

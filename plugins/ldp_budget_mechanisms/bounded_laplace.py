@@ -81,12 +81,20 @@ class BoundedLaplace(BoundedMechanism):
     def guarantee(self) -> Guarantee:
         return Pure(self._loss)
 
+    @functools.cached_property
+    def _ends(self) -> tuple[float, float]:
+        lower, upper = self.domain()
+        return float(lower), float(upper)
+
     def density(self, report: float, value: float) -> float:
-        lower, upper = map(float, self.domain())
+        return math.exp(self.log_density(report, value))
+
+    def log_density(self, report: float, value: float) -> float:
+        lower, upper = self._ends
         if not lower <= report <= upper:
-            return 0.0
+            return -math.inf
         norm = -math.expm1(-(value - lower) / self._scale) - math.expm1(-(upper - value) / self._scale)
-        return math.exp(-abs(report - value) / self._scale) / (self._scale * norm)
+        return -abs(report - value) / self._scale - math.log(self._scale * norm)
 
     def error_within(self, share: float) -> tuple[float, float]:
         scale = self._scale / self.width

@@ -94,16 +94,30 @@ class BoundedStaircase(BoundedMechanism):
             f"{self.epsilon}; the corrected row gives {self._epsilon_hat:.6g}.",
         )
 
+    @functools.cached_property
+    def _window(self) -> tuple[float, float]:
+        """γ, and upper - lower."""
+        return float(self._gamma), self.width
+
+    @functools.cached_property
+    def _ends(self) -> tuple[float, float]:
+        lower, upper = self.domain()
+        return float(lower), float(upper)
+
     def density(self, report: float, value: float) -> float:
-        lower, upper = map(float, self.domain())
+        return math.exp(self.log_density(report, value))
+
+    def log_density(self, report: float, value: float) -> float:
+        lower, upper = self._ends
         if not lower <= report <= upper:
-            return 0.0
-        gamma, share = float(self._gamma), self.share(value)
+            return -math.inf
+        gamma, width = self._window
+        share = min(max(0.0, (value - lower) / width), 1.0)
         inside = min(gamma, share) + min(gamma, 1 - share)
         # Over e^ε̂, so that nothing overflows.
         outer = math.exp(-self._epsilon_hat)
-        level = 1.0 if abs(report - value) < gamma * self.width else outer
-        return level / (inside + outer * (1 - inside)) / self.width
+        level = 0.0 if abs(report - value) < gamma * width else -self._epsilon_hat
+        return level - math.log((inside + outer * (1 - inside)) * width)
 
     def report_breakpoints(self, value: float) -> Sequence[float]:
         lower, upper = map(float, self.domain())

@@ -116,8 +116,11 @@ class Gaussian(NumericMechanism):
         )
 
     def density(self, report: float, value: float) -> float:
+        return math.exp(self.log_density(report, value))
+
+    def log_density(self, report: float, value: float) -> float:
         deviation = (report - value) / self._sigma
-        return math.exp(-deviation * deviation / 2) / (self._sigma * math.sqrt(2 * math.pi))
+        return -deviation * deviation / 2 - math.log(self._sigma * math.sqrt(2 * math.pi))
 
     def critical_inputs(self) -> Sequence[float]:
         return super().critical_inputs() if self.lower is not None else (0.0, float(self._sensitivity))

@@ -66,7 +66,10 @@ class Laplace(AdditiveMechanism):
         return 2 * self._scale**2
 
     def density(self, report: float, value: float) -> float:
-        return math.exp(-abs(report - value) / self._scale) / (2 * self._scale)
+        return math.exp(self.log_density(report, value))
+
+    def log_density(self, report: float, value: float) -> float:
+        return -abs(report - value) / self._scale - math.log(2 * self._scale)
 
     # -- client and server ------------------------------------------------------------------------------
 

@@ -104,11 +104,20 @@ class Staircase(AdditiveMechanism):
         return {**super().utility(users), "mean_absolute_error": float(self.stretch) * mean_absolute}
 
     def density(self, report: float, value: float) -> float:
-        epsilon, gamma, width = float(self.epsilon), self._gamma, float(self.stretch)
+        return math.exp(self.log_density(report, value))
+
+    def log_density(self, report: float, value: float) -> float:
+        epsilon, width, highest = self._shape
         interval, place = divmod(abs(report - value) / width, 1)
-        level = interval if place < gamma else interval + 1
-        decay = math.exp(-epsilon)
-        return -math.expm1(-epsilon) * math.exp(-level * epsilon) / (2 * width * (gamma + decay * (1 - gamma)))
+        return highest - epsilon * (interval if place < self._gamma else interval + 1)
+
+    @functools.cached_property
+    def _shape(self) -> tuple[float, float, float]:
+        """ε, S and ln a."""
+        epsilon, gamma, width = float(self.epsilon), self._gamma, float(self.stretch)
+        # At gamma = 0 the share of the lower step alone is left, which may underflow.
+        share = math.log(gamma + math.exp(-epsilon) * (1 - gamma)) if gamma else -epsilon
+        return epsilon, width, math.log(-math.expm1(-epsilon)) - share - math.log(2 * width)
 
     # -- what can be checked ----------------------------------------------------------------------------
 
@@ -117,6 +126,11 @@ class Staircase(AdditiveMechanism):
         width = float(self.stretch)
         distances = sorted({width * (k + place) for k in range(4) for place in (0.0, self._gamma)})
         return [value + side * distance for distance in distances for side in (-1, 1)]
+
+    @property
+    def report_period(self) -> float:
+        """Every interval has the density of the one before times e^-ε."""
+        return float(self.stretch)
 
     def critical_inputs(self) -> Sequence[float]:
         """The ends, and points one step's width and half the range from the lower one."""
