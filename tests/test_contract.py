@@ -38,6 +38,15 @@ class BuiltIn(MechanismContract):
         else:
             CHECKS[name](instance)
 
+    # These two take most of the time; `.ci/run` runs them. Each mechanism's own tests look at its estimates, too.
+    @pytest.mark.slow
+    def test_estimator_is_unbiased(self, target: Mapping[str, Any]) -> None:
+        super().test_estimator_is_unbiased(target)
+
+    @pytest.mark.slow
+    def test_calibration_is_safe(self, target: Mapping[str, Any]) -> None:
+        super().test_calibration_is_safe(target)
+
 
 class TestGaussian(BuiltIn):
     mechanism = mechanism("gaussian")
@@ -157,6 +166,7 @@ def test_every_check_is_a_test_and_every_test_a_check() -> None:
     assert tests == set(CHECKS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cls", mechanisms(), ids=lambda cls: cls.name)
 def test_parameters_are_found_by_trying(cls: type[Mechanism]) -> None:
     examples = examples_of(cls)

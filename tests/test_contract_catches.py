@@ -140,6 +140,7 @@ def certified(cls: type[Mechanism], parameters: dict[str, Any]) -> str:
     return found
 
 
+@pytest.mark.slow
 def test_a_client_whose_noise_is_too_rare_to_be_seen_is_audited_at_best() -> None:
     parameters = {"epsilon": 16, "hashes": 64, "width": 64, "domain_size": 8}
     found = run("client_matches_channel", careless.NeverTurns(**parameters))
@@ -168,6 +169,7 @@ HONEST = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "target", "check", "verdict"), HONEST)
 def test_an_honest_mechanism_does_not_fail_at_the_extremes(
     name: str, target: dict[str, Any], check: str, verdict: str | None

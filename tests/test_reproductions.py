@@ -84,7 +84,9 @@ def tables(folder: Path, document: str) -> list[str]:
 # -- the documents --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
+@pytest.mark.parametrize(
+    "document", [pytest.param(name, marks=[pytest.mark.slow] * (name in ("002", "003"))) for name in DOCUMENTS]
+)
 def test_a_quick_run_gives_the_verdicts_of_the_page(document: str, tmp_path: Path, report: ModuleType) -> None:
     run(tmp_path, "--quick", document)
     found = report.verdicts((tmp_path / f"document-{document}.md").read_text(encoding="utf-8"))
