@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ldp_budget import FrequencyMechanism, NotSupported
-from ldp_budget.amounts import exp_down, ln_up
-from ldp_budget.channels import Comparison, Factor
-from ldp_budget.estimates import CountEstimate
-from ldp_budget.fields import integer, real
+from ldp_budget.authoring.channels import Comparison, Factor
+from ldp_budget.authoring.domain import as_answers
+from ldp_budget.authoring.estimates import CountEstimate
+from ldp_budget.authoring.fields import integer, real
+from ldp_budget.authoring.packing import column_sums
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Memoised, Pure
-from ldp_budget.memoisation import memo_words
-from ldp_budget.packing import column_sums
+from ldp_budget.guarantees.amounts import exp_down, ln_up
 from ldp_budget.randomness import ONE, bernoulli, integers, open_stream, threshold, unary_bits
-from ldp_budget.values import as_answers
+from ldp_budget.randomness.memoisation import memo_words
 from ldp_budget_mechanisms._window import WindowChannel, reach_of
 from ldp_budget_mechanisms.bounded_staircase import BoundedStaircase, printed_epsilon_hat
 from ldp_budget_mechanisms.random_substitution import RandomSubstitution

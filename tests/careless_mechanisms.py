@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ldp_budget.base import Mechanism
-from ldp_budget.estimates import CountAggregate, CountEstimate, MeanEstimate
-from ldp_budget.fields import flag, real
-from ldp_budget.frequency import FrequencyMechanism
+from ldp_budget.authoring.base import Mechanism
+from ldp_budget.authoring.domain import as_answers
+from ldp_budget.authoring.estimates import CountAggregate, CountEstimate, MeanEstimate
+from ldp_budget.authoring.fields import flag, real
+from ldp_budget.authoring.frequency import FrequencyMechanism
 from ldp_budget.guarantees import Guarantee, Pure
 from ldp_budget.randomness import ONE, open_stream, unary_bits
-from ldp_budget.values import as_answers
 from ldp_budget_mechanisms.bounded_laplace import BoundedLaplace
 from ldp_budget_mechanisms.d_bit_flip import DBitFlip
 from ldp_budget_mechanisms.hcms import HadamardCountMeanSketch

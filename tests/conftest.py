@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import ldp_budget
-from ldp_budget.accountant import Accountant
+from ldp_budget.accounting.accountant import Accountant
 
 # Tests that several ledgers inherit; their assertions are as telling as those of a test file.
 pytest.register_assert_rewrite("ledger_contract", "ledger_model")

@@ -17,13 +17,13 @@ import pytest
 import ldp_budget
 from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, Limit, Mechanism, UnknownName
-from ldp_budget.base import Mechanism as Base
-from ldp_budget.collection import Collection
+from ldp_budget.accounting.limits import canonical_text
+from ldp_budget.accounting.plans import Plan
+from ldp_budget.authoring.base import Mechanism as Base
+from ldp_budget.authoring.fields import integer
+from ldp_budget.catalogue.collections import Collection
 from ldp_budget.errors import ReservationConflict
-from ldp_budget.fields import integer
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Approximate, Guarantee, Memoised, Pure, ZeroConcentrated
-from ldp_budget.plans import Plan
-from ldp_budget.policy import canonical_text
 
 # The longitudinal curve of one memoised value: first report, two, three; then the cap.
 CURVE = Memoised(("2.04", "3.39", "4.02"), "4.39")

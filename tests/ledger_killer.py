@@ -17,7 +17,8 @@ import threading
 import time
 
 import ldp_budget
-from ldp_budget import Accountant, bulk
+from ldp_budget import Accountant
+from ldp_budget.accounting import bulk
 
 COIN = ldp_budget.mechanism("rr")(epsilon="0.001")
 THREADS = 8

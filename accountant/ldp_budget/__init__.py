@@ -14,25 +14,25 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Accountant": "accountant",
-    "Case": "channels",
-    "Collection": "collection",
-    "Comparison": "channels",
-    "Factor": "channels",
-    "Plan": "plans",
+    "Accountant": "accounting.accountant",
+    "Case": "authoring.channels",
+    "Collection": "catalogue.collections",
+    "Comparison": "authoring.channels",
+    "Factor": "authoring.channels",
+    "Plan": "accounting.plans",
     "compose": "composition",
-    "Audit": "auditing",
-    "audit": "auditing",
-    "Verification": "verification",
-    "verify": "verification",
-    "Limit": "policy",
-    "Mechanism": "base",
-    "FrequencyMechanism": "frequency",
-    "NumericMechanism": "numeric",
-    "hookimpl": "hookspecs",
-    "mechanism": "registry",
-    "mechanisms": "registry",
-    "BudgetExceeded": "receipts",
+    "Audit": "trust.auditing",
+    "audit": "trust.auditing",
+    "Verification": "trust.verification",
+    "verify": "trust.verification",
+    "Limit": "accounting.limits",
+    "Mechanism": "authoring.base",
+    "FrequencyMechanism": "authoring.frequency",
+    "NumericMechanism": "authoring.numeric",
+    "hookimpl": "catalogue.hookspecs",
+    "mechanism": "catalogue.plugins",
+    "mechanisms": "catalogue.plugins",
+    "BudgetExceeded": "accounting.receipts",
     "InvalidParameter": "errors",
     "KeyConflict": "errors",
     "LdpBudgetError": "errors",
@@ -50,14 +50,20 @@ __all__ = sorted(_HOMES)
 
 if TYPE_CHECKING:
     # The same names for type checkers and editors.
-    from .accountant import Accountant as Accountant
-    from .auditing import Audit as Audit
-    from .auditing import audit as audit
-    from .base import Mechanism as Mechanism
-    from .channels import Case as Case
-    from .channels import Comparison as Comparison
-    from .channels import Factor as Factor
-    from .collection import Collection as Collection
+    from .accounting.accountant import Accountant as Accountant
+    from .accounting.limits import Limit as Limit
+    from .accounting.plans import Plan as Plan
+    from .accounting.receipts import BudgetExceeded as BudgetExceeded
+    from .authoring.base import Mechanism as Mechanism
+    from .authoring.channels import Case as Case
+    from .authoring.channels import Comparison as Comparison
+    from .authoring.channels import Factor as Factor
+    from .authoring.frequency import FrequencyMechanism as FrequencyMechanism
+    from .authoring.numeric import NumericMechanism as NumericMechanism
+    from .catalogue.collections import Collection as Collection
+    from .catalogue.hookspecs import hookimpl as hookimpl
+    from .catalogue.plugins import mechanism as mechanism
+    from .catalogue.plugins import mechanisms as mechanisms
     from .composition import compose as compose
     from .errors import InvalidParameter as InvalidParameter
     from .errors import KeyConflict as KeyConflict
@@ -70,16 +76,10 @@ if TYPE_CHECKING:
     from .errors import ReportFileError as ReportFileError
     from .errors import ReservationConflict as ReservationConflict
     from .errors import UnknownName as UnknownName
-    from .frequency import FrequencyMechanism as FrequencyMechanism
-    from .hookspecs import hookimpl as hookimpl
-    from .numeric import NumericMechanism as NumericMechanism
-    from .plans import Plan as Plan
-    from .policy import Limit as Limit
-    from .receipts import BudgetExceeded as BudgetExceeded
-    from .registry import mechanism as mechanism
-    from .registry import mechanisms as mechanisms
-    from .verification import Verification as Verification
-    from .verification import verify as verify
+    from .trust.auditing import Audit as Audit
+    from .trust.auditing import audit as audit
+    from .trust.verification import Verification as Verification
+    from .trust.verification import verify as verify
 
 
 def __getattr__(name: str) -> Any:

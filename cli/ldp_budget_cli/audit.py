@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ldp_budget.amounts import float_up
 from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.guarantees import Memoised
+from ldp_budget.guarantees.amounts import float_up
 
 from .mechanism_group import mechanism_command
 from .output import json_option, print_json
@@ -16,10 +16,10 @@ from .output import json_option, print_json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ldp_budget.auditing import Audit
-    from ldp_budget.base import Mechanism
+    from ldp_budget.authoring.base import Mechanism
     from ldp_budget.guarantees import Guarantee
-    from ldp_budget.verification import Verification
+    from ldp_budget.trust.auditing import Audit
+    from ldp_budget.trust.verification import Verification
 
 DEFAULT_SAMPLES = 1_000_000
 REPEATED = 20
@@ -47,7 +47,7 @@ def parse_samples(ctx: click.Context, parameter: click.Parameter, value: str) ->
 @json_option
 @click.pass_context
 def audit(ctx: click.Context, mechanism: Mechanism, samples: int, as_json: bool) -> None:
-    from ldp_budget.verification import VIOLATED, verify
+    from ldp_budget.trust.verification import VIOLATED, verify
 
     exact = verify(mechanism)
     found = list(_sampled(mechanism, samples))
@@ -88,7 +88,7 @@ def claimed_loss(guarantee: Guarantee, reports: int) -> float:
 
 def _sampled(mechanism: Mechanism, samples: int) -> Iterator[Audit]:
     """The audit of one report, and of a memoised value's; none where the client cannot be run from these options."""
-    from ldp_budget.auditing import audit as sample
+    from ldp_budget.trust.auditing import audit as sample
 
     try:
         yield sample(mechanism, samples=samples)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ldp_budget.policy import DEFAULT
+from ldp_budget.accounting.limits import DEFAULT
 
 from .app import ledger_path
 from .output import json_option, print_json, print_table, shown
@@ -17,7 +17,7 @@ from .output import json_option, print_json, print_table, shown
 @click.pass_context
 def balance(ctx: click.Context, user: str, policy: str, as_json: bool) -> None:
     """Show what USER has spent and has left under each limit."""
-    from ldp_budget.accountant import Accountant
+    from ldp_budget.accounting.accountant import Accountant
 
     with Accountant(ledger_path(ctx), create=False) as accountant:
         result = accountant.balance(user, policy).to_json()

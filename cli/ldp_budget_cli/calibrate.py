@@ -10,7 +10,7 @@ from .mechanism_group import mechanism_command
 from .output import json_option, print_fields, print_json
 
 if TYPE_CHECKING:
-    from ldp_budget.base import Mechanism
+    from ldp_budget.authoring.base import Mechanism
 
 
 @mechanism_command(

@@ -14,7 +14,7 @@ from .output import json_option, nl_option, print_fields, print_json, print_rows
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ldp_budget.base import Mechanism
+    from ldp_budget.authoring.base import Mechanism
 
     Build = tuple[type[Mechanism], Mapping[str, Any]]
 
@@ -33,8 +33,8 @@ def collection() -> None:
 @click.option("--categories", metavar="FILE|A,B,C", help="The answers in order: a file, one a line, or a list.")
 @json_option
 def add(chosen: Build | Mechanism, name: str, categories: str | None, as_json: bool) -> None:
-    from ldp_budget.accountant import Accountant
-    from ldp_budget.collection import Collection, check_categories
+    from ldp_budget.accounting.accountant import Accountant
+    from ldp_budget.catalogue.collections import Collection, check_categories
 
     _check_free(name)
     answers = None if categories is None else _categories(categories)
@@ -57,7 +57,7 @@ collection.add_command(add)
 @click.pass_context
 def list_(ctx: click.Context, as_json: bool, nl: bool) -> None:
     """List the collections of the ledger."""
-    from ldp_budget.accountant import Accountant
+    from ldp_budget.accounting.accountant import Accountant
 
     with Accountant(ledger_path(ctx), create=False) as accountant:
         definitions = accountant.collections()
@@ -74,7 +74,7 @@ def list_(ctx: click.Context, as_json: bool, nl: bool) -> None:
 @click.pass_context
 def show(ctx: click.Context, name: str, as_json: bool) -> None:
     """Show one collection; as JSON it is what a client needs."""
-    from ldp_budget.accountant import Accountant
+    from ldp_budget.accounting.accountant import Accountant
     from ldp_budget.errors import NotSupported
 
     with Accountant(ledger_path(ctx), create=False) as accountant:
@@ -88,8 +88,8 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
 
 def _check_free(name: str) -> None:
     """Raise `NameTaken` where a mechanism has the name: where MECHANISM is asked for, both could be meant."""
+    from ldp_budget.catalogue.plugins import mechanism
     from ldp_budget.errors import NameTaken, UnknownName
-    from ldp_budget.registry import mechanism
 
     try:
         taken = mechanism(name)

@@ -29,7 +29,7 @@ def compare(
     nl: bool,
 ) -> None:
     """Rank every mechanism by its predicted error at the same ε, best first."""
-    from ldp_budget.comparison import compare_frequency, compare_numeric
+    from ldp_budget.catalogue.ranking import compare_frequency, compare_numeric
 
     numeric = _both("lower", lower, "upper", upper)
     if domain_size is not None or not numeric:  # with a range, --users may also stand alone

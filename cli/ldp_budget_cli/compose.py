@@ -16,7 +16,7 @@ from .output import decimal_option, json_option, print_json, print_table, shown
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ldp_budget.base import Mechanism
+    from ldp_budget.authoring.base import Mechanism
     from ldp_budget.guarantees import Guarantee
 
     Chosen = tuple[type[Mechanism], Mapping[str, Any]]
@@ -106,8 +106,8 @@ def _own_delta(guarantee: Guarantee, reports: int) -> Decimal:
 def _planned(
     make: Callable[[Decimal], Mechanism], reports: int, epsilon: Decimal, delta: Decimal, rule: str
 ) -> dict[str, Any]:
+    from ldp_budget.accounting.plans import largest_epsilon
     from ldp_budget.composition import rule_named
-    from ldp_budget.plans import largest_epsilon
 
     found = largest_epsilon(lambda each: make(each).guarantee, reports, epsilon, delta, rule)
     if found is None:
@@ -135,8 +135,8 @@ def _print_differing(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
 
 def _print_memoised(guarantee: Guarantee) -> None:
     """Why `basic` may come to less than the other rules."""
-    from ldp_budget.amounts import float_up
     from ldp_budget.guarantees import Memoised
+    from ldp_budget.guarantees.amounts import float_up
 
     if isinstance(guarantee, Memoised) and guarantee.epsilon < float_up(guarantee.cap):
         click.echo(

@@ -11,10 +11,10 @@ from .output import print_table
 if TYPE_CHECKING:
     from decimal import Decimal
 
-    from ldp_budget.accountant import Accountant
-    from ldp_budget.base import Mechanism
-    from ldp_budget.collection import Collection
-    from ldp_budget.estimates import CountEstimate
+    from ldp_budget.accounting.accountant import Accountant
+    from ldp_budget.authoring.base import Mechanism
+    from ldp_budget.authoring.estimates import CountEstimate
+    from ldp_budget.catalogue.collections import Collection
     from ldp_budget.guarantees import Guarantee
 
 SURVEY = "anes96.csv"
@@ -41,8 +41,8 @@ def demo(out: str, epsilon: str) -> None:
     """Walk through an opinion poll: 944 respondents of the American National Election Study 1996."""
     import os
 
-    from ldp_budget.accountant import Accountant
-    from ldp_budget.collection import Collection
+    from ldp_budget.accounting.accountant import Accountant
+    from ldp_budget.catalogue.collections import Collection
 
     rows = _survey()
     click.echo(f"1. The question: party identification, {len(PARTIES)} answers, {len(rows)} respondents.")
@@ -68,8 +68,8 @@ def _survey() -> list[tuple[str, str]]:
 
 
 def _plan() -> None:
-    from ldp_budget.plans import largest_epsilon
-    from ldp_budget.registry import mechanism
+    from ldp_budget.accounting.plans import largest_epsilon
+    from ldp_budget.catalogue.plugins import mechanism
 
     click.echo(f"\n2. The plan: what may each poll of a user cost, so that all fit ε = {LIFETIME}, δ = {DELTA}?")
 
@@ -86,9 +86,9 @@ def _plan() -> None:
 
 def _choose(epsilon: str, users: int) -> Mechanism:
     """The mechanism with the least predicted error."""
-    from ldp_budget.comparison import compare_frequency
-    from ldp_budget.frequency import FrequencyMechanism
-    from ldp_budget.registry import mechanism
+    from ldp_budget.authoring.frequency import FrequencyMechanism
+    from ldp_budget.catalogue.plugins import mechanism
+    from ldp_budget.catalogue.ranking import compare_frequency
 
     click.echo(f"\n3. The choice: the predicted standard error of a share at ε = {epsilon}, best first.")
     rows = compare_frequency(epsilon, len(PARTIES), users)
@@ -111,7 +111,7 @@ def _charge(accountant: Accountant, poll: Collection, users: list[str]) -> None:
 
 
 def _randomize(poll: Collection, answers: list[str], path: str) -> None:
-    from ldp_budget.reports import ReportWriter
+    from ldp_budget.collecting.reports import ReportWriter
 
     with ReportWriter(path, poll) as writer:
         writer.write(poll.mechanism.randomize(poll.read_values(answers)))
@@ -121,7 +121,7 @@ def _randomize(poll: Collection, answers: list[str], path: str) -> None:
 def _estimate(poll: Collection, answers: list[str], out: str) -> None:
     import os
 
-    from ldp_budget.estimates import CountEstimate
+    from ldp_budget.authoring.estimates import CountEstimate
 
     from .estimate import estimate_files
 

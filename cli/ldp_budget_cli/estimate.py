@@ -13,8 +13,8 @@ from .files import find_collection
 from .output import json_option, nl_option, print_json, print_rows, print_table
 
 if TYPE_CHECKING:
-    from ldp_budget.collection import Collection
-    from ldp_budget.estimates import CountEstimate, Estimate, MeanEstimate
+    from ldp_budget.authoring.estimates import CountEstimate, Estimate, MeanEstimate
+    from ldp_budget.catalogue.collections import Collection
 
 
 @click.command()
@@ -39,7 +39,7 @@ def estimate(
     nl: bool,
 ) -> None:
     """Estimate counts and shares, or a mean, from the report FILES of COLLECTION."""
-    from ldp_budget.estimates import CountEstimate
+    from ldp_budget.authoring.estimates import CountEstimate
 
     found = find_collection(ctx, collection)
     result = estimate_files(found, files)
@@ -63,8 +63,8 @@ def estimate(
 
 def estimate_files(collection: Collection, files: tuple[str, ...]) -> Estimate:
     """One estimate from all the files, read block by block."""
+    from ldp_budget.collecting.reports import read_reports
     from ldp_budget.errors import ReportFileError
-    from ldp_budget.reports import read_reports
 
     mechanism = collection.mechanism
     total = None
@@ -101,7 +101,7 @@ def _same_size(files: tuple[str, ...]) -> list[str]:
 
 def to_json(collection: Collection, result: Estimate) -> dict[str, Any]:
     """What `estimate --json` prints. `std_error`, `low` and `high` are those of the count; `share_…` of the share."""
-    from ldp_budget.estimates import CountEstimate, MeanEstimate
+    from ldp_budget.authoring.estimates import CountEstimate, MeanEstimate
 
     if isinstance(result, CountEstimate):
         return {"reports": result.reports, "answers": _count_rows(collection, result)}
@@ -152,7 +152,7 @@ def _mean_row(collection: Collection, result: MeanEstimate) -> dict[str, Any]:
 
 def _add_adjusted(result: Estimate, row: dict[str, Any], how: str) -> None:
     """Put the adjusted counts beside the unbiased ones, and say which they are."""
-    from ldp_budget.estimates import CountEstimate, adjusted
+    from ldp_budget.authoring.estimates import CountEstimate, adjusted
 
     if not isinstance(result, CountEstimate):
         raise click.UsageError(f"--adjust: expected a collection of answers to count; found a mean with {how}")

@@ -18,7 +18,7 @@ from .app import ledger_path
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ldp_budget.collection import Collection
+    from ldp_budget.catalogue.collections import Collection
 
 
 def read_columns(path: str, columns: Mapping[str, str]) -> dict[str, list[str]]:
@@ -107,8 +107,8 @@ def _opened(path: str) -> Iterator[TextIO]:
 
 def find_collection(ctx: click.Context, name: str) -> Collection:
     """The collection in the JSON file of that path, or the one of that name in the ledger."""
-    from ldp_budget.accountant import Accountant
-    from ldp_budget.collection import Collection
+    from ldp_budget.accounting.accountant import Accountant
+    from ldp_budget.catalogue.collections import Collection
 
     if os.path.isfile(name):
         try:

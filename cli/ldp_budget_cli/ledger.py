@@ -23,7 +23,7 @@ def ledger() -> None:
 @click.pass_context
 def init(ctx: click.Context, as_json: bool) -> None:
     """Make an empty ledger and its key; where both exist they are left as they are."""
-    from ldp_budget.accountant import Accountant
+    from ldp_budget.accounting.accountant import Accountant
 
     path = new_ledger_path(ctx)
     created = not os.path.exists(path)
@@ -39,7 +39,7 @@ def init(ctx: click.Context, as_json: bool) -> None:
 @click.pass_context
 def stats(ctx: click.Context, as_json: bool) -> None:
     """Count what the ledger holds; `head` is its newest link, to be noted elsewhere for `verify --expect`."""
-    from ldp_budget.accountant import Accountant
+    from ldp_budget.accounting.accountant import Accountant
 
     with Accountant(ledger_path(ctx), create=False) as accountant:
         figures = accountant.stats()
@@ -52,7 +52,7 @@ def stats(ctx: click.Context, as_json: bool) -> None:
 @click.pass_context
 def verify(ctx: click.Context, expect: str | None, as_json: bool) -> None:
     """Work everything out again: every link, sum, cost and seal. Exit code 1 if anything was changed."""
-    from ldp_budget.accountant import Accountant
+    from ldp_budget.accounting.accountant import Accountant
 
     with Accountant(ledger_path(ctx), create=False) as accountant:
         result = accountant.verify(expect)
@@ -71,7 +71,7 @@ def verify(ctx: click.Context, expect: str | None, as_json: bool) -> None:
 @click.pass_context
 def export(ctx: click.Context, as_csv: bool) -> None:
     """Write the journal to standard output, one JSON object a line; users appear as account numbers."""
-    from ldp_budget.accountant import Accountant
+    from ldp_budget.accounting.accountant import Accountant
 
     with Accountant(ledger_path(ctx), create=False) as accountant:
         writer = None

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ldp_budget.authoring.fields import Choice, Field, Flag, Integer, Real
+from ldp_budget.catalogue.plugins import mechanism as find_mechanism
+from ldp_budget.catalogue.plugins import registry
 from ldp_budget.errors import InvalidParameter, LedgerError, UnknownName
-from ldp_budget.fields import Choice, Field, Flag, Integer, Real
-from ldp_budget.registry import mechanism as find_mechanism
-from ldp_budget.registry import registry
 
 from .app import ledger_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ldp_budget.base import Mechanism
+    from ldp_budget.authoring.base import Mechanism
 
     Offers = Callable[[type[Mechanism], Field[Any]], bool]
     Build = Callable[[type[Mechanism], Mapping[str, Any]], Any]
@@ -112,7 +112,7 @@ class MechanismGroup(click.Group):
         )
 
     def _for_collection(self, ctx: click.Context, name: str, called: str) -> click.Command:
-        from ldp_budget.accountant import Accountant
+        from ldp_budget.accounting.accountant import Accountant
 
         with Accountant(ledger_path(ctx), create=False) as accountant:
             mechanism = accountant.collection(name).mechanism
@@ -136,7 +136,7 @@ def _collection_names(ctx: click.Context) -> set[str]:
     path = ledger_path(ctx)
     if not os.path.exists(path):
         return set()
-    from ldp_budget.accountant import Accountant
+    from ldp_budget.accounting.accountant import Accountant
 
     try:
         with Accountant(path, create=False) as accountant:

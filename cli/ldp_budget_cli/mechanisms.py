@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from ldp_budget.certificates import checked
-from ldp_budget.registry import Plugin, registry
+from ldp_budget.catalogue.certificates import checked
+from ldp_budget.catalogue.plugins import Plugin, registry
 
 from .output import json_option, nl_option, print_rows
 

@@ -82,8 +82,8 @@ def _finite(value: Any) -> Any:
 
 def decimal_option(option: str, text: str) -> Decimal:
     """The finite number that the text of an option means. Raises `InvalidParameter`."""
-    from ldp_budget.amounts import decimal
     from ldp_budget.errors import InvalidParameter
+    from ldp_budget.guarantees.amounts import decimal
 
     try:
         return decimal(text)

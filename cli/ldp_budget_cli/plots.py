@@ -9,10 +9,10 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ldp_budget.base import Mechanism
-    from ldp_budget.collection import Collection
-    from ldp_budget.estimates import Estimate
-    from ldp_budget.numeric import NumericMechanism
+    from ldp_budget.authoring.base import Mechanism
+    from ldp_budget.authoring.estimates import Estimate
+    from ldp_budget.authoring.numeric import NumericMechanism
+    from ldp_budget.catalogue.collections import Collection
 
 
 def figure(width: float = 7, height: float = 4) -> tuple[Any, Any]:
@@ -37,7 +37,7 @@ def save(drawing: Any, path: str) -> None:
 
 def plot_estimate(collection: Collection, result: Estimate, path: str, truth: Sequence[float] | None = None) -> None:
     """Bars with 95 % intervals; with `truth`, the true shares as points beside them."""
-    from ldp_budget.estimates import CountEstimate
+    from ldp_budget.authoring.estimates import CountEstimate
 
     drawing, axes = figure()
     if isinstance(result, CountEstimate):
@@ -63,8 +63,8 @@ def plot_estimate(collection: Collection, result: Estimate, path: str, truth: Se
 
 def plot_mechanism(mechanism: Mechanism, path: str) -> None:
     """A numeric mechanism: densities of its reports, and error against ε; any other: error against ε."""
-    from ldp_budget.frequency import FrequencyMechanism
-    from ldp_budget.numeric import NumericMechanism
+    from ldp_budget.authoring.frequency import FrequencyMechanism
+    from ldp_budget.authoring.numeric import NumericMechanism
 
     if isinstance(mechanism, NumericMechanism) and mechanism.lower is not None:
         drawing, (left, right) = _two_panels()

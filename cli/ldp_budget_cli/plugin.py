@@ -14,7 +14,7 @@ import click
 from .output import json_option, print_json, print_rows, shown
 
 if TYPE_CHECKING:
-    from ldp_budget.registry import Plugin
+    from ldp_budget.catalogue.plugins import Plugin
 
 _CHECKED_FIRST = ("no", "audited", "exact")
 
@@ -62,7 +62,7 @@ def check(module: str, samples: int, as_json: bool) -> None:
     Runs the contract, proves each promise where it can, audits each client, and keeps the result for `mechanisms` to
     show. Exit code 1 if anything failed.
     """
-    from ldp_budget.contract import certify, find_plugin
+    from ldp_budget.trust.contract import certify, find_plugin
 
     if not re.fullmatch(r"[\w-]+(\.[\w-]+)*", module):
         raise click.UsageError(
@@ -131,7 +131,7 @@ def _rows(mechanism: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _keep(certificate: dict[str, Any], found: Plugin) -> None:
     """Record it, and say on stderr where; our own mechanisms need no record."""
-    from ldp_budget.certificates import record
+    from ldp_budget.catalogue.certificates import record
 
     certificate["checked"] = min(
         (mechanism["checked"] for mechanism in certificate["mechanisms"]), key=_CHECKED_FIRST.index, default="no"

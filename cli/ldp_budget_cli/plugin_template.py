@@ -46,11 +46,11 @@ from fractions import Fraction
 from functools import cached_property
 
 from ldp_budget import Comparison, FrequencyMechanism, NotSupported, hookimpl
-from ldp_budget.amounts import exp_down
-from ldp_budget.fields import integer, real
+from ldp_budget.guarantees.amounts import exp_down
+from ldp_budget.authoring.fields import integer, real
 from ldp_budget.guarantees import Pure
 from ldp_budget.randomness import ONE, bernoulli, integers, open_stream, threshold
-from ldp_budget.values import as_answers
+from ldp_budget.authoring.domain import as_answers
 
 
 class $title(FrequencyMechanism):
@@ -153,7 +153,7 @@ def check_name(name: str) -> None:
     """Raise a usage error unless `name` can name a distribution, a module and a mechanism that are all new."""
     from importlib.util import find_spec
 
-    from ldp_budget.registry import RESERVED_OPTIONS, registry
+    from ldp_budget.catalogue.plugins import RESERVED_OPTIONS, registry
 
     module = _module(name)
     if not _NAME.fullmatch(name):

@@ -10,9 +10,9 @@ from .app import ledger_path, new_ledger_path
 from .output import decimal_option, json_option, nl_option, print_json, print_rows, shown
 
 if TYPE_CHECKING:
-    from ldp_budget.accountant import Accountant
-    from ldp_budget.plans import Plan
-    from ldp_budget.policy import Policy
+    from ldp_budget.accounting.accountant import Accountant
+    from ldp_budget.accounting.limits import Policy
+    from ldp_budget.accounting.plans import Plan
 
 
 @click.group()
@@ -54,8 +54,8 @@ def set_(
     as_json: bool,
 ) -> None:
     """Store a policy; makes the ledger and its key if neither exists."""
-    from ldp_budget.accountant import Accountant
-    from ldp_budget.policy import Policy, as_limits
+    from ldp_budget.accounting.accountant import Accountant
+    from ldp_budget.accounting.limits import Policy, as_limits
 
     if plan_delta is not None and not plan:
         raise click.UsageError("--plan: expected at least one COLLECTION=COUNT with --plan-delta; nothing was given")
@@ -78,8 +78,8 @@ def set_(
 
 def _plan(accountant: Accountant, counts: tuple[str, ...], delta: str) -> Plan:
     """The plan of `COLLECTION=COUNT` texts, priced."""
+    from ldp_budget.accounting.plans import Plan
     from ldp_budget.errors import InvalidParameter
-    from ldp_budget.plans import Plan
 
     charges = []
     for text in counts:
@@ -96,7 +96,7 @@ def _plan(accountant: Accountant, counts: tuple[str, ...], delta: str) -> Plan:
 @click.pass_context
 def list_(ctx: click.Context, as_json: bool, nl: bool) -> None:
     """List the policies of the ledger."""
-    from ldp_budget.accountant import Accountant
+    from ldp_budget.accounting.accountant import Accountant
 
     with Accountant(ledger_path(ctx), create=False) as accountant:
         policies = accountant.policies()
@@ -115,7 +115,7 @@ def list_(ctx: click.Context, as_json: bool, nl: bool) -> None:
 @click.pass_context
 def show(ctx: click.Context, name: str, as_json: bool) -> None:
     """Show one policy."""
-    from ldp_budget.accountant import Accountant
+    from ldp_budget.accounting.accountant import Accountant
 
     with Accountant(ledger_path(ctx), create=False) as accountant:
         _show(accountant.policy(name), as_json)

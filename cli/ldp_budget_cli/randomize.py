@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ldp_budget.collecting.release import Released, release
 from ldp_budget.errors import InvalidParameter, OutsideDomain
-from ldp_budget.release import Released, release
 
 from .app import ledger_path
 from .files import find_collection, read_columns
 from .output import charging, json_option, print_json
 
 if TYPE_CHECKING:
-    from ldp_budget.collection import Collection
+    from ldp_budget.catalogue.collections import Collection
 
 LEAST_SECRET_BYTES = 16
 
@@ -44,7 +44,7 @@ def randomize(
     as_json: bool,
 ) -> None:
     """Randomize a column of FILE for COLLECTION, a name in the ledger or its JSON file."""
-    from ldp_budget.reports import ReportWriter
+    from ldp_budget.collecting.reports import ReportWriter
 
     if (spend or secret) and user_column is None:
         why = "--spend" if spend else "--secret"
@@ -127,7 +127,7 @@ def _release(
     policy: str,
 ) -> Released:
     """Charge and release, with a progress bar; an interrupted run is resumed."""
-    from ldp_budget.accountant import Accountant
+    from ldp_budget.accounting.accountant import Accountant
 
     with (
         Accountant(ledger, create=False) as accountant,

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ldp_budget.policy import DEFAULT
+from ldp_budget.accounting.limits import DEFAULT
 
 from .app import REFUSED, ledger_path
 from .mechanism_group import mechanism_command, parse_reports
 from .output import json_option, options, print_json
 
 if TYPE_CHECKING:
-    from ldp_budget.base import Mechanism
-    from ldp_budget.receipts import Receipt
+    from ldp_budget.accounting.receipts import Receipt
+    from ldp_budget.authoring.base import Mechanism
 
 _request_options = options(
     click.option("--reports", default="1", metavar="K", callback=parse_reports, help="How many reports [default: 1]"),
@@ -33,7 +33,7 @@ _request_options = options(
 @mechanism_command("Say what a report would cost USER and whether it fits; change nothing.", arguments=["user"])
 @_request_options
 def quote(mechanism: Mechanism, user: str, reports: int, label: str | None, policy: str, as_json: bool) -> None:
-    from ldp_budget.accountant import Accountant
+    from ldp_budget.accounting.accountant import Accountant
 
     with Accountant(ledger_path(click.get_current_context()), create=False) as accountant:
         _print(accountant.quote(user, mechanism, reports=reports, label=label, policy=policy), as_json)
@@ -49,7 +49,7 @@ _key_options = options(
 @_request_options
 @_key_options
 def spend(mechanism: Mechanism, user: str, as_json: bool, **request: Any) -> None:
-    from ldp_budget.accountant import Accountant
+    from ldp_budget.accounting.accountant import Accountant
 
     with Accountant(ledger_path(click.get_current_context()), create=False) as accountant:
         receipt = accountant.spend(user, mechanism, **request)
@@ -65,7 +65,7 @@ def spend(mechanism: Mechanism, user: str, as_json: bool, **request: Any) -> Non
     "--expires", type=float, default=3600, metavar="SECONDS", help="Until then it can be voided [default: 3600]"
 )
 def reserve(mechanism: Mechanism, user: str, as_json: bool, **request: Any) -> None:
-    from ldp_budget.accountant import Accountant
+    from ldp_budget.accounting.accountant import Accountant
 
     with Accountant(ledger_path(click.get_current_context()), create=False) as accountant:
         receipt = accountant.reserve(user, mechanism, **request)
@@ -78,7 +78,7 @@ def reserve(mechanism: Mechanism, user: str, as_json: bool, **request: Any) -> N
 @click.pass_context
 def commit(ctx: click.Context, receipt: str, as_json: bool) -> None:
     """Keep what the reservation RECEIPT charged; one that has expired stays charged too, and says so."""
-    from ldp_budget.accountant import Accountant
+    from ldp_budget.accounting.accountant import Accountant
 
     with Accountant(ledger_path(ctx), create=False) as accountant:
         _answer(accountant.commit(receipt), as_json)
@@ -90,7 +90,7 @@ def commit(ctx: click.Context, receipt: str, as_json: bool) -> None:
 @click.pass_context
 def void(ctx: click.Context, receipt: str, as_json: bool) -> None:
     """Give back what the reservation RECEIPT charged, unless it was committed or has expired."""
-    from ldp_budget.accountant import Accountant
+    from ldp_budget.accounting.accountant import Accountant
 
     with Accountant(ledger_path(ctx), create=False) as accountant:
         _answer(accountant.void(receipt), as_json)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ldp_budget.policy import DEFAULT
+from ldp_budget.accounting.limits import DEFAULT
 
 from .app import ledger_path
 from .files import count_lines, read_users
@@ -19,7 +19,7 @@ from .output import charging, json_option, print_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ldp_budget.base import Mechanism
+    from ldp_budget.authoring.base import Mechanism
 
 
 @mechanism_command(
@@ -40,7 +40,7 @@ def spend_many(
     policy: str,
     as_json: bool,
 ) -> None:
-    from ldp_budget.accountant import Accountant
+    from ldp_budget.accounting.accountant import Accountant
 
     with (
         Accountant(ledger_path(click.get_current_context()), create=False) as accountant,

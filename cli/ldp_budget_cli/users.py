@@ -15,7 +15,7 @@ from .output import json_option, nl_option, print_json, print_rows
 @click.pass_context
 def history(ctx: click.Context, user: str, as_json: bool, nl: bool) -> None:
     """Show every journal entry of USER, oldest first."""
-    from ldp_budget.accountant import Accountant
+    from ldp_budget.accounting.accountant import Accountant
 
     with Accountant(ledger_path(ctx), create=False) as accountant:
         rows = accountant.history(user)
@@ -32,7 +32,7 @@ def history(ctx: click.Context, user: str, as_json: bool, nl: bool) -> None:
 @click.pass_context
 def erase(ctx: click.Context, user: str, as_json: bool) -> None:
     """Forget who USER's account belongs to; the sums stay, and USER gets no fresh budget."""
-    from ldp_budget.accountant import Accountant
+    from ldp_budget.accounting.accountant import Accountant
 
     with Accountant(ledger_path(ctx), create=False) as accountant:
         erased = accountant.erase(user)

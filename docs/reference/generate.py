@@ -20,22 +20,15 @@ os.environ["LDP_BUDGET_NO_PLUGINS"] = "1"
 import click
 
 import ldp_budget
-from ldp_budget import (
-    bulk,
-    certificates,
-    comparison,
-    composition,
-    estimates,
-    fields,
-    guarantees,
-    policy,
-    receipts,
-    release,
-    reports,
-    testing,
-)
-from ldp_budget.ledger import verify as ledger_verify
-from ldp_budget.registry import registry
+from ldp_budget import composition, guarantees, testing
+from ldp_budget.accounting import bulk, receipts
+from ldp_budget.accounting import limits as policy
+from ldp_budget.authoring import estimates, fields
+from ldp_budget.catalogue import certificates
+from ldp_budget.catalogue import ranking as comparison
+from ldp_budget.catalogue.plugins import registry
+from ldp_budget.collecting import release, reports
+from ldp_budget.ledger import integrity as ledger_verify
 from ldp_budget_cli.app import cli
 from ldp_budget_cli.mechanism_group import MechanismGroup
 

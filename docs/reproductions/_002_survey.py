@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import ldp_budget
-from ldp_budget.estimates import CountAggregate
-from ldp_budget.frequency import FrequencyMechanism
+from ldp_budget.authoring.estimates import CountAggregate
+from ldp_budget.authoring.frequency import FrequencyMechanism
 from ldp_budget_mechanisms._hashing import HashFamily
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ldp_budget.base import Mechanism
-from ldp_budget.hookspecs import hookimpl
+from ldp_budget.authoring.base import Mechanism
+from ldp_budget.catalogue.hookspecs import hookimpl
 
 from .bounded_laplace import BoundedLaplace
 from .bounded_staircase import BoundedStaircase

@@ -6,15 +6,15 @@ import functools
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from ldp_budget.amounts import UP
+from ldp_budget.authoring.fields import optional_real
+from ldp_budget.authoring.numeric import NumericMechanism
 from ldp_budget.errors import InvalidParameter
-from ldp_budget.fields import optional_real
-from ldp_budget.numeric import NumericMechanism
+from ldp_budget.guarantees.amounts import UP
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ldp_budget.estimates import SumAggregate
+    from ldp_budget.authoring.estimates import SumAggregate
 
 
 class AdditiveMechanism(NumericMechanism):

@@ -12,7 +12,7 @@ import math
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from ldp_budget.quadrature import average
+from ldp_budget.authoring.quadrature import average
 
 from ._window import window_error, window_odds
 

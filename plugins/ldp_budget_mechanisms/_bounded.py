@@ -5,10 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ldp_budget.amounts import UP
+from ldp_budget.authoring.fields import real
+from ldp_budget.authoring.numeric import NumericMechanism
 from ldp_budget.errors import NotSupported
-from ldp_budget.fields import real
-from ldp_budget.numeric import NumericMechanism
+from ldp_budget.guarantees.amounts import UP
 from ldp_budget.randomness import open_stream
 from ldp_budget.randomness.streams import blocks
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.channels import Comparison
-    from ldp_budget.estimates import SumAggregate
+    from ldp_budget.authoring.channels import Comparison
+    from ldp_budget.authoring.estimates import SumAggregate
     from ldp_budget.randomness import RandomSource, Stream
 
     Runs = list[tuple[int, int]]

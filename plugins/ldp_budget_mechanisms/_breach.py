@@ -15,7 +15,7 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 
-from ldp_budget.amounts import DOWN, UP, float_below, float_up
+from ldp_budget.guarantees.amounts import DOWN, UP, float_below, float_up
 
 _INSIDE = 1 - Fraction(1, 10**12)
 

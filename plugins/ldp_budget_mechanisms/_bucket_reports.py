@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ldp_budget.authoring.packing import column_sums, pack_rows
 from ldp_budget.errors import NotSupported
-from ldp_budget.packing import column_sums, pack_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.amounts import UP
-from ldp_budget.values import as_numbers
+from ldp_budget.authoring.domain import as_numbers
+from ldp_budget.guarantees.amounts import UP
 
 if TYPE_CHECKING:
     from decimal import Decimal

@@ -16,7 +16,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from ldp_budget.amounts import DOWN, UP, exp_down, exp_up
+from ldp_budget.guarantees.amounts import DOWN, UP, exp_down, exp_up
 from ldp_budget.randomness import ONE, bernoulli, geometric, threshold
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ldp_budget.channels import Comparison, Factor
+from ldp_budget.authoring.channels import Comparison, Factor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -15,8 +15,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ldp_budget.authoring.estimates import CountAggregate, CountEstimate
 from ldp_budget.errors import NotSupported
-from ldp_budget.estimates import CountAggregate, CountEstimate
 
 if TYPE_CHECKING:
     import numpy as np

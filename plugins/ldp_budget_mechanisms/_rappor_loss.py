@@ -20,7 +20,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldp_budget.amounts import DOWN, UP, exp_down, ln_up
+from ldp_budget.guarantees.amounts import DOWN, UP, exp_down, ln_up
 from ldp_budget.randomness import ONE, threshold
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ldp_budget.memoisation import memo_words
-from ldp_budget.packing import pack_rows
+from ldp_budget.authoring.packing import pack_rows
 from ldp_budget.randomness import bernoulli, integers
+from ldp_budget.randomness.memoisation import memo_words
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from ldp_budget.amounts import UP, float_above
 from ldp_budget.errors import InvalidParameter
+from ldp_budget.guarantees.amounts import UP, float_above
 
 LEAST_EPSILON = Decimal("1e-8")
 LARGEST_EPSILON = Decimal(1000)

@@ -21,11 +21,11 @@ from fractions import Fraction
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Self
 
+from ldp_budget.authoring.domain import as_answers, check_users, numbers_of
+from ldp_budget.authoring.estimates import CountEstimate, check_same
+from ldp_budget.authoring.fields import integer, optional_integer, real
+from ldp_budget.authoring.frequency import FrequencyMechanism
 from ldp_budget.errors import InvalidParameter, NotSupported
-from ldp_budget.estimates import CountEstimate, check_same
-from ldp_budget.fields import integer, optional_integer, real
-from ldp_budget.frequency import FrequencyMechanism
-from ldp_budget.values import as_answers, check_users, numbers_of
 
 from ._hashing import HashFamily
 

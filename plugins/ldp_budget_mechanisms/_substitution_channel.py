@@ -10,7 +10,7 @@ from fractions import Fraction
 from itertools import product
 from typing import TYPE_CHECKING
 
-from ldp_budget.channels import Comparison, Factor
+from ldp_budget.authoring.channels import Comparison, Factor
 from ldp_budget.errors import NotSupported
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.channels import Comparison
+    from ldp_budget.authoring.channels import Comparison
     from ldp_budget.randomness import Stream
 
 _MOST = 2**63 - 1

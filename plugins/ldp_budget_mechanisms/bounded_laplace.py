@@ -19,10 +19,10 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from ldp_budget.amounts import DOWN, UP, exp_down
-from ldp_budget.channels import Comparison
-from ldp_budget.fields import optional_real
+from ldp_budget.authoring.channels import Comparison
+from ldp_budget.authoring.fields import optional_real
 from ldp_budget.guarantees import Guarantee, Pure
+from ldp_budget.guarantees.amounts import DOWN, UP, exp_down
 from ldp_budget.randomness import integers
 
 from ._bounded import BoundedMechanism

@@ -19,9 +19,9 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from ldp_budget.amounts import exp_down, float_below
-from ldp_budget.fields import optional_real, real
+from ldp_budget.authoring.fields import optional_real, real
 from ldp_budget.guarantees import Guarantee, Pure
+from ldp_budget.guarantees.amounts import exp_down, float_below
 
 from ._best_gamma import best_gamma
 from ._bounded import BoundedMechanism
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.channels import Comparison
+    from ldp_budget.authoring.channels import Comparison
     from ldp_budget.randomness import Stream
 
     from ._bounded import Runs

@@ -6,7 +6,7 @@ import functools
 import math
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.channels import Case, Comparison, Factor
+from ldp_budget.authoring.channels import Case, Comparison, Factor
 from ldp_budget.errors import NotSupported
 from ldp_budget.guarantees import Guarantee
 
@@ -96,7 +96,7 @@ class CountMeanSketch(Sketch):
         """How many reports of each function have each bit set. Raises `NotSupported` for anything but reports."""
         import numpy as np
 
-        from ldp_budget.packing import column_sums
+        from ldp_budget.authoring.packing import column_sums
 
         rows = np.asarray(reports)
         numbers = self._numbers(rows)

@@ -24,18 +24,18 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
-from ldp_budget.amounts import DOWN, UP, exp_down, float_above, float_below
-from ldp_budget.channels import Case, Comparison, Factor
+from ldp_budget.authoring.channels import Case, Comparison, Factor
+from ldp_budget.authoring.domain import as_answers
+from ldp_budget.authoring.estimates import CountEstimate
+from ldp_budget.authoring.fields import flag, integer, real
+from ldp_budget.authoring.frequency import FrequencyMechanism
+from ldp_budget.authoring.packing import bit_of
 from ldp_budget.errors import InvalidParameter
-from ldp_budget.estimates import CountEstimate
-from ldp_budget.fields import flag, integer, real
-from ldp_budget.frequency import FrequencyMechanism
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, FinitePair, Guarantee, Memoised, SymmetricPair, Unbounded
-from ldp_budget.memoisation import memo_words, secrets_for_each
-from ldp_budget.packing import bit_of
+from ldp_budget.guarantees.amounts import DOWN, UP, exp_down, float_above, float_below
 from ldp_budget.randomness import ONE, bernoulli, integers, open_stream, threshold
+from ldp_budget.randomness.memoisation import memo_words, secrets_for_each
 from ldp_budget.randomness.streams import blocks
-from ldp_budget.values import as_answers
 
 from ._bucket_reports import count_bits, draw_buckets, empty_reports, encode, own_bits
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.estimates import CountAggregate
+    from ldp_budget.authoring.estimates import CountAggregate
     from ldp_budget.randomness import RandomSource, Stream
 
 _BLOCK = 1 << 17  # bits at a time: they and their buckets stay in the cache

@@ -22,14 +22,14 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.amounts import UP, canonical, float_above, float_below
+from ldp_budget.authoring.domain import as_numbers
+from ldp_budget.authoring.fields import choice, optional_real
+from ldp_budget.authoring.numeric import NumericMechanism
 from ldp_budget.errors import InvalidParameter
-from ldp_budget.fields import choice, optional_real
-from ldp_budget.gaussian import gaussian_sigma
 from ldp_budget.guarantees import Gaussian as GaussianGuarantee
 from ldp_budget.guarantees import Guarantee
-from ldp_budget.numeric import NumericMechanism
-from ldp_budget.values import as_numbers
+from ldp_budget.guarantees.amounts import UP, canonical, float_above, float_below
+from ldp_budget.guarantees.gaussian import gaussian_sigma
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.estimates import SumAggregate
+    from ldp_budget.authoring.estimates import SumAggregate
     from ldp_budget.randomness import RandomSource
 
 _GRID_BITS = 32

@@ -13,10 +13,10 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.amounts import DOWN, UP, exp_down
-from ldp_budget.channels import Case, Comparison, Factor
+from ldp_budget.authoring.channels import Case, Comparison, Factor
 from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.guarantees import Guarantee, SymmetricPair
+from ldp_budget.guarantees.amounts import DOWN, UP, exp_down
 from ldp_budget.randomness import ONE, threshold
 
 from ._sketch import BLOCK, Sketch, SketchAggregate

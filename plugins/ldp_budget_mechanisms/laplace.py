@@ -18,10 +18,10 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.fields import optional_real
+from ldp_budget.authoring.domain import as_numbers
+from ldp_budget.authoring.fields import optional_real
 from ldp_budget.guarantees import Guarantee
 from ldp_budget.guarantees import Laplace as LaplaceGuarantee
-from ldp_budget.values import as_numbers
 
 from ._additive import AdditiveMechanism
 from ._scale import LARGEST_EPSILON, LEAST_EPSILON, check_scale, loss_of, scale_of

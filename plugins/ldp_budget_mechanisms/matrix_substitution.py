@@ -13,15 +13,15 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.amounts import UP, ln_up
-from ldp_budget.channels import Comparison
+from ldp_budget.authoring.channels import Comparison
+from ldp_budget.authoring.domain import as_answers, check_users
+from ldp_budget.authoring.estimates import CountEstimate
+from ldp_budget.authoring.fields import matrix
+from ldp_budget.authoring.frequency import FrequencyMechanism
 from ldp_budget.errors import InvalidParameter, NotSupported
-from ldp_budget.estimates import CountEstimate
-from ldp_budget.fields import matrix
-from ldp_budget.frequency import FrequencyMechanism
 from ldp_budget.guarantees import Guarantee, Pure, Unbounded
-from ldp_budget.pairs import dominating_pair
-from ldp_budget.values import as_answers, check_users
+from ldp_budget.guarantees.amounts import UP, ln_up
+from ldp_budget.guarantees.pairs import dominating_pair
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.estimates import CountAggregate
+    from ldp_budget.authoring.estimates import CountAggregate
     from ldp_budget.randomness import RandomSource
 
 _SLACK = Fraction(1, 10**9)

@@ -25,15 +25,15 @@ from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
-from ldp_budget.amounts import DOWN, UP, exp_down, exp_up, float_above, float_below, float_up, ln_up
-from ldp_budget.channels import Comparison, Factor
+from ldp_budget.authoring.channels import Comparison, Factor
+from ldp_budget.authoring.estimates import SumAggregate
+from ldp_budget.authoring.fields import flag, optional_real, real
+from ldp_budget.authoring.numeric import NumericMechanism
 from ldp_budget.errors import InvalidParameter, NotSupported
-from ldp_budget.estimates import SumAggregate
-from ldp_budget.fields import flag, optional_real, real
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Memoised, Pure, SymmetricPair, Unbounded
-from ldp_budget.memoisation import memo_words
-from ldp_budget.numeric import NumericMechanism
+from ldp_budget.guarantees.amounts import DOWN, UP, exp_down, exp_up, float_above, float_below, float_up, ln_up
 from ldp_budget.randomness import ONE, bernoulli, open_stream, threshold
+from ldp_budget.randomness.memoisation import memo_words
 
 from ._cells import nearest_points
 from ._scale import LARGEST_EPSILON, LEAST_EPSILON

@@ -13,13 +13,13 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.amounts import DOWN, exp_down, exp_up, float_above, float_below, float_up, ln_up
+from ldp_budget.authoring.domain import as_answers
+from ldp_budget.authoring.fields import choice, flag, integer, optional_real
+from ldp_budget.authoring.frequency import FrequencyMechanism
 from ldp_budget.errors import InvalidParameter
-from ldp_budget.fields import choice, flag, integer, optional_real
-from ldp_budget.frequency import FrequencyMechanism
 from ldp_budget.guarantees import Copies, Guarantee, SymmetricPair
+from ldp_budget.guarantees.amounts import DOWN, exp_down, exp_up, float_above, float_below, float_up, ln_up
 from ldp_budget.randomness import ONE, threshold
-from ldp_budget.values import as_answers
 
 from . import _amplification as amplification
 from . import _substitution_channel as channel
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.channels import Comparison
+    from ldp_budget.authoring.channels import Comparison
     from ldp_budget.randomness import RandomSource
 
 MOST_DRAWS = 10**5

@@ -15,15 +15,15 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.amounts import DOWN, UP, exp_down, float_above, float_below
-from ldp_budget.channels import Comparison, Factor
+from ldp_budget.authoring.channels import Comparison, Factor
+from ldp_budget.authoring.domain import as_answers
+from ldp_budget.authoring.fields import optional_real
+from ldp_budget.authoring.frequency import FrequencyMechanism
 from ldp_budget.errors import InvalidParameter, NotSupported
-from ldp_budget.fields import optional_real
-from ldp_budget.frequency import FrequencyMechanism
 from ldp_budget.guarantees import Guarantee, SymmetricPair
-from ldp_budget.pairs import dominating_pair
+from ldp_budget.guarantees.amounts import DOWN, UP, exp_down, float_above, float_below
+from ldp_budget.guarantees.pairs import dominating_pair
 from ldp_budget.randomness import threshold
-from ldp_budget.values import as_answers
 
 if TYPE_CHECKING:
     import numpy as np

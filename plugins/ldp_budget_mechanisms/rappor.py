@@ -18,16 +18,16 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
-from ldp_budget.amounts import DOWN, UP, float_above, float_below
-from ldp_budget.base import Mechanism
-from ldp_budget.channels import Case, Comparison, Factor
+from ldp_budget.authoring.base import Mechanism
+from ldp_budget.authoring.channels import Case, Comparison, Factor
+from ldp_budget.authoring.domain import as_answers, check_users, numbers_of
+from ldp_budget.authoring.fields import flag, integer, optional_integer, optional_real
+from ldp_budget.authoring.packing import bit_of
 from ldp_budget.errors import InvalidParameter, NotSupported
-from ldp_budget.fields import flag, integer, optional_integer, optional_real
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Memoised, Pure
-from ldp_budget.memoisation import secrets_for_each
-from ldp_budget.packing import bit_of
+from ldp_budget.guarantees.amounts import DOWN, UP, float_above, float_below
 from ldp_budget.randomness import ONE
-from ldp_budget.values import as_answers, check_users, numbers_of
+from ldp_budget.randomness.memoisation import secrets_for_each
 
 from ._rappor_loss import MOST_POINTS, Response, Thresholds, calibrated, change_loss, curve, drawn, shown_bits
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.estimates import CountEstimate
+    from ldp_budget.authoring.estimates import CountEstimate
     from ldp_budget.randomness import RandomSource
 
     from ._rappor_decode import BitLaw, CohortAggregate

@@ -24,11 +24,11 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.amounts import DOWN, UP, exp_up
-from ldp_budget.channels import Comparison
+from ldp_budget.authoring.channels import Comparison
+from ldp_budget.authoring.fields import choice, optional_real, real
 from ldp_budget.errors import InvalidParameter
-from ldp_budget.fields import choice, optional_real, real
 from ldp_budget.guarantees import Guarantee, Pure
+from ldp_budget.guarantees.amounts import DOWN, UP, exp_up
 from ldp_budget.randomness import ONE, bernoulli, integers, open_stream, threshold
 
 from ._additive import AdditiveMechanism

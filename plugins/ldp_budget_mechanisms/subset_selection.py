@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 
-from ldp_budget.fields import choice, integer
+from ldp_budget.authoring.fields import choice, integer
 
 from ._amplification import best_size
 from .random_substitution import MOST_DRAWS, RandomSubstitution

@@ -15,15 +15,15 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.amounts import DOWN, UP, exp_down, float_above, float_below, ln_up
-from ldp_budget.channels import Comparison, Factor
+from ldp_budget.authoring.channels import Comparison, Factor
+from ldp_budget.authoring.domain import as_answers
+from ldp_budget.authoring.fields import integer, real
+from ldp_budget.authoring.frequency import FrequencyMechanism
+from ldp_budget.authoring.packing import bit_of
 from ldp_budget.errors import InvalidParameter
-from ldp_budget.fields import integer, real
-from ldp_budget.frequency import FrequencyMechanism
 from ldp_budget.guarantees import Guarantee, SymmetricPair
-from ldp_budget.packing import bit_of
+from ldp_budget.guarantees.amounts import DOWN, UP, exp_down, float_above, float_below, ln_up
 from ldp_budget.randomness import threshold
-from ldp_budget.values import as_answers
 
 if TYPE_CHECKING:
     import numpy as np
@@ -121,7 +121,7 @@ class _Unary(FrequencyMechanism):
         return 2 * bit_of(reports, first) + bit_of(reports, second)
 
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
-        from ldp_budget.packing import column_sums
+        from ldp_budget.authoring.packing import column_sums
 
         sums = column_sums(reports, self.domain_size)
         return len(reports), sums

@@ -10,9 +10,9 @@ import math
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from ..amounts import Costs, decimal, float_above, float_up
 from ..errors import InvalidParameter, NotSupported, UnknownName
 from ..guarantees import Guarantee, Unbounded
+from ..guarantees.amounts import Costs, decimal, float_above, float_up
 from .basic import Basic
 from .charges import canonical_charges, weakest_relation
 from .gdp import GaussianDP

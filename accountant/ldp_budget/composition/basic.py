@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ..amounts import DELTA_DIGITS, EPSILON_DIGITS, Costs, float_up, to_capacity
+from ..guarantees.amounts import DELTA_DIGITS, EPSILON_DIGITS, Costs, float_up, to_capacity
 from .rules import Filter, Total, added
 
 if TYPE_CHECKING:

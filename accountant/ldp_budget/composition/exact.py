@@ -14,18 +14,18 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from ..amounts import DOWN, UP, exp_down, exp_up, float_above, float_below, float_up
+from ..guarantees.amounts import DOWN, UP, exp_down, exp_up, float_above, float_below, float_up
+from ._curve import Curve
+from ._lattice import Factor, TooFine, convolve, regrid, tilt
+from ._parts import ONE, Parts, basic_epsilon, finite_targets, infinite_mass, largest_loss, take_apart
+from ._saddle import Saddle, saddle_for_delta, saddle_for_epsilon
 from .crossing import crossing
-from .curve import Curve
 from .gdp import gaussian_epsilon, gaussian_log_delta_down, log_bounds, mu_bounds
-from .lattice import Factor, TooFine, convolve, regrid, tilt
-from .parts import ONE, Parts, basic_epsilon, finite_targets, infinite_mass, largest_loss, take_apart
 from .rules import Rule, Total
-from .saddle import Saddle, saddle_for_delta, saddle_for_epsilon
 
 if TYPE_CHECKING:
+    from ._steps import Step
     from .charges import Charges
-    from .steps import Step
 
 
 class Exact(Rule):
@@ -101,7 +101,7 @@ def _finite_delta(parts: Parts, epsilon: float) -> tuple[Decimal, Decimal]:
         return Decimal(0), Decimal(0)
     mu_low, mu_high = mu_bounds(parts.mu_squared)
     if not parts.steps:
-        from ..gaussian import gaussian_log_delta
+        from ..guarantees.gaussian import gaussian_log_delta
 
         return _exp(gaussian_log_delta_down(epsilon, mu_low), gaussian_log_delta(epsilon, mu_high))
     saddle = saddle_for_epsilon(parts.steps, mu_high, epsilon)

@@ -12,8 +12,8 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from ..amounts import DOWN, MU_SQUARED_DIGITS, UP, Costs, float_above, float_below, from_units
-from ..gaussian import gaussian_log_delta
+from ..guarantees.amounts import DOWN, MU_SQUARED_DIGITS, UP, Costs, float_above, float_below, from_units
+from ..guarantees.gaussian import gaussian_log_delta
 from .crossing import crossing
 from .rules import Filter, Total, added, largest_units, needs_delta
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from ..amounts import LARGEST, UP
 from ..errors import NotSupported
 from ..guarantees import ANY_INPUTS
+from ..guarantees.amounts import LARGEST, UP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from decimal import Decimal
 
-    from ..amounts import Costs
     from ..guarantees import Guarantee
+    from ..guarantees.amounts import Costs
     from .charges import Charges
 
 

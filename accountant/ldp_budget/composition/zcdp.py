@@ -15,7 +15,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from ..amounts import DOWN, RHO_DIGITS, UP, Costs, float_above, float_below, from_units, ln_up
+from ..guarantees.amounts import DOWN, RHO_DIGITS, UP, Costs, float_above, float_below, from_units, ln_up
 from .rules import Filter, Total, added, largest_units, needs_delta
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .batch import Batch
+from ._sqlite.batch import Batch
+from ._sqlite.sqlite import SqliteLedger
+from ._sqlite.transaction import Transaction
 from .journal import Entry
-from .sqlite import SqliteLedger
-from .transaction import Transaction
 
 __all__ = ["Batch", "Entry", "SqliteLedger", "Transaction"]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..amounts import Costs
+from ..guarantees.amounts import Costs
 
 if TYPE_CHECKING:
     import sqlite3
 
-    from .keyfile import Key
-    from .known import Known
+    from ._sqlite.known import Known
+    from .keys import Key
 
     Rows = list[tuple[Any, ...]]
 

@@ -6,16 +6,16 @@ import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from ..amounts import DELTA_DIGITS, EPSILON_DIGITS, float_up, from_units
+from ..accounting.receipts import EXPIRED, RESERVED
 from ..guarantees import Guarantee, from_json
-from ..receipts import EXPIRED, RESERVED
-from ..windows import from_micros
+from ..guarantees.amounts import DELTA_DIGITS, EPSILON_DIGITS, float_up, from_units
 from .journal import ENTRY_COLUMNS, Entry
+from .windows import from_micros
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .transaction import Transaction
+    from ._sqlite.transaction import Transaction
 
 
 def journal_rows(transaction: Transaction, account: int | None = None) -> Iterator[dict[str, Any]]:

@@ -6,15 +6,15 @@ import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..amounts import LARGEST, ZERO, Costs
 from ..guarantees import Memoised, from_json
-from ..windows import LIFETIME, from_micros, window_at
+from ..guarantees.amounts import LARGEST, ZERO, Costs
+from .windows import LIFETIME, from_micros, window_at
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterator
 
-    from .transaction import Transaction
+    from ._sqlite.transaction import Transaction
 
 ERASED_ACCOUNTS = "SELECT account FROM users WHERE hash IS NULL"
 

@@ -7,19 +7,11 @@ other functions draw.
 
 from __future__ import annotations
 
-from .bits import ONE, bernoulli, threshold, unary_bits
-from .discrete import choices, geometric, integers, subsets
-from .exponentials import laplace
-from .normals import normal
-from .streams import (
-    ChaCha20Stream,
-    GeneratorStream,
-    RandomSource,
-    SeededStream,
-    Stream,
-    SystemStream,
-    open_stream,
-)
+from ._bits import ONE, bernoulli, threshold, unary_bits
+from ._discrete import choices, geometric, integers, subsets
+from ._exponentials import laplace
+from ._normals import normal
+from .streams import ChaCha20Stream, GeneratorStream, RandomSource, SeededStream, Stream, SystemStream, open_stream
 
 __all__ = [
     "ONE",

@@ -16,8 +16,8 @@ import ldp_budget
 from ldp_budget.guarantees import SymmetricPair
 from ldp_budget.randomness import Stream, open_stream
 from ldp_budget.testing import MechanismContract
-from ldp_budget.verification import verify
-from ldp_budget.verification.dominance import check
+from ldp_budget.trust.verification import verify
+from ldp_budget.trust.verification.dominance import check
 
 STANDARD_ERRORS = 4.5
 

@@ -30,13 +30,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget import FrequencyMechanism
-from ldp_budget.amounts import DOWN, UP, exp_down, exp_up, float_above, float_below
-from ldp_budget.channels import Case, Comparison, Factor
+from ldp_budget.authoring.channels import Case, Comparison, Factor
+from ldp_budget.authoring.domain import as_answers
+from ldp_budget.authoring.fields import integer, optional_integer, real
 from ldp_budget.errors import InvalidParameter, NotSupported
-from ldp_budget.fields import integer, optional_integer, real
 from ldp_budget.guarantees import Guarantee, SymmetricPair
+from ldp_budget.guarantees.amounts import DOWN, UP, exp_down, exp_up, float_above, float_below
 from ldp_budget.randomness import ONE, threshold
-from ldp_budget.values import as_answers
 
 from .hashing import PRIME, collision_probability, count_hits, draw_functions, hashed
 

@@ -1,0 +1,1 @@
+"""Who has spent what, and may this be spent as well: policies, decisions, plans, reservations, receipts."""

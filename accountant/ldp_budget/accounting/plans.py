@@ -1,0 +1,148 @@
+"""Plans: a fixed list of reports with a certified price for all of it, and the largest ε that a total affords.
+
+Exact composition may be enforced only for a list that was fixed before its first report. A `Plan` is that list. As
+its price is that of all its reports, any order and any early stop is within it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import InitVar, dataclass, field
+from decimal import ROUND_FLOOR, Decimal
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+from ..authoring.base import Mechanism
+from ..composition import Bound, Filter, compose, rule_named
+from ..composition.charges import canonical_json, whole
+from ..composition.crossing import crossing
+from ..errors import InvalidParameter, NotSupported
+from ..guarantees import Guarantee, from_json
+from ..guarantees.amounts import EPSILON_DIGITS, Costs, canonical, decimal, from_units
+
+_UNIT = 1e-9
+_MOST_UNITS = 10**15  # no guarantee states a larger ε than a million
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`charges`, pairs of a mechanism or guarantee and how many reports carry it, priced by exact composition.
+
+    Together they are (`epsilon`, `delta`)-LDP; `epsilon` is a certified upper bound. Equal guarantees are merged,
+    and the order is canonical. `price` is what the same plan was priced at before: then `epsilon` is that number.
+
+    Raises `NotSupported` for a list without a finite price, `InvalidParameter`, and ValueError for a `price` below
+    the certified lower bound.
+    """
+
+    charges: tuple[tuple[Guarantee, int], ...]
+    delta: Decimal
+    price: InitVar[float | None] = None
+    epsilon: float = field(init=False)
+
+    def __post_init__(self, price: float | None) -> None:
+        charges = _merged(self.charges)
+        total = compose(charges, delta=self.delta, rule="exact")
+        if math.isinf(total.epsilon):
+            raise NotSupported(
+                "a plan needs a finite price: some report is unbounded, or delta is too small for the list"
+            )
+        if price is not None and price < total.lower:
+            raise ValueError(f"price: {price} is below {total.lower}, which these reports cost at least")
+        object.__setattr__(self, "charges", charges)
+        object.__setattr__(self, "delta", decimal(self.delta))
+        object.__setattr__(self, "epsilon", total.epsilon if price is None else price)
+
+    @cached_property
+    def counts(self) -> Mapping[Guarantee, int]:
+        """How many reports of each guarantee the plan admits."""
+        return MappingProxyType(dict(self.charges))
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object that `from_json` turns back into an equal plan, price included; numbers as exact text."""
+        return {
+            "charges": [{"guarantee": guarantee.to_json(), "count": count} for guarantee, count in self.charges],
+            "delta": canonical(self.delta),
+            "epsilon": canonical(decimal(self.epsilon)),
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Plan:
+        """Read back what `to_json` wrote. Raises ValueError for anything else."""
+        try:
+            charges = tuple((from_json(charge["guarantee"]), charge["count"]) for charge in data["charges"])
+            return cls(charges, data["delta"], price=float(data["epsilon"]))
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"not a plan: {error}") from None
+
+
+def _merged(charges: Iterable[tuple[Any, Any]]) -> tuple[tuple[Guarantee, int], ...]:
+    counts: dict[Guarantee, int] = {}
+    for item, count in charges:
+        guarantee = item.guarantee if isinstance(item, Mechanism) else item
+        if not isinstance(guarantee, Guarantee):
+            raise InvalidParameter("charges", "pairs of a mechanism or guarantee and a count", repr(item))
+        counts[guarantee] = counts.get(guarantee, 0) + whole(count)
+    return tuple(sorted(counts.items(), key=lambda charge: canonical_json(charge[0].to_json())))
+
+
+def largest_epsilon(
+    make_guarantee: Callable[[Decimal], Guarantee],
+    reports: int,
+    total_epsilon: float | str | Decimal,
+    total_delta: float | str | Decimal,
+    rule: str,
+) -> Decimal | None:
+    """The largest ε of one report, in whole billionths, for which `reports` of them stay within the total.
+
+    `make_guarantee(ε)` is the guarantee of one report; it raises `InvalidParameter` for an ε it cannot offer. It
+    must promise less the larger ε is. Under a filter, the integer costs of all reports fit a limit of
+    (`total_epsilon`, `total_delta`) as well, so that a ledger accepts what was planned. None if no ε will do.
+    Raises `NotSupported` where the rule does not apply.
+    """
+    count, most = whole(reports), decimal(total_epsilon)
+    if most <= 0:
+        raise InvalidParameter("total_epsilon", "a number > 0", total_epsilon)
+    spare = _spare(make_guarantee, count, most, decimal(total_delta), rule)
+    start = float(most / count)
+    low, high = map(_units, crossing(lambda epsilon: spare(_units(epsilon)), start, start / 4, width=_UNIT))
+    while high - low > 1:  # a few billionths at most
+        middle = (low + high) // 2
+        low, high = (middle, high) if spare(middle) > 0 else (low, middle)
+    return from_units(low, EPSILON_DIGITS) if low else None
+
+
+def _units(epsilon: float) -> int:
+    return int(Decimal(epsilon).scaleb(EPSILON_DIGITS).to_integral_value(ROUND_FLOOR))
+
+
+def _spare(
+    make_guarantee: Callable[[Decimal], Guarantee], reports: int, most: Decimal, delta: Decimal, rule: str
+) -> Callable[[int], float]:
+    """A function of ε in billionths: what is left of the total, > 0 if and only if the reports fit."""
+    chosen = rule_named(rule)
+    limit = chosen.capacity(most, delta) if isinstance(chosen, Filter) else None
+
+    def spare(units: int) -> float:
+        if not 0 < units <= _MOST_UNITS:
+            return -math.inf
+        try:
+            guarantee = make_guarantee(from_units(units, EPSILON_DIGITS))
+        except InvalidParameter:
+            return -math.inf
+        bound = compose([(guarantee, reports)], delta=delta, rule=rule)
+        fits = _fits(bound, most) and (limit is None or _within(guarantee.costs().times(reports), limit))
+        left = float(most) - bound.epsilon
+        return max(left, _UNIT) if fits else min(left, -_UNIT)
+
+    return spare
+
+
+def _fits(bound: Bound, most: Decimal) -> bool:
+    return not math.isinf(bound.epsilon) and decimal(bound.epsilon) <= most
+
+
+def _within(costs: Costs, limit: Costs) -> bool:
+    return all(most is None or (cost is not None and cost <= most) for cost, most in zip(costs, limit, strict=True))

@@ -1,0 +1,262 @@
+"""What the accountant answers: receipts of requests, and balances."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..catalogue import certificates
+from ..errors import LdpBudgetError, NotSupported
+from ..guarantees.amounts import DELTA_DIGITS, EPSILON_DIGITS, Costs, float_up, from_units
+from ..ledger.windows import from_micros, window_at
+from .limits import Limit, Policy, canonical_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..guarantees import Guarantee
+
+ODOMETER_NOTE = "valid only if the spends did not depend on earlier outputs"
+
+SPENT = "spent"
+REFUSED = "refused"
+QUOTED = "quoted"
+RESERVED = "reserved"
+COMMITTED = "committed"
+VOIDED = "voided"
+EXPIRED = "expired"
+
+PLAN = "plan"
+"""Stands among the periods in `Receipt.binding` where a quota of the policy's plan is used up."""
+
+CHECKED = (certificates.NO, certificates.AUDITED, certificates.EXACT)
+
+
+class LimitState(NamedTuple):
+    """One limit of a policy and what a user has spent in its current window."""
+
+    limit: Limit
+    spent: Costs
+    resets_at: datetime | None
+
+    def to_json(self) -> dict[str, Any]:
+        limit = self.limit
+        return {
+            "period": limit.period,
+            "rule": limit.rule,
+            "epsilon": float_up(limit.epsilon),
+            "delta": float_up(limit.delta),
+            "capacity": limit.amounts(limit.capacity),
+            "spent": limit.amounts(self.spent),
+            "remaining": limit.amounts(limit.remaining(self.spent)),
+            "resets_at": None if self.resets_at is None else _iso(self.resets_at),
+        }
+
+    @classmethod
+    def at(cls, moment: datetime, limit: Limit, spent: Costs) -> LimitState:
+        """The state of a limit in its window at a moment."""
+        return cls(limit, spent, window_at(limit.period, moment).ends)
+
+
+class Receipt(NamedTuple):
+    """The answer to a request to charge a user.
+
+    `status` is spent, refused, quoted, reserved, committed, voided or expired; `repeated` says that this is the
+    stored answer to the same request. `limits` hold what is spent after the request; `binding` names the periods
+    whose limit refused it (of a quote: would refuse it), or `plan`. `affordable_reports` is how many such reports
+    still fit. `checked` says how the mechanism's promise was checked ("exact", "audited" or "no"; None where a
+    reservation is resolved). A receipt is true unless it says refused.
+    """
+
+    status: str
+    user: str | None
+    policy: str
+    cost: Costs
+    reports: int
+    limits: tuple[LimitState, ...]
+    binding: tuple[str, ...] = ()
+    affordable_reports: int = 0
+    receipt: str | None = None
+    repeated: bool = False
+    why: str = ""
+    checked: str | None = None
+
+    def __bool__(self) -> bool:
+        return self.status != REFUSED
+
+    @property
+    def epsilon(self) -> float | None:
+        """The ε asked for, all reports together; None where it is unbounded."""
+        return _plain(self.cost.epsilon, EPSILON_DIGITS)
+
+    @property
+    def delta(self) -> float | None:
+        """The δ asked for, all reports together; None where it is unbounded."""
+        return _plain(self.cost.delta, DELTA_DIGITS)
+
+    def to_json(self) -> dict[str, Any]:
+        """What `spend --json` prints."""
+        result = {
+            "status": self.status,
+            "repeated": self.repeated,
+            "receipt": self.receipt,
+            "user": self.user,
+            "policy": self.policy,
+            "cost": {"epsilon": self.epsilon, "delta": self.delta},
+            "limits": [state.to_json() for state in self.limits],
+            "binding": list(self.binding),
+            "affordable_reports": self.affordable_reports,
+            "checked": self.checked,
+        }
+        return {**result, "why": self.why} if self.why else result
+
+    def store(self, policy: int, at: int) -> str:
+        """What the ledger keeps under a key: canonical JSON, with the number of the policy's version and the time.
+
+        Those two say the rest of it. The user's name stays out; it comes back with the retry.
+        """
+        level = None if self.checked is None else CHECKED.index(self.checked)
+        numbers = [policy, at, self.reports, self.affordable_reports, level, *self.cost]
+        for state in self.limits:
+            numbers += state.spent
+        # By hand, as every spend with a key does it, and numbers are all there is of most answers.
+        answer = f'"{self.status}",{self.receipt},{numbers}'.replace("None", "null").replace(" ", "")
+        return f"[{answer}]" if self else f"[{answer},{canonical_text([self.binding, self.why])}]"
+
+    @classmethod
+    def restore(cls, user: str, policy_of: Callable[[int], Policy], answer: str) -> Receipt:
+        """The stored answer to a request, marked as repeated; `policy_of` is the policy of a number."""
+        status, receipt, numbers, *refusal = json.loads(answer)
+        number, at, reports, affordable, level, *amounts = numbers
+        cost, *spent = [Costs(*amounts[place : place + 4]) for place in range(0, len(amounts), 4)]
+        policy, moment = policy_of(number), from_micros(at)
+        binding, why = refusal[0] if refusal else ((), "")
+        return cls(
+            status=status,
+            user=user,
+            policy=policy.name,
+            cost=cost,
+            reports=reports,
+            limits=tuple(
+                LimitState.at(moment, limit, used) for limit, used in zip(policy.limits, spent, strict=True)
+            ),
+            binding=tuple(binding),
+            affordable_reports=affordable,
+            receipt=None if receipt is None else str(receipt),
+            repeated=True,
+            why=why,
+            checked=None if level is None else CHECKED[level],
+        )
+
+    def explain(self) -> str:
+        """One line: what was asked, and what each binding limit has spent and left."""
+        who = self.user or f"receipt {self.receipt}"
+        asked = _amounts({"epsilon": self.epsilon, "delta": self.delta})
+        if self.status not in (REFUSED, QUOTED):
+            number = f" (receipt {self.receipt})" if self.receipt and self.user else ""
+            return f"{self.status}: {who}, {asked}{number}"
+        parts = [f"{self.status}: {who} asked {asked} for {_count(self.reports)}"]
+        if self.status == QUOTED:
+            parts.append("it does not fit" if self.why or self.binding else "it fits")
+        if self.why:
+            parts.append(self.why)
+        parts += [_explain(state.to_json()) for state in self.limits if state.limit.period in self.binding]
+        if PLAN in self.binding and not self.why:
+            parts.append(self._explain_plan())
+        parts.append(f"affordable: {_count(self.affordable_reports)}")
+        return "; ".join(parts)
+
+    def _explain_plan(self) -> str:
+        """What the plan's quota has left: where it alone binds, that is what is affordable."""
+        alone = self.binding == (PLAN,)
+        left = _count(self.affordable_reports) if alone else f"fewer than {_count(self.reports)}"
+        return f"the plan of policy {self.policy} has {left} of this kind left"
+
+
+class BudgetExceeded(LdpBudgetError):  # noqa: N818
+    """A spend was refused, and the caller asked for an exception. Attribute: `receipt`."""
+
+    def __init__(self, receipt: Receipt) -> None:
+        self.receipt = receipt
+        super().__init__(receipt.explain())
+
+
+@dataclass(frozen=True)
+class Balance:
+    """What a user has spent under each limit of a policy, and of its plan's quotas.
+
+    `charges` are all the guarantees the user was charged for in this ledger, and how often.
+    """
+
+    user: str
+    policy: Policy
+    limits: tuple[LimitState, ...]
+    quotas: tuple[dict[str, Any], ...] = ()
+    charges: tuple[tuple[Guarantee, int], ...] = ()
+
+    @cached_property
+    def odometer(self) -> dict[str, Any] | None:
+        """The exact loss of all that was spent, at the largest δ of the policy's limits and plan; never enforced by.
+
+        None where nothing was spent, or where exact composition does not apply.
+        """
+        from ..composition import compose
+
+        if not self.charges:
+            return None
+        deltas = [state.limit.delta for state in self.limits]
+        delta = max([*deltas, self.policy.plan.delta if self.policy.plan is not None else Decimal(0)])
+        try:
+            total = compose(self.charges, delta=delta, rule="exact")
+        except NotSupported:
+            return None
+        return {"epsilon": total.epsilon, "lower": total.lower, "delta": total.delta, "note": ODOMETER_NOTE}
+
+    def to_json(self) -> dict[str, Any]:
+        """What `balance --json` prints."""
+        result: dict[str, Any] = {
+            "user": self.user,
+            "policy": self.policy.name,
+            "limits": [state.to_json() for state in self.limits],
+            "odometer": self.odometer,
+        }
+        if self.quotas:
+            result["quotas"] = list(self.quotas)
+        if self.policy.unbounded:
+            result["worst_epsilon_per_year"] = self.policy.worst_epsilon_per_year()
+        return result
+
+
+def _explain(limit: dict[str, Any]) -> str:
+    resets = f", resets at {limit['resets_at']}" if limit["resets_at"] else ""
+    return (
+        f"the {limit['period']} limit ({limit['rule']}) of {_amounts(limit['capacity'])} has "
+        f"{_amounts(limit['spent'])} spent and {_amounts(limit['remaining'])} left{resets}"
+    )
+
+
+def _iso(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+def _plain(units: int | None, digits: int) -> float | None:
+    return None if units is None else float_up(from_units(units, digits))
+
+
+def _count(reports: int) -> str:
+    return "1 report" if reports == 1 else f"{reports} reports"
+
+
+_SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ", "mu_squared": "μ²"}
+
+
+def _amounts(amounts: dict[str, float | None]) -> str:
+    """`ε = 0.1`, with δ only where there is some."""
+    shown = {name: value for name, value in amounts.items() if not (name == "delta" and value == 0)}
+    return ", ".join(
+        f"{_SYMBOLS[name]} = {'unbounded' if value is None else f'{value:.12g}'}" for name, value in shown.items()
+    )

@@ -1,0 +1,161 @@
+"""What the reports of two inputs say of them: the two distributions that an attacker has to tell apart.
+
+A report may hold far too much to list, but of one input against another only a few parts of it speak: of unary
+encoding two bits, of a sketch the bits of two cells. A `Comparison` holds these alone. It is a mixture of *cases*,
+drawn publicly and without the input (which hash function, which buckets), each made of independent *factors*; a
+factor lists the probabilities (P[o], Q[o]) of its outcomes o under the first and under the second input, as exact
+fractions of what the client draws.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING
+
+from ..errors import NotSupported
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    Mass = tuple[Fraction, Fraction]
+
+_MOST_OUTCOMES = 1 << 18
+# Far closer than a bound that is itself a logarithm rounded up to forty digits.
+_WIDE = tuple(Context(prec=120, rounding=way, Emax=10**9, Emin=-(10**9)) for way in (ROUND_FLOOR, ROUND_CEILING))
+
+
+@dataclass(frozen=True)
+class Factor:
+    """An independent part of a report: (P[o], Q[o]) for each of its outcomes; each side sums to one."""
+
+    masses: tuple[Mass, ...]
+
+    def __post_init__(self) -> None:
+        for name, side in zip("PQ", zip(*self.masses, strict=True), strict=True):
+            if min(side) < 0 or sum(side) != 1:
+                raise ValueError(f"expected {name} to be probabilities that sum to 1; found {side}")
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @functools.cached_property
+    def _hash(self) -> int:
+        return hash(self.masses)
+
+    def swapped(self) -> Factor:
+        """The second input against the first."""
+        return Factor(tuple((q, p) for p, q in self.masses))
+
+    @functools.cached_property
+    def largest_ratio(self) -> Fraction | None:
+        """The largest P/Q of an outcome; None where Q is zero and P is not. That of a product is the product."""
+        if any(p and not q for p, q in self.masses):
+            return None
+        return max(p / q for p, q in self.masses if q)
+
+    @classmethod
+    def of(cls, first: Iterable[Fraction], second: Iterable[Fraction]) -> Factor:
+        """The factor with the distributions `first` and `second` over the same outcomes."""
+        return cls(tuple(zip(first, second, strict=True)))
+
+    @classmethod
+    def bit(cls, first: Fraction, second: Fraction) -> Factor:
+        """A bit that is one with probability `first` or `second`; its outcomes are 0 and 1."""
+        return cls(((1 - first, 1 - second), (first, second)))
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is drawn publicly with this `probability`: the independent `factors` of a report in that case."""
+
+    probability: Fraction
+    factors: tuple[Factor, ...]
+
+    def masses(self) -> Iterator[Mass]:
+        """(P, Q) of each outcome of all factors together, the last factor's changing fastest."""
+        for combined in product(*(factor.masses for factor in self.factors)):
+            yield (
+                self.probability * prod((p for p, _ in combined), start=Fraction(1)),
+                self.probability * prod((q for _, q in combined), start=Fraction(1)),
+            )
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The reports of two inputs, as far as they differ. Outcomes are numbered case by case, see `Case.masses`."""
+
+    cases: tuple[Case, ...]
+
+    def __post_init__(self) -> None:
+        if sum(case.probability for case in self.cases) != 1:
+            raise ValueError("expected the probabilities of the cases to sum to 1")
+
+    @classmethod
+    def of(cls, *factors: Factor) -> Comparison:
+        """One case alone."""
+        return cls((Case(Fraction(1), factors),))
+
+    @classmethod
+    def rows(cls, first: Sequence[Fraction], second: Sequence[Fraction]) -> Comparison:
+        """Two distributions over the same reports."""
+        return cls.of(Factor.of(first, second))
+
+    @property
+    def size(self) -> int:
+        """How many outcomes there are."""
+        return sum(prod(len(factor.masses) for factor in case.factors) for case in self.cases)
+
+    def masses(self) -> list[Mass]:
+        """(P, Q) of every outcome. Raises `NotSupported` where there are too many to list."""
+        if self.size > _MOST_OUTCOMES:
+            raise NotSupported("the outcomes of the channel are too many to list")
+        return [mass for case in self.cases for mass in case.masses()]
+
+    def largest_ratio(self) -> Fraction | None:
+        """The largest P/Q of any outcome; None where Q is zero and P is not. Nothing is listed for it."""
+        found = self._ratios()
+        if found is None:
+            return None
+        return max(prod((ratio**count for ratio, count in case), start=Fraction(1)) for case in found)
+
+    def loss(self) -> tuple[Decimal, Decimal] | None:
+        """Bounds of the logarithm of the largest ratio, good to a hundred digits; None where it is infinite."""
+        found = self._ratios()
+        if found is None:
+            return None
+        low, high = (max(_log_sum(case, context) for case in found) for context in _WIDE)
+        return low, high
+
+    def _ratios(self) -> list[list[tuple[Fraction, int]]] | None:
+        """In each case the largest ratio of each different factor, and how often that factor comes."""
+        cases = []
+        for case in self.cases:
+            ratios = [(factor.largest_ratio, count) for factor, count in Counter(case.factors).items()]
+            if case.probability and any(ratio is None for ratio, _ in ratios):
+                return None
+            if case.probability:
+                cases.append([(ratio, count) for ratio, count in ratios if ratio is not None])
+        return cases
+
+    def swapped(self) -> Comparison:
+        """The second input against the first."""
+        swapped = {factor: factor.swapped() for case in self.cases for factor in case.factors}
+        return Comparison(
+            tuple(Case(case.probability, tuple(map(swapped.__getitem__, case.factors))) for case in self.cases)
+        )
+
+
+def _log_sum(ratios: Iterable[tuple[Fraction, int]], context: Context) -> Decimal:
+    """The logarithm of a product of powers, rounded as `context` does."""
+    total = Decimal(0)
+    for ratio, count in ratios:
+        if ratio != 1:
+            quotient = context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
+            total = context.add(total, context.multiply(Decimal(count), context.ln(quotient)))
+    return total

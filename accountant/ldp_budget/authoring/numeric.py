@@ -1,0 +1,207 @@
+"""Numeric mechanisms: what every mechanism has in common that reports one number in [lower, upper].
+
+Reports lie on a public grid, origin + k·step for whole k, so sums of them are sums of whole numbers: aggregates
+merge exactly, in any order.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from ..errors import InvalidParameter, NotSupported
+from ..guarantees.amounts import UP
+from .base import Mechanism
+from .domain import as_numbers, check_users, numbers_of
+from .estimates import MeanEstimate, SumAggregate
+from .fields import optional_real
+from .quadrature import average
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+# Far enough out, and yet every intermediate figure stays within the range of a double.
+_LEAST_WIDTH, _LARGEST_WIDTH = Decimal("1e-100"), Decimal("1e100")
+
+
+class NumericMechanism(Mechanism):
+    """A mechanism for one number. Subclasses give `grid`, `error_at`, `report_std` and `randomize`."""
+
+    keeps_squares: ClassVar[bool] = False
+    """Whether aggregates keep the sum of the squared steps too, for reports of at most 2**26 steps."""
+
+    biased: ClassVar[bool] = False
+    """Whether an estimated mean is off by the bias that `error_at` states; else it is unbiased."""
+
+    lower = optional_real("smallest value a user can have")
+    upper = optional_real("largest value a user can have")
+
+    @classmethod
+    def for_range(cls, epsilon: Any, lower: Any, upper: Any) -> Self:
+        """The one that `compare` holds against others at `epsilon` on [lower, upper], by default calibrated so.
+
+        Override it where more must be chosen, or the fields have other names. Raises `InvalidParameter`, or
+        `NotSupported` where there is none.
+        """
+        return cls._for_comparison(epsilon=epsilon, lower=lower, upper=upper)
+
+    def check(self) -> None:
+        if self.lower is None and self.upper is None:
+            return
+        for name, bound in (("lower", self.lower), ("upper", self.upper)):
+            if bound is None:
+                raise InvalidParameter(name, "a finite number, as lower and upper go together")
+        lower, upper = self.domain()
+        if lower >= upper:
+            raise InvalidParameter("upper", f"a number > lower = {lower}", upper)
+        if not _LEAST_WIDTH <= UP.subtract(upper, lower) <= _LARGEST_WIDTH:
+            raise InvalidParameter("upper", f"a number from {_LEAST_WIDTH} to {_LARGEST_WIDTH} above lower", upper)
+        if float(lower) == float(upper):
+            raise InvalidParameter("upper", f"a number that is not the same double as lower = {lower}", upper)
+
+    def domain(self) -> tuple[Decimal, Decimal]:
+        """[lower, upper]; raises `NotSupported` where only a sensitivity was declared."""
+        if self.lower is None or self.upper is None:
+            raise NotSupported(f"{self.name}: this needs lower and upper, not a sensitivity alone")
+        return self.lower, self.upper
+
+    def grid(self) -> tuple[float, float]:
+        """(origin, step) of the public grid that reports lie on."""
+        raise NotImplementedError
+
+    def error_at(self, value: float) -> tuple[float, float]:
+        """(bias, MSE) of one report of a user whose value is `value`."""
+        raise NotImplementedError
+
+    def density(self, report: float, value: float) -> float:
+        """The density at `report` of the reports of a user whose value is `value`, before the grid."""
+        raise NotSupported(f"{self.name} has no density")
+
+    def log_density(self, report: float, value: float) -> float:
+        """The natural logarithm of `density`; -inf where it is 0.
+
+        Override it, too, where the density may be smaller than a double, below 1e-300: there `density` is 0.
+        """
+        density = self.density(report, value)
+        return math.log(density) if density > 0 else -math.inf
+
+    def report_breakpoints(self, value: float) -> Sequence[float]:
+        """Reports between which the loss of `value` against any other is monotone, seen from its density alone.
+
+        A mechanism that has a `density` says with them where it bends or jumps.
+        """
+        lower, upper = map(float, self.domain())
+        return lower, value, upper
+
+    @property
+    def report_period(self) -> float | None:
+        """The distance after which the densities of all values, beyond the last of their breakpoints on either side
+        and for one period before it, repeat but for one factor. None: they do not, and have no breakpoints there."""
+        return None
+
+    def breakpoints(self) -> Sequence[float]:
+        """Ascending values from lower to upper between which `error_at` is smooth."""
+        lower, upper = self.domain()
+        return float(lower), float(upper)
+
+    def critical_inputs(self) -> Sequence[float]:
+        """The ends and the centre, and where errors bend."""
+        lower, upper = map(float, self.domain())
+        return sorted({lower, (lower + upper) / 2, upper, *self.breakpoints()})
+
+    def mse_uniform_prior(self) -> float:
+        """The MSE of one report, averaged over values spread evenly over [lower, upper]."""
+        return average(lambda value: self.error_at(value)[1], self.breakpoints())
+
+    def prior_error(self, prior: tuple[Any, Any]) -> tuple[float, float]:
+        """(bias, MSE) of one report, averaged over a prior distribution of the users' values.
+
+        `prior`: (points, weights), two arrays (k,); the points in [lower, upper], the weights non-negative.
+        They need not sum to one. Raises `OutsideDomain` for a point, `InvalidParameter` for the weights.
+        """
+        import numpy as np
+
+        points = as_numbers(prior[0], *self.domain())
+        weights = np.asarray(prior[1], dtype=np.float64)
+        if weights.shape != points.shape or not (weights >= 0).all() or not 0 < weights.sum() < math.inf:
+            expected = f"{len(points)} weights >= 0, not all of them 0"
+            raise InvalidParameter("prior", expected, f"{weights.shape} from {weights.min(initial=0)}")
+        errors = np.array([self.error_at(point) for point in points.tolist()])
+        bias, mse = weights @ errors / weights.sum()
+        return float(bias), float(mse)
+
+    def utility(self, users: int | None = None) -> dict[str, Any]:
+        errors = {name: self.error_at(value) for name, value in self._landmarks()}
+        result: dict[str, Any] = {
+            "mse": {name: mse for name, (_, mse) in errors.items()},
+            "bias": {name: bias for name, (bias, _) in errors.items()},
+        }
+        if self.lower is not None and self.upper is not None:
+            result["mse_uniform_prior"] = self.mse_uniform_prior()
+            result["constant_output"] = self._constant_output(UP.subtract(self.upper, self.lower))
+        if users is not None:
+            check_users(users)
+            worst = max(mse - bias**2 for bias, mse in errors.values())
+            result["std_error"] = (worst / users) ** 0.5
+        return result
+
+    @staticmethod
+    def _constant_output(width: Decimal) -> dict[str, Any]:
+        """The errors of reporting the centre whatever the value is, to be held against a mechanism's own."""
+        edge = float(width) ** 2 / 4
+        return {"mse": {"lower": edge, "centre": 0.0, "upper": edge}, "mse_uniform_prior": edge / 3}
+
+    def mean_error(self, users: int) -> float:
+        """The root mean squared error of the mean estimated for `users` users who all have one value.
+
+        At a value v that is √(bias(v)² + (MSE(v) - bias(v)²)/users), with the bias and MSE of one report. The
+        largest over lower, centre and upper.
+        """
+        check_users(users)
+        errors = [self.error_at(value) for _, value in self._landmarks()]
+        return max(math.sqrt(bias**2 + (mse - bias**2) / users) for bias, mse in errors)
+
+    def _landmarks(self) -> Iterator[tuple[str, float]]:
+        """The edges and the centre of the domain; of [0, S] where only a sensitivity is known."""
+        low, high = (0.0, 1.0) if self.lower is None or self.upper is None else map(float, self.domain())
+        yield from (("lower", low), ("centre", (low + high) / 2), ("upper", high))
+
+    def read_values(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        lower, upper = self.domain()
+        return as_numbers(numbers_of(texts, float, f"numbers from {lower} to {upper}"), lower, upper)
+
+    def aggregate(self, reports: Any) -> SumAggregate:
+        import numpy as np
+
+        rows = np.asarray(reports)
+        if rows.ndim != 1 or rows.dtype.kind not in "iuf" or not np.isfinite(rows).all():
+            raise NotSupported(f"expected finite reports of shape (n,); found {rows.dtype} {rows.shape}")
+        origin, step = self.grid()
+        with np.errstate(over="ignore"):
+            steps = np.rint((rows - origin) / step)
+        most = 2**26 if self.keeps_squares else 2**53
+        if (np.abs(steps) > most).any():
+            raise NotSupported(f"expected reports within {most} steps of {step} from {origin}; found one further off")
+        squares = _exact_sum(steps * steps) if self.keeps_squares else 0
+        return SumAggregate(self.fingerprint, len(rows), _exact_sum(steps), squares)
+
+    def estimate(self, reports: Any) -> MeanEstimate:
+        total = self.total(reports)
+        origin, step = self.grid()
+        mean = origin + total.total / total.reports * step
+        return MeanEstimate(total.reports, mean, self.report_std(total) / total.reports**0.5)
+
+    def report_std(self, total: SumAggregate) -> float:
+        """The standard deviation of one report around its user's value."""
+        raise NotImplementedError
+
+
+def _exact_sum(steps: Any) -> int:
+    """The sum of whole numbers below 2**53, in blocks whose sums cannot overflow."""
+    import numpy as np
+
+    return sum(int(np.sum(block.astype(np.int64))) for block in np.array_split(steps, 1 + len(steps) // 512))

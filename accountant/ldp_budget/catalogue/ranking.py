@@ -1,0 +1,117 @@
+"""Which mechanism has the least error? Every installed one, calibrated to the same ε and held side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..authoring.base import Mechanism
+from ..authoring.domain import check_users
+from ..authoring.frequency import FrequencyMechanism
+from ..authoring.numeric import NumericMechanism
+from ..errors import InvalidParameter, LdpBudgetError, NotSupported
+from .plugins import mechanisms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from decimal import Decimal
+
+    Number = int | float | str | Decimal
+
+M = TypeVar("M", bound=Mechanism)
+
+
+def compare_frequency(epsilon: Number, domain_size: int, users: int) -> list[dict[str, Any]]:
+    """Predicted standard errors of a share for `users` users and `domain_size` answers, least mean error first.
+
+    `worst_std_error` is that of the answer and frequency where it is largest, `mean_std_error` the root of the mean
+    variance over the answers. `setting` is what `FrequencyMechanism.for_answers` has chosen beyond ε and the number
+    of answers. Raises `InvalidParameter`.
+    """
+    check_users(users)
+    target: dict[str, Any] = {"epsilon": epsilon, "domain_size": domain_size}
+    rows = []
+    for mechanism in _calibrated(FrequencyMechanism, lambda each: each.for_answers(**target), target):
+        if mechanism.answers != domain_size:
+            continue
+        worst, mean = mechanism.share_errors(users)
+        rows.append(
+            {
+                "kind": "frequency",
+                "mechanism": mechanism.name,
+                "worst_std_error": worst,
+                "mean_std_error": mean,
+                "setting": _setting(mechanism, target),
+            }
+        )
+    return sorted(rows, key=lambda row: (row["mean_std_error"], row["mechanism"]))
+
+
+def compare_numeric(epsilon: Number, lower: Number, upper: Number, users: int | None = None) -> list[dict[str, Any]]:
+    """Bias and MSE of one report at the edges and the centre of [lower, upper], least MSE for a uniform prior first.
+
+    With `users` each row also has `mean_error`, that of an estimated mean at worst (`NumericMechanism.mean_error`),
+    and the least of these comes first: a bias stays however many users there are.
+
+    Among them stands `constant-output`: saying the centre whatever the value is costs no privacy, and what has a
+    larger error than that tells little. `setting` is what `NumericMechanism.for_range` has chosen beyond ε and the
+    range. Raises `InvalidParameter`.
+    """
+    if users is not None:
+        check_users(users)
+    target: dict[str, Any] = {"epsilon": epsilon, "lower": lower, "upper": upper}
+    rows = []
+    for mechanism in _calibrated(NumericMechanism, lambda each: each.for_range(**target), target):
+        utility = mechanism.utility()
+        errors = {name: utility[name] for name in ("bias", "mse", "mse_uniform_prior")}
+        mean = {} if users is None else {"mean_error": mechanism.mean_error(users)}
+        setting = _setting(mechanism, target)
+        rows.append({"kind": "numeric", "mechanism": mechanism.name, **mean, **errors, "setting": setting})
+    rows.append(_constant_output(lower, upper, users))
+    order = "mse_uniform_prior" if users is None else "mean_error"
+    return sorted(rows, key=lambda row: (row[order], row["mechanism"]))
+
+
+def _constant_output(lower: Number, upper: Number, users: int | None) -> dict[str, Any]:
+    half = (float(upper) - float(lower)) / 2
+    bias = {"lower": half, "centre": 0.0, "upper": -half}
+    return {
+        "kind": "numeric",
+        "mechanism": "constant-output",
+        **({} if users is None else {"mean_error": half}),
+        "bias": bias,
+        "mse": {name: value**2 for name, value in bias.items()},
+        "mse_uniform_prior": half**2 / 3,
+        "setting": "",
+    }
+
+
+def _setting(mechanism: Mechanism, target: Mapping[str, Any]) -> str:
+    """What was declared beyond the target and the defaults, as `hashes=1024, width=1024`."""
+    chosen = {
+        name: value
+        for name, value in mechanism.declared.items()
+        if name not in target and mechanism.fields[name].parse(value) != mechanism.fields[name].default
+    }
+    return ", ".join(f"{name}={value}" for name, value in chosen.items())
+
+
+def _calibrated(kind: type[M], calibrate: Callable[[type[M]], M], target: Mapping[str, Any]) -> Iterator[M]:
+    """Each mechanism of that kind that can be had for the target."""
+    refused: LdpBudgetError | None = None
+    found = False
+    for candidate in mechanisms():
+        if not issubclass(candidate, kind):
+            continue
+        try:
+            mechanism = calibrate(candidate)
+            _ = mechanism.guarantee
+        except NotSupported:
+            continue
+        except InvalidParameter as error:
+            if error.option in target:
+                refused = error
+            continue
+        found = True
+        yield mechanism
+    if not found and refused is not None:
+        raise refused

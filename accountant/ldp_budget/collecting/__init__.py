@@ -1,0 +1,1 @@
+"""From answers to report files, and from charged users to released reports."""

@@ -1,0 +1,200 @@
+"""The report file: what clients send and the server reads.
+
+    ldp-budget reports 1\\n                       magic and version
+    {"collection": ..., "fingerprint": ..., "dtype": ..., "shape": [...]}\\n       header, one line of JSON
+    block*                                       uint32 rows > 0, the rows (C order, little-endian), uint32 CRC-32
+    uint32 0, uint64 total rows, uint32 CRC-32   the end, without which the file counts as truncated
+
+Every number is little-endian. `shape` is that of one report, `dtype` numpy's name of its elements. Each CRC-32 is
+that of the header line followed by its block, so that a damaged header shows as well. A file appears whole under
+its name or not at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import struct
+import zlib
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Self
+
+from .._files import open_alone
+from ..errors import ReportFileError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ..catalogue.collections import Collection
+
+MAGIC = b"ldp-budget reports 1\n"
+_HEADER_BYTES = 1 << 16
+_READ_BYTES = 1 << 20
+_ROWS = struct.Struct("<I")
+_TOTAL = struct.Struct("<Q")
+
+
+class ReportWriter:
+    """Writes reports to a temporary neighbour of `path`, which takes its name on a clean exit.
+
+    A context manager; on an exception nothing is left behind. An existing file is replaced only at the end. Raises
+    `ReportFileError` where the place cannot be written, or another run is writing it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], collection: Collection) -> None:
+        self._path = Path(path)
+        self._draft = Path(f"{self._path}.new")
+        self._collection = collection
+        self._file: IO[bytes] | None = None
+        self._layout: tuple[str, list[int]] | None = None
+        self._total = 0
+        self._header_crc = 0
+        if self._path.exists() and not self._path.is_file():
+            # A folder, or a device such as /dev/null, that the finished file would take the place of.
+            raise ReportFileError(str(self._path), "it cannot be written: it is there and is no ordinary file")
+
+    def __enter__(self) -> Self:
+        with self._writing():
+            self._file = open_alone(self._draft)
+            self._file.truncate(0)
+            self._file.write(MAGIC)
+        return self
+
+    def write(self, reports: NDArray[Any]) -> None:
+        """Append reports, an array whose first axis is the users."""
+        if self._layout is None:
+            self._layout = (reports.dtype.newbyteorder("<").str, list(reports.shape[1:]))
+            self._begin()
+        if len(reports):
+            self._block(_ROWS.pack(len(reports)), reports.astype(self._layout[0], copy=False).tobytes())
+        self._total += len(reports)
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        assert self._file is not None
+        published = False
+        try:
+            if kind is None:
+                self._block(_ROWS.pack(0), _TOTAL.pack(self._total))
+                self._publish()
+                published = True
+        finally:
+            # While the draft is ours alone: once it is closed, another run may have one of the same name.
+            if not published:
+                self._draft.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # what could not be flushed is told already
+                self._file.close()
+
+    def _publish(self) -> None:
+        assert self._file is not None
+        with self._writing():
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            os.replace(self._draft, self._path)
+
+    def _begin(self) -> None:
+        assert self._file is not None
+        header = json.dumps(self._header()).encode() + b"\n"
+        self._header_crc = zlib.crc32(header)
+        with self._writing():
+            self._file.write(header)
+
+    def _header(self) -> dict[str, Any]:
+        assert self._layout is not None
+        return {
+            "collection": self._collection.name,
+            "fingerprint": self._collection.fingerprint,
+            "dtype": self._layout[0],
+            "shape": self._layout[1],
+        }
+
+    def _block(self, count: bytes, data: bytes) -> None:
+        assert self._file is not None
+        with self._writing():
+            self._file.write(count)
+            self._file.write(data)
+            self._file.write(_ROWS.pack(zlib.crc32(data, zlib.crc32(count, self._header_crc))))
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise ReportFileError(str(self._path), f"it cannot be written: {error.strerror}") from None
+
+
+def read_reports(path: str | os.PathLike[str], collection: Collection) -> Iterator[NDArray[Any]]:
+    """The blocks of reports in a file, in order.
+
+    Raises `ReportFileError` where the file is foreign, truncated, damaged, or made for another collection; at the
+    latest before the last block is used up.
+    """
+    try:
+        with open(path, "rb") as file:
+            yield from _Reader(str(path), file, collection).blocks()
+    except OSError as error:
+        raise ReportFileError(str(path), f"it cannot be read: {error.strerror}") from None
+
+
+class _Reader:
+    def __init__(self, path: str, file: IO[bytes], collection: Collection) -> None:
+        self._path = path
+        self._file = file
+        if file.read(len(MAGIC)) != MAGIC:
+            raise ReportFileError(path, f"it does not start with {MAGIC.decode().strip()!r}")
+        self._dtype, self._shape = self._read_header(collection)
+        self._row_bytes = self._dtype.itemsize * math.prod(self._shape)
+
+    def _read_header(self, collection: Collection) -> tuple[np.dtype[Any], tuple[int, ...]]:
+        import numpy as np
+
+        line = self._file.readline(_HEADER_BYTES)
+        self._header_crc = zlib.crc32(line)
+        try:
+            header = json.loads(line)
+            name, fingerprint = header["collection"], str(header["fingerprint"])
+            dtype, shape = np.dtype(str(header["dtype"])), tuple(int(size) for size in header["shape"])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise ReportFileError(self._path, "its header is damaged") from None
+        if fingerprint != collection.fingerprint:
+            raise ReportFileError(
+                self._path,
+                f"its reports were made for collection {name} with fingerprint {fingerprint[:12]}…; "
+                f"{collection.name} here has {collection.fingerprint[:12]}…",
+            )
+        if dtype.kind not in "uif" or min(shape, default=1) < 1:
+            raise ReportFileError(self._path, f"its header is damaged: dtype {dtype}, shape {shape}")
+        return dtype, shape
+
+    def blocks(self) -> Iterator[NDArray[Any]]:
+        import numpy as np
+
+        total = 0
+        while True:
+            count = self._exactly(_ROWS.size)
+            rows = _ROWS.unpack(count)[0]
+            data = self._exactly(rows * self._row_bytes if rows else _TOTAL.size)
+            crc = zlib.crc32(data, zlib.crc32(count, self._header_crc))
+            if _ROWS.unpack(self._exactly(_ROWS.size))[0] != crc:
+                raise ReportFileError(self._path, f"it is damaged after {total} reports")
+            if not rows:
+                break
+            total += rows
+            yield np.frombuffer(data, dtype=self._dtype).reshape(rows, *self._shape)
+        if _TOTAL.unpack(data)[0] != total or self._file.read(1):
+            raise ReportFileError(self._path, "it does not end where it says")
+
+    def _exactly(self, size: int) -> bytes:
+        # In pieces: a damaged count may ask for more than there is memory.
+        pieces = []
+        while size > 0:
+            piece = self._file.read(min(size, _READ_BYTES))
+            if not piece:
+                raise ReportFileError(self._path, "it is truncated")
+            pieces.append(piece)
+            size -= len(piece)
+        return b"".join(pieces)

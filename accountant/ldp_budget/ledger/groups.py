@@ -1,0 +1,208 @@
+"""Group commit: threads that spend at the same time share one transaction, and so one wait for the disk.
+
+Whoever comes first leads: it opens a transaction, does its own work and everybody's who queues up before it is
+through, commits once and hands the answers out. Nobody gets an answer before the commit that makes it true.
+
+An error of one work that wrote nothing is told to it alone. After any other one the transaction is taken back, and
+every work gets one of its own, so that one caller's mistake is not the others'.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from ..errors import LdpBudgetError, LedgerError
+from . import _forks as forks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from . import SqliteLedger, Transaction
+
+T = TypeVar("T")
+Needs = tuple[bytes, bytes | None]
+
+# One transaction holds the write lock for all of its works; other processes wait meanwhile.
+MOST_TOGETHER = 256
+
+
+class _Spoilt(Exception):  # noqa: N818
+    """A work failed in a transaction that it shared."""
+
+
+class _Work(Generic[T]):
+    gate: threading.Lock | None = None  # shut, for a thread that waits; whoever wakes it opens it
+    leads = False
+    done = False
+    committed = False
+    result: T | None = None
+    error: Exception | None = None
+
+    def __init__(self, work: Callable[[Transaction], T], needs: Needs | None) -> None:
+        self.work = work
+        self.needs = needs
+        self.batch: list[_Work[Any]] = []  # what it does, if it leads
+
+    def run(self, transaction: Transaction) -> None:
+        """Do the work; an error that comes before anything was written concerns this work alone."""
+        before = transaction.writes
+        try:
+            self.result = self.work(transaction)
+        except LdpBudgetError as error:
+            if transaction.writes != before:
+                raise
+            self.error = error
+
+    def tell(self, error: Exception) -> None:
+        """Its answer, unless it has an error of its own."""
+        self.error = self.error or error
+
+    def wake(self) -> None:
+        """Let the thread that waits go on, if it does not already."""
+        if self.gate is not None:
+            with suppress(RuntimeError):  # it is open
+                self.gate.release()
+
+
+class GroupCommit:
+    """Runs works in shared transactions of one ledger.
+
+    `read_ahead(transaction, needs)` is called before several works, with what `run` was told of each; it may fail.
+    """
+
+    def __init__(self, ledger: SqliteLedger, read_ahead: Callable[[Transaction, list[Needs]], None]) -> None:
+        self._ledger = ledger
+        self._read_ahead = read_ahead
+        self._start()
+        forks.watch(self)
+
+    def _start(self) -> None:
+        self._mutex = threading.Lock()
+        self._queue: deque[_Work[Any]] = deque()
+        self._led = False
+
+    def before_fork(self) -> None: ...
+
+    def after_fork_in_parent(self) -> None: ...
+
+    def after_fork_in_child(self) -> None:
+        """Whoever led or waited in the parent is not here."""
+        self._start()
+
+    def run(self, work: Callable[[Transaction], T], needs: Needs | None = None) -> T:
+        """Do `work` in a transaction and return its result once that is durable.
+
+        `needs` are the user and the key that it will look up, as hashes.
+        """
+        mine = _Work(work, needs)
+        try:
+            self._queue_up(mine)
+            if mine.gate is not None:
+                mine.gate.acquire()
+            if mine.leads and not mine.done:
+                self._lead(mine)
+        finally:
+            # An interrupt (Ctrl-C) may come at any point, here too. Nobody may wait for a leader that is gone.
+            try:
+                self._settle(mine)
+            finally:
+                self._settle(mine)
+        return self._outcome(mine)
+
+    def _queue_up(self, mine: _Work[Any]) -> None:
+        with self._mutex:
+            if self._led:
+                mine.gate = threading.Lock()
+                mine.gate.acquire()
+            self._queue.append(mine)
+            mine.leads, self._led = not self._led, True
+
+    def _lead(self, mine: _Work[Any]) -> None:
+        """Do everybody's work that there is."""
+        self._take(mine.batch)
+        try:
+            self._together(mine.batch)
+        except _Spoilt:
+            for work in mine.batch:
+                self._alone(work)
+        except LdpBudgetError as error:
+            for work in mine.batch:  # nothing was committed
+                work.tell(error)
+
+    def _take(self, batch: list[_Work[Any]]) -> None:
+        """Move the queue to the batch, as far as there is room."""
+        with self._mutex:
+            while self._queue and len(batch) < MOST_TOGETHER:
+                if not self._queue[0].done:
+                    batch.append(self._queue[0])
+                self._queue.popleft()
+
+    def _together(self, batch: list[_Work[Any]]) -> None:
+        """Do a batch in one transaction; it grows while others come."""
+        with self._ledger.write() as transaction:
+            begun = 0
+            while begun < len(batch):
+                works, begun = batch[begun:], len(batch)
+                try:
+                    self._do(works, transaction)
+                except Exception as error:
+                    if len(batch) == 1:
+                        raise
+                    raise _Spoilt from error
+                self._take(batch)
+        for work in batch:
+            work.committed = True
+
+    def _do(self, works: list[_Work[Any]], transaction: Transaction) -> None:
+        """Do works in a transaction that they share."""
+        needs = [work.needs for work in works if work.needs is not None]
+        if len(needs) > 1:
+            self._read_ahead(transaction, needs)
+        for work in works:
+            work.run(transaction)
+
+    def _alone(self, work: _Work[Any]) -> None:
+        """Do one work in a transaction of its own."""
+        work.error = None
+        try:
+            with self._ledger.write() as transaction:
+                work.run(transaction)
+            work.committed = True
+        except Exception as error:
+            work.tell(error)
+
+    def _settle(self, mine: _Work[Any]) -> None:
+        """Answer whom it led, withdraw what nobody has begun, pass the lead on; a second call changes nothing."""
+        while mine.batch:
+            work = mine.batch[-1]
+            work.done = True
+            work.wake()
+            mine.batch.pop()
+        if mine.leads or not mine.done:
+            with self._mutex:
+                if not mine.done and mine in self._queue:
+                    self._queue.remove(mine)
+                if mine.leads:
+                    self._hand_over()
+                    mine.leads = False
+
+    def _hand_over(self) -> None:
+        """Make the first in the queue lead; with the mutex held."""
+        while self._queue and self._queue[0].done:
+            self._queue.popleft()
+        self._led = bool(self._queue)
+        if self._queue:
+            self._queue[0].leads = True
+            self._queue[0].wake()
+
+    def _outcome(self, mine: _Work[T]) -> T:
+        if mine.error is not None:
+            raise mine.error
+        if not mine.committed:
+            why = "the transaction was interrupted; ask again by the key whether it was charged"
+            raise LedgerError(self._ledger.path, why)
+        result: Any = mine.result
+        return result  # type: ignore[no-any-return]

@@ -1,0 +1,92 @@
+"""Memoised randomness: what a client drew once for a value, it draws again from its secret.
+
+Nothing is stored. The words of a value are the output of SHAKE-256 over (context, secret, value), which without the
+secret cannot be told from fresh random words, nor the words of one value or context from those of another. So a
+client that keeps its secret repeats its permanent randomness exactly, and only it can.
+
+The words are not a `Stream`, whose draws depend on how many others were made before: here a user's words must not
+depend on which other users are in the same call.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+LEAST_SECRET_BYTES = 16
+
+_DOMAIN = b"ldp-budget memoised words 1"
+
+
+def memo_words(secrets: Any, context: str, values: npt.NDArray[np.integer], count: int) -> npt.NDArray[np.uint64]:
+    """`count` uniform 64-bit words for each value, a function of (secret, context, value) alone.
+
+    Parameters:
+        secrets: bytes, one secret for all the values; or one for each value. At least 16 bytes each, drawn by a
+            cryptographic generator and never the same for two users, whose randomness would then be the same.
+        context: what the words are for, such as a mechanism's fingerprint and a purpose. Words of different
+            contexts are independent.
+        values: integers within 64 bits, shape (n,).
+        count: words for each value.
+
+    Returns:
+        Shape (n, count). A word is below a threshold t with probability t / 2**64 (see `randomness.threshold`).
+        For many values this is large: `8 * n * count` bytes; call it in blocks.
+
+    Raises:
+        InvalidParameter: `secrets` is neither bytes nor one bytes object for each value, or one is too short.
+    """
+    import numpy as np
+
+    data = values.astype("<i8").tobytes()
+    prefixes = _prefixes(secrets, context, len(values))
+    digests = [
+        hashlib.shake_256(prefix + data[8 * i : 8 * i + 8]).digest(8 * count) for i, prefix in enumerate(prefixes)
+    ]
+    words = np.frombuffer(b"".join(digests), "<u8").astype(np.uint64, copy=False)
+    return words.reshape(len(values), count)
+
+
+def _prefixes(secrets: Any, context: str, count: int) -> Iterator[bytes]:
+    """What is hashed before each value. Lengths come first, so that no two inputs read alike."""
+    text = context.encode()
+    head = _DOMAIN + len(text).to_bytes(8, "little") + text
+    for secret in secrets_for_each(secrets, count):
+        yield head + len(secret).to_bytes(8, "little") + secret
+
+
+def secrets_for_each(secrets: Any, count: int) -> list[bytes]:
+    """One secret for each of `count` values; none for no values. Raises `InvalidParameter`, which shows no secret."""
+    if isinstance(secrets, bytes):
+        secrets = [secrets] * count
+    elif secrets is None and not count:
+        secrets = []
+    elif isinstance(secrets, str | bytearray) or not hasattr(secrets, "__len__") or len(secrets) != count:
+        raise _invalid(f"a {type(secrets).__name__} of another kind or length")
+    listed: list[bytes] = list(secrets)
+    for secret in listed:
+        if not isinstance(secret, bytes) or len(secret) < LEAST_SECRET_BYTES:
+            raise _invalid(f"{len(secret)} bytes" if isinstance(secret, bytes) else type(secret).__name__)
+    return listed
+
+
+def labels_of(drawn: Any, secrets: Sequence[bytes]) -> list[str]:
+    """A label for each memoised draw: keyed hashes, equal for equal draws of one secret and for no others."""
+    plain = drawn.tolist() if hasattr(drawn, "tolist") else drawn
+    return [
+        hashlib.blake2b(repr(draw).encode(), key=hashlib.sha256(secret).digest(), digest_size=16).hexdigest()
+        for draw, secret in zip(plain, secrets, strict=True)
+    ]
+
+
+def _invalid(found: str) -> InvalidParameter:
+    expected = f"bytes, or one bytes object for each value, of at least {LEAST_SECRET_BYTES} bytes"
+    return InvalidParameter("secrets", expected, found)

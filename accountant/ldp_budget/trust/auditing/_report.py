@@ -1,0 +1,121 @@
+"""The audit itself: choose a pair and an event, then count them among fresh reports."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...errors import InvalidParameter
+from ._bounds import certified_bound
+from ._declared import declared_choice
+from ._sampling import Sampler
+from ._search import searched_choice
+
+if TYPE_CHECKING:
+    from ...authoring.base import Mechanism
+    from ...randomness import RandomSource
+
+LEAST_USERS = 100
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an audit found.
+
+    Attributes:
+        lower_bound: ε is at least this (at `delta`), at this `confidence`; 0 says nothing.
+        confidence: the probability that a lower bound found in this way is not above the true loss, at the least.
+        samples: the reports that were drawn at most, for both inputs, search and certificate together.
+        reports: how many reports of one memoised value each user gave.
+        delta: the δ of the guarantee, which the bound allows for.
+        pair: the inputs x and x'.
+        event: T in words.
+        declared: whether pair and event follow from what the mechanism declares; else they were searched for.
+        first_hits, first_total: how many users of x were counted, and T held of how many; of x' the other two.
+    """
+
+    lower_bound: float
+    confidence: float
+    samples: int
+    reports: int
+    delta: float
+    pair: tuple[Any, Any]
+    event: str
+    declared: bool
+    first_hits: int
+    first_total: int
+    second_hits: int
+    second_total: int
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain JSON values."""
+        pair = [value.item() if hasattr(value, "item") else value for value in self.pair]
+        return {**self.__dict__, "pair": pair}
+
+
+def audit(
+    mechanism: Mechanism,
+    *,
+    samples: int = 1_000_000,
+    confidence: float = 0.99,
+    reports: int = 1,
+    search: bool = False,
+    rng: RandomSource = None,
+) -> Audit:
+    """A lower bound of the privacy loss of what `mechanism.randomize` gives out, from its reports alone.
+
+    Parameters:
+        samples: reports to draw, all together. With `reports` > 1 they are those of ``samples // reports`` users.
+        confidence: the bound exceeds the true loss with probability at most ``1 - confidence``.
+        reports: T > 1 bounds the loss of T reports of one value. Each user has a fresh secret and the same for all
+            its reports. δ is then T times that of one report.
+        search: look for pair and event among reports even where the mechanism declares them, as it may declare
+            what its client does not do. T > 1 is always searched.
+        rng: None for the client's own randomness; a seed or a stream in tests.
+
+    Raises:
+        InvalidParameter: `samples`, `confidence` or `reports` is out of range.
+        NotSupported: the mechanism has no client, its reports are no numbers, or nobody says which inputs it takes.
+    """
+    _check(samples, confidence, reports)
+    sampler = Sampler(mechanism, reports, rng)
+    users = samples // reports
+    delta = _delta(mechanism, reports)
+    declared = None if search or reports > 1 else declared_choice(sampler, users // 2, confidence, delta)
+    choice = declared or searched_choice(sampler, users, confidence, delta)
+    total = (users - sampler.drawn) // 2
+    first, second = (sampler.hits(value, total, choice.event) for value in choice.pair)
+    return Audit(
+        lower_bound=certified_bound(first, second, (total, total), confidence, delta),
+        confidence=confidence,
+        samples=samples,
+        reports=reports,
+        delta=delta,
+        pair=choice.pair,
+        event=choice.event.words,
+        declared=choice is declared,
+        first_hits=first,
+        first_total=total,
+        second_hits=second,
+        second_total=total,
+    )
+
+
+def _check(samples: int, confidence: float, reports: int) -> None:
+    if isinstance(reports, bool) or not isinstance(reports, int) or reports < 1:
+        raise InvalidParameter("reports", "a whole number >= 1", reports)
+    if isinstance(samples, bool) or not isinstance(samples, int) or samples < LEAST_USERS * reports:
+        expected = f"a whole number >= {LEAST_USERS * reports}, for {LEAST_USERS} users"
+        raise InvalidParameter("samples", expected, samples)
+    if not 0 < confidence < 1:
+        raise InvalidParameter("confidence", "a number > 0 and < 1", confidence)
+
+
+def _delta(mechanism: Mechanism, reports: int) -> float:
+    """δ of that many reports together, rounded up; 0 where no (ε, δ) is promised, and the bound is one of pure ε."""
+    guarantee = mechanism.guarantee
+    if guarantee.loss() is None:
+        return 0.0
+    together = reports * guarantee.delta
+    return together if reports == 1 or not together else math.nextafter(together, math.inf)

@@ -1,0 +1,183 @@
+"""Checks of what is declared: it comes back from JSON, has one fingerprint, and nothing wrong is accepted."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import pickle
+import subprocess
+import sys
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from ...authoring.fields import Choice, Flag, Integer, Real
+from ...errors import InvalidParameter, LdpBudgetError
+from ...guarantees import from_json
+from ...guarantees.amounts import canonical, decimal
+from ._outcome import Broken, NotChecked, expect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ...authoring.base import Mechanism
+    from ...authoring.fields import Field
+
+
+def parameters_round_trip(mechanism: Mechanism) -> None:
+    """What was declared survives JSON, pickle, copies and `replace`; the guarantee survives JSON."""
+    read = type(mechanism)(**json.loads(json.dumps(mechanism.declared)))
+    copies = {"its JSON": read, "a deep copy": copy.deepcopy(mechanism), "replace()": mechanism.replace()}
+    importable = _importable(type(mechanism))
+    if importable:
+        copies["pickle"] = pickle.loads(pickle.dumps(mechanism))
+    for how, other in copies.items():
+        expect(other == mechanism, f"{how} gives {other!r} for {mechanism!r}")
+        expect(other.fingerprint == mechanism.fingerprint, f"{how} gives another fingerprint")
+        expect(other.guarantee == mechanism.guarantee, f"{how} gives another guarantee")
+        expect(dict(other.parameters) == dict(mechanism.parameters), f"{how} gives other parameters")
+    json.dumps(mechanism.describe(1000))
+    stored = json.loads(json.dumps(mechanism.guarantee.to_json()))
+    expect(from_json(stored) == mechanism.guarantee, "the guarantee does not survive its JSON")
+    if not importable:
+        raise NotChecked(
+            f"{type(mechanism).__qualname__} cannot be imported, so nothing can be pickled; the rest passes"
+        )
+
+
+def _importable(cls: type[Mechanism]) -> bool:
+    """Whether pickle finds the class by its name; not where it was made by `exec` or inside of a function."""
+    found: Any = sys.modules.get(cls.__module__)
+    for name in cls.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is cls
+
+
+# -- the fingerprint ------------------------------------------------------------------------------------------
+
+
+def fingerprint_is_stable(mechanism: Mechanism) -> None:
+    """Equal declarations have one fingerprint however they are spelt, others another."""
+    for name, spelling in _spellings(mechanism):
+        other = type(mechanism)(**{**mechanism.declared, name: spelling})
+        expect(other.fingerprint == mechanism.fingerprint, f"{name}={spelling!r} has another fingerprint")
+    for name, other in variations(mechanism):
+        expect(other.fingerprint != mechanism.fingerprint, f"{name} does not change the fingerprint")
+
+
+def _spellings(mechanism: Mechanism) -> Iterator[tuple[str, Any]]:
+    for name, field in mechanism.fields.items():
+        value = getattr(mechanism, name)
+        if value is None or name not in mechanism.declared:
+            continue
+        if isinstance(field, Real):
+            text = canonical(value)
+            yield from ((name, spelt) for spelt in (value, text, f"{text}{'0' if '.' in text else '.0'}"))
+            if decimal(float(value)) == value:
+                yield name, float(value)
+        if isinstance(field, Integer):
+            yield from ((name, spelt) for spelt in (str(value), f"{value}.0", float(value), Decimal(value)))
+
+
+def variations(mechanism: Mechanism) -> Iterator[tuple[str, Mechanism]]:
+    """The same mechanism with one declared value changed, as far as that is allowed."""
+    for name in mechanism.declared:
+        for value in _others(mechanism.fields[name], getattr(mechanism, name)):
+            try:
+                yield name, type(mechanism)(**{**mechanism.declared, name: value})
+            except LdpBudgetError:
+                continue
+            break
+
+
+def _others(field: Field[Any], value: Any) -> list[Any]:
+    if isinstance(field, Real):
+        factors = (Decimal("1.01"), Decimal("0.99"), Decimal(2), Decimal("0.5"))
+        return [value * factor for factor in factors] if value else [Decimal("0.01"), Decimal("-0.01")]
+    if isinstance(field, Integer):
+        return [value + 1, value - 1, 2 * value]
+    if isinstance(field, Choice):
+        return [choice for choice in field.choices if choice != value]
+    return [not value] if isinstance(field, Flag) else []
+
+
+_ELSEWHERE = """
+import json, sys
+from importlib import import_module
+given = json.loads(sys.argv[1])
+sys.path[:] = given["path"]
+found = import_module(given["module"])
+for name in given["name"].split("."):
+    found = getattr(found, name)
+print()
+print(found(**given["declared"]).fingerprint)
+"""
+
+
+def fingerprint_is_the_same_elsewhere(mechanism: Mechanism) -> None:
+    """A fresh interpreter, whose hashes are seeded otherwise, finds the same fingerprint."""
+    cls = type(mechanism)
+    if cls.__module__ == "__main__" or "<locals>" in cls.__qualname__:
+        raise NotChecked(f"{cls.__qualname__} cannot be imported by another process")
+    given = {"module": cls.__module__, "name": cls.__qualname__, "declared": mechanism.declared, "path": sys.path}
+    done = subprocess.run(
+        [sys.executable, "-c", _ELSEWHERE, json.dumps(given)],
+        env={**os.environ, "PYTHONHASHSEED": "1234"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    last = done.stderr.strip().splitlines()[-1:] or [""]
+    if done.returncode and last[0].startswith("ModuleNotFoundError"):
+        raise NotChecked(f"another process cannot import {cls.__module__}")
+    expect(done.returncode == 0, f"another process cannot build it: {last[0]}")
+    expect(done.stdout.splitlines()[-1] == mechanism.fingerprint, "another process finds another fingerprint")
+
+
+# -- what must be refused -------------------------------------------------------------------------------------
+
+
+def bad_parameters_are_refused(mechanism: Mechanism) -> None:
+    """Unknown, missing and impossible parameters raise `InvalidParameter`, and nothing can be set afterwards."""
+    cls, declared = type(mechanism), mechanism.declared
+    _refused(cls, {**declared, "no_such_parameter": 1}, "an unknown parameter")
+    for name, field in cls.fields.items():
+        if field.required:
+            _refused(cls, {other: value for other, value in declared.items() if other != name}, f"no {name}")
+        for value in _wrong(field):
+            _refused(cls, {**declared, name: value}, f"{name}={value!r}")
+        try:
+            setattr(mechanism, name, getattr(mechanism, name))
+        except AttributeError:
+            continue
+        raise Broken(f"{name} can be set on a mechanism, which must be frozen")
+
+
+def _refused(cls: type[Mechanism], declared: dict[str, Any], what: str) -> None:
+    try:
+        cls(**declared)
+    except InvalidParameter:
+        return
+    raise Broken(f"{what} is accepted")
+
+
+def _wrong(field: Field[Any]) -> Iterator[Any]:
+    """Values outside the field's range, and such as are no values at all."""
+    yield from ("nonsense", ["1"], object())
+    if isinstance(field, Real):
+        yield from ("nan", "inf", float("nan"), float("inf"))
+        above, at_least, below, at_most = map(_bound, (field.above, field.at_least, field.below, field.at_most))
+        yield from (bound for bound in (above, below) if bound is not None)
+        yield from (bound - 1 - abs(bound) for bound in (above, at_least) if bound is not None)
+        yield from (bound + 1 + abs(bound) for bound in (below, at_most) if bound is not None)
+    if isinstance(field, Integer):
+        yield from (1.5, "nan", float("inf"))
+        yield from (bound - 1 for bound in (field.at_least,) if bound is not None)
+        yield from (bound + 1 for bound in (field.at_most,) if bound is not None)
+    if isinstance(field, Flag):
+        yield 7
+
+
+def _bound(bound: Any) -> Decimal | None:
+    """A bound as a number; an author may have written it as text."""
+    return None if bound is None else decimal(bound)

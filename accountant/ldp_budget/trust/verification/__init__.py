@@ -1,0 +1,147 @@
+"""Is a mechanism's promise true? Decided from its channel, or its density, and not from what it says.
+
+`verify` compares every ordered pair of the mechanism's critical inputs. Where a report has finitely many things to
+say of a pair, the odds are the exact fractions of the integer thresholds that the client draws with, and no rounding
+is involved. A density is checked in double precision, to 1e-9. What needs no description at all is the audit of the
+client, see `auditing`.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from ...authoring.frequency import FrequencyMechanism
+from ...authoring.numeric import NumericMechanism
+from ...errors import NotSupported
+from ...guarantees import ANY_INPUTS, Memoised, Unbounded
+from ...guarantees.amounts import float_up
+from ._densities import DensityPair, check_density, largest_loss
+from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, check, check_ratio, worst
+from .estimators import check_estimator
+
+if TYPE_CHECKING:
+    from ...authoring.base import Mechanism
+    from ...authoring.channels import Comparison
+
+__all__ = ["HOLDS", "UNPROVEN", "VIOLATED", "Verification", "verify"]
+
+# Points of a memoised guarantee's curve that are checked, beside its cap.
+_LONGEST = 40
+_UNFORESEEN = 4
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What `verify` came to.
+
+    `verdict`: "holds", "violated" or "unproven" for the guarantee. `lower` and `upper` bound the loss of one report
+    over all pairs compared (where δ is promised, the ε at that δ), None where it is not known. `method`: "channel",
+    "density" or "channel and density", "" where the mechanism describes neither. `pairs`: how many ordered pairs of
+    inputs were compared. `estimator`: the same verdicts for `estimate` being unbiased with true standard errors.
+    `problems`: what speaks against each, in words.
+    """
+
+    verdict: str
+    method: str = ""
+    lower: float | None = None
+    upper: float | None = None
+    pairs: int = 0
+    estimator: str = UNPROVEN
+    problems: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object of the fields."""
+        return {**vars(self), "problems": list(self.problems)}
+
+
+def verify(mechanism: Mechanism) -> Verification:
+    """Check the guarantee of `mechanism` exactly, as far as it describes what it draws.
+
+    Raises nothing for a mechanism that describes nothing: that is `unproven`. A description that contradicts itself
+    raises ValueError.
+    """
+    guarantee = mechanism.guarantee
+    try:
+        pairs = list(combinations(_inputs(mechanism), 2))
+    except NotSupported as error:
+        return Verification(HOLDS if isinstance(guarantee, Unbounded) else UNPROVEN, problems=(str(error),))
+    comparisons, findings = _compared(mechanism, pairs)
+    densities = _densities(mechanism, pairs)
+    findings += [check_density(guarantee, density) for density in densities]
+    if isinstance(guarantee, Memoised):
+        findings += _over_time(mechanism, guarantee, pairs)
+    methods = [name for name, found in (("channel", comparisons), ("density", densities)) if found]
+    # A continuous promise is proved by its density; the channel of what is drawn is then a rounding of it.
+    finding = worst(findings) if methods else Finding(UNPROVEN, f"{mechanism.name} describes no channel")
+    lower, upper = _loss(comparisons)
+    if not comparisons and densities:
+        lower = upper = largest_loss(guarantee, densities)
+    estimator = check_estimator(mechanism)
+    return Verification(
+        finding.verdict,
+        " and ".join(methods),
+        lower,
+        upper,
+        2 * len(pairs) if methods else 0,
+        estimator.verdict,
+        tuple(dict.fromkeys(found.why for found in (finding, estimator) if found.why)),
+    )
+
+
+def _inputs(mechanism: Mechanism) -> list[Any]:
+    """The critical inputs, and where these are not all of the answers, a few others that nobody can foresee."""
+    inputs = list(mechanism.critical_inputs())
+    if isinstance(mechanism, FrequencyMechanism) and not mechanism.public_seed and mechanism.answers > len(inputs):
+        inputs += [secrets.randbelow(mechanism.answers) for _ in range(_UNFORESEEN)]
+    return list(dict.fromkeys(inputs))
+
+
+def _compared(mechanism: Mechanism, pairs: list[tuple[Any, Any]]) -> tuple[list[Comparison], list[Finding]]:
+    """The different comparisons of the pairs, both ways, and what is found of each.
+
+    A mechanism that describes some pairs and not all of them is not proved by those it chose.
+    """
+    different: dict[Comparison, None] = {}
+    silent: list[Finding] = []
+    for first, second in pairs:
+        try:
+            different.setdefault(mechanism.compare(first, second))
+        except NotSupported as error:
+            silent = [Finding(UNPROVEN, str(error))]
+    both = dict.fromkeys(each for found in different for each in (found, found.swapped()))
+    findings = [check(mechanism.guarantee, comparison) for comparison in both]
+    return list(both), findings + (silent if different else [])
+
+
+def _over_time(mechanism: Mechanism, guarantee: Memoised, pairs: list[tuple[Any, Any]]) -> list[Finding]:
+    """The curve, up to `_LONGEST` reports, and the cap of a memoised guarantee, for reports that repeat one value."""
+    findings: dict[Finding, None] = {}
+    if guarantee.relation == ANY_INPUTS:
+        findings[Finding(UNPROVEN, f"that the curve holds for {ANY_INPUTS} is not checked")] = None
+    claims = [*enumerate(guarantee.curve[:_LONGEST], start=1), (None, guarantee.cap)]
+    for length, bound in claims:
+        try:
+            repeated = dict.fromkeys(mechanism.compare_repeated(*pair, length) for pair in pairs)
+        except NotSupported as error:
+            return [*findings, Finding(UNPROVEN, str(error))]
+        findings |= dict.fromkeys(check_ratio(bound, both) for each in repeated for both in (each, each.swapped()))
+    return list(findings)
+
+
+def _densities(mechanism: Mechanism, pairs: list[tuple[Any, Any]]) -> list[DensityPair]:
+    """The ordered pairs of a mechanism that has a density."""
+    if not isinstance(mechanism, NumericMechanism) or type(mechanism).density is NumericMechanism.density:
+        return []
+    return [DensityPair(mechanism, *each) for first, second in pairs for each in ((first, second), (second, first))]
+
+
+def _loss(comparisons: list[Comparison]) -> tuple[float | None, float | None]:
+    """The largest loss of one report over what was compared, rounded down and up."""
+    losses = [comparison.loss() for comparison in comparisons]
+    if not losses or None in losses:
+        return None, None
+    low, high = (max(column) for column in zip(*(loss for loss in losses if loss is not None), strict=True))
+    return max(0.0, -float_up(-low)), float_up(high)

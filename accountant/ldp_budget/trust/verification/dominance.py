@@ -1,0 +1,194 @@
+"""Does a guarantee hold for what a report says of two inputs? Decided by exact fractions.
+
+A guarantee is a pair of distributions (P, Q) that must be at least as hard on every ordered pair of inputs as their
+reports are. The hockey-stick divergence H(λ) = Σ max(P - λQ, 0) is convex in λ, and for a finite pair piecewise
+linear. So one finite pair dominates another for every λ if it does at its own kinks, the ratios P/Q of its outcomes:
+between two of them its divergence is linear and the other's convex (Zhu, Dong and Wang 2022, section 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from ...errors import NotSupported
+from ...guarantees import (
+    Approximate,
+    Copies,
+    FinitePair,
+    Guarantee,
+    Memoised,
+    Pure,
+    SymmetricPair,
+    Unbounded,
+    ZeroConcentrated,
+)
+from ...guarantees.amounts import DOWN, UP
+from ._renyi import largest_rate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ...authoring.channels import Comparison, Mass
+
+_WIDE = Context(prec=120, Emax=10**9, Emin=-(10**9))
+
+HOLDS, VIOLATED, UNPROVEN = "holds", "violated", "unproven"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check of one pair came to, and where it is not `holds`, why."""
+
+    verdict: str
+    why: str = ""
+
+
+def _unproven(error: Exception) -> Finding:
+    return Finding(UNPROVEN, str(error))
+
+
+def _pure_loss(guarantee: Guarantee) -> list[Decimal]:
+    """The ε of a guarantee that is one of pure ε, among other things."""
+    loss = guarantee.loss()
+    return [loss[0]] if loss is not None and not loss[1] else []
+
+
+def worst(findings: Iterable[Finding]) -> Finding:
+    """The one that counts: any violation, else anything unproven."""
+    ordered = sorted(findings, key=lambda finding: (VIOLATED, UNPROVEN, HOLDS).index(finding.verdict))
+    return ordered[0] if ordered else Finding(UNPROVEN, "nothing was compared")
+
+
+def check(guarantee: Guarantee, comparison: Comparison) -> Finding:
+    """Whether one report of the first input against the second is within `guarantee`."""
+    if isinstance(guarantee, Unbounded):
+        return Finding(HOLDS)
+    for kind, way in _WAYS.items():
+        if isinstance(guarantee, kind):
+            try:
+                return way(guarantee, comparison)
+            except NotSupported as error:
+                return worst([check_ratio(loss, comparison) for loss in _pure_loss(guarantee)] + [_unproven(error)])
+    return Finding(UNPROVEN, f"a guarantee of kind {guarantee.kind} is not checked against a finite channel")
+
+
+def check_ratio(bound: Decimal, comparison: Comparison) -> Finding:
+    """Whether no outcome is more than e^bound times as likely under the first input."""
+    loss = comparison.loss()
+    if loss is None:
+        return Finding(VIOLATED, "a report that one input can give is impossible for another")
+    low, high = loss
+    if high <= bound:
+        return Finding(HOLDS)
+    verdict = VIOLATED if low > bound else UNPROVEN
+    return Finding(verdict, f"the loss ln P/Q of a report is above the claim ε = {bound}")
+
+
+def _odds(bound: Decimal) -> tuple[Decimal, Decimal]:
+    """e^bound, rounded down and up; far closer than a bound that is itself a logarithm rounded up."""
+    if not bound:
+        return Decimal(1), Decimal(1)
+    odds = _WIDE.exp(bound)
+    return _WIDE.next_minus(odds), _WIDE.next_plus(odds)
+
+
+def _compared(what: str, found: Fraction, bounds: tuple[Decimal, Decimal], claim: str) -> Finding:
+    low, high = map(Fraction, bounds)
+    if found <= low:
+        return Finding(HOLDS)
+    verdict = VIOLATED if found > high else UNPROVEN
+    return Finding(verdict, f"{what} is above the claim {claim}")
+
+
+def _pure(guarantee: Pure, comparison: Comparison) -> Finding:
+    return check_ratio(guarantee.bound, comparison)
+
+
+def _symmetric(guarantee: SymmetricPair, comparison: Comparison) -> Finding:
+    """The kinks are e^±ε, where the divergence is that of pure ε, and 1: the total variation τ·tanh(ε/2)."""
+    low, high = _odds(guarantee.bound)
+    variation = (
+        DOWN.multiply(guarantee.tau, DOWN.divide(DOWN.subtract(low, 1), UP.add(low, 1))),
+        UP.multiply(guarantee.tau, UP.divide(UP.subtract(high, 1), DOWN.add(high, 1))),
+    )
+    found = hockey_stick(comparison.masses(), Fraction(1))
+    claim = f"τ = {guarantee.tau:.12g} at ε = {guarantee.bound}"
+    return worst(
+        [
+            check_ratio(guarantee.bound, comparison),
+            _compared("the total variation", found, variation, claim),
+        ]
+    )
+
+
+def _finite(guarantee: FinitePair, comparison: Comparison) -> Finding:
+    masses = comparison.masses()
+    kinks = {p / q for p, q in guarantee.outcomes if q}
+    for kink in sorted(kinks):
+        if hockey_stick(masses, kink) > hockey_stick(guarantee.outcomes, kink):
+            return Finding(VIOLATED, f"at λ = {float(kink):.12g} the divergence is above that of the claimed pair")
+    if _impossible(masses) > _impossible(guarantee.outcomes):
+        return Finding(VIOLATED, "reports that are impossible for one input are likelier than claimed")
+    return Finding(HOLDS)
+
+
+def _approximate(guarantee: Approximate, comparison: Comparison) -> Finding:
+    masses, claim = comparison.masses(), f"δ = {guarantee.slack} at ε = {guarantee.bound}"
+    low, high = map(Fraction, _odds(guarantee.bound))
+    most = hockey_stick(masses, low)
+    if most <= Fraction(guarantee.slack):
+        return Finding(HOLDS)
+    least = hockey_stick(masses, high)
+    verdict = VIOLATED if least > Fraction(guarantee.slack) else UNPROVEN
+    return Finding(verdict, f"δ is {float(most):.12g}, above the claim {claim}")
+
+
+def _copies(guarantee: Copies, comparison: Comparison) -> Finding:
+    """Independent draws compose: each must be within the guarantee of one."""
+    from ...authoring.channels import Comparison
+
+    if isinstance(guarantee.of, Memoised):
+        return Finding(UNPROVEN, "copies of a memoised guarantee are not checked")
+    cases = [case for case in comparison.cases if case.probability]
+    for case in cases:
+        if len(case.factors) > guarantee.count:
+            return Finding(UNPROVEN, f"a report has {len(case.factors)} parts, and the claim {guarantee.count}")
+    factors = dict.fromkeys(factor for case in cases for factor in case.factors)
+    return worst([Finding(HOLDS), *(check(guarantee.of, Comparison.of(factor)) for factor in factors)])
+
+
+def _memoised(guarantee: Memoised, comparison: Comparison) -> Finding:
+    return check_ratio(guarantee.curve[0], comparison)
+
+
+def _concentrated(guarantee: ZeroConcentrated, comparison: Comparison) -> Finding:
+    low, high = largest_rate(comparison.masses(), guarantee.rho)
+    if high <= guarantee.rho:
+        return Finding(HOLDS)
+    verdict = VIOLATED if low > guarantee.rho else UNPROVEN
+    return Finding(verdict, f"ρ is from {low:.12g} to {high:.12g}; claimed is {guarantee.rho}")
+
+
+def hockey_stick(masses: Iterable[Mass], slope: Fraction) -> Fraction:
+    """Σ max(P - λQ, 0) for λ = `slope`."""
+    return sum((p - slope * q for p, q in masses if p > slope * q), Fraction(0))
+
+
+def _impossible(masses: Iterable[Mass]) -> Fraction:
+    """How likely a report is under the first input that the second never gives."""
+    return sum((p for p, q in masses if not q), Fraction(0))
+
+
+_WAYS: dict[type[Guarantee], Callable[..., Finding]] = {
+    Pure: _pure,
+    SymmetricPair: _symmetric,
+    FinitePair: _finite,
+    Approximate: _approximate,
+    ZeroConcentrated: _concentrated,
+    Copies: _copies,
+    Memoised: _memoised,
+}

@@ -1,0 +1,178 @@
+"""Limits and policies: what they admit is decided by whole units."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ldp_budget import InvalidParameter, Limit
+from ldp_budget.accounting.limits import Policy, as_limits
+from ldp_budget.guarantees.amounts import LARGEST, Costs
+
+AMOUNT = st.one_of(st.none(), st.integers(0, 10**6), st.integers(0, LARGEST))
+COSTS = st.builds(Costs, AMOUNT, AMOUNT, AMOUNT, AMOUNT)
+LIMITS = st.builds(
+    Limit,
+    st.just("lifetime"),
+    st.decimals(min_value="1e-9", max_value=4, allow_nan=False).filter(lambda number: number > 0),
+    st.decimals(min_value=0, max_value="0.9", allow_nan=False),
+)
+
+
+# -- one limit -----------------------------------------------------------------------------------------------
+
+
+@given(LIMITS, COSTS, COSTS)
+def test_what_is_affordable_is_exactly_what_fits(limit: Limit, spent: Costs, cost: Costs) -> None:
+    count = limit.affordable(spent, cost)
+    if count:
+        assert limit.fits(spent, cost.times(count))
+    if count < LARGEST:
+        assert not limit.fits(spent, cost.times(count + 1))
+
+
+@given(LIMITS, COSTS)
+def test_what_remains_is_never_negative_and_never_more_than_the_capacity(limit: Limit, spent: Costs) -> None:
+    for most, left in zip(limit.capacity, limit.remaining(spent), strict=True):
+        assert (most is None) == (left is None)
+        assert most is None or left is None or 0 <= left <= most
+
+
+def test_ten_tenths_fit_one_and_an_eleventh_does_not() -> None:
+    limit, tenth = Limit("lifetime", epsilon=1), Costs(10**8, 0, 0, 0)
+    assert limit.affordable(Costs(0, 0, 0, 0), tenth) == 10
+    assert limit.fits(tenth.times(9), tenth)
+    assert not limit.fits(tenth.times(10), tenth)
+
+
+def test_three_tenths_fit_three_tenths() -> None:
+    """0.1 + 0.1 + 0.1 > 0.3 in doubles; here a float means its shortest decimal."""
+    limit, tenth = Limit("lifetime", epsilon=0.3), Costs(10**8, 0, 0, 0)
+    assert limit.affordable(Costs(0, 0, 0, 0), tenth) == 3
+
+
+def test_a_capacity_is_rounded_down_and_a_cost_never_to_zero() -> None:
+    limit = Limit("lifetime", epsilon="0.9999999999")
+    assert limit.capacity.epsilon == 999_999_999
+    assert Limit("day", epsilon="1e-10").affordable(Costs(0, 0, 0, 0), Costs(1, 0, 0, 0)) == 0
+
+
+def test_delta_is_counted_by_itself() -> None:
+    limit = Limit("lifetime", epsilon=10, delta="1e-6")
+    assert limit.fits(Costs(0, 0, 0, 0), Costs(0, 10**12, None, None))
+    assert not limit.fits(Costs(0, 1, 0, 0), Costs(0, 10**12, None, None))
+
+
+@pytest.mark.parametrize("delta", ["0", "0e30", "-0"])
+def test_no_delta_admits_no_delta(delta: str) -> None:
+    """A zero with a large exponent once stood for the largest capacity there is."""
+    limit = Limit("lifetime", epsilon=1, delta=delta)  # type: ignore[arg-type]
+    assert limit.capacity.delta == 0
+    assert not limit.fits(Costs(0, 0, 0, 0), Costs(0, 1, 0, 0))
+
+
+def test_an_unbounded_cost_never_fits_and_nothing_fits_after_one() -> None:
+    limit = Limit("lifetime", epsilon="1e12", delta="0.5")
+    some, endless = Costs(1, 0, 0, 0), Costs(None, 0, 0, 0)
+    assert not limit.fits(Costs(0, 0, 0, 0), endless)
+    assert limit.affordable(Costs(0, 0, 0, 0), endless) == 0
+    assert not limit.fits(endless, some)
+    assert limit.remaining(endless).epsilon == 0
+
+
+def test_nothing_more_fits_a_limit_that_was_lowered_below_what_is_spent() -> None:
+    limit, nothing = Limit("lifetime", epsilon=1), Costs(0, 0, 0, 0)
+    assert limit.affordable(Costs(2 * 10**9, 0, 0, 0), nothing) == 0
+    assert not limit.fits(Costs(2 * 10**9, 0, 0, 0), nothing)
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        ("lifetime=4", Limit("lifetime", Decimal(4))),
+        ("day=0.5,1e-6", Limit("day", Decimal("0.5"), Decimal("1e-6"))),
+        (" week = 1 , 0 , basic ", Limit("week", Decimal(1))),
+    ],
+)
+def test_limits_are_read_from_text(text: str, limit: Limit) -> None:
+    assert Limit.parse(text) == limit
+    assert as_limits([text, limit]) == (limit, limit)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("lifetime", r"limit: expected PERIOD=EPSILON\[,DELTA\[,RULE\]\]; found lifetime"),
+        ("lifetime=", "expected PERIOD="),
+        ("=1", "a period out of lifetime, day, week, month; found $"),
+        ("lifetime=1,", "expected PERIOD="),
+        ("lifetime=1,0,basic,x", "expected PERIOD="),
+        ("year=1", "a period out of lifetime, day, week, month; found year"),
+        ("lifetime=0", "epsilon > 0 for lifetime; found 0"),
+        ("lifetime=-1", "epsilon > 0 for lifetime; found -1"),
+        ("lifetime=nan", "epsilon: a number > 0; found nan"),
+        ("lifetime=inf", "epsilon: a number > 0; found inf"),
+        ("lifetime=1e-2000000", "epsilon: a number > 0; found 1e-2000000"),
+        ("lifetime=much", "epsilon: a number > 0; found much"),
+        ("lifetime=1,1", "delta >= 0 and < 1 for lifetime; found 1"),
+        ("lifetime=1,-1e-9", "delta >= 0 and < 1"),
+        ("lifetime=1,nan", "delta: a number >= 0 and < 1; found nan"),
+        ("lifetime=1,0,zcdp", "delta > 0, as rule zcdp converts"),
+        ("lifetime=1,0,gdp", "delta > 0, as rule gdp converts"),
+        ("lifetime=1,1e-6,renyi", "a rule out of basic, zcdp, gdp; found renyi"),
+    ],
+)
+def test_a_limit_that_makes_no_sense_is_refused(text: str, message: str) -> None:
+    with pytest.raises(InvalidParameter, match=message) as caught:
+        Limit.parse(text)
+    assert caught.value.option == "limit"
+
+
+def test_exact_composition_is_no_limit() -> None:
+    with pytest.raises(InvalidParameter, match="not a filter"):
+        Limit.parse("lifetime=1,1e-6,exact")
+
+
+# -- a policy ------------------------------------------------------------------------------------------------
+
+
+def policy(*limits: str, **options: Any) -> Policy:
+    return Policy("default", as_limits(limits), **options)
+
+
+def test_a_policy_without_a_lifetime_says_unbounded_aloud() -> None:
+    with pytest.raises(InvalidParameter, match="a lifetime limit, or unbounded said aloud; found only day, week"):
+        policy("day=1", "week=2")
+    assert policy("day=1", unbounded=True).worst_epsilon_per_year() == 366
+    assert policy("day=1", "month=5", unbounded=True).worst_epsilon_per_year() == 60
+    assert policy("lifetime=4", "day=1").worst_epsilon_per_year() is None
+
+
+@pytest.mark.parametrize(
+    ("limits", "options", "message"),
+    [
+        ([], {}, "at least one limit"),
+        (["lifetime=1", "lifetime=2"], {}, "each period at most once for each rule; found lifetime=basic"),
+        (["lifetime=1"], {"relation": "some"}, "relation: expected any; found some"),
+    ],
+)
+def test_a_policy_that_makes_no_sense_is_refused(limits: list[str], options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidParameter, match=message):
+        policy(*limits, **options)
+
+
+def test_a_policy_needs_a_name() -> None:
+    with pytest.raises(InvalidParameter, match="name: expected a name of at least one character"):
+        Policy("", as_limits(["lifetime=1"]))
+
+
+@given(st.lists(LIMITS, min_size=1, max_size=1), st.booleans(), st.sampled_from([None, "any"]))
+def test_a_policy_read_back_from_json_is_the_same(limits: list[Limit], unbounded: bool, relation: str | None) -> None:
+    made = Policy("default", tuple(limits), 3, relation, unbounded)
+    twin = Policy.from_json(made.to_json())
+    assert twin == made
+    assert [limit.capacity for limit in twin.limits] == [limit.capacity for limit in made.limits]

@@ -1,0 +1,416 @@
+"""`collection`, `randomize` and `estimate`: from a column of answers to shares with intervals, or a clear error."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from ldp_budget import Accountant, mechanism
+from ldp_budget.catalogue.collections import Collection
+from ldp_budget.catalogue.plugins import Registry
+from ldp_budget.randomness import SeededStream, streams
+
+if TYPE_CHECKING:
+    from conftest import CommandLine
+
+PARTIES = [
+    "strong-democrat",
+    "weak-democrat",
+    "lean-democrat",
+    "independent",
+    "lean-republican",
+    "weak-republican",
+    "strong-republican",
+]
+
+
+@pytest.fixture
+def seeded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client's draws from a seed, so that a statistical test that passes always passes."""
+    source: Iterator[int] = iter(range(1000))
+    monkeypatch.setattr(streams, "_cryptographic_stream", lambda: SeededStream(next(source)))
+
+
+@pytest.fixture
+def party(command: CommandLine) -> CommandLine:
+    """A ledger with a collection of seven parties."""
+    command("policy", "set", "default", "--limit", "lifetime=1")
+    command("collection", "add", "party", "oue", "--epsilon", "1", "--categories", ",".join(PARTIES))
+    return command
+
+
+def table(path: Path, **columns: list[Any]) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+    return path
+
+
+def names(folder: Path) -> set[str]:
+    return {file.name for file in folder.iterdir()}
+
+
+# -- the set-up ----------------------------------------------------------------------------------------------
+
+
+def test_a_collection_is_added_shown_and_listed(party: CommandLine) -> None:
+    shown = party.json("collection", "show", "party")
+    assert (shown["name"], shown["mechanism"], shown["categories"]) == ("party", "oue", PARTIES)
+    assert shown["declared"] == {"domain_size": 7, "epsilon": "1"}, "the categories stand for the domain size"
+    assert len(shown["fingerprint"]) == 64
+    assert shown["guarantee"]["epsilon"] == 1
+    assert [row["name"] for row in party.json("collection", "list")] == ["party"]
+    assert shown["fingerprint"] in party("collection", "show", "party").stdout
+    again = ["collection", "add", "party", "oue", "--epsilon", "1.0", "--categories", ",".join(PARTIES)]
+    assert party.json(*again) == shown
+
+
+def test_categories_may_come_from_a_file(party: CommandLine, tmp_path: Path) -> None:
+    lines = tmp_path / "parties.txt"
+    lines.write_text("\n".join(PARTIES) + "\n\n", encoding="utf-8-sig")
+    made = party.json("collection", "add", "party-2", "oue", "--epsilon", "1", "--categories", lines)
+    assert made["categories"] == PARTIES
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["x", "oue", "--epsilon", "1"], 2, "--domain-size: expected a whole number from 2"),
+        (["x", "oue", "--epsilon", "1", "--categories", "only"], 2, "--categories: expected at least two distinct"),
+        (["x", "oue", "--epsilon", "1", "--categories", "a,b,a"], 2, "found 'a' 2 times"),
+        (["x", "oue", "--epsilon", "1", "--categories", "a,,b"], 2, "--categories: expected at least two distinct"),
+        (["x", "oue", "--epsilon", "1", "--domain-size", "3", "--categories", "a,b"], 2, "has answers, 3; found 2"),
+        (["x", "oue", "--epsilon", "0", "--categories", "a,b"], 2, "--epsilon: expected a number > 0"),
+        (["", "oue", "--epsilon", "1", "--categories", "a,b"], 2, "NAME: expected a name of at least one character"),
+        (["a:b", "oue", "--epsilon", "1", "--categories", "a,b"], 2, "without a colon; found 'a:b'"),
+        (["x", "nothing", "--epsilon", "1"], 2, "no mechanism is called 'nothing'"),
+        (["party", "oue", "--epsilon", "2", "--domain-size", "7"], 1, "it exists already, with another definition"),
+    ],
+)
+def test_a_collection_that_makes_no_sense_is_refused(
+    party: CommandLine, arguments: list[str], code: int, said: str
+) -> None:
+    assert said in party.error("collection", "add", *arguments, code=code)
+    assert [row["name"] for row in party.json("collection", "list")] == ["party"]
+
+
+def test_a_collection_stands_in_a_mechanisms_place(party: CommandLine) -> None:
+    assert party.json("spend", "alice", "party")["cost"]["epsilon"] == 1
+    assert party.json("quote", "bob", "collection:party")["status"] == "quoted"
+    assert party.json("calibrate", "party")["parameters"]["p"] == 0.5
+    assert "No such option '--epsilon'" in party.error("spend", "alice", "party", "--epsilon", "2", code=2)
+    assert "no collection is called 'nope'; there are: party" in party.error("spend", "alice", "collection:nope")
+
+
+def test_a_name_that_is_both_is_an_error_naming_both(party: CommandLine) -> None:
+    with Accountant(party.ledger) as accountant:
+        # As if the mechanism's plugin had been installed later.
+        accountant.add_collection(Collection("oue", mechanism("oue")(epsilon="0.5", domain_size=3)))
+    message = party.error("spend", "alice", "oue", "--epsilon", "1", "--domain-size", "3", code=2)
+    assert "'oue' is both the mechanism oue and a collection" in message
+    assert party.json("spend", "alice", "collection:oue")["cost"]["epsilon"] == 0.5
+
+
+@pytest.mark.parametrize(("name", "taken"), [("oue", "oue"), ("rr", "randomized-response")])
+def test_no_collection_is_named_like_a_mechanism(party: CommandLine, name: str, taken: str) -> None:
+    message = party.error("collection", "add", name, "oue", "--epsilon", "0.5", "--domain-size", "3")
+    assert f"collection '{name}': it is a name of the mechanism {taken}; choose another" in message
+    assert [row["name"] for row in party.json("collection", "list")] == ["party"]
+
+
+def test_a_collection_without_its_plugin_is_shown_and_not_used(
+    party: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    definition = party.json("collection", "show", "party")
+    source = table(tmp_path / "answers.csv", party=PARTIES)
+    party("randomize", "party", source, "--column", "party", "--out", tmp_path / "r")
+    monkeypatch.setattr("ldp_budget.catalogue.plugins.registry", lambda: Registry([]))
+    assert party.json("collection", "show", "party") == definition
+    shown = party("collection", "show", "party")
+    assert definition["fingerprint"] in shown.stdout
+    missing = "collection party needs the mechanism oue, which no installed plugin brings"
+    assert missing in shown.stderr
+    for use in (
+        ["spend", "alice", "collection:party"],
+        ["estimate", "party", tmp_path / "r"],
+        ["randomize", "party", source, "--column", "party", "--out", tmp_path / "s"],
+    ):
+        assert missing in party.error(*use)
+
+
+# -- the whole way -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("seeded")
+def test_shares_of_a_hundred_thousand_answers_are_found_within_their_errors(
+    party: CommandLine, tmp_path: Path, survey: list[dict[str, str]]
+) -> None:
+    answers = [survey[place]["party"] for place in np.random.default_rng(1).integers(0, len(survey), 100_000)]
+    source = table(tmp_path / "answers.csv", party=answers)
+    written = party.json("randomize", "party", source, "--column", "party", "--out", tmp_path / "r")
+    assert written == {"reports": 100_000, "refused": 0, "out": str(tmp_path / "r")}
+    assert (tmp_path / "r").stat().st_size < 110_000, "a report of seven answers is a byte"
+
+    estimated = party.json("estimate", "party", tmp_path / "r")
+    truth = Counter(answers)
+    assert estimated["reports"] == 100_000
+    assert [row["answer"] for row in estimated["answers"]] == PARTIES
+    for row in estimated["answers"]:
+        assert row["share"] == pytest.approx(row["count"] / 100_000)
+        assert abs(row["count"] - truth[row["answer"]]) < 4.5 * row["std_error"]
+        assert row["low"] < row["count"] < row["high"]
+        assert row["high"] - row["low"] == pytest.approx(2 * 1.959964 * row["std_error"])
+
+
+@pytest.mark.usefixtures("seeded")
+def test_the_mean_of_a_hundred_thousand_numbers_is_found_within_its_error(
+    command: CommandLine, tmp_path: Path, survey: list[dict[str, str]]
+) -> None:
+    ages = [int(row["age"]) for row in survey] * 106
+    bounds = ["--lower", "18", "--upper", "100"]
+    command("collection", "add", "age", "gaussian", "--epsilon", "1", "--delta", "1e-6", *bounds)
+    source = table(tmp_path / "ages.csv", age=ages)
+    command("randomize", "age", source, "--column", "age", "--out", tmp_path / "r")
+    estimated = command.json("estimate", "age", tmp_path / "r")
+    assert estimated["reports"] == len(ages)
+    assert abs(estimated["mean"] - sum(ages) / len(ages)) < 4.5 * estimated["std_error"]
+    assert estimated["low"] < estimated["mean"] < estimated["high"]
+
+
+def test_a_client_needs_no_ledger_but_the_definition(party: CommandLine, tmp_path: Path) -> None:
+    definition = tmp_path / "party.json"
+    definition.write_text(party("collection", "show", "party", "--json").stdout)
+    source = table(tmp_path / "answers.csv", party=PARTIES)
+    nowhere = tmp_path / "nowhere.db"
+    party("--ledger", nowhere, "randomize", definition, source, "--column", "party", "--out", tmp_path / "r")
+    assert not nowhere.exists()
+    assert party.json("estimate", "party", tmp_path / "r")["reports"] == 7
+    changed = json.loads(definition.read_text())
+    changed["declared"]["epsilon"] = "9"
+    definition.write_text(json.dumps(changed))
+    assert "does not match its fingerprint" in party.error("estimate", definition, tmp_path / "r")
+
+
+def test_several_files_are_one_estimate(party: CommandLine, tmp_path: Path) -> None:
+    source = table(tmp_path / "answers.csv", party=PARTIES * 20)
+    parts = [tmp_path / "a", tmp_path / "b"]
+    for part in parts:
+        party("randomize", "party", source, "--column", "party", "--out", part)
+    both = party.json("estimate", "party", *parts)
+    one, other = (party.json("estimate", "party", part) for part in parts)
+    assert both["reports"] == one["reports"] + other["reports"] == 280
+    for row, first, second in zip(both["answers"], one["answers"], other["answers"], strict=True):
+        assert row["count"] == pytest.approx(first["count"] + second["count"])
+
+
+def test_reports_that_are_counted_twice_are_told(party: CommandLine, tmp_path: Path) -> None:
+    source = table(tmp_path / "answers.csv", party=PARTIES * 20)
+    once, other, copy = (tmp_path / name for name in ("once", "other", "copy"))
+    for path in (once, other):
+        party("randomize", "party", source, "--column", "party", "--out", path)
+    copy.write_bytes(once.read_bytes())
+    for twin in (once, copy):
+        told = party("estimate", "party", once, other, twin, "--json").stderr
+        assert f"Warning: {once} and {twin} hold the same" in told
+        assert told.count("Warning") == 1
+    assert party("estimate", "party", once, other).stderr == ""
+
+
+def test_estimate_prints_a_table_and_rows(party: CommandLine, tmp_path: Path) -> None:
+    source = table(tmp_path / "answers.csv", party=PARTIES)
+    told = party("randomize", "party", source, "--column", "party", "--out", tmp_path / "r")
+    assert (told.stdout, "7 reports written to" in told.stderr) == ("", True)
+    printed = party("estimate", "party", tmp_path / "r").stdout
+    assert "7 reports; 95 % intervals" in printed
+    assert all(name in printed for name in PARTIES)
+    rows = [json.loads(line) for line in party("estimate", "party", tmp_path / "r", "--nl").stdout.splitlines()]
+    assert [row["answer"] for row in rows] == PARTIES
+
+
+def test_every_run_draws_anew(party: CommandLine, tmp_path: Path) -> None:
+    source = table(tmp_path / "answers.csv", party=PARTIES * 30)
+    drawn = set()
+    for name in "abc":
+        party("randomize", "party", source, "--column", "party", "--out", tmp_path / name)
+        drawn.add((tmp_path / name).read_bytes())
+    assert len(drawn) == 3
+
+
+# -- charging ------------------------------------------------------------------------------------------------
+
+
+def test_with_spend_each_user_is_charged_and_the_refused_send_nothing(party: CommandLine, tmp_path: Path) -> None:
+    party("spend", "bob", "oue", "--epsilon", "0.5", "--domain-size", "2")
+    source = table(tmp_path / "answers.csv", user=["alice", "bob", "carol", "carol"], party=PARTIES[:4])
+    arguments = ["randomize", "party", source, "--column", "party", "--user-column", "user", "--spend"]
+    written = party.json(*arguments, "--out", tmp_path / "r")
+    assert (written["reports"], written["refused"]) == (2, 2), "carol answered twice"
+    assert party.json("estimate", "party", tmp_path / "r")["reports"] == 2
+    for user, epsilon in (("alice", 1), ("bob", 0.5), ("carol", 1)):
+        assert party.json("balance", user)["limits"][0]["spent"]["epsilon"] == epsilon
+    assert party.json(*arguments, "--out", tmp_path / "s")["reports"] == 0
+    assert "there are no reports" in party.error("estimate", "party", tmp_path / "s")
+
+
+def test_with_spend_the_same_command_once_more_charges_nobody(party: CommandLine, tmp_path: Path) -> None:
+    party("policy", "set", "default", "--limit", "lifetime=9")
+    source = table(tmp_path / "answers.csv", user=["alice", "bob"], party=PARTIES[:2])
+    arguments = ["randomize", "party", source, "--column", "party", "--out", tmp_path / "r", "--user-column", "user"]
+    party(*arguments, "--spend")
+    before = (tmp_path / "r").read_bytes()
+    message = party.error(*arguments, "--spend")
+    assert f"report file {tmp_path / 'r'}: it is there already" in message
+    assert "name another file or move this one away" in message
+    assert (tmp_path / "r").read_bytes() == before
+    assert party.json("balance", "alice")["limits"][0]["spent"]["epsilon"] == 1
+    party(*arguments)
+    assert (tmp_path / "r").read_bytes() != before, "without --spend nothing is paid for, and the file is replaced"
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "said"),
+    [
+        ({"user": ["alice", ""]}, 1, "column user, row 2 below the header"),
+        ({"party": ["independent", "other"]}, 1, "column party, row 2 below the header"),
+        ({"options": ["--policy", "none"]}, 1, "no policy is called 'none'"),
+        (
+            {"options": ["--spend", "--user-column", "name"]},
+            2,
+            "--user-column: expected one of the columns user, party",
+        ),
+        ({"options": ["--spend"]}, 2, "--user-column: expected the column that names the users, with --spend"),
+        ({"out": "nowhere/r"}, 1, "it cannot be written: No such file or directory"),
+        ({"out": "folder"}, 1, "it cannot be written: it is there and is no ordinary file"),
+    ],
+)
+def test_whoever_cannot_send_is_not_charged(
+    party: CommandLine, tmp_path: Path, changes: dict[str, Any], code: int, said: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    users, answers = changes.get("user", ["alice", "bob"]), changes.get("party", ["independent"] * 2)
+    source = table(tmp_path / "answers.csv", user=users, party=answers)
+    options = ["--spend", "--user-column", "user"]
+    if "options" in changes:
+        options = changes["options"] if code == 2 else [*options, *changes["options"]]
+    before = names(tmp_path)
+    out = tmp_path / changes.get("out", "r")
+    message = party("randomize", "party", source, "--column", "party", "--out", out, *options, code=code).stderr
+    assert said in message
+    assert party.json("balance", "alice")["limits"][0]["spent"]["epsilon"] == 0
+    assert names(tmp_path) == before
+
+
+# -- what is refused -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("party\nindependent\nother\n", "row 2 below the header: .*one of strong-democrat, .*; found 'other'"),
+        ("party\nindependent\nIndependent\n", "found 'Independent'"),
+        ("party\nindependent\n independent\n", "found ' independent'"),
+        ('party\nindependent\n""\n', "row 2 below the header: .*found ''"),
+        ('party,x\n"",1\n"",2\n', "row 1 below the header: .*found ''"),
+        ("party\nnan\n", "found 'nan'"),
+        ("party\n", "has no rows below its header"),
+        ("age,party\n7\n", "line 2: expected 2 cells, as in the header"),
+        ("party,age\nindependent,7,8\n", "line 2: expected 2 cells, as in the header"),
+        ('party\n"independent\n', "is no CSV file in UTF-8"),
+        (b"party\n\xff\n", "is no CSV file in UTF-8"),
+    ],
+)
+def test_a_column_of_anything_else_is_refused_and_nothing_is_written(
+    party: CommandLine, tmp_path: Path, text: str | bytes, said: str
+) -> None:
+    source = tmp_path / "answers.csv"
+    source.write_bytes(text if isinstance(text, bytes) else text.encode())
+    before = names(tmp_path)
+    message = party.error("randomize", "party", source, "--column", "party", "--out", tmp_path / "r", "--json")
+    assert re.search(said, message), message
+    assert "answers.csv" in message
+    assert names(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "--column: expected one of the columns (none) of {}; found party"),
+        ("side,age\nleft,3\n", "--column: expected one of the columns side, age of {}; found party"),
+        ("party,party\nindependent,independent\n", "--column: expected a column of {} that no other is named like"),
+    ],
+)
+def test_a_column_that_is_not_there_once_is_wrong_usage(
+    party: CommandLine, tmp_path: Path, text: str, said: str
+) -> None:
+    source = tmp_path / "answers.csv"
+    source.write_text(text)
+    arguments = ["randomize", "party", source, "--column", "party", "--out", tmp_path / "r"]
+    assert said.format(source) in party.error(*arguments, code=2)
+    assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize("bad", ["-0.5", "101", "nan", "NaN", "inf", "-inf", "1e999", "", "old", "9" * 400])
+def test_a_number_outside_its_range_is_refused_and_nothing_is_written(
+    command: CommandLine, tmp_path: Path, bad: str
+) -> None:
+    bounds = ["--lower", "0", "--upper", "100"]
+    command("collection", "add", "age", "gaussian", "--epsilon", "1", "--delta", "1e-6", *bounds)
+    source = table(tmp_path / "ages.csv", person=[1, 2], age=["17", bad])
+    before = names(tmp_path)
+    message = command.error("randomize", "age", source, "--column", "age", "--out", tmp_path / "r")
+    assert "column age, row 2 below the header" in message
+    assert "expected numbers from 0 to 100; found" in message
+    assert "nothing was written" in message
+    assert names(tmp_path) == before
+
+
+def test_an_older_report_file_stays_where_the_new_one_fails(party: CommandLine, tmp_path: Path) -> None:
+    source = table(tmp_path / "answers.csv", party=PARTIES)
+    party("randomize", "party", source, "--column", "party", "--out", tmp_path / "r")
+    before = (tmp_path / "r").read_bytes()
+    table(source, party=["other"])
+    party.error("randomize", "party", source, "--column", "party", "--out", tmp_path / "r")
+    assert (tmp_path / "r").read_bytes() == before
+
+
+def test_a_mechanism_without_a_client_cannot_randomize(command: CommandLine, tmp_path: Path) -> None:
+    command("collection", "add", "x", "gaussian", "--epsilon", "1", "--delta", "1e-6", "--sensitivity", "2")
+    source = table(tmp_path / "x.csv", x=[1])
+    message = command.error("randomize", "x", source, "--column", "x", "--out", tmp_path / "r")
+    assert "needs lower and upper, not a sensitivity alone" in message
+    assert not (tmp_path / "r").exists()
+
+
+def test_files_that_cannot_be_read_are_errors(party: CommandLine, tmp_path: Path) -> None:
+    missing = tmp_path / "missing.csv"
+    assert "cannot be read: No such file" in party.error(
+        "randomize", "party", missing, "--column", "party", "--out", tmp_path / "r"
+    )
+    assert "no collection is called 'nope'; there are: party" in party.error("estimate", "nope", missing)
+    assert "it cannot be read: No such file" in party.error("estimate", "party", missing)
+    for text in ("{", "5", "{}", '{"format": "ldp-budget collection", "version": 1}', "\xff"):
+        definition = tmp_path / "x.json"
+        definition.write_text(text, encoding="latin-1")
+        assert "no collection" in party.error("estimate", definition, missing)
+
+
+def test_reports_for_another_collection_or_damaged_ones_are_refused(party: CommandLine, tmp_path: Path) -> None:
+    source = table(tmp_path / "answers.csv", party=PARTIES)
+    party("randomize", "party", source, "--column", "party", "--out", tmp_path / "r")
+    party("collection", "add", "other", "oue", "--epsilon", "2", "--categories", ",".join(PARTIES))
+    message = party.error("estimate", "other", tmp_path / "r", "--json")
+    assert "its reports were made for collection party with fingerprint" in message
+    whole = (tmp_path / "r").read_bytes()
+    (tmp_path / "r").write_bytes(whole[:-1])
+    assert "it is truncated" in party.error("estimate", "party", tmp_path / "r", "--json")
+    (tmp_path / "r").write_bytes(source.read_bytes())
+    assert "it does not start with" in party.error("estimate", "party", tmp_path / "r", "--json")

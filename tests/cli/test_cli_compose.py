@@ -1,0 +1,310 @@
+"""`compose`, `plan` and `compare`: what many reports cost, what each may cost, and which mechanism errs least."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import ldp_budget
+from ldp_budget import Accountant, InvalidParameter, Limit
+from ldp_budget.authoring.fields import integer
+from ldp_budget.catalogue import ranking as comparison
+from ldp_budget.catalogue.ranking import compare_frequency
+from ldp_budget_mechanisms.unary import OptimizedUnaryEncoding
+
+if TYPE_CHECKING:
+    from conftest import CommandLine
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def test_fifty_reports_cost_what_the_rules_say(command: CommandLine) -> None:
+    for words, exact in (
+        (("oue", "--domain-size", 10), 13.85),
+        (("sue", "--domain-size", 10), 13.93),
+        (("random-substitution", "--domain-size", 10), 9.49),
+        (("randomized-response",), 20.30),
+    ):
+        result = command.json("compose", *words, "--epsilon", 0.5, "--reports", 50, "--total-delta", "1e-6")
+        rules = result["rules"]
+        assert (result["reports"], result["delta"]) == (50, 1e-6)
+        assert rules["basic"] == {"epsilon": 25, "delta": 0, "filter": True}
+        assert rules["zcdp"]["epsilon"] == pytest.approx(23.4, abs=0.05)
+        assert rules["zcdp"]["filter"]
+        assert rules["gdp"]["filter"]
+        assert rules["exact"]["epsilon"] == pytest.approx(exact, abs=0.01)
+        assert rules["exact"]["lower"] <= rules["exact"]["epsilon"]
+        assert not rules["exact"]["filter"]
+
+
+def test_a_rule_that_does_not_apply_is_null_and_says_why(command: CommandLine) -> None:
+    arguments = ("compose", "oue", "--epsilon", 1, "--domain-size", 4, "--reports", 3)
+    rules = command.json(*arguments)["rules"]
+    assert rules["zcdp"] is None
+    assert rules["gdp"] is None
+    assert rules["basic"]["epsilon"] == rules["exact"]["epsilon"] == 3
+    shown = command(*arguments).stdout
+    assert "not shown: " in shown
+    assert "delta" in shown
+
+
+def test_the_delta_of_gaussian_reports_is_theirs_unless_another_is_asked_for(command: CommandLine) -> None:
+    arguments = ("compose", "gaussian", "--epsilon", 1, "--delta", "1e-8", "--reports", 20)
+    own = command.json(*arguments)
+    assert own["delta"] == pytest.approx(2e-7)
+    assert own["rules"]["basic"] == {"epsilon": 20, "delta": pytest.approx(2e-7), "filter": True}
+    more = command.json(*arguments, "--total-delta", "1e-6")
+    assert more["rules"]["exact"]["epsilon"] < own["rules"]["exact"]["epsilon"] < 20
+
+
+def test_a_collection_stands_in_a_mechanisms_place(command: CommandLine) -> None:
+    command("collection", "add", "poll", "oue", "--epsilon", 0.5, "--domain-size", 10)
+    by_name = command.json("compose", "poll", "--reports", 50, "--total-delta", "1e-6")
+    in_full = command.json(
+        "compose", "oue", "--epsilon", 0.5, "--domain-size", 10, "--reports", 50, "--total-delta", "1e-6"
+    )
+    assert by_name == in_full
+    planned = command.json("plan", "poll", "--reports", 50, "--total-epsilon", 4, "--total-delta", "1e-6")
+    assert planned["rules"]["basic"]["epsilon_per_report"] == 0.08
+
+
+@pytest.mark.parametrize("rule", ["basic", "zcdp", "gdp", "exact"])
+def test_what_is_planned_fits_and_hardly_more_would(command: CommandLine, rule: str) -> None:
+    result = command.json(
+        "plan", "oue", "--domain-size", 10, "--reports", 50, "--total-epsilon", 4, "--total-delta", "1e-6"
+    )
+    row = result["rules"][rule]
+    oue = ldp_budget.mechanism("oue")
+    for epsilon, fits in ((row["epsilon_per_report"], True), (row["epsilon_per_report"] + 2e-9, False)):
+        guarantee = oue(epsilon=epsilon, domain_size=10).guarantee
+        total = ldp_budget.compose([(guarantee, 50)], delta="1e-6", rule=rule)
+        assert (total.epsilon <= 4) == fits
+    assert row["epsilon"] <= 4
+    assert row["variance_per_user"] == pytest.approx(
+        oue(epsilon=row["epsilon_per_report"], domain_size=10).utility()["variance_per_user"]
+    )
+
+
+def test_a_plan_of_memoised_reports_says_what_to_calibrate_to_and_what_one_report_loses(command: CommandLine) -> None:
+    bit = ("one-bit-mean", "--maximum", 10, "--rounding", 1, "--flip", 0.2)
+    arguments = ("plan", *bit, "--reports", 50, "--total-epsilon", 4)
+    rules = command.json(*arguments)["rules"]
+    for rule, reported in (("basic", 0.08), ("exact", 0.0479836)):
+        row = rules[rule]
+        made = command.json("calibrate", *bit, "--epsilon", f"{row['epsilon_per_report']:.9f}")
+        assert made["guarantee"]["epsilon"] == row["guaranteed_epsilon_per_report"] == pytest.approx(reported)
+        assert row["epsilon_per_report"] > row["guaranteed_epsilon_per_report"]
+        assert row["epsilon"] <= 4
+    line = (
+        "epsilon per report is what --epsilon takes; by its guarantee one report alone then loses 0.08 (basic), "
+        "0.0479836 (exact)"
+    )
+    assert line in command(*arguments).stdout.splitlines()
+
+
+def test_a_plan_of_plain_reports_has_nothing_to_add(command: CommandLine) -> None:
+    arguments = ("plan", "oue", "--domain-size", 4, "--reports", 8, "--total-epsilon", 8, "--total-delta", "1e-6")
+    for row in command.json(*arguments)["rules"].values():
+        assert row["guaranteed_epsilon_per_report"] == pytest.approx(row["epsilon_per_report"], rel=1e-12)
+    assert "--epsilon takes" not in command(*arguments).stdout
+
+
+def test_compose_says_why_basic_may_be_less_than_exact(command: CommandLine) -> None:
+    bit = ("compose", "one-bit-mean", "--epsilon", 1, "--maximum", 10, "--rounding", 1, "--reports", 50)
+    line = (
+        "basic counts each report as the first of another memoised value, at ε = 0.569445; the other rules as one of "
+        "any value, at its cap ε = 1"
+    )
+    assert line in command(*bit, "--flip", 0.2).stdout.splitlines()
+    assert "memoised value" not in command(*bit).stdout, "without a flip one report loses the cap"
+
+
+@pytest.mark.parametrize("rule", ["basic", "zcdp", "gdp"])
+def test_a_ledger_admits_exactly_what_was_planned(command: CommandLine, rule: str) -> None:
+    rules = command.json(
+        "plan", "sue", "--domain-size", 4, "--reports", 7, "--total-epsilon", 3, "--total-delta", "1e-5"
+    )["rules"]
+    report = ldp_budget.mechanism("sue")(epsilon=rules[rule]["epsilon_per_report"], domain_size=4)
+    with Accountant(":memory:") as accountant:
+        accountant.set_policy("default", [Limit("lifetime", Decimal(3), Decimal("1e-5"), rule)])
+        statuses = [accountant.spend("alice", report).status for _ in range(8)]
+    assert statuses == ["spent"] * 7 + ["refused"]
+
+
+def test_plan_offers_no_option_that_states_the_loss(command: CommandLine) -> None:
+    shown = command("plan", "random-substitution", "--help").stdout
+    assert "--domain-size" in shown
+    for option in ("--epsilon ", "--gamma", "--rho1", "--rho2"):
+        assert option not in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "code"),
+    [
+        (("compose", "oue", "--epsilon", 1, "--domain-size", 4, "--reports", "two"), "--reports", 2),
+        (("compose", "rr", "--epsilon", 1, "--reports", 2, "--total-delta", 1), "--total-delta", 2),
+        (("plan", "oue", "--domain-size", 4, "--reports", 2, "--total-epsilon", 0), "--total-epsilon", 2),
+        (("plan", "oue", "--domain-size", 1, "--reports", 2, "--total-epsilon", 1), "--domain-size", 2),
+        (("plan", "unary-encoding", "--domain-size", 4, "--reports", 2, "--total-epsilon", 1), "nothing to plan", 1),
+        (("compare", "--epsilon", 1), "--domain-size", 2),
+        (("compare", "--epsilon", 1, "--domain-size", 4), "--users", 2),
+        (("compare", "--epsilon", 1, "--domain-size", 4, "--lower", 0, "--upper", 1), "--users", 2),
+        (("compare", "--epsilon", 1, "--users", 4), "--domain-size", 2),
+        (("compare", "--epsilon", 1, "--lower", 0, "--users", 4), "--upper", 2),
+        (("compare", "--epsilon", 1, "--lower", 0, "--upper", 1, "--users", 0), "--users", 2),
+        (("compare", "--epsilon", 0, "--domain-size", 4, "--users", 9), "--epsilon", 2),
+        (("compare", "--epsilon", 1, "--lower", 3, "--upper", 3), "--upper", 2),
+    ],
+)
+def test_bad_input_is_named(command: CommandLine, arguments: tuple[object, ...], message: str, code: int) -> None:
+    assert message in command.error(*arguments, code=code)
+
+
+def test_compare_ranks_frequency_mechanisms_by_their_own_predictions(command: CommandLine) -> None:
+    rows = command.json("compare", "--epsilon", 1, "--domain-size", 7, "--users", 944)
+    errors = [row["mean_std_error"] for row in rows]
+    assert errors == sorted(errors)
+    plain = {"oue", "sue", "random-substitution", "subset-selection"}
+    assert {row["mechanism"] for row in rows} == plain | {"d-bit-flip", "cms", "hcms"}
+    for row in rows:
+        assert row["mean_std_error"] <= row["worst_std_error"]
+        mechanism = ldp_budget.mechanism(row["mechanism"]).for_answers(1, 7)
+        mean = math.sqrt(mechanism.utility()["total_variance_per_user"] / 7 / 944)
+        assert row["mean_std_error"] == pytest.approx(mean, rel=1e-3), "but for the few collisions of a sketch"
+        assert bool(row["setting"]) == (row["mechanism"] not in plain)
+
+
+def test_compare_says_with_which_setting_a_mechanism_stands_in_it(command: CommandLine) -> None:
+    arguments = ("compare", "--epsilon", 1, "--domain-size", 7, "--users", 944)
+    rows = {row["mechanism"]: row for row in command.json(*arguments)}
+    assert rows["d-bit-flip"]["setting"] == "bits=7, buckets=7"
+    assert rows["d-bit-flip"]["mean_std_error"] == pytest.approx(rows["sue"]["mean_std_error"]), "the same thing"
+    assert rows["hcms"]["setting"] == "hashes=1024, width=1024"
+    header, *lines = command(*arguments).stdout.splitlines()[1:]
+    assert header.split()[-1] == "setting"
+    assert "bits=7, buckets=7" in next(line for line in lines if line.startswith("d-bit-flip"))
+
+
+class Loud(OptimizedUnaryEncoding):
+    name = "loud"
+
+
+class Awkward(Loud):
+    """Its number of answers has another name."""
+
+    name = "awkward"
+    choices = integer("how many answers there are", at_least=2)
+    domain_size = property(lambda self: self.choices)  # type: ignore[assignment]
+
+    @classmethod
+    def for_answers(cls, epsilon: Any, domain_size: int) -> Awkward:
+        return cls.calibrate(epsilon=epsilon, choices=domain_size)
+
+
+class Fixed(Loud):
+    """It has a loss of its own, whatever is asked for."""
+
+    name = "fixed"
+    epsilon = property(lambda self: Decimal(1))  # type: ignore[assignment]
+
+
+def test_somebody_elses_mechanism_is_compared_by_its_fields_or_by_its_own_choice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(comparison, "mechanisms", lambda: [Loud, Awkward, Fixed, ldp_budget.mechanism("oue")])
+    rows = compare_frequency(1, 7, 944)
+    settings = {row["mechanism"]: row["setting"] for row in rows}
+    assert settings == {"awkward": "choices=7", "loud": "", "oue": ""}, "and none with a loss of its own"
+    assert len({row["mean_std_error"] for row in rows}) == 1
+    with pytest.raises(InvalidParameter, match="epsilon"):
+        compare_frequency(0, 7, 944)
+
+
+def test_two_answers_bring_in_randomized_response(command: CommandLine) -> None:
+    rows = command.json("compare", "--epsilon", 1, "--domain-size", 2, "--users", 100)
+    assert "randomized-response" in {row["mechanism"] for row in rows}
+
+
+def test_compare_puts_the_constant_output_among_the_numeric_mechanisms(command: CommandLine) -> None:
+    """On the heights of document 001 nothing beats a constant at ε = 1, and everything bounded does at ε = 10."""
+    rows = command.json("compare", "--epsilon", 1, "--lower", 1.67, "--upper", 1.85)
+    assert rows[0]["mechanism"] == "constant-output"
+    assert rows[0]["mse_uniform_prior"] == pytest.approx(0.18**2 / 12)
+    rows = command.json("compare", "--epsilon", 10, "--lower", 1.67, "--upper", 1.85)
+    names = [row["mechanism"] for row in rows]
+    assert names.index("bounded-staircase") < names.index("constant-output")
+    assert names.index("bounded-laplace") < names.index("constant-output")
+
+
+def test_with_users_numeric_mechanisms_are_ranked_by_the_error_of_a_mean(command: CommandLine) -> None:
+    """A bias stays however many users there are, so what is best for one report may be worst for ten thousand."""
+    arguments = ("compare", "--epsilon", 1, "--lower", 0, "--upper", 77)
+    one = [row["mechanism"] for row in command.json(*arguments)]
+    assert one[:2] == ["constant-output", "bounded-staircase"]
+    rows = command.json(*arguments, "--users", 10_000)
+    assert (rows[0]["mechanism"], rows[-1]["mechanism"]) == ("one-bit-mean", "constant-output")
+    errors = {row["mechanism"]: row["mean_error"] for row in rows}
+    assert list(errors.values()) == sorted(errors.values())
+    assert errors["constant-output"] == 38.5
+    for row in rows:
+        worst = max(
+            math.sqrt(bias**2 + (row["mse"][place] - bias**2) / 10_000) for place, bias in row["bias"].items()
+        )
+        assert row["mean_error"] == pytest.approx(worst)
+    shown = command(*arguments, "--users", 10_000).stdout.splitlines()
+    assert shown[0].startswith("Error of the mean of 10000 users")
+    assert shown[3].split()[:2] == ["one-bit-mean", "0.833122"]
+
+
+def test_answers_and_a_range_print_both_tables(command: CommandLine) -> None:
+    arguments = ("compare", "--epsilon", 1, "--domain-size", 7, "--users", 944, "--lower", 0, "--upper", 1)
+    rows = command.json(*arguments)
+    kinds = [row["kind"] for row in rows]
+    assert set(kinds) == {"frequency", "numeric"}
+    assert kinds == sorted(kinds)
+    assert all("mean_error" in row for row in rows if row["kind"] == "numeric")
+    shown = command(*arguments).stdout
+    assert "Standard error of a share" in shown
+    assert "Error of the mean of 944 users" in shown
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("compare", "--epsilon", 1, "--lower", 0, "--upper", 1, "--users", 944),
+        ("compare", "--epsilon", 1, "--domain-size", 7, "--users", 944, "--lower", 0, "--upper", 1),
+        ("calibrate", "bounded-staircase", "--epsilon", 1, "--lower", 10, "--upper", 20, "--gamma", 0.3),
+        ("calibrate", "laplace", "--epsilon", 1, "--lower", 0, "--upper", 1),
+        ("calibrate", "gaussian", "--epsilon", 1, "--delta", "1e-5", "--lower", 0, "--upper", 1),
+        ("calibrate", "oue", "--epsilon", 1, "--domain-size", 7),
+        ("calibrate", "random-substitution", "--gamma", 10, "--domain-size", 50),
+    ],
+)
+def test_pictures_are_drawn(command: CommandLine, tmp_path: Path, arguments: tuple[object, ...]) -> None:
+    pytest.importorskip("matplotlib")
+    command(*arguments, "--plot", tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").read_bytes().startswith(PNG)
+
+
+def test_a_picture_without_its_library_says_how_to_get_it(
+    command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
+    message = command.error("calibrate", "oue", "--epsilon", 1, "--domain-size", 7, "--plot", tmp_path / "x.png")
+    assert "pip install 'ldp-budget[plot]'" in message
+    assert not (tmp_path / "x.png").exists()
+
+
+def test_the_demo_tells_the_whole_story_in_an_empty_directory(command: CommandLine, tmp_path: Path) -> None:
+    shown = command("demo", "--out", tmp_path / "demo").stdout
+    for step in range(1, 8):
+        assert f"{step}. " in shown
+    assert "Charged 944 users, refused 0" in shown
+    assert "repeated = True" in shown
+    assert "refused: r0000" in shown
+    assert (tmp_path / "demo" / "party.reports").exists()
+    assert not command.ledger.exists(), "the demo leaves nobody's ledger behind"

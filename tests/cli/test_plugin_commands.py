@@ -1,0 +1,291 @@
+"""`ldp-budget plugin new` and `plugin check`, on distributions that are really built and installed.
+
+Nothing is downloaded: hatchling is there already. What is installed goes to a folder of the test, and every command
+runs in a process of its own that has this folder on its path.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ldp_budget
+
+LEAST = "5000"
+
+
+@dataclass
+class Workshop:
+    """A folder to write distributions in, and a machine that has its `site` on the path."""
+
+    folder: Path
+
+    def run(self, *command: str, cwd: Path | None = None, code: int = 0) -> subprocess.CompletedProcess[str]:
+        paths = [str(self.folder / "site"), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(paths),
+            "LDP_BUDGET_CERTIFICATES": str(self.certificates),
+            "LDP_BUDGET_LEDGER": str(self.folder / "ledger.db"),
+        }
+        done = subprocess.run(
+            [sys.executable, *command],
+            env=environment,
+            cwd=cwd or self.folder,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done
+
+    def ldp_budget(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        return self.run("-c", "from ldp_budget_cli import main; main()", *arguments, code=code)
+
+    def install(self, project: Path) -> None:
+        options = ("--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check", "--upgrade")
+        self.run("-m", "pip", "install", "-q", *options, "--target", str(self.folder / "site"), str(project))
+
+    def listed(self, name: str) -> dict[str, Any]:
+        rows = json.loads(self.ldp_budget("mechanisms", "--json").stdout)
+        [row] = [row for row in rows if row["name"] == name]
+        found: dict[str, Any] = row
+        return found
+
+    @property
+    def certificates(self) -> Path:
+        return self.folder / "certificates.json"
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    """A workshop where `plugin new tally-marks` was run, and what it wrote is installed."""
+    workshop = Workshop(tmp_path_factory.mktemp("workshop"))
+    workshop.ldp_budget("plugin", "new", "tally-marks")
+    workshop.install(workshop.folder / "tally-marks")
+    return workshop
+
+
+# -- plugin new -----------------------------------------------------------------------------------------------
+
+
+def test_what_new_writes_is_a_distribution(workshop: Workshop) -> None:
+    project = workshop.folder / "tally-marks"
+    files = {path.relative_to(project).as_posix() for path in project.rglob("*") if path.is_file()}
+    assert files >= {"pyproject.toml", "README.md", "src/tally_marks/__init__.py", "tests/test_contract.py"}
+    row = workshop.listed("tally-marks")
+    assert (row["plugin"], row["plugin_version"], row["status"]) == ("tally-marks", "0.1.0", "ok")
+
+
+def test_its_tests_pass_at_once(workshop: Workshop) -> None:
+    options = ("-q", "-p", "no:cacheprovider", "-W", "error")
+    said = workshop.run("-m", "pytest", *options, cwd=workshop.folder / "tally-marks").stdout
+    [passed, skipped] = re.findall(r"(\d+) (?:passed|skipped)", said)
+    assert int(passed) >= 30
+    assert int(skipped) == 4  # it memoises nothing
+
+
+def test_it_has_every_command(workshop: Workshop) -> None:
+    options = ("tally-marks", "--epsilon", "0.7", "--domain-size", "4")
+    made = json.loads(workshop.ldp_budget("calibrate", *options, "--json").stdout)
+    assert made["guarantee"]["epsilon"] == 0.7
+    refused = workshop.ldp_budget("calibrate", "tally-marks", "--epsilon", "0", "--domain-size", "4", code=2)
+    assert "--epsilon: expected a number >= 0.000001 and <= 40; found 0" in refused.stderr
+
+
+def test_it_depends_on_versions_with_the_same_hooks(workshop: Workshop) -> None:
+    text = (workshop.folder / "tally-marks" / "pyproject.toml").read_text()
+    minor = int(ldp_budget.__version__.split(".")[1])
+    assert f'dependencies = ["ldp-budget>=0.{minor},<0.{minor + 1}"]' in text
+
+
+def test_new_overwrites_nothing(workshop: Workshop) -> None:
+    module = workshop.folder / "tally-chalk" / "src" / "tally_chalk" / "__init__.py"
+    workshop.ldp_budget("plugin", "new", "tally-chalk")
+    module.write_text("mine")
+    again = workshop.ldp_budget("plugin", "new", "tally-chalk", code=1)
+    assert "is there already; nothing was written" in again.stderr
+    assert module.read_text() == "mine"
+
+
+def test_new_writes_where_it_is_told(workshop: Workshop) -> None:
+    workshop.ldp_budget("plugin", "new", "tally-board", "--to", "some/where")
+    assert (workshop.folder / "some" / "where" / "tally-board" / "pyproject.toml").is_file()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Tally", "expected lower-case words"),
+        ("tally_marks", "expected lower-case words"),
+        ("../tally", "expected lower-case words"),
+        ("9-lives", "expected lower-case words"),
+        ("class", "means something"),
+        ("json", "means something"),
+        ("oue", "a mechanism is called 'oue' already"),
+        ("grr", "a mechanism is called 'grr' already"),
+        ("numpy", "a module 'numpy' is installed already"),
+        ("ldp-budget", "a module 'ldp_budget' is installed already"),
+        ("tally-marks", "a mechanism is called 'tally-marks' already"),
+    ],
+)
+def test_a_name_that_cannot_be_used_is_refused(workshop: Workshop, name: str, said: str) -> None:
+    assert said in workshop.ldp_budget("plugin", "new", name, "--to", "refused", code=2).stderr
+    assert not (workshop.folder / "refused").exists()
+
+
+# -- plugin check ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["tally-marks", "tally_marks"], ids=["distribution", "module"])
+def test_check_certifies_what_is_installed(workshop: Workshop, name: str) -> None:
+    done = workshop.ldp_budget("plugin", "check", name, "--samples", LEAST, "--json")
+    certificate = json.loads(done.stdout)
+    assert "tally-marks 0.1.0: exact; recorded in" in done.stderr
+    assert (certificate["distribution"], certificate["version"]) == ("tally-marks", "0.1.0")
+    assert {"ldp_budget", "python", "numpy", "checked"} <= set(certificate)
+    [mechanism] = certificate["mechanisms"]
+    assert (mechanism["mechanism"], mechanism["checked"]) == ("tally-marks", "exact")
+    assert [example["declared"] for example in mechanism["examples"]] == [
+        {"domain_size": 5, "epsilon": "1"},
+        {"domain_size": 2, "epsilon": "0.2"},
+    ]
+    for example in mechanism["examples"]:
+        [audit] = example["audits"]
+        assert 0 <= audit["lower_bound"] <= example["claimed"]
+        assert audit["samples"] == int(LEAST)
+        assert example["exact"]["verdict"] == "holds"
+        assert example["exact"]["lower"] <= example["claimed"]
+        assert {found["verdict"] for found in example["checks"]} == {"passed", "skipped"}
+
+
+def test_mechanisms_shows_it_until_the_code_changes(workshop: Workshop) -> None:
+    workshop.certificates.unlink(missing_ok=True)
+    assert workshop.listed("tally-marks")["checked"] == "no"
+    workshop.ldp_budget("plugin", "check", "tally-marks", "--samples", LEAST)
+    assert workshop.listed("tally-marks")["checked"] == "exact"
+    module = workshop.folder / "site" / "tally_marks" / "__init__.py"
+    honest = module.read_text()
+    module.write_text(honest.replace("threshold(odds /", "threshold(3 * odds /"))
+    assert workshop.listed("tally-marks")["checked"] == "no"
+    module.write_text(honest)
+    assert workshop.listed("tally-marks")["checked"] == "exact"
+
+
+def test_a_promise_that_is_not_kept_fails(workshop: Workshop) -> None:
+    module = workshop.folder / "site" / "tally_marks" / "__init__.py"
+    honest = module.read_text()
+    module.write_text(honest.replace("return Pure(self.epsilon)", "return Pure(self.epsilon / 2)"))
+    try:
+        done = workshop.ldp_budget("plugin", "check", "tally-marks", "--samples", "40000", code=1)
+    finally:
+        module.write_text(honest)
+    failed = "failed: tally-marks(domain_size=5, epsilon=1)"
+    assert f"{failed}: guarantee_is_exact: the loss ln P/Q of a report is above the claim" in done.stderr
+    assert f"{failed}: audit: 1 report(s) of one value lose at least" in done.stderr
+    assert "tally-marks 0.1.0: no; recorded" in done.stderr
+    assert re.search(r"^tally-marks +no +0\.5 +violated", done.stdout, re.M)
+
+
+CLOAK = """
+import ldp_budget
+from ldp_budget.authoring.fields import integer, real
+from ldp_budget.guarantees import Pure
+from ldp_budget_mechanisms.unary import OptimizedUnaryEncoding
+
+print("a plugin that talks")
+
+class Priced(ldp_budget.Mechanism):
+    name = "priced"
+    epsilon = real("privacy loss of one report", above=0)
+    guarantee = property(lambda self: Pure(self.epsilon))
+
+class Undescribed(OptimizedUnaryEncoding):
+    name = "undescribed"
+    aliases = ()
+    examples = ({"epsilon": 1, "domain_size": 3},)
+    compare = ldp_budget.Mechanism.compare
+    _rivals = lambda self: {}
+
+class Unbuildable(ldp_budget.Mechanism):
+    name = "unbuildable"
+    key_size = integer("a number nobody guesses", at_least=10**12 + 7, at_most=10**12 + 7)
+    guarantee = property(lambda self: Pure(1))
+    def check(self):
+        raise ldp_budget.InvalidParameter("key_size", "something else", 1)
+
+REGISTERED = [Priced, Undescribed]
+
+@ldp_budget.hookimpl
+def register_mechanisms(register):
+    for mechanism in REGISTERED:
+        register(mechanism)
+"""
+
+
+def test_what_cannot_be_proved_is_audited_and_what_has_no_client_is_not_checked(workshop: Workshop) -> None:
+    (workshop.folder / "site" / "cloak.py").write_text(CLOAK)
+    done = workshop.ldp_budget("plugin", "check", "cloak", "--samples", LEAST, "--json")
+    certificate = json.loads(done.stdout)
+    assert [(found["mechanism"], found["checked"]) for found in certificate["mechanisms"]] == [
+        ("priced", "no"),
+        ("undescribed", "audited"),
+    ]
+    assert (certificate["distribution"], certificate["version"], certificate["checked"]) == ("cloak", "", "no")
+    assert "not recorded, as it is not an installed distribution" in done.stderr
+
+
+def test_a_mechanism_that_cannot_be_built_fails(workshop: Workshop) -> None:
+    text = CLOAK.replace("[Priced, Undescribed]", "[Unbuildable]")
+    (workshop.folder / "site" / "unbuildable_module.py").write_text(text)
+    done = workshop.ldp_budget("plugin", "check", "unbuildable_module", code=1)
+    assert "no parameters of unbuildable were found by trying; give the class `examples`" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("nowhere_to_be_found", "no plugin or module is called 'nowhere_to_be_found'"),
+        ("json.nothing", "no plugin or module is called 'json.nothing'"),
+        ("json", "json: it implements no hook"),
+        ("ill", "ill: ZeroDivisionError: division by zero"),
+        ("needy", "needy: ModuleNotFoundError: No module named 'not_there_at_all'"),
+    ],
+)
+def test_what_is_no_plugin_is_told(workshop: Workshop, name: str, said: str) -> None:
+    (workshop.folder / "site" / "ill.py").write_text("1 / 0")
+    (workshop.folder / "site" / "needy.py").write_text("import not_there_at_all")
+    done = workshop.ldp_budget("plugin", "check", name, code=1)
+    assert said in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_module_in_this_folder_need_not_be_installed(workshop: Workshop, tmp_path: Path) -> None:
+    (tmp_path / "lone_coin.py").write_text(
+        "import ldp_budget\n"
+        "from ldp_budget.authoring.fields import real\n"
+        "from ldp_budget.guarantees import Pure\n"
+        "class Coin(ldp_budget.Mechanism):\n"
+        "    name = 'lone-coin'\n"
+        "    epsilon = real('privacy loss of one report', above=0)\n"
+        "    guarantee = property(lambda self: Pure(self.epsilon))\n"
+        "@ldp_budget.hookimpl\n"
+        "def register_mechanisms(register):\n"
+        "    register(Coin)\n"
+    )
+    script = str(Path(sys.executable).with_name("ldp-budget"))
+    check = [script, "plugin", "check", "lone_coin", "--samples", LEAST, "--json"]
+    done = subprocess.run(check, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert [found["mechanism"] for found in json.loads(done.stdout)["mechanisms"]] == ["lone-coin"]
+    done = subprocess.run([*check[:3], "./lone_coin.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 2
+    assert "MODULE: expected the name of a module" in done.stderr

@@ -1,0 +1,187 @@
+"""The documentation: every block runs and prints what it shows, every link leads somewhere, the reference is fresh.
+
+The tutorial and the repeated survey have tests of their own, `test_tutorial.py` and `test_repeated_survey.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import ldp_budget
+from doc_blocks import Command, Shell, blocks, commands, differences, follow
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+REFERENCE = DOCS / "reference"
+# The README comes first.
+PAGES = [ROOT / "README.md", DOCS / "ledger.md", DOCS / "explanation.md", *sorted((DOCS / "guides").glob("*.md"))]
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="the commands of a page are those of a shell")
+
+
+@needs_bash
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_block_of_a_page_runs_and_prints_what_it_shows(page: Path, tmp_path: Path) -> None:
+    _wait_over_midnight()
+    environment = {
+        "LDP_BUDGET_LEDGER": str(tmp_path / "ledger.db"),
+        "LDP_BUDGET_CERTIFICATES": str(tmp_path / "certificates.json"),
+        "LDP_BUDGET_NO_PLUGINS": "1",
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")])),
+    }
+    found = follow(page, tmp_path, environment)
+    assert found == [], "\n".join(found)
+
+
+def _wait_over_midnight() -> None:
+    """Pages charge twice on what should be one day."""
+    left = 86_400 - time.time() % 86_400
+    if left < 30:
+        time.sleep(left)
+
+
+@pytest.mark.parametrize("page", PAGES[1:], ids=lambda page: page.stem)
+def test_every_program_that_a_page_writes_is_run_by_it(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    written = [block.text.split()[1] for block in blocks(text) if re.match(r"# \w+\.py\n", block.text)]
+    run = " ".join(command.text for command in commands(text))
+    for name in written:
+        assert name.removesuffix(".py") in run
+
+
+def test_the_plugin_of_the_readme_registers_a_mechanism(tmp_path: Path) -> None:
+    [block] = [
+        block for block in blocks((ROOT / "README.md").read_text(encoding="utf-8")) if "# coin.py" in block.text
+    ]
+    (tmp_path / "coin.py").write_text(block.text, encoding="utf-8")
+    program = """
+import coin, ldp_budget
+found = []
+coin.register_mechanisms(register=found.append)
+assert [cls(epsilon=1).guarantee.epsilon for cls in found] == [1.0]
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, timeout=60)
+
+
+# -- what a block shows ---------------------------------------------------------------------------------------------
+
+
+def test_blocks_are_read_with_what_stands_before_them() -> None:
+    page = "<!-- random -->\n\n```console\n$ a\n> b\n1\n2\n```\ntext\n```console\n$ c\n$ d\n3\n```\n"
+    assert [block.before for block in blocks(page)] == ["<!-- random -->", "text"]
+    assert commands(page) == [
+        Command(4, "a\nb\n", "1\n2\n", True),
+        Command(11, "c\n", "", False),
+        Command(12, "d\n", "3\n", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "random", "same"),
+    [
+        ("1 of 2\n", "1 of 2\n", False, True),
+        ("1 of 2\n", "1 of 3\n", False, False),
+        ("1 of 2\n", "1 of 3\n", True, True),
+        ("1 of 2\n", "1 of 2 left\n", True, False),
+        ("", "Traceback (most recent call last):\n", True, False),
+        ("", "unexpected\n", False, False),
+        ("resets at 2026-11-22T00:00:00Z\n", "resets at 2031-01-01T00:00:00Z\n", False, True),
+    ],
+)
+def test_outputs_are_compared_word_for_word_or_by_their_shape(
+    shown: str, printed: str, random: bool, same: bool
+) -> None:
+    assert (differences(Command(1, "x\n", shown, random), printed) == "") is same
+
+
+@needs_bash
+def test_a_shell_keeps_what_was_set_and_the_last_exit_code(tmp_path: Path) -> None:
+    with Shell(tmp_path, SHOWN="yes") as shell:
+        assert shell.run("here=1; export there=2; (exit 3)\n") == ""
+        assert shell.run("echo $? $here $SHOWN; bash -c 'echo $there; read || echo no input'; printf end\n") == (
+            "3 1 yes\n2\nno input\nend"
+        )
+
+
+@needs_bash
+def test_a_page_that_shows_something_else_is_found_out(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```python\nprint(1)\n```\n\n```text\n2\n```\n\n```console\n$ echo 3\n4\n```\n", encoding="utf-8")
+    assert follow(page, tmp_path, {}) == ["page.md, line 5:\n1\n", "page.md, line 10:\n3\n"]
+
+
+# -- links ----------------------------------------------------------------------------------------------------------
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of the headings of a page, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))], ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_every_link_leads_to_a_page_and_a_heading_that_are_there(page: Path) -> None:
+    for link in LINK.findall(page.read_text(encoding="utf-8")):
+        path, _, anchor = link.partition("#")
+        if re.match(r"\w+:", link):
+            continue
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{page.name}: {link}"
+        assert not anchor or anchor in anchors(target), f"{page.name}: {link}"
+
+
+def test_the_index_leads_to_every_page() -> None:
+    index = (DOCS / "README.md").read_text(encoding="utf-8")
+    linked = {(DOCS / link.partition("#")[0]).resolve() for link in LINK.findall(index)}
+    pages = {*DOCS.glob("*.md"), *DOCS.glob("guides/*.md"), *DOCS.glob("reference/*.md")}
+    assert {page.resolve() for page in pages} - {(DOCS / "README.md").resolve()} <= linked
+
+
+# -- the reference --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("reference")
+    subprocess.run([sys.executable, REFERENCE / "generate.py", "--out", out], check=True, timeout=60)
+    return out
+
+
+@pytest.mark.parametrize("name", ["commands.md", "python.md"])
+def test_the_reference_is_what_the_code_says(fresh: Path, name: str) -> None:
+    """If not: python docs/reference/generate.py"""
+    assert (REFERENCE / name).read_text(encoding="utf-8") == (fresh / name).read_text(encoding="utf-8")
+
+
+def test_the_reference_has_every_command_and_every_public_name(fresh: Path) -> None:
+    from ldp_budget_cli.app import COMMANDS
+
+    listed = (fresh / "commands.md").read_text(encoding="utf-8")
+    assert [name for name in COMMANDS if f"\n## ldp-budget {name}\n" not in listed] == []
+    listed = (fresh / "python.md").read_text(encoding="utf-8")
+    assert [name for name in ldp_budget.__all__ if f"\n### `{name}`\n" not in listed] == []
+
+
+def test_the_reference_says_something_of_every_name(fresh: Path) -> None:
+    """A heading is never followed by the next one, nor by its signature alone."""
+    text = (fresh / "python.md").read_text(encoding="utf-8")
+    without_code = re.sub(r"```text\n.*?```\n", "", text, flags=re.DOTALL)
+    assert re.findall(r"^(### .+)\n+(?=#|\Z)", without_code, flags=re.MULTILINE) == []
+
+
+def test_the_generator_has_no_machine_in_it(fresh: Path) -> None:
+    for name in ("commands.md", "python.md"):
+        text = (fresh / name).read_text(encoding="utf-8")
+        assert " at 0x" not in text
+        assert str(ROOT) not in text

@@ -1,0 +1,223 @@
+"""Amounts are integers: decimals are read exactly, costs are rounded up, capacities down."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import mpmath
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ldp_budget.guarantees.amounts import (
+    DELTA_DIGITS,
+    EPSILON_DIGITS,
+    LARGEST,
+    MU_SQUARED_DIGITS,
+    RHO_DIGITS,
+    UNBOUNDED,
+    ZERO,
+    Costs,
+    canonical,
+    decimal,
+    exp_down,
+    exp_up,
+    float_above,
+    float_below,
+    float_up,
+    from_units,
+    ln_up,
+    to_capacity,
+    to_cost,
+)
+
+DIGITS = st.sampled_from([EPSILON_DIGITS, DELTA_DIGITS, RHO_DIGITS, MU_SQUARED_DIGITS])
+
+# Amounts up to one with many digits, also far below one unit.
+AMOUNTS = st.builds(
+    lambda digits, exponent: Decimal(digits).scaleb(exponent),
+    st.integers(0, 10**30),
+    st.integers(-60, -30),
+)
+
+
+# -- reading numbers -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [0.1, "0.1", "0.10", "1e-1", Decimal("0.1")])
+def test_one_tenth_is_one_tenth_however_it_is_written(value: float | str | Decimal) -> None:
+    assert decimal(value) == Decimal("0.1")
+
+
+def test_a_float_means_its_shortest_decimal() -> None:
+    assert decimal(0.1 + 0.2) == Decimal("0.30000000000000004")
+    assert decimal(1e-300) == Decimal("1e-300")
+
+
+@pytest.mark.parametrize(
+    "value", ["nan", "inf", "-inf", "snan", math.nan, math.inf, "", "one", "1,5", None, True, False, [], "1 2"]
+)
+def test_what_is_no_finite_number_is_refused(value: object) -> None:
+    with pytest.raises(ValueError, match="number"):
+        decimal(value)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", ["1e500001", "-1e500001", "1e-500001", "1e999999999", "1e-999999999"])
+def test_a_number_beyond_the_arithmetic_is_refused(value: str) -> None:
+    """Its conversion to an integer or a fraction would fill the memory, and its rounding underflow to zero."""
+    with pytest.raises(ValueError, match="too large or too small"):
+        decimal(value)
+
+
+@pytest.mark.parametrize("zero", ["0", "0.00", "-0", "0e30", "0e-999999999", 0.0, -0.0])
+def test_every_zero_is_the_same_zero(zero: str | float) -> None:
+    assert decimal(zero).as_tuple() == Decimal(0).as_tuple()
+
+
+@pytest.mark.parametrize(
+    ("spellings", "text"),
+    [
+        (["1", "1.0", "1.00", "1e0", "0.1e1"], "1"),
+        (["100", "1e2", "1E+2"], "100"),
+        (["0.1", ".1", "1e-1"], "0.1"),
+        (["0", "-0", "0.000", "0e9"], "0"),
+        (["1e-30", "0.1e-29"], "1E-30"),
+        (["-2.50", "-2.5"], "-2.5"),
+        (["1e20", "100000000000000000000"], "1E+20"),
+    ],
+)
+def test_canonical_text_has_one_spelling_for_a_number(spellings: list[str], text: str) -> None:
+    assert {canonical(decimal(spelling)) for spelling in spellings} == {text}
+
+
+@given(st.decimals(allow_nan=False, allow_infinity=False))
+def test_canonical_text_means_the_same_number(number: Decimal) -> None:
+    assert Decimal(canonical(decimal(number))) == number
+
+
+# -- units ---------------------------------------------------------------------------------------------------
+
+
+@given(AMOUNTS, DIGITS)
+def test_a_cost_is_rounded_up_and_a_capacity_down_by_less_than_one_unit(amount: Decimal, digits: int) -> None:
+    exact = Fraction(amount) * 10**digits
+    assert to_cost(amount, digits) == math.ceil(exact)
+    assert to_capacity(amount, digits) == math.floor(exact)
+
+
+@given(AMOUNTS.filter(bool), DIGITS)
+def test_a_positive_cost_is_at_least_one_unit(amount: Decimal, digits: int) -> None:
+    cost = to_cost(amount, digits)
+    assert cost is not None
+    assert cost >= 1
+
+
+@pytest.mark.parametrize("tiny", ["1e-10", "1e-300", "1e-499999", "1e-2000000"])
+def test_not_even_the_smallest_decimal_costs_nothing(tiny: str) -> None:
+    assert to_cost(Decimal(tiny), EPSILON_DIGITS) == 1
+
+
+def test_rounding_looks_at_every_digit() -> None:
+    """More digits than any working precision: a cost cut off there would be rounded down."""
+    barely_more = Decimal("1." + "0" * 500 + "1")
+    barely_less = Decimal("0." + "9" * 500)
+    assert to_cost(barely_more, EPSILON_DIGITS) == 10**9 + 1
+    assert to_capacity(barely_less, EPSILON_DIGITS) == 10**9 - 1
+
+
+def test_ten_tenths_are_one() -> None:
+    tenth = Costs.of(decimal(0.1), Decimal(0), Decimal(0), Decimal(0))
+    total = ZERO
+    for _ in range(10):
+        total = total.plus(tenth)
+    assert total == tenth.times(10)
+    assert total.epsilon == to_capacity(decimal(1), EPSILON_DIGITS)
+
+
+def test_what_is_too_large_to_count_is_unbounded_as_a_cost_and_the_most_as_a_capacity() -> None:
+    for amount in (Decimal("1e10"), Decimal("1e18"), Decimal("1e400")):
+        assert to_cost(amount, EPSILON_DIGITS) is None
+        assert to_capacity(amount, EPSILON_DIGITS) == LARGEST
+
+
+@pytest.mark.parametrize("zero", ["0", "0e30", "-0e400"])
+def test_nothing_costs_nothing_and_admits_nothing(zero: str) -> None:
+    """A zero with a large exponent is not a large number."""
+    assert to_cost(Decimal(zero), DELTA_DIGITS) == 0
+    assert to_capacity(Decimal(zero), DELTA_DIGITS) == 0
+
+
+def test_a_negative_cost_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"never negative; found -1"):
+        to_cost(Decimal(-1), EPSILON_DIGITS)
+
+
+@given(st.integers(0, LARGEST), DIGITS)
+def test_units_are_exact(units: int, digits: int) -> None:
+    amount = from_units(units, digits)
+    assert to_cost(amount, digits) == to_capacity(amount, digits) == units
+
+
+# -- sums ----------------------------------------------------------------------------------------------------
+
+AMOUNT = st.one_of(st.none(), st.integers(0, LARGEST))
+COSTS = st.builds(Costs, AMOUNT, AMOUNT, AMOUNT, AMOUNT)
+
+
+@given(COSTS, COSTS)
+def test_sums_do_not_depend_on_the_order_and_never_shrink(a: Costs, b: Costs) -> None:
+    assert a.plus(b) == b.plus(a)
+    for one, total in zip(a, a.plus(b), strict=True):
+        assert total is None or (one is not None and total >= one)
+
+
+@given(COSTS, st.integers(0, 20))
+def test_a_multiple_is_the_repeated_sum(cost: Costs, count: int) -> None:
+    total = ZERO
+    for _ in range(count):
+        total = total.plus(cost)
+    assert cost.times(count) == total
+
+
+def test_unbounded_absorbs() -> None:
+    some = Costs(1, 2, 3, 4)
+    assert some.plus(UNBOUNDED) == UNBOUNDED
+    assert UNBOUNDED.times(3) == UNBOUNDED
+    assert UNBOUNDED.times(0) == ZERO
+    assert Costs(LARGEST, 0, 0, 0).plus(Costs(1, 0, 0, 0)).epsilon is None
+
+
+# -- directed rounding ---------------------------------------------------------------------------------------
+
+
+@given(st.decimals(min_value="-300", max_value="300", allow_nan=False, places=12))
+def test_exponentials_enclose_the_true_value(x: Decimal) -> None:
+    with mpmath.workdps(80):
+        true = mpmath.exp(mpmath.mpf(str(x)))
+        low, high = mpmath.mpf(str(exp_down(x))), mpmath.mpf(str(exp_up(x)))
+        assert low < true < high
+        assert high - low < true * mpmath.mpf(10) ** -37
+
+
+@given(st.decimals(min_value="1e-30", max_value="1e30", allow_nan=False).filter(lambda x: x > 0))
+def test_the_logarithm_is_an_upper_bound(x: Decimal) -> None:
+    with mpmath.workdps(80):
+        true = mpmath.log(mpmath.mpf(str(x)))
+        bound = mpmath.mpf(str(ln_up(x)))
+        assert true < bound < true + mpmath.mpf(10) ** -36
+
+
+@given(st.decimals(min_value="-1e300", max_value="1e300", allow_nan=False))
+def test_doubles_are_rounded_outward_in_binary_and_as_they_print(number: Decimal) -> None:
+    above, below = float_above(number), float_below(number)
+    assert Decimal(below) <= number <= Decimal(above)
+    assert Decimal(repr(below)) <= number <= Decimal(repr(above))
+    assert above <= math.nextafter(math.nextafter(float(number), math.inf), math.inf)
+    assert Decimal(repr(float_up(number))) >= number
+
+
+def test_a_short_decimal_prints_as_itself() -> None:
+    assert float_up(Decimal("0.1")) == 0.1
+    assert float_up(Decimal("1E-400")) > 0

@@ -1,0 +1,83 @@
+"""The dominating pair of a finite channel: as bad as the worst pair of inputs everywhere, and no worse."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ldp_budget.guarantees import FinitePair
+from ldp_budget.guarantees.pairs import dominating_pair
+
+# e^ε on a grid, exactly; 0 is where everything is delta.
+ODDS = [Fraction(0), *(Fraction(n, 16) for n in range(1, 33)), *map(Fraction, (3, 5, 10, 100, 10**6))]
+
+Row = tuple[Fraction, ...]
+
+
+@st.composite
+def channels(draw: st.DrawFn) -> list[Row]:
+    """Two to four inputs, two to five outputs, with zeros and repeated rows."""
+    outputs = draw(st.integers(2, 5))
+    weights = st.lists(st.integers(0, 12), min_size=outputs, max_size=outputs).filter(any)
+    rows = draw(st.lists(weights, min_size=2, max_size=4))
+    return [tuple(Fraction(weight, sum(row)) for weight in row) for row in rows]
+
+
+def delta(pairs: list[tuple[Fraction, Fraction]], odds: Fraction) -> Fraction:
+    """The δ of the pair at e^ε = odds, by its definition: Σ max(0, P - e^ε·Q)."""
+    return sum((max(Fraction(0), p - odds * q) for p, q in pairs), Fraction(0))
+
+
+def worst(rows: list[Row], odds: Fraction) -> Fraction:
+    """The δ of the worst ordered pair of inputs."""
+    return max(delta(list(zip(p, q, strict=True)), odds) for p in rows for q in rows)
+
+
+@given(channels())
+def test_it_dominates_every_ordered_pair_of_inputs_and_is_no_worse_than_the_worst(rows: list[Row]) -> None:
+    """At every ε its δ is the largest of theirs: not smaller, so it is safe, and not larger, so it is tight."""
+    pair = dominating_pair(rows)
+    for odds in ODDS:
+        assert delta(list(pair.outcomes), odds) == worst(rows, odds)
+
+
+@given(channels())
+def test_its_outcomes_are_sorted_by_their_ratio(rows: list[Row]) -> None:
+    """So it has no more outcomes than it needs, and the first holds all of δ."""
+    outcomes = dominating_pair(rows).outcomes
+    ratios = [p / (p + q) for p, q in outcomes]
+    assert ratios == sorted(set(ratios), reverse=True)
+
+
+@settings(max_examples=40)
+@given(channels(), st.randoms(use_true_random=False))
+def test_the_order_of_inputs_and_outputs_does_not_matter(rows: list[Row], random: object) -> None:
+    columns = list(zip(*rows, strict=True))
+    random.shuffle(columns)  # type: ignore[attr-defined]
+    shuffled = list(zip(*columns, strict=True))
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert dominating_pair(shuffled) == dominating_pair(rows)
+
+
+def test_randomized_response_is_its_own_pair() -> None:
+    three, one = Fraction(3, 4), Fraction(1, 4)
+    assert dominating_pair([[three, one], [one, three]]) == FinitePair(((three, one), (one, three)))
+
+
+def test_equal_inputs_cannot_be_told_apart() -> None:
+    uniform = [Fraction(1, 3)] * 3
+    assert dominating_pair([uniform, uniform]) == FinitePair(((Fraction(1), Fraction(1)),))
+    assert dominating_pair([uniform, uniform]).loss() == (0, 0)
+
+
+def test_inputs_that_are_sent_as_they_are_lose_everything() -> None:
+    epsilon, lost = dominating_pair([[1, 0], [0, 1]]).loss()
+    assert (epsilon, lost) == (0, 1)
+
+
+def test_rows_of_different_lengths_are_refused() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        dominating_pair([[1, 0], [1]])

@@ -1,0 +1,226 @@
+"""Erasing a user: nothing leads back to them, they get no fresh budget, and the ledger still verifies."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import Clock
+from ldp_budget import Accountant, InvalidParameter, KeyConflict
+from ldp_budget.errors import ReservationConflict
+from ldp_budget.ledger.keys import read_key
+from ledger_contract import CURVE, check, coin, in_threads, promising, spent
+
+RAPPOR = promising(CURVE)
+ERASED = "this user was erased, and gets no fresh budget"
+
+
+def live(accountant: Accountant, user: str) -> dict[str, str]:
+    """A life in the ledger; returns two open reservations."""
+    accountant.spend(user, coin("0.5"), reports=2, key=f"{user}/1")
+    accountant.spend(user, RAPPOR, label=f"home of {user}", key=f"{user}/2")
+    accountant.spend(user, coin(50), key=f"{user}/refused")
+    accountant.spend_many([user, "somebody"], coin("0.25"), key=f"run with {user}")
+    return {
+        "plain": accountant.reserve(user, coin("0.125")).receipt or "",
+        "labelled": accountant.reserve(user, RAPPOR, label=f"home of {user}").receipt or "",
+    }
+
+
+@pytest.fixture(autouse=True)
+def policy(accountant: Accountant) -> None:
+    accountant.set_policy("default", ["lifetime=20", "day=15", "week=15"])
+
+
+def table(accountant: Accountant, name: str) -> list[tuple[Any, ...]]:
+    with accountant._ledger.read() as transaction:
+        return transaction.execute(f"SELECT * FROM {name}").fetchall()
+
+
+# -- no fresh budget -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_an_erased_user_is_refused_in_every_way(accountant: Accountant, known: bool) -> None:
+    """Also one who was never charged."""
+    if known:
+        live(accountant, "alice")
+    assert accountant.erase("alice") == known
+    for ask in (accountant.spend, accountant.reserve, accountant.quote):
+        receipt = ask("alice", coin("1e-9"))
+        assert (receipt.status in ("refused", "quoted"), receipt.affordable_reports, receipt.why) == (True, 0, ERASED)
+        assert ERASED in receipt.explain()
+    assert accountant.spend_many(["alice", "bob"], coin(1)).refused_users == ["alice"]
+    assert accountant.spend("alice", RAPPOR, label="home of alice").status == "refused"
+    check(accountant)
+
+
+def test_a_user_is_erased_once(accountant: Accountant, clock: Clock) -> None:
+    live(accountant, "alice")
+    assert accountant.erase("alice")
+    before = list(accountant.journal())
+    clock.advance(days=3)
+    assert not accountant.erase("alice")
+    assert list(accountant.journal()) == before
+    assert accountant.stats()["erased"] == 1
+
+
+def test_no_policy_gives_a_fresh_budget(accountant: Accountant) -> None:
+    live(accountant, "alice")
+    accountant.erase("alice")
+    accountant.set_policy("new", ["lifetime=100", "month=100"])
+    assert accountant.spend("alice", coin("0.1"), policy="new").status == "refused"
+    check(accountant)
+
+
+def test_a_key_of_an_erased_user_answers_nobody(accountant: Accountant) -> None:
+    """The stored answer went; a retry is a new request, and refused. Bulk keys name runs, and stay."""
+    live(accountant, "alice")
+    accountant.erase("alice")
+    again = accountant.spend("alice", coin("0.5"), reports=2, key="alice/1")
+    assert (again.status, again.repeated) == ("refused", False)
+    assert accountant.spend("bob", coin("0.5"), key="alice/2").status == "spent"
+    with pytest.raises(KeyConflict):
+        accountant.spend("bob", coin("0.5"), key="alice/1")
+    assert accountant.spend_many(["alice", "somebody"], coin("0.25"), key="run with alice").repeated == 2
+
+
+# -- nothing leads back --------------------------------------------------------------------------------------
+
+
+def test_nothing_leads_from_a_tombstone_to_an_account(accountant: Accountant, clock: Clock) -> None:
+    """Not even the time: the entry that says that somebody was erased does not say who."""
+    for user in ("alice", "bob", "carol"):
+        live(accountant, user)
+    for user in ("bob", "alice"):
+        clock.advance(hours=1)
+        accountant.erase(user)
+    assert len(table(accountant, "tombstones")) == 2
+    assert len([account for account, hashed, _ in table(accountant, "users") if hashed is None]) == 2
+    entries = [row for row in accountant.journal() if row["kind"] == "erased"]
+    assert [(row["account"], row["mechanism"], row["policy"]) for row in entries] == [(None, None, None)] * 2
+    assert accountant.history("alice") == []
+    assert spent(accountant, "alice") == {"lifetime": 0, "day": 0, "week": 0}
+    assert accountant.balance("alice").to_json()["odometer"] is None
+
+
+def test_no_trace_of_a_user_is_left_in_the_file(tmp_path: Path, clock: Clock) -> None:
+    """Neither name nor hash, neither in the log nor in what SQLite no longer uses; but one tombstone."""
+    path = tmp_path / "budget.db"
+    with Accountant(path, clock=clock) as accountant:
+        accountant.set_policy("default", ["lifetime=20"])
+        for number in range(40):
+            accountant.spend(f"somebody-{number}", coin(1), key=f"key-{number}")
+        live(accountant, "alice")
+        for number in range(40):
+            accountant.spend(f"somebody-else-{number}", coin(1), key=f"other-{number}")
+        key = read_key(path)
+        user = key.hash(b"user", "alice")
+        private = [
+            key.hash(b"label", "home of alice"),
+            *(key.hash(b"key", name) for name in ("alice/1", "alice/2", "alice/refused")),
+        ]
+
+        def stored(secret: bytes) -> int:
+            return sum(file.read_bytes().count(secret) for file in tmp_path.iterdir())
+
+        assert all(stored(secret) for secret in (user, *private))
+        accountant.erase("alice")
+        assert (stored(user), [stored(secret) for secret in private]) == (1, [0, 0, 0, 0])
+    assert stored(user) == 1
+    connection = sqlite3.connect(path)
+    assert connection.execute("SELECT count(*) FROM tombstones WHERE hash = ?", (user,)).fetchone() == (1,)
+    connection.close()
+
+
+# -- what stays ----------------------------------------------------------------------------------------------
+
+
+def test_sums_and_links_still_hold(accountant: Accountant, clock: Clock) -> None:
+    live(accountant, "alice")
+    live(accountant, "bob")
+    head = check(accountant)
+    entries, bob = list(accountant.journal()), accountant.balance("bob").limits[0]
+    lifetime = [row for row in table(accountant, "accounts") if row[1] == 0]
+    clock.advance(days=1)
+    accountant.erase("alice")
+    check(accountant, head)
+    assert list(accountant.journal())[:-1] == entries, "the journal is append-only"
+    assert [row for row in table(accountant, "accounts") if row[1] == 0] == lifetime
+    assert accountant.stats()["users"] == 2, "bob and somebody"
+    assert accountant.balance("bob").limits[0] == bob
+
+
+def test_others_with_the_same_label_keep_it(accountant: Accountant) -> None:
+    for user in ("alice", "bob"):
+        accountant.spend(user, RAPPOR, label="home")
+    accountant.erase("alice")
+    assert accountant.spend("bob", RAPPOR, label="home").epsilon == 1.35
+    check(accountant)
+
+
+def test_an_account_number_is_not_given_out_again(accountant: Accountant) -> None:
+    accountant.spend("alice", coin(1))
+    accountant.erase("alice")
+    accountant.spend("bob", coin(1))
+    accounts = [row["account"] for row in accountant.journal() if row["kind"] == "spent"]
+    assert len(set(accounts)) == 2
+    assert spent(accountant, "bob")["lifetime"] == 1
+    check(accountant)
+
+
+def test_a_period_that_is_limited_later_leaves_the_erased_out(accountant: Accountant) -> None:
+    live(accountant, "alice")
+    live(accountant, "bob")
+    accountant.erase("alice")
+    accountant.set_policy("default", ["lifetime=20", "month=15"])
+    check(accountant)
+    assert spent(accountant, "bob")["month"] == spent(accountant, "bob")["lifetime"]
+
+
+@pytest.mark.parametrize("step", ["commit", "void"])
+@pytest.mark.parametrize("kind", ["plain", "labelled"])
+def test_an_open_reservation_can_still_be_resolved(
+    accountant: Accountant, clock: Clock, step: str, kind: str
+) -> None:
+    held = live(accountant, "alice")[kind]
+    clock.advance(minutes=1)
+    accountant.erase("alice")
+    check(accountant)
+    resolved = getattr(accountant, step)(held)
+    assert resolved.status == {"commit": "committed", "void": "voided"}[step]
+    assert resolved.user is None
+    check(accountant)
+    assert getattr(accountant, step)(held).repeated
+    with pytest.raises(ReservationConflict):
+        {"commit": accountant.void, "void": accountant.commit}[step](held)
+    assert accountant.spend("alice", coin("1e-9")).status == "refused"
+    check(accountant)
+
+
+@pytest.mark.parametrize("name", ["", None, 7])
+def test_what_is_no_user_cannot_be_erased(accountant: Accountant, name: Any) -> None:
+    with pytest.raises(InvalidParameter, match="user"):
+        accountant.erase(name)
+
+
+def test_erasing_while_others_spend(tmp_path: Path) -> None:
+    """Whoever comes first: what was charged before stays charged, and after it nothing is."""
+    with Accountant(tmp_path / "budget.db") as accountant:
+        accountant.set_policy("default", ["lifetime=1000"])
+
+        def work(number: int) -> list[bool]:
+            before = [bool(accountant.spend("alice", coin(1))) for _ in range(5)]
+            if number == 3:
+                accountant.erase("alice")
+            return [*before, *(bool(accountant.spend("alice", coin(1))) for _ in range(5))]
+
+        granted = sum(map(sum, in_threads(6, work)))
+        assert not accountant.spend("alice", coin(1))
+        entries = [row["kind"] for row in accountant.journal()]
+        assert entries.count("spent") == granted
+        assert entries[-1] == "erased"
+        check(accountant)

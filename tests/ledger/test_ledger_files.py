@@ -1,0 +1,525 @@
+"""The ledger on disk: made whole or not at all, opened only if it can be trusted, and never losing what it told."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from textwrap import dedent
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ldp_budget import Accountant, LedgerError, Mechanism
+from ldp_budget.catalogue.collections import Collection
+from ldp_budget.ledger._sqlite.schema import APPLICATION_ID, SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from conftest import Clock
+
+Coin = Callable[[Any], Mechanism]
+
+PRELUDE = """
+import os, sys, threading, time
+import ldp_budget
+path = sys.argv[1]
+coin = ldp_budget.mechanism("rr")(epsilon="0.1")
+"""
+
+
+def start(script: str, *arguments: object) -> subprocess.Popen[str]:
+    """Run a script in a process of its own; `path` is its first argument."""
+    command = [sys.executable, "-c", PRELUDE + dedent(script), *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def output(process: subprocess.Popen[str]) -> str:
+    """What a process printed; it must have ended well."""
+    printed, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
+    return printed
+
+
+def count(path: Path, user: str) -> int:
+    """How many spends of 0.1 a ledger holds for a user."""
+    with Accountant(path, create=False) as accountant:
+        epsilon = accountant.balance(user).limits[0].spent.epsilon
+    assert epsilon is not None
+    assert epsilon % 10**8 == 0
+    return epsilon // 10**8
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+@pytest.fixture
+def path(tmp_path: Path, coin: Coin) -> Path:
+    """A ledger in which alice spent 0.1 once, closed."""
+    path = tmp_path / "budget.db"
+    with Accountant(path) as accountant:
+        accountant.set_policy("default", ["lifetime=1000"])
+        accountant.spend("alice", coin("0.1"))
+    return path
+
+
+# -- making one ----------------------------------------------------------------------------------------------
+
+
+def test_ledger_and_key_are_made_together_for_the_owner_alone(tmp_path: Path, coin: Coin) -> None:
+    previous = os.umask(0)
+    try:
+        with Accountant(tmp_path / "budget.db") as accountant:
+            accountant.set_policy("default", ["lifetime=1"])
+            accountant.spend("alice", coin(0.1))
+            modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
+    finally:
+        os.umask(previous)
+    assert {"budget.db", "budget.db.key", "budget.db-wal"} <= set(modes)
+    assert set(modes.values()) == {0o600}
+
+
+def test_closing_leaves_the_two_files_and_nothing_else(path: Path) -> None:
+    assert sorted(contents(path.parent)) == ["budget.db", "budget.db.key"]
+
+
+@pytest.mark.parametrize("name", ["with space.db", "a?mode=ro#b%20.db", "größe.db", "-x"])
+def test_any_file_name_will_do(tmp_path: Path, coin: Coin, name: str) -> None:
+    for expected in ([], ["default"]):
+        with Accountant(tmp_path / name) as accountant:
+            assert [policy.name for policy in accountant.policies()] == expected
+            accountant.set_policy("default", ["lifetime=1"])
+    assert sorted(contents(tmp_path)) == sorted([name, f"{name}.key"])
+
+
+def test_a_relative_path_stays_where_it_was(path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(path.parent)
+    with Accountant(path.name) as accountant:
+        assert accountant._ledger.path == str(path)
+
+
+def test_a_ledger_is_not_made_where_that_was_not_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match="there is none; `ldp-budget policy set` or `ldp-budget ledger init`"):
+        Accountant(tmp_path / "budget.db", create=False)
+    with pytest.raises(LedgerError, match=r"the folder .*/nowhere does not exist"):
+        Accountant(tmp_path / "nowhere" / "budget.db")
+    assert contents(tmp_path) == {}
+
+
+def test_what_a_crash_left_of_making_one_is_no_obstacle(tmp_path: Path) -> None:
+    (tmp_path / "budget.db.new").write_bytes(b"half a ledger")
+    Accountant(tmp_path / "budget.db").close()
+    assert sorted(contents(tmp_path)) == ["budget.db", "budget.db.key"]
+
+
+def test_a_ledger_that_cannot_be_written_leaves_no_key_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_space(*_: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr("ldp_budget.ledger._sqlite.sqlite.migrate", no_space)
+    with pytest.raises(LedgerError, match="it cannot be created: database or disk is full"):
+        Accountant(tmp_path / "budget.db")
+    assert not (tmp_path / "budget.db.key").exists()
+    monkeypatch.undo()
+    Accountant(tmp_path / "budget.db").close()
+
+
+def test_processes_that_make_one_ledger_at_once_all_get_it(tmp_path: Path) -> None:
+    """The file and its key appear one after the other; whoever comes between must not take it for a loss."""
+    script = """
+        for number in range(8):
+            while not os.path.exists(f"{path}/go"): pass
+            with ldp_budget.Accountant(f"{path}/{number}.db") as accountant:
+                accountant.set_policy(f"of-{os.getpid()}", ["lifetime=1"])
+        """
+    makers = [start(script, tmp_path) for _ in range(4)]
+    (tmp_path / "go").touch()
+    for maker in makers:
+        output(maker)
+    for number in range(8):
+        with Accountant(tmp_path / f"{number}.db", create=False) as accountant:
+            assert len(accountant.policies()) == 4
+
+
+# -- opening one ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("lost", "said"), [("budget.db", "the ledger is missing"), ("budget.db.key", "its key .* is missing")]
+)
+def test_one_of_the_two_missing_is_an_error_and_nothing_is_made(path: Path, lost: str, said: str) -> None:
+    """A ledger recreated beside its key, or a key beside its ledger, would hand out fresh budgets."""
+    (path.parent / lost).unlink()
+    before = contents(path.parent)
+    for create in (True, False):
+        with pytest.raises(LedgerError, match=f"{said}.*; restore it from a backup"):
+            Accountant(path, create=create)
+    assert contents(path.parent) == before
+
+
+def test_the_key_of_another_ledger_is_refused(path: Path, tmp_path: Path) -> None:
+    Accountant(tmp_path / "other.db").close()
+    shutil.copy(tmp_path / "other.db.key", tmp_path / "budget.db.key")
+    before = contents(tmp_path)
+    with pytest.raises(LedgerError, match=r"its key .*budget.db.key belongs to another ledger"):
+        Accountant(path)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("size", [0, 31, 33])
+def test_a_malformed_key_is_refused(path: Path, size: int) -> None:
+    path.with_name("budget.db.key").write_bytes(b"k" * size)
+    with pytest.raises(LedgerError, match=f"has {size} bytes instead of 32"):
+        Accountant(path)
+
+
+def _other_programs_file(path: Path) -> None:
+    path.unlink()
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE accounts (account, window)")
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (_other_programs_file, "this is not an ldp-budget ledger"),
+        (lambda path: path.write_bytes(b""), "this is not an ldp-budget ledger"),
+        (lambda path: path.write_bytes(b"SQLite format 3\0" + b"\0" * 84), "not a database|not an ldp-budget ledger"),
+        (lambda path: path.write_text("alice,0.1\n" * 1000), "not a database"),
+    ],
+)
+def test_what_is_no_ledger_is_left_as_it_is(path: Path, spoil: Callable[[Path], None], said: str) -> None:
+    spoil(path)
+    before = contents(path.parent)
+    with pytest.raises(LedgerError, match=said):
+        Accountant(path)
+    assert contents(path.parent) == before
+
+
+def test_a_folder_is_no_ledger(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match=r"key .* is missing"):
+        Accountant(tmp_path)
+    tmp_path.with_name(f"{tmp_path.name}.key").write_bytes(b"k" * 32)
+    with pytest.raises(LedgerError):
+        Accountant(tmp_path)
+
+
+def test_a_ledger_of_a_newer_version_is_refused_and_left_as_it_is(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    connection.close()
+    before = contents(path.parent)
+    with pytest.raises(LedgerError, match=rf"written by a newer version \(schema {SCHEMA_VERSION + 1}, known"):
+        Accountant(path)
+    assert contents(path.parent) == before
+
+
+def test_a_truncated_ledger_never_gives_a_fresh_budget(tmp_path: Path, coin: Coin) -> None:
+    """SQLite itself reads a last page that was cut off as zeros, and would find no account there."""
+    path = tmp_path / "whole.db"
+    users = [f"user-{number}" for number in range(150)]
+    with Accountant(path) as accountant:
+        accountant.set_policy("default", ["lifetime=1"])
+        for user in users:
+            accountant.spend(user, coin("0.1"), key=user)
+    whole = path.read_bytes()
+    page = int.from_bytes(whole[16:18], "big")
+    cuts = [*range(0, len(whole), page), *range(len(whole) - page, len(whole), 97), len(whole) - 1]
+    for size in cuts:
+        cut = tmp_path / "cut.db"
+        cut.write_bytes(whole[:size])
+        shutil.copy(f"{path}.key", f"{cut}.key")
+        with pytest.raises(LedgerError), Accountant(cut) as accountant:
+            accountant.balance("user-0")
+        assert cut.read_bytes() == whole[:size]
+
+
+@contextmanager
+def _not_as_root() -> Iterator[None]:
+    """Root may write what it likes; so be nobody for a while."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def test_a_ledger_that_cannot_be_written_is_an_error(path: Path, coin: Coin) -> None:
+    folder = Path(tempfile.mkdtemp())  # that of pytest is closed to others
+    try:
+        for file in path.parent.iterdir():
+            shutil.copy(file, folder)
+            (folder / file.name).chmod(0o444)
+        folder.chmod(0o555)
+        before = contents(folder)
+        with _not_as_root():
+            with pytest.raises(LedgerError, match=r"budget\.db"), Accountant(folder / "budget.db") as accountant:
+                accountant.spend("alice", coin("0.1"))
+            with pytest.raises(LedgerError, match="it cannot be created: Permission denied"):
+                Accountant(folder / "another.db")
+        assert contents(folder) == before
+    finally:
+        folder.chmod(0o700)
+        shutil.rmtree(folder)
+
+
+def test_a_ledger_that_is_locked_for_too_long_is_an_error(
+    path: Path, coin: Coin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ldp_budget.ledger._sqlite.sqlite.BUSY_SECONDS", 0.05)
+    with Accountant(path) as accountant:
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LedgerError, match=r"locked for 0.05 s; nothing was charged"):
+            accountant.spend("alice", coin("0.1"))
+        assert accountant.balance("alice").limits[0].spent.epsilon == 10**8, "who reads need not wait"
+        other.execute("ROLLBACK")
+        other.close()
+        assert accountant.spend("alice", coin("0.1")).status == "spent"
+    assert count(path, "alice") == 2
+
+
+# -- what is in it -------------------------------------------------------------------------------------------
+
+
+def test_it_is_an_ordinary_sqlite_file(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
+    assert connection.execute("SELECT epsilon FROM accounts WHERE window = 0").fetchall() == [(10**8,)]
+    connection.close()
+
+
+def test_users_keys_and_labels_stand_nowhere_in_the_files(path: Path, coin: Coin) -> None:
+    secrets = ["wilhelmina@example.org", "retry-7c1e", "favourite-colour"]
+    user, key, label = secrets
+    with Accountant(path) as accountant:
+        accountant.spend(user, coin("0.1"), key=key, label=label, digest="ab12cd34ef56")
+        accountant.spend(user, coin("5000"), key=f"{key}-refused", label=label)
+        accountant.spend(user, coin("0.1"), key=key, label=label, digest="ab12cd34ef56")
+        accountant.quote(user, coin("0.1"), label=label)
+        accountant.balance(user)
+        open_files = contents(path.parent)
+    assert "budget.db-wal" in open_files
+    for files in (open_files, contents(path.parent)):
+        for name, data in files.items():
+            for secret in (*secrets, "ab12cd34ef56"):
+                assert secret.encode() not in data, f"{secret} stands in {name}"
+                assert secret.encode("utf-16-le") not in data
+
+
+def test_the_same_user_has_unrelated_hashes_in_two_ledgers(tmp_path: Path, coin: Coin) -> None:
+    hashes = []
+    for name in ("a.db", "b.db"):
+        with Accountant(tmp_path / name) as accountant:
+            accountant.set_policy("default", ["lifetime=1"])
+            accountant.spend("alice", coin("0.1"))
+        connection = sqlite3.connect(tmp_path / name)
+        hashes += connection.execute("SELECT hash FROM users").fetchall()
+        connection.close()
+    assert len(set(hashes)) == 2
+
+
+def test_a_restart_forgets_nothing(path: Path, coin: Coin, clock: Clock) -> None:
+    poll = Collection("poll", coin("0.1"), ("no", "yes"))
+    clock.now = datetime.now(UTC)  # the ledger at `path` was made by the machine's clock
+    with Accountant(path, clock=clock) as accountant:
+        accountant.set_policy("daily", ["day=0.2"], unbounded=True)
+        accountant.add_collection(poll)
+        first = accountant.spend("bob", coin("0.1"), key="k", policy="daily")
+        before = [accountant.balance(user, "daily").to_json() for user in ("alice", "bob")]
+    with Accountant(path, clock=clock) as accountant:
+        assert [accountant.balance(user, "daily").to_json() for user in ("alice", "bob")] == before
+        assert accountant.collection("poll") == poll
+        assert [policy.name for policy in accountant.policies()] == ["daily", "default"]
+        assert accountant.spend("bob", coin("0.1"), key="k", policy="daily").to_json() == {
+            **first.to_json(),
+            "repeated": True,
+        }
+
+
+# -- many processes, killed ones, forked ones ----------------------------------------------------------------
+
+
+def test_eight_processes_on_one_user_are_granted_exactly_what_fits(path: Path) -> None:
+    with Accountant(path) as accountant:
+        accountant.set_policy("default", ["lifetime=7.77"])
+    script = """
+        with ldp_budget.Accountant(path) as accountant:
+            print(flush=True)
+            sys.stdin.readline()
+            print(sum(bool(accountant.spend("bob", coin)) for _ in range(15)))
+        """
+    command = [sys.executable, "-c", PRELUDE + dedent(script), str(path)]
+    spenders = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(8)]
+    for spender in spenders:
+        assert spender.stdout is not None
+        assert spender.stdout.readline() == "\n"
+    granted = []
+    for spender in spenders:
+        assert spender.stdin is not None
+        spender.stdin.write("\n")
+        spender.stdin.flush()
+    for spender in spenders:
+        granted.append(int(output(spender)))
+    assert sum(granted) == 77
+    assert count(path, "bob") == 77
+
+
+KILLED = """
+    with ldp_budget.Accountant(path) as accountant:
+        for number in range(int(sys.argv[2]), 10**9):
+            receipt = accountant.spend("bob", coin, key=f"key-{number}")
+            print(number, receipt.repeated, flush=True)
+    """
+
+
+@pytest.mark.parametrize("rounds", [4, pytest.param(100, marks=pytest.mark.slow)])
+def test_a_killed_process_loses_nothing_that_was_acknowledged(path: Path, coin: Coin, rounds: int) -> None:
+    acknowledged = -1
+    for number in range(rounds):
+        process = start(KILLED, path, acknowledged + 1)
+        assert process.stdout is not None
+        lines = [process.stdout.readline()]
+        time.sleep(0.003 * (number % 7))
+        process.send_signal(signal.SIGKILL)
+        lines += process.stdout.read().splitlines(keepends=True)
+        process.wait()
+        process.stdout.close()
+        told = [line.split() for line in lines if line.endswith("\n")]
+        # At most the one spend that was in flight at the last kill is there without having been told.
+        assert [int(key) for key, _ in told] == list(range(acknowledged + 1, acknowledged + 1 + len(told)))
+        assert [repeated for _, repeated in told[1:]] == ["False"] * (len(told) - 1)
+        acknowledged = int(told[-1][0])
+        assert count(path, "bob") in (acknowledged + 1, acknowledged + 2)
+    with Accountant(path) as accountant:
+        for number in range(acknowledged + 1):
+            assert accountant.spend("bob", coin("0.1"), key=f"key-{number}").repeated
+        accountant.spend("bob", coin("0.1"), key=f"key-{acknowledged + 1}")
+    assert count(path, "bob") == acknowledged + 2, "every key was charged once"
+
+
+def test_a_child_opens_the_ledger_again_and_loses_nothing_when_its_parent_closes(path: Path) -> None:
+    """SQLite's locks do not cross a fork: the parent's closing deletes the log that an inherited state writes to."""
+    script = """
+        accountant = ldp_budget.Accountant(path)
+        accountant.spend("bob", coin)
+        from_child, to_parent = os.pipe()
+        from_parent, to_child = os.pipe()
+        if os.fork() == 0:
+            accountant.spend("bob", coin)
+            os.write(to_parent, b"x")
+            os.read(from_parent, 1)
+            for _ in range(5):
+                accountant.spend("bob", coin)
+            os._exit(0)
+        os.read(from_child, 1)
+        accountant.close()
+        os.write(to_child, b"x")
+        print(os.wait()[1])
+        """
+    assert output(start(script, path)) == "0\n"
+    assert count(path, "bob") == 7
+
+
+def test_a_fork_in_the_midst_of_other_threads_spends_hangs_nobody(path: Path) -> None:
+    script = """
+        accountant = ldp_budget.Accountant(path)
+        stop = threading.Event()
+        done = []
+
+        def spend():
+            while not stop.is_set():
+                done.append(bool(accountant.spend("alice", coin)))
+
+        threads = [threading.Thread(target=spend) for _ in range(4)]
+        for thread in threads: thread.start()
+        for _ in range(10):
+            time.sleep(0.005)
+            child = os.fork()
+            if child == 0:
+                accountant.spend("bob", coin)
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+        stop.set()
+        for thread in threads: thread.join()
+        print(len(done))
+        """
+    spent = int(output(start(script, path)))
+    assert count(path, "alice") == spent + 1
+    assert count(path, "bob") == 10
+
+
+def test_a_ledger_in_memory_does_not_survive_a_fork(path: Path) -> None:
+    script = """
+        accountant = ldp_budget.Accountant(":memory:")
+        accountant.set_policy("default", ["lifetime=1"])
+        if os.fork() == 0:
+            try:
+                accountant.spend("bob", coin)
+            except ldp_budget.LedgerError as error:
+                print(error, flush=True)
+            os._exit(0)
+        os.wait()
+        print(accountant.spend("bob", coin).status)
+        """
+    told, status = output(start(script, path)).splitlines()
+    assert "in memory does not survive a fork" in told
+    assert status == "spent"
+
+
+def test_a_thread_that_is_interrupted_while_it_waits_leaves_the_others_working(
+    path: Path, coin: Coin, clock: Clock
+) -> None:
+    """Threads share transactions; whoever was to lead the next one must not take the lead to its grave."""
+    inside, release = threading.Event(), threading.Event()
+
+    def slow_clock() -> Any:
+        if threading.current_thread() is leader:
+            inside.set()
+            assert release.wait(60)
+        return time.time()
+
+    with Accountant(path, clock=slow_clock) as accountant:
+        leader = threading.Thread(target=accountant.spend, args=("leader", coin("0.1")))
+        leader.start()
+        assert inside.wait(60)
+
+        def interrupt() -> None:
+            while not accountant._group._queue:
+                time.sleep(0.001)
+            time.sleep(0.05)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        interrupter = threading.Thread(target=interrupt)
+        interrupter.start()
+        with pytest.raises(KeyboardInterrupt):
+            accountant.spend("interrupted", coin("0.1"))
+        interrupter.join()
+        release.set()
+        leader.join()
+        statuses: list[str] = []
+        follower = threading.Thread(
+            target=lambda: statuses.append(accountant.spend("follower", coin("0.1")).status), daemon=True
+        )
+        follower.start()
+        follower.join(60)
+        assert statuses == ["spent"]
+    assert [count(path, user) for user in ("leader", "interrupted", "follower")] == [1, 0, 1]

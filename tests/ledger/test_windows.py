@@ -1,0 +1,90 @@
+"""Windows: every moment lies in exactly one day, one week from Monday, one month and the one lifetime, in UTC."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ldp_budget.ledger.windows import LIFETIME, PER_YEAR, PERIODS, from_micros, to_micros, window_at
+
+CALENDAR = [period for period in PERIODS if period != LIFETIME]
+
+MOMENTS = st.datetimes(min_value=datetime(1800, 1, 1), max_value=datetime(2400, 1, 1), timezones=st.just(UTC))
+
+
+@given(MOMENTS, st.sampled_from(CALENDAR))
+def test_a_moment_lies_in_its_window_and_the_next_begins_where_it_ends(moment: datetime, period: str) -> None:
+    window = window_at(period, moment)
+    assert window.ends is not None
+    assert window.starts <= moment < window.ends
+    following = window_at(period, window.ends)
+    assert following.starts == window.ends
+    assert following.code > window.code
+    assert window_at(period, window.starts) == window
+    assert window_at(period, window.ends - timedelta(microseconds=1)) == window
+
+
+@given(MOMENTS, MOMENTS, st.sampled_from(PERIODS), st.sampled_from(PERIODS))
+def test_a_code_names_one_window(one: datetime, other: datetime, period: str, second: str) -> None:
+    first_window, second_window = window_at(period, one), window_at(second, other)
+    same = period == second and first_window.starts == second_window.starts
+    assert (first_window.code == second_window.code) == same
+
+
+@given(MOMENTS, st.sampled_from(CALENDAR), st.integers(-14 * 60, 14 * 60))
+def test_the_window_does_not_depend_on_the_time_zone_of_the_clock(
+    moment: datetime, period: str, minutes: int
+) -> None:
+    elsewhere = moment.astimezone(timezone(timedelta(minutes=minutes)))
+    assert window_at(period, elsewhere) == window_at(period, moment)
+
+
+@given(MOMENTS)
+def test_weeks_start_on_monday_and_months_on_the_first(moment: datetime) -> None:
+    assert window_at("week", moment).starts.weekday() == 0
+    assert window_at("month", moment).starts.day == 1
+
+
+@pytest.mark.parametrize(
+    ("period", "starts", "ends"),
+    [
+        ("day", datetime(2026, 11, 21), datetime(2026, 11, 22)),
+        ("week", datetime(2026, 11, 16), datetime(2026, 11, 23)),
+        ("month", datetime(2026, 11, 1), datetime(2026, 12, 1)),
+    ],
+)
+def test_the_windows_of_one_saturday(period: str, starts: datetime, ends: datetime) -> None:
+    window = window_at(period, datetime(2026, 11, 21, 12, tzinfo=UTC))
+    assert window.starts == starts.replace(tzinfo=UTC)
+    assert window.ends == ends.replace(tzinfo=UTC)
+
+
+def test_a_month_is_as_long_as_it_is() -> None:
+    february = window_at("month", datetime(2028, 2, 29, 23, 59, 59, tzinfo=UTC))
+    assert february.ends == datetime(2028, 3, 1, tzinfo=UTC)
+    assert window_at("month", datetime(2026, 12, 31, tzinfo=UTC)).ends == datetime(2027, 1, 1, tzinfo=UTC)
+
+
+@given(MOMENTS)
+def test_the_lifetime_is_one_window_that_never_ends(moment: datetime) -> None:
+    window = window_at(LIFETIME, moment)
+    assert window.code == 0
+    assert window.starts <= moment
+    assert window.ends is None
+
+
+@pytest.mark.parametrize("period", CALENDAR)
+def test_no_year_touches_more_windows_than_its_worst_loss_counts(period: str) -> None:
+    most = 0
+    for year in range(1990, 2040):
+        days = (datetime(year, 1, 1, tzinfo=UTC) + timedelta(days=day) for day in range(366))
+        most = max(most, len({window_at(period, day).code for day in days if day.year == year}))
+    assert most == PER_YEAR[period]
+
+
+@given(MOMENTS)
+def test_time_is_stored_to_the_microsecond(moment: datetime) -> None:
+    assert from_micros(to_micros(moment)) == moment

@@ -1,0 +1,112 @@
+"""What `verify` makes of densities: honest ones at the ends of their range, and ones that break their promise."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from ldp_budget import mechanism, verify
+from ldp_budget.authoring.quadrature import average
+from ldp_budget.guarantees import Gaussian, Guarantee, Laplace, Pure
+from ldp_budget.trust.verification import HOLDS, UNPROVEN, VIOLATED
+from ldp_budget.trust.verification._densities import DensityPair, check_density
+
+LaplaceNoise: Any = mechanism("laplace")
+GaussianNoise: Any = mechanism("gaussian")
+Staircase: Any = mechanism("staircase")
+
+
+def verdict(promise: Guarantee, made: Any, first: float = 0.0, second: float = 1.0) -> str:
+    return check_density(promise, DensityPair(made, first, second)).verdict
+
+
+@pytest.mark.parametrize("epsilon", ["0.001", "1", "200", "700", "1000"])
+def test_laplace_holds_however_small_its_density(epsilon: str) -> None:
+    assert verify(LaplaceNoise(epsilon=epsilon, lower=0, upper=1)).verdict == HOLDS
+
+
+@pytest.mark.parametrize("sigma", ["0.001", "0.01", "1", "1000"])
+def test_gaussian_holds_however_small_its_density(sigma: str) -> None:
+    assert verify(GaussianNoise(sigma=sigma, lower=0, upper=1)).verdict == HOLDS
+
+
+@pytest.mark.parametrize("name", ["laplace", "staircase", "bounded-laplace", "bounded-staircase"])
+@pytest.mark.parametrize(
+    ("epsilon", "lower", "upper"),
+    [("1e-8", "0", "1"), ("1", "1e8", "100000001"), ("1", "1e10", "10000000000.01"), ("700", "0", "1")],
+)
+def test_rounding_is_no_violation(name: str, epsilon: str, lower: str, upper: str) -> None:
+    assert verify(mechanism(name)(epsilon=epsilon, lower=lower, upper=upper)).verdict != VIOLATED
+
+
+@pytest.mark.parametrize("sigma", ["1e7", "1e8", "1e80"])
+def test_what_doubles_cannot_tell_is_unproven(sigma: str) -> None:
+    made = GaussianNoise(sigma=sigma, lower=0, upper=1)
+    assert verdict(made.guarantee, made) == UNPROVEN
+
+
+def test_half_the_true_mu_is_found_for_wide_noise() -> None:
+    made = GaussianNoise(sigma="1e10", lower=0, upper=1)
+    assert verdict(Gaussian(made.guarantee.mu / 2), made) == VIOLATED
+
+
+def test_a_small_loss_is_held_against_a_small_claim() -> None:
+    assert verdict(Pure(Decimal("0.91e-8")), LaplaceNoise(epsilon="1e-8", lower=0, upper=1)) == VIOLATED
+
+
+def test_a_density_that_is_none_is_found() -> None:
+    class NormLeftOut(LaplaceNoise):
+        def density(self, report: float, value: float) -> float:
+            return math.exp(-abs(report - value)) if 0 <= report <= 1 else 0.0
+
+        def report_breakpoints(self, value: float) -> tuple[float, ...]:
+            return 0.0, value, 1.0
+
+    found = verify(NormLeftOut(epsilon=1, lower=0, upper=1))
+    assert found.verdict == VIOLATED
+    assert "adds up to" in found.problems[0]
+
+
+def test_normal_noise_cut_off_is_not_gaussian() -> None:
+    class Cut(GaussianNoise):
+        def density(self, report: float, value: float) -> float:
+            if abs(report - value) > 5 * self._sigma:
+                return 0.0
+            return float(super().density(report, value)) / math.erf(5 / math.sqrt(2))
+
+        def report_breakpoints(self, value: float) -> tuple[float, ...]:
+            return value - 5 * self._sigma, value, value + 5 * self._sigma
+
+    made = Cut(sigma=1, lower=0, upper=1)
+    assert "impossible" in check_density(made.guarantee, DensityPair(made, 0.0, 1.0)).why
+    assert verdict(Pure(1), made) == VIOLATED
+
+
+def test_staircase_noise_is_not_laplace_noise() -> None:
+    made = Staircase(epsilon=8, gamma="0.7", lower=0, upper=1)
+    assert verdict(Pure(8), made) == HOLDS
+    assert verdict(Laplace(8), made) == VIOLATED
+
+
+def test_normal_noise_has_no_pure_loss() -> None:
+    assert verdict(Pure(10**4), GaussianNoise(sigma=1, lower=0, upper=1)) == UNPROVEN
+
+
+def test_a_loss_that_rises_and_falls_between_breakpoints_is_unproven() -> None:
+    class Wavy(LaplaceNoise):
+        def density(self, report: float, value: float) -> float:
+            wave = 1 + 0.1 * math.sin(20 * math.pi * report) * (value > 0.5) * (0 <= report <= 1)
+            return float(super().density(report, value)) * wave
+
+        def report_breakpoints(self, value: float) -> tuple[float, ...]:
+            return 0.0, 1.0
+
+    made = Wavy(epsilon=1, lower=0, upper=1)
+    assert not DensityPair(made, 1.0, 0.0).monotone()
+
+
+def test_the_mean_over_one_point_is_the_value_there() -> None:
+    assert average(lambda report: report * 2, [3.0, 3.0]) == 6.0
