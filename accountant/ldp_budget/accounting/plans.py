@@ -14,9 +14,10 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
+from .._json import canonical_json
 from ..authoring.base import Mechanism
 from ..composition import Bound, Filter, compose, rule_named
-from ..composition.charges import canonical_json, whole
+from ..composition.charges import whole
 from ..composition.crossing import crossing
 from ..errors import InvalidParameter, NotSupported
 from ..guarantees import Guarantee, from_json

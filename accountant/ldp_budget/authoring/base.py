@@ -6,11 +6,12 @@ and it randomizes (the client's half) and estimates (the server's). Its fields d
 
 from __future__ import annotations
 
+import functools
 import hashlib
-import json
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from .._json import canonical_json
 from ..errors import InvalidParameter, NotSupported
 from .fields import Field
 
@@ -89,10 +90,10 @@ class Mechanism:
         values: dict[str, Any] = self.__dict__["_values"]
         return {name: self.fields[name].to_json(values[name]) for name in sorted(values)}
 
-    @property
+    @functools.cached_property
     def fingerprint(self) -> str:
         """SHA-256 over the canonical JSON of the name and what was declared; never over a computed float."""
-        text = json.dumps({"mechanism": self.name, "declared": self.declared}, sort_keys=True, separators=(",", ":"))
+        text = canonical_json({"mechanism": self.name, "declared": self.declared})
         return hashlib.sha256(text.encode()).hexdigest()
 
     def replace(self, **changes: Any) -> Self:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import operator
 from typing import TYPE_CHECKING, Any
 
+from .._json import canonical_json
 from ..errors import InvalidParameter
 from ..guarantees import ANY_INPUTS, Copies, Guarantee
 
@@ -27,10 +27,6 @@ def canonical_charges(charges: Iterable[tuple[Guarantee, int]]) -> Charges:
             raise InvalidParameter("charges", "pairs of a guarantee and a count", repr(guarantee))
         counts[guarantee] = counts.get(guarantee, 0) + reports
     return tuple(sorted(counts.items(), key=lambda charge: canonical_json(charge[0].to_json())))
-
-
-def canonical_json(data: Any) -> str:
-    return json.dumps(data, sort_keys=True, separators=(",", ":"))
 
 
 def whole(count: Any) -> int:
