@@ -16,8 +16,6 @@ from .output import json_option, print_json, print_rows, shown
 if TYPE_CHECKING:
     from ldp_budget.catalogue.plugins import Plugin
 
-_CHECKED_FIRST = ("no", "audited", "exact")
-
 
 @click.group()
 def plugin() -> None:
@@ -132,10 +130,10 @@ def _rows(mechanism: dict[str, Any]) -> list[dict[str, Any]]:
 def _keep(certificate: dict[str, Any], found: Plugin) -> None:
     """Record it, and say on stderr where; our own mechanisms need no record."""
     from ldp_budget.catalogue.certificates import record
+    from ldp_budget.guarantees.evidence import LEVELS, NO
 
-    certificate["checked"] = min(
-        (mechanism["checked"] for mechanism in certificate["mechanisms"]), key=_CHECKED_FIRST.index, default="no"
-    )
+    checked = (mechanism["checked"] for mechanism in certificate["mechanisms"])
+    certificate["checked"] = min(checked, key=LEVELS.index, default=NO)
     summary = f"{found}: {certificate['checked']}"
     if found.own or not found.version:
         why = "checked with every release" if found.own else "not an installed distribution"

@@ -9,6 +9,7 @@ from ..catalogue import certificates
 from ..errors import InvalidParameter
 from ..guarantees import ANY_INPUTS, Guarantee, Memoised
 from ..guarantees.amounts import LARGEST
+from ..guarantees.evidence import NO
 from ..ledger import Entry, Transaction
 from ..ledger.windows import LIFETIME, Moment, Window, window_at
 from .limits import ANY_RELATION, Limit, PlanTerms, Policy, canonical_text
@@ -91,7 +92,7 @@ class Charge:
         relation = self.guarantee.relation
         if policy.relation == ANY_RELATION and relation != ANY_INPUTS:
             return f"policy {policy.name} admits only promises for {ANY_INPUTS}; this one is for {relation}"
-        if policy.checked and self.checked == certificates.NO:
+        if policy.checked and self.checked == NO:
             return f"policy {policy.name} admits only checked mechanisms; nobody has checked {self.mechanism} here"
         return ""
 

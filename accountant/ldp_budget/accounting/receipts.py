@@ -9,9 +9,9 @@ from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..catalogue import certificates
 from ..errors import LdpBudgetError, NotSupported
 from ..guarantees.amounts import DELTA_DIGITS, EPSILON_DIGITS, Costs, float_up, from_units
+from ..guarantees.evidence import LEVELS
 from ..ledger.windows import from_micros, window_at
 from .limits import Limit, Policy, canonical_text
 
@@ -32,8 +32,6 @@ EXPIRED = "expired"
 
 PLAN = "plan"
 """Stands among the periods in `Receipt.binding` where a quota of the policy's plan is used up."""
-
-CHECKED = (certificates.NO, certificates.AUDITED, certificates.EXACT)
 
 
 class LimitState(NamedTuple):
@@ -119,7 +117,7 @@ class Receipt(NamedTuple):
 
         Those two say the rest of it. The user's name stays out; it comes back with the retry.
         """
-        level = None if self.checked is None else CHECKED.index(self.checked)
+        level = None if self.checked is None else LEVELS.index(self.checked)
         numbers = [policy, at, self.reports, self.affordable_reports, level, *self.cost]
         for state in self.limits:
             numbers += state.spent
@@ -149,7 +147,7 @@ class Receipt(NamedTuple):
             receipt=None if receipt is None else str(receipt),
             repeated=True,
             why=why,
-            checked=None if level is None else CHECKED[level],
+            checked=None if level is None else LEVELS[level],
         )
 
     def explain(self) -> str:

@@ -20,13 +20,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..guarantees.evidence import AUDITED, EXACT, NO
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..authoring.base import Mechanism
 
 VARIABLE = "LDP_BUDGET_CERTIFICATES"
-EXACT, AUDITED, NO = "exact", "audited", "no"
 
 _FORMAT = "ldp-budget certificates 1"
 _CODE = (".py", ".so", ".pyd")
@@ -37,11 +38,10 @@ _known: dict[type[Mechanism], str] = {}
 
 
 def checked(mechanism: type[Mechanism]) -> str:
-    """How the promise of a mechanism class was checked: "exact", "audited" or "no".
+    """How the promise of a mechanism class was checked: one of the levels of `guarantees.evidence`.
 
-    "exact": proved from its channel or density, and the client seen to draw it; so are all of our own, by the tests
-    of every release. "audited": nothing speaks against it in what its client sends. "no": unknown, failed, not
-    installed, or changed since. Remembered for the life of the process.
+    All of our own are "exact", by the tests of every release; what is not installed is "no". Remembered for the life
+    of the process.
     """
     if mechanism not in _known:
         _known[mechanism] = _found(mechanism)

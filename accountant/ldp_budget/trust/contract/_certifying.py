@@ -6,9 +6,10 @@ import math
 import platform
 from typing import TYPE_CHECKING, Any
 
-from ...catalogue.certificates import AUDITED, EXACT, NO, source_digest
+from ...catalogue.certificates import source_digest
 from ...errors import LdpBudgetError, NotSupported
 from ...guarantees import Memoised, Unbounded
+from ...guarantees.evidence import AUDITED, EXACT, LEVELS, NO
 from ._checks import FAILED, PASSED, SKIPPED, Result, run_all
 from ._examples import examples_of, made
 from ._losses import audited_both_ways, check_audit, claim
@@ -71,7 +72,7 @@ def _mechanism(cls: type[Mechanism], samples: int, told: Callable[[str], None]) 
 
 
 def _worst(checked: Sequence[str]) -> str:
-    return max(checked, key=(EXACT, AUDITED, NO).index, default=NO)
+    return min(checked, key=LEVELS.index, default=NO)
 
 
 def _example(cls: type[Mechanism], parameters: dict[str, Any], samples: int) -> dict[str, Any]:

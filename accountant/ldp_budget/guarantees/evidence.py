@@ -1,0 +1,13 @@
+"""How sure one can be that a mechanism keeps its guarantee. Who found out, and when, is kept by `certificates`."""
+
+from __future__ import annotations
+
+EXACT = "exact"
+"""Proved from the mechanism's channel or density, and its client was seen to draw just that."""
+AUDITED = "audited"
+"""Nothing speaks against it in what its client sends."""
+NO = "no"
+"""Unknown, failed, or changed since it was checked."""
+
+LEVELS = (NO, AUDITED, EXACT)
+"""All of them, the weakest first; ledgers store a level by its place here."""
