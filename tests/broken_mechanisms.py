@@ -15,7 +15,6 @@ import numpy as np
 
 from ldp_budget import FrequencyMechanism, NotSupported
 from ldp_budget.authoring.channels import Comparison, Factor
-from ldp_budget.authoring.domain import as_answers
 from ldp_budget.authoring.estimates import CountEstimate
 from ldp_budget.authoring.fields import integer, real
 from ldp_budget.authoring.packing import column_sums
@@ -62,7 +61,7 @@ class OnlySetsBits(FrequencyMechanism):
         return [(Fraction(1), Fraction(self.noise, ONE))]
 
     def randomize(self, values: Any, *, rng: Any = None, secrets: Any = None) -> Any:
-        answers = as_answers(values, self.domain_size)
+        answers = self.domain.check(values)
         return unary_bits(open_stream(rng), answers, self.domain_size, ONE, self.noise)
 
     def support(self, reports: Any) -> tuple[int, Any]:
@@ -190,7 +189,7 @@ class ChainedGrr(FrequencyMechanism):
         return [(same, (1 - same) / (self.domain_size - 1))]
 
     def randomize(self, values: Any, *, rng: Any = None, secrets: Any = None) -> Any:
-        answers = as_answers(values, self.domain_size)
+        answers = self.domain.check(values)
         stream, others = open_stream(rng), self.domain_size - 1
         words = (
             np.frombuffer(stream.read(16 * len(answers)), np.uint64).reshape(-1, 2)

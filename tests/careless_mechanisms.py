@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ldp_budget.authoring.base import Mechanism
-from ldp_budget.authoring.domain import as_answers
 from ldp_budget.authoring.estimates import CountAggregate, CountEstimate, MeanEstimate
 from ldp_budget.authoring.fields import flag, real
 from ldp_budget.authoring.frequency import FrequencyMechanism
@@ -127,7 +126,7 @@ class NoisierThanSaid(Honest):
 
     def randomize(self, values: Any, *, rng: Any = None, secrets: Any = None) -> Any:
         keep, noise = self.thresholds
-        answers = as_answers(values, self.domain_size)
+        answers = self.domain.check(values)
         return unary_bits(open_stream(rng), answers, self.domain_size, keep, noise + noise // 10)
 
 
@@ -138,7 +137,7 @@ class FollowsTheCrowd(Honest):
 
     def randomize(self, values: Any, *, rng: Any = None, secrets: Any = None) -> Any:
         keep, noise = self.thresholds
-        answers = as_answers(values, self.domain_size)
+        answers = self.domain.check(values)
         alone = len(np.unique(answers)) > 1
         return unary_bits(open_stream(rng), answers, self.domain_size, keep, noise + (noise // 10 if alone else 0))
 
@@ -192,7 +191,7 @@ class SendsTheAnswerAlong(Honest):
     name = "sends-the-answer-along"
 
     def randomize(self, values: Any, *, rng: Any = None, secrets: Any = None) -> Any:
-        answers = as_answers(values, self.domain_size).astype(np.uint8)
+        answers = self.domain.check(values).astype(np.uint8)
         return np.concatenate([super().randomize(values, rng=rng, secrets=secrets), answers[:, np.newaxis]], axis=1)
 
     def support(self, reports: Any) -> tuple[int, Any]:
@@ -206,7 +205,7 @@ class KeepsTheAnswerInBitOne(RandomizedResponse):
 
     def randomize(self, values: Any, *, rng: Any = None, secrets: Any = None) -> Any:
         bits = super().randomize(values, rng=rng, secrets=secrets)
-        return (bits | (as_answers(values, 2).astype(np.uint8) << 1)).astype(np.uint8)
+        return (bits | (self.domain.check(values).astype(np.uint8) << 1)).astype(np.uint8)
 
     def outcomes(self, reports: Any, first: int, second: int) -> Any:
         return np.asarray(reports) & 1
@@ -222,7 +221,7 @@ class SparesAnAnswer(RandomSubstitution):
 
     def randomize(self, values: Any, *, rng: Any = None, secrets: Any = None) -> Any:
         reports = super().randomize(values, rng=rng, secrets=secrets)
-        answers = as_answers(values, self.domain_size)
+        answers = self.domain.check(values)
         return np.where(answers == 5, answers, reports).astype(reports.dtype)
 
 

@@ -63,19 +63,21 @@ def plot_estimate(collection: Collection, result: Estimate, path: str, truth: Se
 
 def plot_mechanism(mechanism: Mechanism, path: str) -> None:
     """A numeric mechanism: densities of its reports, and error against ε; any other: error against ε."""
-    from ldp_budget.authoring.frequency import FrequencyMechanism
+    from ldp_budget.authoring.domain import Categories
     from ldp_budget.authoring.numeric import NumericMechanism
 
-    if isinstance(mechanism, NumericMechanism) and mechanism.lower is not None:
+    if isinstance(mechanism, NumericMechanism) and mechanism.domain is not None:
         drawing, (left, right) = _two_panels()
         _draw_densities(left, mechanism)
         _draw_error(right, mechanism, "mean squared error, uniform prior", lambda m: m.utility()["mse_uniform_prior"])
         constant = mechanism.utility()["constant_output"]["mse_uniform_prior"]
         right.axhline(constant, linestyle="--", color="#777777", label="constant output")
         right.legend(frameon=False)
-    elif isinstance(mechanism, FrequencyMechanism):
+    elif isinstance(mechanism.domain, Categories) and "variance_per_user" in mechanism.utility():
         drawing, axes = figure()
         _draw_error(axes, mechanism, "variance per user of a count", lambda m: m.utility()["variance_per_user"])
+    elif isinstance(mechanism.domain, Categories):
+        raise click.ClickException(f"--plot: {mechanism.name} predicts no variance of a count here")
     else:
         raise click.ClickException(f"--plot: {mechanism.name} needs --lower and --upper to be drawn")
     drawing.suptitle(repr(mechanism), fontsize=9)
@@ -93,7 +95,7 @@ def _two_panels() -> tuple[Any, Any]:
 
 def _draw_densities(axes: Any, mechanism: NumericMechanism) -> None:
     """The density of the reports of users at the lower edge, the centre and four fifths of the range."""
-    lower, upper = map(float, mechanism.domain())
+    lower, upper = mechanism.interval.ends
     width = upper - lower
     bounded = mechanism.density(lower - width, lower) == 0
     margin = 0.0 if bounded else width

@@ -50,7 +50,6 @@ from ldp_budget.guarantees.amounts import exp_down
 from ldp_budget.authoring.fields import integer, real
 from ldp_budget.guarantees import Pure
 from ldp_budget.randomness import ONE, bernoulli, integers, open_stream, threshold
-from ldp_budget.authoring.domain import as_answers
 
 
 class $title(FrequencyMechanism):
@@ -87,7 +86,7 @@ class $title(FrequencyMechanism):
         """Reports are answers, integers (n,)."""
         import numpy as np
 
-        answers = as_answers(values, self.domain_size)
+        answers = self.domain.check(values)
         stream = open_stream(rng)
         kept = bernoulli(stream, self.keep, len(answers))
         others = integers(stream, self.domain_size - 1, len(answers))

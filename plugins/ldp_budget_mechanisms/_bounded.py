@@ -85,7 +85,7 @@ class BoundedMechanism(NumericMechanism):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        lower, upper = self.domain()
+        lower, upper = self.interval.lower, self.interval.upper
         constant, own = self.width**2 / 12, self.mse_uniform_prior()
         biased = (
             f"Reports are pulled towards the centre, so an estimated mean is biased by up to "
@@ -123,19 +123,19 @@ class BoundedMechanism(NumericMechanism):
         return number_runs(cells_of(reports, self.grid()), parts)
 
     def _points(self, *values: float) -> list[int]:
-        points: list[int] = nearest_points(values, *self.domain(), self.cells).tolist()
+        points: list[int] = nearest_points(values, self.interval, self.cells).tolist()
         return points
 
     # -- client and server ------------------------------------------------------------------------------
 
     def grid(self) -> tuple[float, float]:
-        return cell_middles(*self.domain(), self.cells)
+        return cell_middles(self.interval, self.cells)
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.float64]:
         """Reports are numbers (n,), middles of cells of the public grid over [lower, upper]."""
         import numpy as np
 
-        points = nearest_points(values, *self.domain(), self.cells)
+        points = nearest_points(values, self.interval, self.cells)
         stream = open_stream(rng)
         cells = np.empty_like(points)
         for part in blocks(len(points), _BLOCK):

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.authoring.domain import as_numbers
 from ldp_budget.guarantees.amounts import UP
 
 if TYPE_CHECKING:
-    from decimal import Decimal
-
     import numpy as np
     from numpy.typing import NDArray
 
+    from ldp_budget.authoring.domain import Interval
 
-def cell_middles(lower: Decimal, upper: Decimal, cells: int) -> tuple[float, float]:
+
+def cell_middles(interval: Interval, cells: int) -> tuple[float, float]:
     """(origin, step): the middle of cell k is origin + k·step."""
-    step = float(UP.divide(UP.subtract(upper, lower), cells))
-    return float(lower) + step / 2, step
+    step = float(UP.divide(UP.subtract(interval.upper, interval.lower), cells))
+    return float(interval.lower) + step / 2, step
 
 
 def cells_of(reports: Any, grid: tuple[float, float]) -> NDArray[np.int64]:
@@ -28,13 +27,14 @@ def cells_of(reports: Any, grid: tuple[float, float]) -> NDArray[np.int64]:
     return np.rint((np.asarray(reports) - origin) / step).astype(np.int64)
 
 
-def nearest_points(values: Any, lower: Decimal, upper: Decimal, cells: int) -> NDArray[np.int64]:
+def nearest_points(values: Any, interval: Interval, cells: int) -> NDArray[np.int64]:
     """The grid points 0..cells nearest to the values. Two of them are never more than `cells` apart.
 
-    Raises `OutsideDomain` for a value outside [lower, upper].
+    Raises `OutsideDomain` for a value outside the interval.
     """
     import numpy as np
 
-    numbers = as_numbers(values, lower, upper)
-    points = np.rint((numbers - float(lower)) * (cells / float(UP.subtract(upper, lower))))
+    numbers = interval.check(values)
+    width = float(UP.subtract(interval.upper, interval.lower))
+    points = np.rint((numbers - float(interval.lower)) * (cells / width))
     return np.clip(points, 0, cells).astype(np.int64)

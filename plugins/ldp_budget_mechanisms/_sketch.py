@@ -21,7 +21,7 @@ from fractions import Fraction
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Self
 
-from ldp_budget.authoring.domain import as_answers, check_users, numbers_of
+from ldp_budget.authoring.domain import Categories, check_users
 from ldp_budget.authoring.estimates import CountEstimate, check_same
 from ldp_budget.authoring.fields import integer, optional_integer, real
 from ldp_budget.authoring.frequency import FrequencyMechanism
@@ -133,6 +133,11 @@ class Sketch(FrequencyMechanism):
         return self.domain_size
 
     @property
+    def domain(self) -> Categories:
+        """The declared values, else any whole number of 63 bits."""
+        return Categories(_ANY_NUMBER, listed=False) if self.domain_size is None else Categories(self.domain_size)
+
+    @property
     def parameters(self) -> dict[str, int]:
         return {"hashes": self.hashes, "width": self.width}
 
@@ -236,12 +241,6 @@ class Sketch(FrequencyMechanism):
         distinct, place = np.unique(values, return_inverse=True)
         return self._family.points(distinct)[place]
 
-    def _as_values(self, values: Any) -> NDArray[np.int64]:
-        return as_answers(values, _ANY_NUMBER if self.domain_size is None else self.domain_size)
-
-    def read_values(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        return self._as_values(numbers_of(texts, int, "whole numbers >= 0"))
-
     # -- server -----------------------------------------------------------------------------------------
 
     def aggregate(self, reports: Any) -> SketchAggregate:
@@ -268,7 +267,7 @@ class Sketch(FrequencyMechanism):
         import numpy as np
 
         if candidates is not None:
-            return self._as_values(candidates)
+            return self.domain.check(candidates)
         if self.domain_size is None:
             raise NotSupported(f"{self!r} declares no domain_size, so estimate needs candidates")
         return np.arange(self.domain_size)

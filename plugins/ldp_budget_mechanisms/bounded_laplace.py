@@ -83,8 +83,7 @@ class BoundedLaplace(BoundedMechanism):
 
     @functools.cached_property
     def _ends(self) -> tuple[float, float]:
-        lower, upper = self.domain()
-        return float(lower), float(upper)
+        return self.interval.ends
 
     def density(self, report: float, value: float) -> float:
         return math.exp(self.log_density(report, value))

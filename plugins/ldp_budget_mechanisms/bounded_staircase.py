@@ -101,8 +101,7 @@ class BoundedStaircase(BoundedMechanism):
 
     @functools.cached_property
     def _ends(self) -> tuple[float, float]:
-        lower, upper = self.domain()
-        return float(lower), float(upper)
+        return self.interval.ends
 
     def density(self, report: float, value: float) -> float:
         return math.exp(self.log_density(report, value))
@@ -120,7 +119,7 @@ class BoundedStaircase(BoundedMechanism):
         return level - math.log((inside + outer * (1 - inside)) * width)
 
     def report_breakpoints(self, value: float) -> Sequence[float]:
-        lower, upper = map(float, self.domain())
+        lower, upper = self.interval.ends
         reach = float(self._gamma) * self.width
         return lower, max(lower, value - reach), min(upper, value + reach), upper
 

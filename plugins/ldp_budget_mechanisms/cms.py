@@ -67,7 +67,7 @@ class CountMeanSketch(Sketch):
 
         from ldp_budget.randomness import integers, open_stream, unary_bits
 
-        points, stream, head = self._points(self._as_values(values)), open_stream(rng), self._index_bytes
+        points, stream, head = self._points(self.domain.check(values)), open_stream(rng), self._index_bytes
         reports = np.empty((len(points), head + -(-self.width // 8)), dtype=np.uint8)
         for start in range(0, len(points), BLOCK):
             block, some = reports[start : start + BLOCK], points[start : start + BLOCK]

@@ -25,7 +25,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
 from ldp_budget.authoring.channels import Case, Comparison, Factor
-from ldp_budget.authoring.domain import as_answers
 from ldp_budget.authoring.estimates import CountEstimate
 from ldp_budget.authoring.fields import flag, integer, real
 from ldp_budget.authoring.frequency import FrequencyMechanism
@@ -150,7 +149,7 @@ class DBitFlip(FrequencyMechanism):
 
         With `memoize` all of it comes from `secrets`, and nothing from `rng`.
         """
-        answers = as_answers(values, self.buckets)
+        answers = self.domain.check(values)
         reports = empty_reports(len(answers), self.buckets, self.bits)
         stream = open_stream(rng)
         own_secrets = secrets_for_each(secrets, len(answers)) if self.memoize else []

@@ -22,7 +22,6 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.authoring.domain import as_numbers
 from ldp_budget.authoring.fields import choice, optional_real
 from ldp_budget.authoring.numeric import NumericMechanism
 from ldp_budget.errors import InvalidParameter
@@ -140,8 +139,7 @@ class Gaussian(NumericMechanism):
     # -- client and server ------------------------------------------------------------------------------
 
     def grid(self) -> tuple[float, float]:
-        lower, _ = self.domain()
-        return float(lower), self._sigma * 2.0**-_GRID_BITS
+        return self.interval.ends[0], self._sigma * 2.0**-_GRID_BITS
 
     def report_std(self, total: SumAggregate) -> float:
         return self._sigma
@@ -152,12 +150,11 @@ class Gaussian(NumericMechanism):
 
         from ldp_budget.randomness import normal, open_stream
 
-        lower, upper = self.domain()
-        numbers = as_numbers(values, lower, upper)
+        numbers = self.interval.check(values)
         origin, step = self.grid()
         # Rounded down onto the grid and kept within its last full step, two inputs differ by at most S/step
         # steps, however the division rounds: the sensitivity is not stretched.
-        last = int((Fraction(upper) - Fraction(lower)) / Fraction(step))
+        last = int((Fraction(self.interval.upper) - Fraction(self.interval.lower)) / Fraction(step))
         cells = np.clip(np.floor((numbers - origin) / step), 0, last).astype(np.int64)
         noisy = (cells + normal(open_stream(rng), _GRID_BITS, len(numbers))).astype(np.float64)
         # Both roundings lose half a step on average; the one step added gives it back.

@@ -88,7 +88,7 @@ class HadamardCountMeanSketch(Sketch):
 
         from ldp_budget.randomness import bernoulli, integers, open_stream
 
-        points, stream = self._points(self._as_values(values)), open_stream(rng)
+        points, stream = self._points(self.domain.check(values)), open_stream(rng)
         reports = np.empty(len(points), dtype=np.min_scalar_type(2 * self.hashes * self.width - 1))
         for start in range(0, len(points), BLOCK):
             some = points[start : start + BLOCK]

@@ -18,7 +18,6 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.authoring.domain import as_numbers
 from ldp_budget.authoring.fields import optional_real
 from ldp_budget.guarantees import Guarantee
 from ldp_budget.guarantees import Laplace as LaplaceGuarantee
@@ -74,7 +73,7 @@ class Laplace(AdditiveMechanism):
     # -- client and server ------------------------------------------------------------------------------
 
     def grid(self) -> tuple[float, float]:
-        lower, _ = self.domain()
+        lower = self.interval.lower
         return float(lower), self._scale * 2.0**-_GRID_BITS
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.float64]:
@@ -83,7 +82,7 @@ class Laplace(AdditiveMechanism):
 
         from ldp_budget.randomness import laplace, open_stream
 
-        numbers = as_numbers(values, *self.domain())
+        numbers = self.interval.check(values)
         origin, step = self.grid()
         # Rounded down onto the grid and kept within its last full step, two inputs differ by at most S/step
         # steps, however the division rounds: the sensitivity is not stretched.

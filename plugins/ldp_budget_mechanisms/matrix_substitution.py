@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget.authoring.channels import Comparison
-from ldp_budget.authoring.domain import as_answers, check_users
+from ldp_budget.authoring.domain import check_users
 from ldp_budget.authoring.estimates import CountEstimate
 from ldp_budget.authoring.fields import matrix
 from ldp_budget.authoring.frequency import FrequencyMechanism
@@ -186,7 +186,7 @@ class MatrixSubstitution(FrequencyMechanism):
 
         from ldp_budget.randomness import integers, open_stream
 
-        answers = as_answers(values, self.answers)
+        answers = self.domain.check(values)
         total, weights = self._weights
         draws = integers(open_stream(rng), total, len(answers))
         reports = np.empty(len(answers), dtype=np.min_scalar_type(len(self.matrix) - 1))

@@ -203,7 +203,7 @@ class OneBitMean(NumericMechanism):
 
     def _drawn_one(self, value: float) -> Fraction:
         """The probability that the bit of `value` is one, as it is drawn."""
-        cell = int(nearest_points([value], *self.domain(), self.cells)[0])
+        cell = int(nearest_points([value], self.interval, self.cells)[0])
         least, growth = self.thresholds
         return Fraction(least + cell * growth, ONE)
 
@@ -242,7 +242,7 @@ class OneBitMean(NumericMechanism):
 
         stream = open_stream(rng)
         if self.rounding is None:
-            cells = nearest_points(values, *self.domain(), self.cells)
+            cells = nearest_points(values, self.interval, self.cells)
             return bernoulli(stream, self._thresholds_at(cells), len(cells)).view(np.uint8)
         cells = self.memoised(values, secrets)
         words = memo_words(secrets, f"{self.fingerprint} bit", cells, 1)[:, 0]
@@ -255,7 +255,7 @@ class OneBitMean(NumericMechanism):
 
         if self.rounding is None:
             return values
-        points = nearest_points(values, *self.domain(), self.cells << _PARTS_BITS)
+        points = nearest_points(values, self.interval, self.cells << _PARTS_BITS)
         words = memo_words(secrets, f"{self.fingerprint} alpha", np.zeros_like(points), 1)[:, 0]
         alphas = (words >> np.uint64(64 - _PARTS_BITS)).astype(np.int64)
         return (points + alphas) >> _PARTS_BITS

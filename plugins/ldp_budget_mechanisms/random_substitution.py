@@ -13,7 +13,6 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.authoring.domain import as_answers
 from ldp_budget.authoring.fields import choice, flag, integer, optional_real
 from ldp_budget.authoring.frequency import FrequencyMechanism
 from ldp_budget.errors import InvalidParameter
@@ -285,7 +284,7 @@ class RandomSubstitution(FrequencyMechanism):
 
         from ._substitution_reports import substitute_sequences, substitute_sets, substitutes
 
-        answers = as_answers(values, self.domain_size)
+        answers = self.domain.check(values)
         stream, size, draws = open_stream(rng), self.domain_size, self._draws
         if isinstance(self._sampling, DistinctSequence):
             return substitute_sequences(stream, answers, size, self.thresholds)

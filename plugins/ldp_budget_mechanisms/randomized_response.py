@@ -16,7 +16,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget.authoring.channels import Comparison, Factor
-from ldp_budget.authoring.domain import as_answers
 from ldp_budget.authoring.fields import optional_real
 from ldp_budget.authoring.frequency import FrequencyMechanism
 from ldp_budget.errors import InvalidParameter, NotSupported
@@ -110,7 +109,7 @@ class RandomizedResponse(FrequencyMechanism):
 
         from ldp_budget.randomness import bernoulli, open_stream
 
-        answers = as_answers(values, 2)
+        answers = self.domain.check(values)
         stream = open_stream(rng)
         keep, noise = self.thresholds
         # Both coins are drawn for everybody, so that the time taken does not depend on the answer.

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ldp_budget.authoring.base import Mechanism
 from ldp_budget.authoring.channels import Case, Comparison, Factor
-from ldp_budget.authoring.domain import as_answers, check_users, numbers_of
+from ldp_budget.authoring.domain import Categories, check_users
 from ldp_budget.authoring.fields import flag, integer, optional_integer, optional_real
 from ldp_budget.authoring.packing import bit_of
 from ldp_budget.errors import InvalidParameter, NotSupported
@@ -183,17 +183,9 @@ class Rappor(Mechanism):
     # -- client -----------------------------------------------------------------------------------------
 
     @property
-    def answers(self) -> int | None:
-        """The number of possible answers, where it is declared."""
-        return self.domain_size
-
-    @property
-    def _most_answers(self) -> int:
-        return self.domain_size or _MOST_ANSWERS
-
-    def read_values(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        domain = f"whole numbers from 0 to {self._most_answers - 1}"
-        return as_answers(numbers_of(texts, int, domain), self._most_answers)
+    def domain(self) -> Categories:
+        """The declared answers, else any whole number of up to twelve digits, as they are hashed."""
+        return Categories(_MOST_ANSWERS, listed=False) if self.domain_size is None else Categories(self.domain_size)
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.uint8]:
         """Reports are uint8 rows: the cohort in two bytes, little-endian, then k bits, bit i in byte i // 8 at i % 8.
@@ -212,7 +204,7 @@ class Rappor(Mechanism):
         from ._bloom import bloom_filters
         from ._rappor_reports import draw_cohorts, draw_flips, draw_report
 
-        answers = as_answers(values, self._most_answers)
+        answers = self.domain.check(values)
         stream, context = open_stream(rng), self.fingerprint
         own = None if secrets is None or self.any_inputs else secrets_for_each(secrets, len(answers))
         cohorts = draw_cohorts(stream, own, context, self.cohorts, len(answers))
@@ -231,7 +223,7 @@ class Rappor(Mechanism):
         """Of the first values the two whose filters differ in the most bits, in any of the first cohorts."""
         import numpy as np
 
-        tried = np.arange(min(self._most_answers, _TRIED))
+        tried = np.arange(min(self.domain.size, _TRIED))
         filters = self._filters(tried)[:_TRIED].astype(np.int64)
         shared = filters.transpose(0, 2, 1) @ filters
         held = filters.sum(axis=1)
@@ -315,7 +307,7 @@ class Rappor(Mechanism):
             if self.domain_size is None:
                 raise NotSupported("no domain_size is declared: say which candidates to estimate")
             candidates = np.arange(self.domain_size)
-        listed = as_answers(candidates, self._most_answers)
+        listed = self.domain.check(candidates)
         if not len(listed) or len(np.unique(listed)) < len(listed):
             raise InvalidParameter("candidates", "at least one, and none of them twice", f"{len(listed)} values")
         return listed

@@ -134,7 +134,7 @@ class Staircase(AdditiveMechanism):
 
     def critical_inputs(self) -> Sequence[float]:
         """The ends, and points one step's width and half the range from the lower one."""
-        lower, width = Fraction(self.domain()[0]), Fraction(self.stretch)
+        lower, width = Fraction(self.interval.lower), Fraction(self.stretch)
         points = sorted({0, 1, self._steps.reach, _CELLS - self._steps.reach, _CELLS // 2, _CELLS})
         return [float(lower + width * point / _CELLS) for point in points]
 
@@ -146,17 +146,17 @@ class Staircase(AdditiveMechanism):
         return number_runs(cells_of(reports, self.grid()), [(start, start) for start in (-_FAR, *starts)])
 
     def _points(self, *values: float) -> list[int]:
-        points: list[int] = nearest_points(values, *self.domain(), _CELLS).tolist()
+        points: list[int] = nearest_points(values, self.interval, _CELLS).tolist()
         return points
 
     # -- client and server ------------------------------------------------------------------------------
 
     def grid(self) -> tuple[float, float]:
-        return cell_middles(*self.domain(), _CELLS)
+        return cell_middles(self.interval, _CELLS)
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.float64]:
         """Reports are numbers (n,), middles of cells of the public grid; not limited to [lower, upper]."""
-        points = nearest_points(values, *self.domain(), _CELLS)
+        points = nearest_points(values, self.interval, _CELLS)
         cells = self._steps.draw(open_stream(rng), points).astype("float64")
         origin, step = self.grid()
         reports: NDArray[np.float64] = origin + cells * step

@@ -16,7 +16,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget.authoring.channels import Comparison, Factor
-from ldp_budget.authoring.domain import as_answers
 from ldp_budget.authoring.fields import integer, real
 from ldp_budget.authoring.frequency import FrequencyMechanism
 from ldp_budget.authoring.packing import bit_of
@@ -110,7 +109,7 @@ class _Unary(FrequencyMechanism):
         """Reports are packed bits: uint8 (n, ceil(d/8)), answer v in byte v // 8 at bit v % 8."""
         from ldp_budget.randomness import open_stream, unary_bits
 
-        answers = as_answers(values, self.domain_size)
+        answers = self.domain.check(values)
         return unary_bits(open_stream(rng), answers, self.domain_size, *self.thresholds)
 
     def compare(self, first: int, second: int) -> Comparison:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import ldp_budget
 from ldp_budget import InvalidParameter, NotSupported, OutsideDomain
-from ldp_budget.authoring.domain import as_answers, as_numbers
+from ldp_budget.authoring.domain import Categories, Interval
 from ldp_budget.authoring.packing import column_sums
 from ldp_budget.catalogue.collections import Collection, check_categories
 
@@ -150,12 +150,12 @@ def test_a_number_outside_its_range_is_refused(text: str) -> None:
     ],
 )
 def test_answers_may_come_in_any_number_type(values: Any) -> None:
-    assert as_answers(values, 3).tolist() == [0, 1, 2]
-    assert as_numbers(values, Decimal(0), Decimal(2)).tolist() == [0.0, 1.0, 2.0]
+    assert Categories(3).check(values).tolist() == [0, 1, 2]
+    assert Interval(Decimal(0), Decimal(2)).check(values).tolist() == [0.0, 1.0, 2.0]
 
 
 def test_yes_and_no_may_be_true_and_false() -> None:
-    assert as_answers([True, False], 2).tolist() == [1, 0]
+    assert Categories(2).check([True, False]).tolist() == [1, 0]
 
 
 @given(st.lists(st.integers(-5, 12) | st.floats(allow_nan=True), max_size=8))
@@ -163,11 +163,11 @@ def test_an_array_is_taken_whole_or_refused_at_its_first_stranger(values: list[f
     strangers = [place for place, value in enumerate(values) if not (0 <= value < 7 and value == math.floor(value))]
     if strangers:
         with pytest.raises(OutsideDomain) as caught:
-            as_answers(values, 7)
+            Categories(7).check(values)
         assert caught.value.position == strangers[0]
         assert caught.value.found == pytest.approx(values[strangers[0]], nan_ok=True)
     else:
-        assert as_answers(values, 7).tolist() == values
+        assert Categories(7).check(values).tolist() == values
 
 
 STRANGERS = [
@@ -196,18 +196,18 @@ STRANGERS = [
 @pytest.mark.parametrize("values", [[0, 0.5], *STRANGERS])
 def test_what_is_no_answer_is_refused(values: Any) -> None:
     with pytest.raises(OutsideDomain, match="whole numbers from 0 to 6"):
-        as_answers(values, 7)
+        Categories(7).check(values)
 
 
 @pytest.mark.parametrize("values", STRANGERS)
 def test_what_is_no_number_in_the_range_is_refused(values: Any) -> None:
     with pytest.raises(OutsideDomain, match="numbers from 0 to 6"):
-        as_numbers(values, Decimal(0), Decimal(6))
+        Interval(Decimal(0), Decimal(6)).check(values)
 
 
 def test_no_answers_at_all_are_no_error() -> None:
-    assert as_answers([], 7).tolist() == []
-    assert as_numbers([], Decimal(0), Decimal(1)).tolist() == []
+    assert Categories(7).check([]).tolist() == []
+    assert Interval(Decimal(0), Decimal(1)).check([]).tolist() == []
 
 
 def test_a_mechanism_randomizes_all_or_nothing() -> None:

@@ -162,7 +162,7 @@ def test_the_utility_says_what_a_flip_costs() -> None:
 
 def test_it_declares_a_maximum_and_no_other_bounds() -> None:
     assert list(OneBitMean.fields) == ["epsilon", "maximum", "rounding", "flip", "any_inputs"]
-    assert FRESH.domain() == (0, 77)
+    assert FRESH.interval.ends == (0, 77)
     with pytest.raises(InvalidParameter, match="lower"):
         OneBitMean.calibrate(epsilon=1, maximum=1, lower=0)
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..guarantees import Guarantee
     from ..randomness.streams import RandomSource
     from .channels import Comparison
+    from .domain import Domain
     from .estimates import Aggregate, Estimate
 
 
@@ -139,9 +140,16 @@ class Mechanism:
 
     # -- client and server ------------------------------------------------------------------------------
 
+    @property
+    def domain(self) -> Domain | None:
+        """What `randomize` asks of a user, one of several answers or a number; None where there is no client."""
+        return None
+
     def read_values(self, texts: Sequence[str]) -> Any:
         """Users' values as text, turned into the array that `randomize` takes. Raises `OutsideDomain`."""
-        raise NotSupported(f"{self.name} has no client that reads text")
+        if self.domain is None:
+            raise NotSupported(f"{self.name} has no client that reads text")
+        return self.domain.read(texts)
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> Any:
         """Randomize each value of a 1-d array into a report, an array whose first axis is the users.

@@ -1,17 +1,77 @@
-"""Checks of users' data before anything is randomized: the domain is declared, never read off the data."""
+"""What users' values may be: the domain is declared, never read off the data, and checked before anything is drawn.
+
+A `Domain` is one of two: `Categories`, for one of several answers, or an `Interval`, for a number. Whatever wants to
+know what a mechanism asks for asks its `domain`, and nothing else.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..errors import InvalidParameter, OutsideDomain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from decimal import Decimal
+    from typing import Any
 
     import numpy as np
     from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Categories:
+    """The answers 0..size-1.
+
+    `listed`: they were declared, and an estimate may be made of all of them. Else any whole number below `size` is
+    taken, most often to be hashed, and an estimate must be told which it is to count.
+    """
+
+    size: int
+    listed: bool = True
+
+    def __str__(self) -> str:
+        return f"whole numbers from 0 to {self.size - 1}"
+
+    def check(self, values: Any) -> NDArray[np.int64]:
+        """`values` as an integer array (n,) of answers. Raises `OutsideDomain` at the first that is none."""
+        from ._values import as_answers
+
+        return as_answers(values, self.size, str(self))
+
+    def read(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """Text as answers. Raises `OutsideDomain` at the first that is none."""
+        return self.check(_parsed(texts, int, str(self)))
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The numbers in [lower, upper]."""
+
+    lower: Decimal
+    upper: Decimal
+
+    def __str__(self) -> str:
+        return f"numbers from {self.lower} to {self.upper}"
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """`lower` and `upper` as doubles."""
+        return float(self.lower), float(self.upper)
+
+    def check(self, values: Any) -> NDArray[np.float64]:
+        """`values` as a float array (n,) within the interval. Raises `OutsideDomain` at the first that is not."""
+        from ._values import as_numbers
+
+        return as_numbers(values, *self.ends, str(self))
+
+    def read(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Text as numbers of the interval. Raises `OutsideDomain` at the first that is none."""
+        return self.check(_parsed(texts, float, str(self)))
+
+
+Domain: TypeAlias = Categories | Interval
 
 
 def check_users(users: int) -> None:
@@ -20,40 +80,7 @@ def check_users(users: int) -> None:
         raise InvalidParameter("users", "a whole number >= 1", users)
 
 
-def as_answers(values: Any, domain_size: int) -> NDArray[np.int64]:
-    """`values` as an integer array (n,) of answers 0..domain_size-1. Raises `OutsideDomain` at the first other."""
-    import numpy as np
-
-    domain = f"whole numbers from 0 to {domain_size - 1}"
-    array = _one_dimensional(values, domain)
-    if array.dtype == np.bool_:
-        array = array.astype(np.int64)
-    if array.dtype.kind not in "iuf":
-        _refuse(array, _not_in(array, 0, domain_size - 1), domain)
-        array = array.astype(np.float64)
-    inside = (array >= 0) & (array < domain_size)
-    if array.dtype.kind == "f":
-        inside &= np.floor(array) == array
-    _refuse(array, ~inside, domain)
-    answers: NDArray[np.int64] = array.astype(np.int64)
-    return answers
-
-
-def as_numbers(values: Any, lower: Decimal, upper: Decimal) -> NDArray[np.float64]:
-    """`values` as a float array (n,) within [lower, upper]. Raises `OutsideDomain` at the first other."""
-    import numpy as np
-
-    domain = f"numbers from {lower} to {upper}"
-    array = _one_dimensional(values, domain)
-    if array.dtype.kind not in "iuf":
-        _refuse(array, _not_in(array, float(lower), float(upper)), domain)
-    numbers: NDArray[np.float64] = array.astype(np.float64)
-    _refuse(array, ~((numbers >= float(lower)) & (numbers <= float(upper))), domain)
-    return numbers
-
-
-def numbers_of(texts: Sequence[str], kind: type[int] | type[float], domain: str) -> list[int] | list[float]:
-    """Text as numbers. Raises `OutsideDomain` at the first that is none."""
+def _parsed(texts: Sequence[str], kind: type[int] | type[float], domain: str) -> list[int] | list[float]:
     numbers = []
     for position, text in enumerate(texts):
         try:
@@ -61,35 +88,3 @@ def numbers_of(texts: Sequence[str], kind: type[int] | type[float], domain: str)
         except ValueError:
             raise OutsideDomain(domain, text, position) from None
     return numbers
-
-
-def _one_dimensional(values: Any, domain: str) -> NDArray[Any]:
-    import numpy as np
-
-    expected = f"a one-dimensional array of {domain}"
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        raise OutsideDomain(expected, "rows of different lengths") from None
-    if array.ndim != 1:
-        raise OutsideDomain(expected, f"an array of shape {array.shape}")
-    return array.astype(np.int64) if array.size == 0 else array
-
-
-def _refuse(array: NDArray[Any], bad: NDArray[np.bool_], domain: str) -> None:
-    if bad.any():
-        position = int(bad.argmax())
-        raise OutsideDomain(domain, array[position : position + 1].tolist()[0], position)
-
-
-def _not_in(array: NDArray[Any], low: float, high: float) -> NDArray[np.bool_]:
-    """Where an array of no numeric type holds anything but Python numbers from `low` to `high`."""
-    import numpy as np
-
-    if array.dtype != np.object_:
-        return np.ones(len(array), dtype=np.bool_)
-    bad = [
-        isinstance(item, bool) or not isinstance(item, int | float) or not low <= item <= high
-        for item in array.tolist()
-    ]
-    return np.array(bad, dtype=np.bool_)

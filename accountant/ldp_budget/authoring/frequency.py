@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from .base import Mechanism
-from .domain import as_answers, check_users, numbers_of
+from .domain import Categories, check_users
 from .estimates import CountAggregate, CountEstimate
 
 if TYPE_CHECKING:
@@ -47,6 +47,11 @@ class FrequencyMechanism(Mechanism):
         raise NotImplementedError
 
     @property
+    def domain(self) -> Categories:
+        """The answers 0..d-1."""
+        return Categories(self.answers)
+
+    @property
     def support_probabilities(self) -> list[tuple[Fraction, Fraction]]:
         """(p_v, q_v), exactly as the client draws: one pair for every answer, or one pair for all of them."""
         raise NotImplementedError
@@ -59,9 +64,6 @@ class FrequencyMechanism(Mechanism):
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
         """How many reports there are, and how many of them support each answer, shape (d,)."""
         raise NotImplementedError
-
-    def read_values(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        return as_answers(numbers_of(texts, int, f"whole numbers from 0 to {self.answers - 1}"), self.answers)
 
     def critical_inputs(self) -> Sequence[int]:
         """Every answer where there are few; else some of them, as all answers are treated alike."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from ..errors import InvalidParameter, NotSupported
 from ..guarantees.amounts import UP
 from .base import Mechanism
-from .domain import as_numbers, check_users, numbers_of
+from .domain import Interval, check_users
 from .estimates import MeanEstimate, SumAggregate
 from .fields import optional_real
 from .quadrature import average
@@ -55,7 +55,7 @@ class NumericMechanism(Mechanism):
         for name, bound in (("lower", self.lower), ("upper", self.upper)):
             if bound is None:
                 raise InvalidParameter(name, "a finite number, as lower and upper go together")
-        lower, upper = self.domain()
+        lower, upper = self.interval.lower, self.interval.upper
         if lower >= upper:
             raise InvalidParameter("upper", f"a number > lower = {lower}", upper)
         if not _LEAST_WIDTH <= UP.subtract(upper, lower) <= _LARGEST_WIDTH:
@@ -63,11 +63,17 @@ class NumericMechanism(Mechanism):
         if float(lower) == float(upper):
             raise InvalidParameter("upper", f"a number that is not the same double as lower = {lower}", upper)
 
-    def domain(self) -> tuple[Decimal, Decimal]:
-        """[lower, upper]; raises `NotSupported` where only a sensitivity was declared."""
-        if self.lower is None or self.upper is None:
+    @property
+    def domain(self) -> Interval | None:
+        """[lower, upper]; None where only a sensitivity was declared."""
+        return None if self.lower is None or self.upper is None else Interval(self.lower, self.upper)
+
+    @property
+    def interval(self) -> Interval:
+        """The domain, for what cannot do without; raises `NotSupported` where only a sensitivity was declared."""
+        if self.domain is None:
             raise NotSupported(f"{self.name}: this needs lower and upper, not a sensitivity alone")
-        return self.lower, self.upper
+        return self.domain
 
     def grid(self) -> tuple[float, float]:
         """(origin, step) of the public grid that reports lie on."""
@@ -94,7 +100,7 @@ class NumericMechanism(Mechanism):
 
         A mechanism that has a `density` says with them where it bends or jumps.
         """
-        lower, upper = map(float, self.domain())
+        lower, upper = self.interval.ends
         return lower, value, upper
 
     @property
@@ -105,12 +111,11 @@ class NumericMechanism(Mechanism):
 
     def breakpoints(self) -> Sequence[float]:
         """Ascending values from lower to upper between which `error_at` is smooth."""
-        lower, upper = self.domain()
-        return float(lower), float(upper)
+        return self.interval.ends
 
     def critical_inputs(self) -> Sequence[float]:
         """The ends and the centre, and where errors bend."""
-        lower, upper = map(float, self.domain())
+        lower, upper = self.interval.ends
         return sorted({lower, (lower + upper) / 2, upper, *self.breakpoints()})
 
     def mse_uniform_prior(self) -> float:
@@ -125,7 +130,7 @@ class NumericMechanism(Mechanism):
         """
         import numpy as np
 
-        points = as_numbers(prior[0], *self.domain())
+        points = self.interval.check(prior[0])
         weights = np.asarray(prior[1], dtype=np.float64)
         if weights.shape != points.shape or not (weights >= 0).all() or not 0 < weights.sum() < math.inf:
             expected = f"{len(points)} weights >= 0, not all of them 0"
@@ -140,9 +145,9 @@ class NumericMechanism(Mechanism):
             "mse": {name: mse for name, (_, mse) in errors.items()},
             "bias": {name: bias for name, (bias, _) in errors.items()},
         }
-        if self.lower is not None and self.upper is not None:
+        if self.domain is not None:
             result["mse_uniform_prior"] = self.mse_uniform_prior()
-            result["constant_output"] = self._constant_output(UP.subtract(self.upper, self.lower))
+            result["constant_output"] = self._constant_output(UP.subtract(self.domain.upper, self.domain.lower))
         if users is not None:
             check_users(users)
             worst = max(mse - bias**2 for bias, mse in errors.values())
@@ -167,12 +172,11 @@ class NumericMechanism(Mechanism):
 
     def _landmarks(self) -> Iterator[tuple[str, float]]:
         """The edges and the centre of the domain; of [0, S] where only a sensitivity is known."""
-        low, high = (0.0, 1.0) if self.lower is None or self.upper is None else map(float, self.domain())
+        low, high = (0.0, 1.0) if self.domain is None else self.domain.ends
         yield from (("lower", low), ("centre", (low + high) / 2), ("upper", high))
 
     def read_values(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        lower, upper = self.domain()
-        return as_numbers(numbers_of(texts, float, f"numbers from {lower} to {upper}"), lower, upper)
+        return self.interval.read(texts)
 
     def aggregate(self, reports: Any) -> SumAggregate:
         import numpy as np

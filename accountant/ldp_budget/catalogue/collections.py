@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..authoring.domain import Categories
 from ..errors import InvalidParameter, NotSupported, OutsideDomain, UnknownName
 from .plugins import mechanism as find_mechanism
 
@@ -40,17 +41,18 @@ class Collection:
             raise InvalidParameter("name", "a name of at least one character, without a colon", repr(self.name))
         if self.categories is not None:
             check_categories(self.categories)
-            answers = getattr(self.mechanism, "answers", None)
-            if answers is None:
-                raise InvalidParameter(
-                    "categories", f"none, as {self.mechanism.name} asks for a number", ", ".join(self.categories)
-                )
-            if answers != len(self.categories):
-                raise InvalidParameter(
-                    "categories",
-                    f"as many names as {self.mechanism.name} has answers, {answers}",
-                    len(self.categories),
-                )
+            self._check_answers(self.categories)
+
+    def _check_answers(self, categories: tuple[str, ...]) -> None:
+        """Raise `InvalidParameter` unless the mechanism asks for one of as many answers as have names here."""
+        name, domain = self.mechanism.name, self.mechanism.domain
+        if not isinstance(domain, Categories):
+            raise InvalidParameter("categories", f"none, as {name} asks for a number", ", ".join(categories))
+        if not domain.listed:
+            raise InvalidParameter("categories", f"none, as {name} asks for any {domain}", ", ".join(categories))
+        if domain.size != len(categories):
+            expected = f"as many names as {name} has answers, {domain.size}"
+            raise InvalidParameter("categories", expected, len(categories))
 
     @property
     def fingerprint(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..authoring.base import Mechanism
-from ..authoring.domain import check_users
+from ..authoring.domain import Categories, check_users
 from ..authoring.frequency import FrequencyMechanism
 from ..authoring.numeric import NumericMechanism
 from ..errors import InvalidParameter, LdpBudgetError, NotSupported
@@ -31,7 +31,7 @@ def compare_frequency(epsilon: Number, domain_size: int, users: int) -> list[dic
     target: dict[str, Any] = {"epsilon": epsilon, "domain_size": domain_size}
     rows = []
     for mechanism in _calibrated(FrequencyMechanism, lambda each: each.for_answers(**target), target):
-        if mechanism.answers != domain_size:
+        if mechanism.domain != Categories(domain_size):
             continue
         worst, mean = mechanism.share_errors(users)
         rows.append(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import islice, permutations
 from typing import TYPE_CHECKING, Any
 
-from ...errors import LdpBudgetError, NotSupported
+from ...authoring.domain import Categories
+from ...errors import NotSupported
 from ...randomness import integers
 
 if TYPE_CHECKING:
@@ -26,22 +27,14 @@ _PRECISION = 1 << 53
 
 def candidate_pairs(mechanism: Mechanism, stream: Stream) -> list[Pair]:
     """Ordered pairs of different inputs, the most promising first. Raises `NotSupported` where none are known."""
-    if hasattr(type(mechanism), "answers"):
-        pairs = _of_answers(_answers(mechanism), stream)
-    elif hasattr(mechanism, "domain"):
-        lower, upper = map(float, mechanism.domain())
-        pairs = _of_numbers(lower, upper, stream)
-    else:
-        pairs = []
+    domain = mechanism.domain
+    pairs: list[Pair] = []
+    if isinstance(domain, Categories):
+        pairs = _of_answers(domain.size if domain.listed else _UNDECLARED, stream)
+    elif domain is not None:
+        pairs = _of_numbers(*domain.ends, stream)
     critical = list(islice(permutations(_critical(mechanism, needed=not pairs), 2), _MOST_CRITICAL))
     return list(dict.fromkeys(pair for pair in (*pairs[:4], *critical, *pairs[4:]) if pair[0] != pair[1]))
-
-
-def _answers(mechanism: Any) -> int:
-    try:
-        return mechanism.answers or _UNDECLARED
-    except LdpBudgetError:  # of a sketch that was declared without its domain
-        return _UNDECLARED
 
 
 def _critical(mechanism: Mechanism, *, needed: bool) -> list[Any]:

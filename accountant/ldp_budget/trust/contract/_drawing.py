@@ -6,7 +6,8 @@ import os
 import random
 from typing import TYPE_CHECKING, Any
 
-from ...errors import LdpBudgetError, NotSupported
+from ...authoring.domain import Interval
+from ...errors import NotSupported
 from ...randomness import SeededStream
 from ._outcome import NotChecked
 
@@ -67,16 +68,12 @@ def users_of(mechanism: Mechanism, count: int) -> Any:
     return np.resize(np.array(inputs_of(mechanism)), count)
 
 
-def others_of(mechanism: Any, count: int) -> list[Any]:
+def others_of(mechanism: Mechanism, count: int) -> list[Any]:
     """Some values of its domain, drawn at random but the same every time; none where it declares no domain."""
-    chance = random.Random(mechanism.fingerprint)
-    if hasattr(type(mechanism), "answers"):
-        try:
-            answers = mechanism.answers
-        except LdpBudgetError:
-            return []
-        return [] if answers is None else [chance.randrange(answers) for _ in range(count)]
-    if hasattr(mechanism, "domain"):
-        lower, upper = map(float, mechanism.domain())
+    chance, domain = random.Random(mechanism.fingerprint), mechanism.domain
+    if isinstance(domain, Interval):
+        lower, upper = domain.ends
         return [lower + (upper - lower) * (chance.randrange(_POINTS) / _POINTS) for _ in range(count)]
-    return []
+    if domain is None or not domain.listed:
+        return []
+    return [chance.randrange(domain.size) for _ in range(count)]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
+from ...authoring.domain import Categories
 from ...errors import LdpBudgetError, NotSupported
 from ...randomness import open_stream
 from ._drawing import draw, inputs_of, secrets_of, users_of
@@ -49,32 +51,13 @@ def _bad(mechanism: Mechanism, good: list[Any]) -> Iterator[tuple[str, Any]]:
 
 def _outside(mechanism: Mechanism) -> Iterator[Any]:
     """Numbers just outside the declared domain, and of answers such as lie between two."""
-    if hasattr(type(mechanism), "answers"):
-        yield from (-1, 0.5, 2**63 - 1, -(2**63))
-        size = _answers(mechanism)
-        if size is not None:
-            yield from (size, float(size), size + _UNLIKELY)
-    domain = _domain(mechanism)
-    if domain is not None:
-        import math
-
-        lower, upper = domain
+    domain = mechanism.domain
+    if isinstance(domain, Categories):
+        size = domain.size
+        yield from (-1, 0.5, -(2**63), size, float(size), size + _UNLIKELY, max(size, 2**63 - 1))
+    elif domain is not None:
+        lower, upper = domain.ends
         yield from (math.nextafter(lower, -math.inf), math.nextafter(upper, math.inf), 2 * lower - upper, 1e300)
-
-
-def _answers(mechanism: Any) -> int | None:
-    try:
-        size: int | None = mechanism.answers
-    except LdpBudgetError:
-        return None
-    return size
-
-
-def _domain(mechanism: Any) -> tuple[float, float] | None:
-    if not hasattr(mechanism, "domain"):
-        return None
-    lower, upper = mechanism.domain()
-    return float(lower), float(upper)
 
 
 def unknown_values_do_not_leak(mechanism: Mechanism) -> None:

@@ -94,8 +94,10 @@ def verify(mechanism: Mechanism) -> Verification:
 def _inputs(mechanism: Mechanism) -> list[Any]:
     """The critical inputs, and where these are not all of the answers, a few others that nobody can foresee."""
     inputs = list(mechanism.critical_inputs())
-    if isinstance(mechanism, FrequencyMechanism) and not mechanism.public_seed and mechanism.answers > len(inputs):
-        inputs += [secrets.randbelow(mechanism.answers) for _ in range(_UNFORESEEN)]
+    # Answers that are hashed by a public seed are all alike.
+    if isinstance(mechanism, FrequencyMechanism) and not mechanism.public_seed:
+        size = mechanism.domain.size
+        inputs += [secrets.randbelow(size) for _ in range(_UNFORESEEN if size > len(inputs) else 0)]
     return list(dict.fromkeys(inputs))
 
 

@@ -34,7 +34,7 @@ def check_estimator(mechanism: Mechanism) -> Finding:
     if not isinstance(mechanism, FrequencyMechanism):
         return _SILENT
     try:
-        if mechanism.answers > _MOST_ANSWERS or mechanism.public_seed:
+        if mechanism.domain.size > _MOST_ANSWERS or mechanism.public_seed:
             return _SILENT
         inputs = list(mechanism.critical_inputs())
         roles = dict.fromkeys((inputs[0], inputs[len(inputs) // 2], inputs[-1]))

@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING, Any
 
 from ldp_budget import FrequencyMechanism
 from ldp_budget.authoring.channels import Case, Comparison, Factor
-from ldp_budget.authoring.domain import as_answers
 from ldp_budget.authoring.fields import integer, optional_integer, real
 from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.guarantees import Guarantee, SymmetricPair
@@ -148,7 +147,7 @@ class OptimalLocalHashing(FrequencyMechanism):
 
         from ldp_budget.randomness import bernoulli, integers, open_stream
 
-        answers = as_answers(values, self.domain_size)
+        answers = self.domain.check(values)
         stream, n = open_stream(rng), len(answers)
         functions = draw_functions(stream, n)
         # Another value is drawn for everybody, so that the time taken does not depend on what is kept.

@@ -1,0 +1,66 @@
+"""Users' values as arrays: everything that is not in the domain is refused, at the first such value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import OutsideDomain
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def as_answers(values: Any, size: int, domain: str) -> NDArray[np.int64]:
+    """`values` as an integer array (n,) of whole numbers 0..size-1, which `domain` says in words."""
+    array = _one_dimensional(values, domain)
+    if array.dtype == np.bool_:
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iuf":
+        _refuse(array, _not_in(array, 0, size - 1), domain)
+        array = array.astype(np.float64)
+    inside = (array >= 0) & (array < size)
+    if array.dtype.kind == "f":
+        inside &= np.floor(array) == array
+    _refuse(array, ~inside, domain)
+    answers: NDArray[np.int64] = array.astype(np.int64)
+    return answers
+
+
+def as_numbers(values: Any, lower: float, upper: float, domain: str) -> NDArray[np.float64]:
+    """`values` as a float array (n,) within [lower, upper], which `domain` says in words."""
+    array = _one_dimensional(values, domain)
+    if array.dtype.kind not in "iuf":
+        _refuse(array, _not_in(array, lower, upper), domain)
+    numbers: NDArray[np.float64] = array.astype(np.float64)
+    _refuse(array, ~((numbers >= lower) & (numbers <= upper)), domain)
+    return numbers
+
+
+def _one_dimensional(values: Any, domain: str) -> NDArray[Any]:
+    expected = f"a one-dimensional array of {domain}"
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise OutsideDomain(expected, "rows of different lengths") from None
+    if array.ndim != 1:
+        raise OutsideDomain(expected, f"an array of shape {array.shape}")
+    return array.astype(np.int64) if array.size == 0 else array
+
+
+def _refuse(array: NDArray[Any], bad: NDArray[np.bool_], domain: str) -> None:
+    if bad.any():
+        position = int(bad.argmax())
+        raise OutsideDomain(domain, array[position : position + 1].tolist()[0], position)
+
+
+def _not_in(array: NDArray[Any], low: float, high: float) -> NDArray[np.bool_]:
+    """Where an array of no numeric type holds anything but Python numbers from `low` to `high`."""
+    if array.dtype != np.object_:
+        return np.ones(len(array), dtype=np.bool_)
+    bad = [
+        isinstance(item, bool) or not isinstance(item, int | float) or not low <= item <= high
+        for item in array.tolist()
+    ]
+    return np.array(bad, dtype=np.bool_)
