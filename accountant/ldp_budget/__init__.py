@@ -37,6 +37,7 @@ _HOMES = {
     "KeyConflict": "errors",
     "LdpBudgetError": "errors",
     "LedgerError": "errors",
+    "LedgerMissing": "errors",
     "NameTaken": "errors",
     "NotSupported": "errors",
     "OutsideDomain": "errors",
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from .errors import KeyConflict as KeyConflict
     from .errors import LdpBudgetError as LdpBudgetError
     from .errors import LedgerError as LedgerError
+    from .errors import LedgerMissing as LedgerMissing
     from .errors import NameTaken as NameTaken
     from .errors import NotSupported as NotSupported
     from .errors import OutsideDomain as OutsideDomain

@@ -1,15 +1,24 @@
-"""Every error of the package. Each descends from `LdpBudgetError` and carries its data as attributes."""
+"""Every error of the package. Each descends from `LdpBudgetError` and carries its data as attributes.
+
+A message says what is wrong, and never what to type: that depends on who reads it, and a front end adds it. What a
+front end decides, such as an exit code, it decides by the error's `code`.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
 class LdpBudgetError(Exception):
-    """The root of the package's errors. Text and attributes survive pickling, as from a process of a pool."""
+    """The root of the package's errors. Text and attributes survive pickling, as from a process of a pool.
+
+    Attribute: `code`, the name of the kind of error; unlike the text it never changes.
+    """
+
+    code: ClassVar[str] = "error"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What the constructor made is copied; Exception would call it with the text as its first argument.
@@ -26,6 +35,8 @@ class InvalidParameter(LdpBudgetError, ValueError):  # noqa: N818 - reads as wha
     Attributes: `option` (its name in Python), `expected` (the range, in words), `found` (the value, or None
     where nothing was given).
     """
+
+    code = "invalid-parameter"
 
     def __init__(self, option: str, expected: str, found: object = None) -> None:
         self.option = option
@@ -45,6 +56,8 @@ class OutsideDomain(LdpBudgetError, ValueError):  # noqa: N818
     Attributes: `domain` (in words), `found` (the value), `position` (its index in the input; None if unknown).
     """
 
+    code = "outside-domain"
+
     def __init__(self, domain: str, found: object, position: int | None = None) -> None:
         self.domain = domain
         self.found = found
@@ -55,6 +68,8 @@ class OutsideDomain(LdpBudgetError, ValueError):  # noqa: N818
 
 class UnknownName(LdpBudgetError, LookupError):  # noqa: N818
     """Nothing of this kind has that name. Attributes: `kind`, `name`, `known` (the names there are), `hint`."""
+
+    code = "unknown-name"
 
     def __init__(self, kind: str, name: str, known: Sequence[str], hint: str = "") -> None:
         self.kind = kind
@@ -68,6 +83,8 @@ class UnknownName(LdpBudgetError, LookupError):  # noqa: N818
 class NameTaken(LdpBudgetError):  # noqa: N818
     """A name is already used for something else. Attributes: `kind`, `name`."""
 
+    code = "name-taken"
+
     def __init__(self, kind: str, name: str, why: str) -> None:
         self.kind = kind
         self.name = name
@@ -76,6 +93,8 @@ class NameTaken(LdpBudgetError):  # noqa: N818
 
 class PluginError(LdpBudgetError):
     """A plugin is broken. Attributes: `plugin` (its distribution or module), `why`."""
+
+    code = "plugin-error"
 
     def __init__(self, plugin: str, why: str) -> None:
         self.plugin = plugin
@@ -86,17 +105,32 @@ class PluginError(LdpBudgetError):
 class NotSupported(LdpBudgetError):  # noqa: N818
     """The mechanism or rule exists, but cannot do what was asked, and says why."""
 
+    code = "not-supported"
+
 
 class LedgerError(LdpBudgetError):
     """The ledger cannot be opened, read or trusted. It was left as it is. Attribute: `path`."""
+
+    code = "ledger-error"
 
     def __init__(self, path: str, why: str) -> None:
         self.path = path
         super().__init__(f"ledger {path}: {why}")
 
 
+class LedgerMissing(LedgerError):  # noqa: N818
+    """There is no ledger at that place and no key either, and none was to be made. Attribute: `path`."""
+
+    code = "ledger-missing"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "there is none")
+
+
 class KeyConflict(LdpBudgetError):  # noqa: N818
     """An idempotency key came back with a different request. Nothing was charged. Attribute: `key`."""
+
+    code = "key-conflict"
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -109,6 +143,8 @@ class KeyConflict(LdpBudgetError):  # noqa: N818
 class ReservationConflict(LdpBudgetError):  # noqa: N818
     """A reservation has ended otherwise than asked for. Nothing was changed. Attributes: `receipt`, `state`."""
 
+    code = "reservation-conflict"
+
     def __init__(self, receipt: str, state: str, asked: str) -> None:
         self.receipt = receipt
         self.state = state
@@ -117,6 +153,8 @@ class ReservationConflict(LdpBudgetError):  # noqa: N818
 
 class ReportFileError(LdpBudgetError):
     """A report file is truncated, foreign, or made for another collection. Attribute: `path`."""
+
+    code = "report-file-error"
 
     def __init__(self, path: str, why: str) -> None:
         self.path = path

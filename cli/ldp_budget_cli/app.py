@@ -10,9 +10,6 @@ from typing import Any
 import click
 
 LEDGER_VARIABLE = "LDP_BUDGET_LEDGER"
-REFUSED = 3
-ARGUMENTS = ("user", "name", "receipt")
-"""What the commands take as arguments, and never as options."""
 
 # name -> (module with a command of that name, one line of help)
 COMMANDS = {
@@ -64,23 +61,9 @@ class Root(click.Group):
         except click.ClickException:
             raise
         except Exception as error:
-            raise _for_the_user(error) from error
+            from .failures import for_the_user
 
-
-def _for_the_user(error: Exception) -> Exception:
-    """A click error for an error of the package; any other stays what it is."""
-    from ldp_budget.errors import InvalidParameter, LdpBudgetError
-
-    if isinstance(error, InvalidParameter):
-        return click.UsageError(error.describe(_spelt(error.option)))
-    if isinstance(error, LdpBudgetError):
-        return click.ClickException(str(error))
-    return error
-
-
-def _spelt(option: str) -> str:
-    """A parameter as it stands on the command line: USER, --domain-size."""
-    return option.upper() if option in ARGUMENTS else "--" + option.replace("_", "-")
+            raise for_the_user(error) from error
 
 
 @click.group(cls=Root, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -9,7 +9,8 @@ import click
 
 from ldp_budget.accounting.limits import DEFAULT
 
-from .app import REFUSED, ledger_path
+from .app import ledger_path
+from .failures import REFUSED
 from .mechanism_group import mechanism_command, parse_reports
 from .output import json_option, options, print_json
 

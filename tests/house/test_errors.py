@@ -5,14 +5,17 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator
 
+import click
 import pytest
 
+import ldp_budget
 from ldp_budget import Accountant, BudgetExceeded, mechanism
 from ldp_budget.errors import (
     InvalidParameter,
     KeyConflict,
     LdpBudgetError,
     LedgerError,
+    LedgerMissing,
     NameTaken,
     NotSupported,
     OutsideDomain,
@@ -22,6 +25,7 @@ from ldp_budget.errors import (
     UnknownName,
 )
 from ldp_budget.trust.contract._outcome import Broken, NotChecked
+from ldp_budget_cli.failures import FAILURES, for_the_user
 
 ERRORS = [
     LdpBudgetError("something"),
@@ -32,12 +36,31 @@ ERRORS = [
     PluginError("toy", "it is broken"),
     NotSupported("no such rule"),
     LedgerError("budget.db", "it is locked"),
+    LedgerMissing("budget.db"),
     KeyConflict("k"),
     ReservationConflict("7", "void", "committed"),
     ReportFileError("r", "it is truncated"),
     Broken("a promise"),
     NotChecked("no way to"),
 ]
+
+
+# Scripts and answers over HTTP go by these. A new kind of error gets one; none of them ever changes.
+CODES = {
+    "LdpBudgetError": "error",
+    "InvalidParameter": "invalid-parameter",
+    "OutsideDomain": "outside-domain",
+    "UnknownName": "unknown-name",
+    "NameTaken": "name-taken",
+    "PluginError": "plugin-error",
+    "NotSupported": "not-supported",
+    "LedgerError": "ledger-error",
+    "LedgerMissing": "ledger-missing",
+    "KeyConflict": "key-conflict",
+    "ReservationConflict": "reservation-conflict",
+    "ReportFileError": "report-file-error",
+    "BudgetExceeded": "budget-exceeded",
+}
 
 
 def refusal() -> BudgetExceeded:
@@ -58,6 +81,44 @@ def kinds(kind: type[LdpBudgetError] = LdpBudgetError) -> Iterator[type[LdpBudge
 def test_every_kind_of_error_is_tried_here() -> None:
     ours = {kind for kind in kinds() if kind.__module__.startswith("ldp_budget.")}
     assert ours == {type(error) for error in [*ERRORS, refusal()]}
+
+
+def test_every_public_error_has_a_code_of_its_own_that_never_changes() -> None:
+    public = {kind.__name__: kind.code for kind in kinds() if kind.__name__ in ldp_budget.__all__}
+    assert public == CODES
+    assert len(set(CODES.values())) == len(CODES)
+
+
+def test_the_command_line_knows_only_codes_that_there_are() -> None:
+    assert set(FAILURES) <= set(CODES.values())
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "told"),
+    [
+        (ERRORS[1], 2, "--epsilon: expected a number > 0; found -1"),
+        (refusal(), 3, "refused: alice asked ε = 2"),
+        (LedgerMissing("b.db"), 1, "there is none; `ldp-budget policy set` or `ldp-budget ledger init` makes one"),
+        (UnknownName("policy", "x", []), 1, "are: none. Set one: ldp-budget policy set x --limit lifetime=EPSILON"),
+        (UnknownName("policy", "x", [], "Ask"), 1, "there are: none. Ask"),
+        (UnknownName("collection", "x", ["y"]), 1, "there are: y"),
+        (KeyConflict("k"), 1, "key 'k' was used for a different request"),
+    ],
+    ids=lambda value: getattr(value, "code", ""),
+)
+def test_the_command_line_adds_the_exit_code_and_the_command_that_helps(
+    error: LdpBudgetError, code: int, told: str
+) -> None:
+    failure = for_the_user(error)
+    assert isinstance(failure, click.ClickException)
+    assert failure.exit_code == code
+    assert told in failure.message
+    assert "ldp-budget" not in str(error)
+
+
+def test_an_error_that_is_not_ours_stays_what_it_is() -> None:
+    bug = ZeroDivisionError()
+    assert for_the_user(bug) is bug
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))

@@ -178,6 +178,8 @@ class Receipt(NamedTuple):
 class BudgetExceeded(LdpBudgetError):  # noqa: N818
     """A spend was refused, and the caller asked for an exception. Attribute: `receipt`."""
 
+    code = "budget-exceeded"
+
     def __init__(self, receipt: Receipt) -> None:
         self.receipt = receipt
         super().__init__(receipt.explain())
