@@ -29,7 +29,7 @@ def compare(
     nl: bool,
 ) -> None:
     """Rank every mechanism by its predicted error at the same ε, best first."""
-    from ldp_budget.catalogue.ranking import compare_frequency, compare_numeric
+    from ldp_budget.catalogue.ranking import rank_frequency, rank_numeric
 
     numeric = _both("lower", lower, "upper", upper)
     if domain_size is not None or not numeric:  # with a range, --users may also stand alone
@@ -39,9 +39,9 @@ def compare(
             raise click.UsageError(what)
     rows: list[dict[str, Any]] = []
     if domain_size is not None and users is not None:
-        rows += compare_frequency(epsilon, domain_size, users)
+        rows += rank_frequency(epsilon, domain_size, users)
     if lower is not None and upper is not None:
-        rows += compare_numeric(epsilon, lower, upper, users)
+        rows += rank_numeric(epsilon, lower, upper, users)
     if plot is not None:
         from .plots import plot_comparison
 

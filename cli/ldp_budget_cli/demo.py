@@ -88,10 +88,10 @@ def _choose(epsilon: str, users: int) -> Mechanism:
     """The mechanism with the least predicted error."""
     from ldp_budget.authoring.frequency import FrequencyMechanism
     from ldp_budget.catalogue.plugins import mechanism
-    from ldp_budget.catalogue.ranking import compare_frequency
+    from ldp_budget.catalogue.ranking import rank_frequency
 
     click.echo(f"\n3. The choice: the predicted standard error of a share at ε = {epsilon}, best first.")
-    rows = compare_frequency(epsilon, len(PARTIES), users)
+    rows = rank_frequency(epsilon, len(PARTIES), users)
     print_table(
         ("mechanism", "std error"), [(row["mechanism"], f"{100 * row['mean_std_error']:.1f} %") for row in rows]
     )

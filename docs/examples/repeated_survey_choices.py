@@ -14,7 +14,7 @@ from typing import Any
 from repeated_survey import HEALTH, QUESTIONS, error_of_one_report, people, values
 
 from ldp_budget import Accountant, Mechanism, mechanism
-from ldp_budget.catalogue.ranking import compare_frequency
+from ldp_budget.catalogue.ranking import rank_frequency
 from ldp_budget_cli.output import print_table
 
 
@@ -23,7 +23,7 @@ def choices(users: int) -> Iterator[tuple[str, ...]]:
     every_bit: Any = mechanism("d-bit-flip")(epsilon=1, buckets=len(HEALTH), bits=len(HEALTH))
     sketch: Any = mechanism("cms")(epsilon=1, hashes=512, width=128, domain_size=len(HEALTH))
     for epsilon, printed in (("0.1", None), ("0.5", every_bit), ("1", every_bit), ("2", sketch), ("5", every_bit)):
-        best = compare_frequency(epsilon, len(HEALTH), users)[0]
+        best = rank_frequency(epsilon, len(HEALTH), users)[0]
         error = "-" if printed is None else f"{100 * printed.at_epsilon(epsilon).share_errors(users)[1]:.2f} %"
         name = "none" if printed is None else printed.name
         yield epsilon, name, error, best["mechanism"], f"{100 * best['mean_std_error']:.2f} %"

@@ -23,9 +23,8 @@ import ldp_budget
 from ldp_budget import composition, guarantees, testing
 from ldp_budget.accounting import bulk, receipts
 from ldp_budget.accounting import limits as policy
-from ldp_budget.authoring import estimates, fields
-from ldp_budget.catalogue import certificates
-from ldp_budget.catalogue import ranking as comparison
+from ldp_budget.authoring import domain, estimates, fields
+from ldp_budget.catalogue import certificates, ranking
 from ldp_budget.catalogue.plugins import registry
 from ldp_budget.collecting import release, reports
 from ldp_budget.ledger import integrity as ledger_verify
@@ -147,12 +146,13 @@ ANSWERS: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (ledger_verify, ("Verification",)),
     (composition, ("Bound",)),
     (estimates, ("CountEstimate", "MeanEstimate", "CountAggregate", "SumAggregate", "adjusted")),
-    (comparison, ("compare_frequency", "compare_numeric")),
+    (ranking, ("rank_frequency", "rank_numeric")),
     (reports, ("ReportWriter", "read_reports")),
     (release, ("release", "Released")),
     (certificates, ("checked",)),
 )
 PARTS: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
+    (domain, ("Categories", "Interval")),
     (fields, ("real", "optional_real", "integer", "optional_integer", "choice", "flag", "matrix")),
     (testing, ("MechanismContract",)),
 )

@@ -13,7 +13,7 @@ import ldp_budget
 from ldp_budget import Accountant, InvalidParameter, Limit
 from ldp_budget.authoring.fields import integer
 from ldp_budget.catalogue import ranking as comparison
-from ldp_budget.catalogue.ranking import compare_frequency
+from ldp_budget.catalogue.ranking import rank_frequency
 from ldp_budget_mechanisms.unary import OptimizedUnaryEncoding
 
 if TYPE_CHECKING:
@@ -216,12 +216,12 @@ def test_somebody_elses_mechanism_is_compared_by_its_fields_or_by_its_own_choice
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(comparison, "mechanisms", lambda: [Loud, Awkward, Fixed, ldp_budget.mechanism("oue")])
-    rows = compare_frequency(1, 7, 944)
+    rows = rank_frequency(1, 7, 944)
     settings = {row["mechanism"]: row["setting"] for row in rows}
     assert settings == {"awkward": "choices=7", "loud": "", "oue": ""}, "and none with a loss of its own"
     assert len({row["mean_std_error"] for row in rows}) == 1
     with pytest.raises(InvalidParameter, match="epsilon"):
-        compare_frequency(0, 7, 944)
+        rank_frequency(0, 7, 944)
 
 
 def test_two_answers_bring_in_randomized_response(command: CommandLine) -> None:

@@ -21,7 +21,7 @@ from mpmath import mpf
 
 import ldp_budget
 from ldp_budget import InvalidParameter, NotSupported, OutsideDomain
-from ldp_budget.catalogue.ranking import compare_frequency
+from ldp_budget.catalogue.ranking import rank_frequency
 from ldp_budget.randomness import ONE
 from ldp_budget_mechanisms._hashing import HashFamily
 
@@ -283,7 +283,7 @@ def test_the_errors_of_a_comparison_hold_for_the_worst_values(sketch: Any) -> No
 
 @both
 def test_a_comparison_holds_it_at_a_stated_setting(sketch: Any) -> None:
-    [row] = [row for row in compare_frequency(1, 6, 500) if row["mechanism"] == sketch.name]
+    [row] = [row for row in rank_frequency(1, 6, 500) if row["mechanism"] == sketch.name]
     assert row["setting"] == "hashes=1024, width=1024"
     compared = sketch(epsilon=1, hashes=1024, width=1024, domain_size=6)
     assert (row["worst_std_error"], row["mean_std_error"]) == compared.share_errors(500)

@@ -24,7 +24,7 @@ from mpmath import mpf
 import ldp_budget
 from ldp_budget import Accountant, InvalidParameter, Limit, NotSupported, OutsideDomain
 from ldp_budget.catalogue.collections import Collection
-from ldp_budget.catalogue.ranking import compare_numeric
+from ldp_budget.catalogue.ranking import rank_numeric
 from ldp_budget.collecting.release import release
 from ldp_budget.guarantees import ANY_INPUTS, SAME_CHANGE_PATTERN, Memoised, Pure, SymmetricPair, Unbounded
 from ldp_budget.randomness import ONE
@@ -169,7 +169,7 @@ def test_it_declares_a_maximum_and_no_other_bounds() -> None:
 
 def test_it_is_compared_where_values_begin_at_zero() -> None:
     for lower, upper, is_there in ((0, 77, True), ("0.0", 77, True), (-1, 1, False), (1, 77, False)):
-        found = [row for row in compare_numeric(1, lower, upper) if row["mechanism"] == "one-bit-mean"]
+        found = [row for row in rank_numeric(1, lower, upper) if row["mechanism"] == "one-bit-mean"]
         assert bool(found) == is_there
         for row in found:
             assert row["mse"] == FRESH.utility()["mse"]

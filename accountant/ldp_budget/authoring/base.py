@@ -74,10 +74,10 @@ class Mechanism:
         return cls(**target)
 
     @classmethod
-    def _for_comparison(cls, **target: Any) -> Self:
+    def _for_ranking(cls, **target: Any) -> Self:
         """Calibrated to ε and to what else of `target` it has a field for. Raises `NotSupported` without an ε."""
         if "epsilon" not in cls.fields:
-            raise NotSupported(f"{cls.name} is not calibrated from ε, so it cannot be compared at one")
+            raise NotSupported(f"{cls.name} is not calibrated from ε, so it cannot be ranked at one")
         return cls.calibrate(**{name: value for name, value in target.items() if name in cls.fields})
 
     def check(self) -> None:

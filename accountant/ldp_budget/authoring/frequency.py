@@ -34,12 +34,12 @@ class FrequencyMechanism(Mechanism):
 
     @classmethod
     def for_answers(cls, epsilon: Any, domain_size: int) -> Self:
-        """The one that `compare` holds against others at `epsilon` for that many answers, by default calibrated so.
+        """The one that is ranked against others at `epsilon` for that many answers, by default calibrated so.
 
         Override it where more must be chosen, or the fields have other names. Raises `InvalidParameter`, or
         `NotSupported` where there is none.
         """
-        return cls._for_comparison(epsilon=epsilon, domain_size=domain_size)
+        return cls._for_ranking(epsilon=epsilon, domain_size=domain_size)
 
     @property
     def answers(self) -> int:

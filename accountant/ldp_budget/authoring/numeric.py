@@ -42,12 +42,12 @@ class NumericMechanism(Mechanism):
 
     @classmethod
     def for_range(cls, epsilon: Any, lower: Any, upper: Any) -> Self:
-        """The one that `compare` holds against others at `epsilon` on [lower, upper], by default calibrated so.
+        """The one that is ranked against others at `epsilon` on [lower, upper], by default calibrated so.
 
         Override it where more must be chosen, or the fields have other names. Raises `InvalidParameter`, or
         `NotSupported` where there is none.
         """
-        return cls._for_comparison(epsilon=epsilon, lower=lower, upper=upper)
+        return cls._for_ranking(epsilon=epsilon, lower=lower, upper=upper)
 
     def check(self) -> None:
         if self.lower is None and self.upper is None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=Mechanism)
 
 
-def compare_frequency(epsilon: Number, domain_size: int, users: int) -> list[dict[str, Any]]:
+def rank_frequency(epsilon: Number, domain_size: int, users: int) -> list[dict[str, Any]]:
     """Predicted standard errors of a share for `users` users and `domain_size` answers, least mean error first.
 
     `worst_std_error` is that of the answer and frequency where it is largest, `mean_std_error` the root of the mean
@@ -46,7 +46,7 @@ def compare_frequency(epsilon: Number, domain_size: int, users: int) -> list[dic
     return sorted(rows, key=lambda row: (row["mean_std_error"], row["mechanism"]))
 
 
-def compare_numeric(epsilon: Number, lower: Number, upper: Number, users: int | None = None) -> list[dict[str, Any]]:
+def rank_numeric(epsilon: Number, lower: Number, upper: Number, users: int | None = None) -> list[dict[str, Any]]:
     """Bias and MSE of one report at the edges and the centre of [lower, upper], least MSE for a uniform prior first.
 
     With `users` each row also has `mean_error`, that of an estimated mean at worst (`NumericMechanism.mean_error`),

@@ -17,7 +17,7 @@ from .basic import Basic
 from .charges import canonical_charges, weakest_relation
 from .gdp import GaussianDP
 from .rules import Bound, Filter, Rule
-from .zcdp import ZeroConcentrated
+from .zcdp import ZCDP
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,7 +26,7 @@ __all__ = ["RULES", "Bound", "Filter", "Rule", "capacity", "compose", "compose_d
 
 RULES = ("basic", "zcdp", "gdp", "exact")
 
-_FILTERS: dict[str, Filter] = {rule.name: rule for rule in (Basic(), ZeroConcentrated(), GaussianDP())}
+_FILTERS: dict[str, Filter] = {rule.name: rule for rule in (Basic(), ZCDP(), GaussianDP())}
 
 _NOT_A_FILTER = (
     "rule exact is not a filter: when the next mechanism is chosen after seeing earlier outputs, exact composition "

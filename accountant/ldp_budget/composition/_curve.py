@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ._lattice import Factor
+    from ._lattice import TiltedLaw
 
     Floats = NDArray[np.float64]
 
@@ -37,7 +37,7 @@ _SUM = 1e-12
 class Curve:
     """ln δ(ε), certified from one side. `mu` is that of the Gaussian part, 0 if there is none."""
 
-    factor: Factor
+    law: TiltedLaw
     theta: float
     mu: float
     upper: bool
@@ -46,19 +46,19 @@ class Curve:
         """An upper bound of ln δ(epsilon) if `upper`, else a lower one; -inf where δ may be zero."""
         import numpy as np
 
-        factor, sign = self.factor, 1 if self.upper else -1
-        x = factor.losses
-        largest = float(np.abs(x).max()) + abs(factor.offset) + epsilon + self.mu**2
+        law, sign = self.law, 1 if self.upper else -1
+        x = law.losses
+        largest = float(np.abs(x).max()) + abs(law.offset) + epsilon + self.mu**2
         # A smaller ε has the larger δ; the shift pays for the rounding of ε - x.
-        shifted = epsilon + factor.offset - sign * 8 * UNIT * largest
+        shifted = epsilon + law.offset - sign * 8 * UNIT * largest
         weights = self._weights(shifted - x)
-        total = float((factor.mass * weights).sum()) + sign * factor.error * _largest_weight(self.theta)
+        total = float((law.mass * weights).sum()) + sign * law.error * _largest_weight(self.theta)
         if total <= 0:
             return -math.inf
         kappa = gaussian_cumulant(self.mu, self.theta)
-        exponent = factor.log_scale + kappa - self.theta * shifted
-        rounding = 8 * UNIT * (abs(factor.log_scale) + kappa + self.theta * largest)
-        return math.log(total) + exponent + sign * (factor.relative + rounding + _SUM)
+        exponent = law.log_scale + kappa - self.theta * shifted
+        rounding = 8 * UNIT * (abs(law.log_scale) + kappa + self.theta * largest)
+        return math.log(total) + exponent + sign * (law.relative + rounding + _SUM)
 
     def _weights(self, y: Floats) -> Floats:
         import numpy as np

@@ -4,7 +4,7 @@ For a tilt θ >= 0 the masses P[L = x] e^{θx} / E[e^{θL}] are a probability di
 its terms. With θ chosen so that the tilted sum is centred near the ε of interest, the masses that make up δ(ε) are
 the large ones, so rounding errors of the transform, which are absolute, are small beside them even where δ = 1e-300.
 
-A `Factor` is a tilted law with a certified error. All errors are bounds of theorems, never estimates:
+A `TiltedLaw` is a tilted law with a certified error. All errors are bounds of theorems, never estimates:
 
 - the transform of 2^t points is off by at most `_TRANSFORM`·t·‖input‖₂ in the 2-norm (Higham, Accuracy and Stability
   of Numerical Algorithms, 2nd ed., Theorem 24.2, has 7u·t; the constant here is twice that);
@@ -47,7 +47,7 @@ class TooFine(Exception):  # noqa: N818 - not an error of the caller; the caller
 
 
 @dataclass(frozen=True)
-class Factor:
+class TiltedLaw:
     """The law of `count` independent losses L, each with P[L = x - offset] = e^{log_scale - θx}·mass at
     x = index·spacing.
 
@@ -71,7 +71,7 @@ class Factor:
         return np.multiply(self.index, float(self.spacing), dtype=np.float64)
 
 
-def tilt(law: Law, theta: float, count: int) -> Factor:
+def tilt(law: Law, theta: float, count: int) -> TiltedLaw:
     """`law`, `count` times, tilted by `theta`."""
     import numpy as np
 
@@ -84,37 +84,37 @@ def tilt(law: Law, theta: float, count: int) -> Factor:
     lost = len(mass) * 2 * _NEGLIGIBLE
     size = float(np.max(np.abs(law.log_mass[kept]) + 2 * np.abs(lift[kept]))) + abs(log_scale)
     rounding = 8 * UNIT * (4 + size)
-    return Factor(law.spacing, law.index[kept], mass[kept], log_scale, count, law.offset, lost, rounding)
+    return TiltedLaw(law.spacing, law.index[kept], mass[kept], log_scale, count, law.offset, lost, rounding)
 
 
-def log_mgf(factors: Sequence[Factor], s: float) -> float:
+def log_mgf(laws: Sequence[TiltedLaw], s: float) -> float:
     """ln E[e^{sX}] of the tilted sum X, offsets left out."""
     import numpy as np
 
     total = 0.0
-    for factor in factors:
-        x = factor.losses
+    for law in laws:
+        x = law.losses
         exponent = s * x
         top = float(exponent.max())
-        total += factor.count * (top + math.log(float((factor.mass * np.exp(exponent - top)).sum())))
+        total += law.count * (top + math.log(float((law.mass * np.exp(exponent - top)).sum())))
     return total
 
 
-def window(factors: Sequence[Factor]) -> tuple[float, float]:
+def window(laws: Sequence[TiltedLaw]) -> tuple[float, float]:
     """(low, high): the tilted sum is below low, or above high, with probability below e^-45 each."""
-    mean, variance = _moments(factors)
-    low = sum(factor.count * float(factor.losses.min()) for factor in factors)
-    high = sum(factor.count * float(factor.losses.max()) for factor in factors)
+    mean, variance = _moments(laws)
+    low = sum(law.count * float(law.losses.min()) for law in laws)
+    high = sum(law.count * float(law.losses.max()) for law in laws)
     if variance > 0:
-        low, high = max(low, -_edge(factors, -1, variance)), min(high, _edge(factors, 1, variance))
+        low, high = max(low, -_edge(laws, -1, variance)), min(high, _edge(laws, 1, variance))
     return min(low, mean), max(high, mean)
 
 
-def _edge(factors: Sequence[Factor], sign: int, variance: float) -> float:
+def _edge(laws: Sequence[TiltedLaw], sign: int, variance: float) -> float:
     """The least x found with P[±X > x] <= e^-45: (ln E[e^{±sX}] + 45)/s for a good s, and any s is valid."""
 
     def edge(s: float) -> float:
-        return (log_mgf(factors, sign * s) + _TAIL) / s
+        return (log_mgf(laws, sign * s) + _TAIL) / s
 
     worth_it = 0.01 * math.sqrt(variance)
     s = math.sqrt(2 * _TAIL / variance)  # the best one for a normal sum
@@ -128,51 +128,51 @@ def _edge(factors: Sequence[Factor], sign: int, variance: float) -> float:
     return best
 
 
-def _moments(factors: Sequence[Factor]) -> tuple[float, float]:
+def _moments(laws: Sequence[TiltedLaw]) -> tuple[float, float]:
     mean = variance = 0.0
-    for factor in factors:
-        x, mass = factor.losses, factor.mass / factor.mass.sum()
+    for law in laws:
+        x, mass = law.losses, law.mass / law.mass.sum()
         centre = float((mass * x).sum())
-        mean += factor.count * centre
-        variance += factor.count * float((mass * (x - centre) ** 2).sum())
+        mean += law.count * centre
+        variance += law.count * float((mass * (x - centre) ** 2).sum())
     return mean, variance
 
 
-def convolve(factors: Sequence[Factor]) -> Factor:
-    """The law of the sum of all the losses of `factors`, which share one spacing. Raises `TooFine`."""
-    if len(factors) == 1 and factors[0].count == 1:
-        return factors[0]
-    spacing = factors[0].spacing
-    low, high = window(factors)
+def convolve(laws: Sequence[TiltedLaw]) -> TiltedLaw:
+    """The law of the sum of all the losses of `laws`, which share one spacing. Raises `TooFine`."""
+    if len(laws) == 1 and laws[0].count == 1:
+        return laws[0]
+    spacing = laws[0].spacing
+    low, high = window(laws)
     first = math.floor(low / float(spacing)) - 1
     cells = math.ceil(high / float(spacing)) + 2 - first
     if cells > MOST_CELLS:
         raise TooFine
-    kept, mass, error = _circular(factors, first, cells)
-    log_scale = math.fsum(factor.count * factor.log_scale for factor in factors)
-    rounding = 4 * UNIT * sum(factor.count * abs(factor.log_scale) for factor in factors)
-    return Factor(
+    kept, mass, error = _circular(laws, first, cells)
+    log_scale = math.fsum(law.count * law.log_scale for law in laws)
+    rounding = 4 * UNIT * sum(law.count * abs(law.log_scale) for law in laws)
+    return TiltedLaw(
         spacing,
         first + kept,
         mass,
         log_scale,
-        offset=math.fsum(factor.count * factor.offset for factor in factors),
+        offset=math.fsum(law.count * law.offset for law in laws),
         error=error,
-        relative=sum(factor.count * factor.relative for factor in factors) + rounding,
+        relative=sum(law.count * law.relative for law in laws) + rounding,
     )
 
 
-def _circular(factors: Sequence[Factor], first: int, cells: int) -> tuple[Integers, Floats, float]:
+def _circular(laws: Sequence[TiltedLaw], first: int, cells: int) -> tuple[Integers, Floats, float]:
     """The cells from `first` on that hold any mass, their masses, and a bound of the error in the 1-norm."""
     import numpy as np
 
     size = 1 << (cells - 1).bit_length()
-    product, error = _product(factors, size)
+    product, error = _product(laws, size)
     mass = np.roll(np.fft.irfft(product, size), -first % size)[:cells]
     # ‖·‖₁ <= √n ‖·‖₂, and the inverse transform divides the 2-norm by √n: the two cancel.
     error += _TRANSFORM * (size.bit_length() - 1) * _norm(product)
-    masses = math.prod(max(1.0, float(factor.mass.sum())) for factor in factors if factor.count == 1)
-    error += masses * (2.1 * math.exp(-_TAIL) + sum(factor.count * factor.error for factor in factors))
+    masses = math.prod(max(1.0, float(law.mass.sum())) for law in laws if law.count == 1)
+    error += masses * (2.1 * math.exp(-_TAIL) + sum(law.count * law.error for law in laws))
     if error >= float(mass.sum()):
         raise TooFine
     # Cells that hold less than the error, even all together, are noise; without them the error at most doubles.
@@ -180,19 +180,19 @@ def _circular(factors: Sequence[Factor], first: int, cells: int) -> tuple[Intege
     return kept, mass[kept], 2 * error
 
 
-def _product(factors: Sequence[Factor], size: int) -> tuple[Complexes, float]:
+def _product(laws: Sequence[TiltedLaw], size: int) -> tuple[Complexes, float]:
     """The spectrum of the sum, and a bound of its error in the 2-norm over the whole circle."""
     import numpy as np
 
     product = np.ones(size // 2 + 1, dtype=np.complex128)
     log_modulus = np.zeros(size // 2 + 1)
     slopes = np.zeros(size // 2 + 1)
-    for factor in factors:
-        spectrum, off = _spectrum(factor, size)
+    for law in laws:
+        spectrum, off = _spectrum(law, size)
         modulus = np.abs(spectrum) + off
-        log_modulus += factor.count * np.log(modulus)
-        slopes += factor.count * (off / modulus + _PRODUCT)
-        product *= _power(spectrum, factor.count)
+        log_modulus += law.count * np.log(modulus)
+        slopes += law.count * (off / modulus + _PRODUCT)
+        product *= _power(spectrum, law.count)
     return product, _norm(np.exp(log_modulus) * slopes)
 
 
@@ -203,26 +203,26 @@ def _norm(half: Floats | Complexes) -> float:
     return math.sqrt(2 * float(np.sum(np.abs(half) ** 2))) * (1 + 1e-9)
 
 
-def _spectrum(factor: Factor, size: int) -> tuple[Complexes, float]:
+def _spectrum(law: TiltedLaw, size: int) -> tuple[Complexes, float]:
     """The discrete Fourier transform of one loss at 0 <= f <= size/2, and a bound of its error at each f."""
     import numpy as np
 
-    if len(factor.index) <= _FEW:
-        return _few(factor, size), _ROOT * len(factor.index) * float(factor.mass.sum())
-    cell = factor.index % size
-    placed = np.bincount(cell, factor.mass, size)
+    if len(law.index) <= _FEW:
+        return _few(law, size), _ROOT * len(law.index) * float(law.mass.sum())
+    cell = law.index % size
+    placed = np.bincount(cell, law.mass, size)
     crowd = UNIT * int(np.bincount(cell).max()) * float(placed.sum())
     stages = size.bit_length() - 1
     off = _TRANSFORM * stages * math.sqrt(size * float((placed**2).sum()))
     return np.fft.rfft(placed), off + crowd
 
 
-def _few(factor: Factor, size: int) -> Complexes:
+def _few(law: TiltedLaw, size: int) -> Complexes:
     import numpy as np
 
     frequency = np.arange(size // 2 + 1, dtype=np.int64)
     spectrum = np.zeros(size // 2 + 1, dtype=np.complex128)
-    for index, mass in zip(factor.index % size, factor.mass, strict=True):
+    for index, mass in zip(law.index % size, law.mass, strict=True):
         turns = (frequency * index) % size  # exact, so that the angle is small and right to the last place
         turns = np.where(2 * turns > size, turns - size, turns)
         spectrum += mass * np.exp(turns * (-2j * math.pi / size))
@@ -242,29 +242,29 @@ def _power(spectrum: Complexes, count: int) -> Complexes:
         spectrum = spectrum * spectrum
 
 
-def regrid(factor: Factor, spacing: Fraction, theta: float, upper: bool) -> Factor:
-    """`factor` moved onto the multiples of `spacing`, a power of two: split if `upper`, else lowered, see `steps`."""
+def regrid(law: TiltedLaw, spacing: Fraction, theta: float, upper: bool) -> TiltedLaw:
+    """`law` moved onto the multiples of `spacing`, a power of two: split if `upper`, else lowered, see `steps`."""
     import numpy as np
 
     h = float(spacing)
-    slack = 2 * LOSS_ERROR * (float(np.abs(factor.losses).max()) + abs(factor.offset))
-    position = (factor.losses - factor.offset + (slack if upper else -slack)) / h
+    slack = 2 * LOSS_ERROR * (float(np.abs(law.losses).max()) + abs(law.offset))
+    position = (law.losses - law.offset + (slack if upper else -slack)) / h
     cell = np.floor(position)
     rest = position - cell
     if upper:
         below, above = split_weights(rest, h)
         index = np.concatenate([cell, cell + 1])
         mass = np.concatenate([below * np.exp(-theta * h * rest), above * np.exp(theta * h * (1 - rest))])
-        mass *= np.concatenate([factor.mass, factor.mass])
+        mass *= np.concatenate([law.mass, law.mass])
     else:
-        index, mass = cell, factor.mass * np.exp(-theta * h * rest)
+        index, mass = cell, law.mass * np.exp(-theta * h * rest)
     kept = mass > 0
     points, place = np.unique(index[kept].astype(np.int64), return_inverse=True)
-    return Factor(
+    return TiltedLaw(
         spacing,
         points,
         np.bincount(place, mass[kept]).astype(np.float64),
-        factor.log_scale - theta * factor.offset,
-        error=factor.error * math.exp(theta * h),
-        relative=factor.relative + theta * slack + 32 * UNIT * (1 + theta * (h + abs(factor.offset))),
+        law.log_scale - theta * law.offset,
+        error=law.error * math.exp(theta * h),
+        relative=law.relative + theta * slack + 32 * UNIT * (1 + theta * (h + abs(law.offset))),
     )

@@ -79,9 +79,9 @@ def _cumulant(laws: Laws, mu: float, theta: float) -> tuple[float, float]:
     """K(θ) and K'(θ)."""
     k, slope = gaussian_cumulant(mu, theta), (0.5 + theta) * mu * mu
     for law, count in laws:
-        factor = tilt(law, theta, count)
-        k += count * factor.log_scale
-        slope += count * float((factor.mass * factor.losses).sum())
+        tilted = tilt(law, theta, count)
+        k += count * tilted.log_scale
+        slope += count * float((tilted.mass * tilted.losses).sum())
     return k, slope
 
 

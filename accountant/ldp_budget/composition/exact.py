@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ..guarantees.amounts import DOWN, UP, exp_down, exp_up, float_above, float_below, float_up
 from ._curve import Curve
-from ._lattice import Factor, TooFine, convolve, regrid, tilt
+from ._lattice import TiltedLaw, TooFine, convolve, regrid, tilt
 from ._parts import ONE, Parts, basic_epsilon, finite_targets, infinite_mass, largest_loss, take_apart
 from ._saddle import Saddle, saddle_for_delta, saddle_for_epsilon
 from .crossing import crossing
@@ -118,7 +118,7 @@ def _exp(low: float, high: float) -> tuple[Decimal, Decimal]:
     return smallest, min(ONE, exp_up(Decimal(high)))
 
 
-def _compose(steps: dict[Step, int], saddle: Saddle) -> tuple[Factor, Factor]:
+def _compose(steps: dict[Step, int], saddle: Saddle) -> tuple[TiltedLaw, TiltedLaw]:
     """The law of the summed loss, from below and from above; the same where it lies on the lattice by itself."""
     if saddle.common is not None and all(step.exact for step in steps):
         exact = _on_common(steps, saddle.theta, saddle.common, upper=True)
@@ -130,15 +130,15 @@ def _compose(steps: dict[Step, int], saddle: Saddle) -> tuple[Factor, Factor]:
     return low, high
 
 
-def _on_common(steps: dict[Step, int], theta: float, spacing: Fraction, upper: bool) -> Factor:
+def _on_common(steps: dict[Step, int], theta: float, spacing: Fraction, upper: bool) -> TiltedLaw:
     return convolve([tilt(step.law(spacing, upper), theta, count) for step, count in steps.items()])
 
 
-def _regridded(steps: dict[Step, int], saddle: Saddle, upper: bool) -> Factor:
+def _regridded(steps: dict[Step, int], saddle: Saddle, upper: bool) -> TiltedLaw:
     """Each kind of report composed with itself where that is best, then all of them on one lattice."""
     spacing = Fraction(2) ** math.floor(math.log2(saddle.finest))
-    factors = []
+    laws = []
     for step, count in steps.items():
         together = convolve([tilt(step.law(step.own_spacing(saddle.finest), upper), saddle.theta, count)])
-        factors.append(regrid(together, spacing, saddle.theta, upper))
-    return convolve(factors)
+        laws.append(regrid(together, spacing, saddle.theta, upper))
+    return convolve(laws)

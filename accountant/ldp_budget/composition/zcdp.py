@@ -26,7 +26,7 @@ _REFUSAL = "rule zcdp refuses a guarantee of kind {}: it has no rho of its own, 
 _LOOSENESS = 1e-12
 
 
-class ZeroConcentrated(Filter):
+class ZCDP(Filter):
     """Σρ, then the optimal conversion at the given δ > 0."""
 
     name = "zcdp"
