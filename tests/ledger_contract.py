@@ -17,7 +17,7 @@ import pytest
 import ldp_budget
 from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, Limit, Mechanism, UnknownName
-from ldp_budget.accounting.limits import canonical_text
+from ldp_budget._json import canonical_json
 from ldp_budget.accounting.plans import Plan
 from ldp_budget.authoring.base import Mechanism as Base
 from ldp_budget.authoring.fields import integer
@@ -43,7 +43,7 @@ class Promise(Base):
 
 def promising(guarantee: Guarantee) -> Mechanism:
     """A mechanism with this guarantee, and a fingerprint of its own."""
-    number = int.from_bytes(sha256(canonical_text(guarantee.to_json()).encode()).digest()[:6])
+    number = int.from_bytes(sha256(canonical_json(guarantee.to_json()).encode()).digest()[:6])
     return type("Promise", (Promise,), {"promised": guarantee})(of=number)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ldp_budget.accounting.limits import DEFAULT
+from ldp_budget.accounting.policies import DEFAULT
 
 from .app import ledger_path
 from .output import json_option, print_json, print_table, shown

@@ -11,8 +11,8 @@ from .output import decimal_option, json_option, nl_option, print_json, print_ro
 
 if TYPE_CHECKING:
     from ldp_budget.accounting.accountant import Accountant
-    from ldp_budget.accounting.limits import Policy
     from ldp_budget.accounting.plans import Plan
+    from ldp_budget.accounting.policies import Policy
 
 
 @click.group()
@@ -55,7 +55,8 @@ def set_(
 ) -> None:
     """Store a policy; makes the ledger and its key if neither exists."""
     from ldp_budget.accounting.accountant import Accountant
-    from ldp_budget.accounting.limits import Policy, as_limits
+    from ldp_budget.accounting.limits import as_limits
+    from ldp_budget.accounting.policies import Policy
 
     if plan_delta is not None and not plan:
         raise click.UsageError("--plan: expected at least one COLLECTION=COUNT with --plan-delta; nothing was given")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ldp_budget.accounting.limits import DEFAULT
+from ldp_budget.accounting.policies import DEFAULT
 
 from .app import ledger_path
 from .failures import REFUSED

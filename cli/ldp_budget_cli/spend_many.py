@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ldp_budget.accounting.limits import DEFAULT
+from ldp_budget.accounting.policies import DEFAULT
 
 from .app import ledger_path
 from .files import count_lines, read_users

@@ -28,7 +28,7 @@ from ldp_budget import (
     UnknownName,
 )
 from ldp_budget.accounting.accountant import CLOCK_TOLERANCE_MICROS
-from ldp_budget.accounting.decision import MOST_REPORTS
+from ldp_budget.accounting.request import MOST_REPORTS
 from ldp_budget.authoring.base import Mechanism as Base
 from ldp_budget.authoring.fields import real
 from ldp_budget.catalogue.collections import Collection

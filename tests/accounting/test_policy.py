@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_budget import InvalidParameter, Limit
-from ldp_budget.accounting.limits import Policy, as_limits
+from ldp_budget.accounting.limits import as_limits
+from ldp_budget.accounting.policies import Policy
 from ldp_budget.guarantees.amounts import LARGEST, Costs
 
 AMOUNT = st.one_of(st.none(), st.integers(0, 10**6), st.integers(0, LARGEST))

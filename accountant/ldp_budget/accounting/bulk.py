@@ -9,21 +9,25 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InvalidParameter, KeyConflict, NotSupported
-from ..ledger import Batch
-from ..ledger.windows import to_micros, window_at
-from .decision import Charge, check_text
-from .limits import Policy, canonical_text
-from .receipts import SPENT
+from .._json import canonical_json
+from ..errors import InvalidParameter, NotSupported
+from ..ledger.entries import SPENT
+from .idempotency import IdempotencyKey
+from .request import check_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from ..ledger import Transaction
+    from ..ledger.keys import Key
+    from .policies import Policy
+    from .request import Charge
+
+    Outcome = tuple[list[str], bool]
+    """The refused users of a batch, and whether it was charged before."""
 
 BATCH = 50_000
 
@@ -64,43 +68,37 @@ def batches(users: Iterable[str]) -> Iterator[list[str]]:
 class BulkCharge:
     """One batch of users charged one report each, inside one transaction."""
 
-    def __init__(
-        self, transaction: Transaction, charge: Charge, policy_number: int, policy: Policy, now: datetime
-    ) -> None:
+    def __init__(self, transaction: Transaction, charge: Charge, policy_number: int, policy: Policy) -> None:
         if policy.plan is not None:
             raise NotSupported(f"policy {policy.name} holds a plan; charge its users one at a time")
         self._transaction = transaction
         self._charge = charge
         self._policy_number = policy_number
         self._policy = policy
-        self._now = now
-        self._cost = charge.cost
+        self._windows = transaction.windows
 
     def run(self, users: list[str]) -> list[str]:
         """Charge the users whose limits admit it; returns the refused ones. A user listed twice is charged twice."""
         if self._charge.objection(self._policy):
             return list(users)
         refused: list[str] = []
-        for once in _rounds(users):
-            names = dict(zip(self._transaction.key.hashes(b"user", once), once, strict=True))
+        for once_each in _rounds(users):
+            names = dict(zip(self._transaction.key.hashes(b"user", once_each), once_each, strict=True))
             refused += [names[user] for user in self._charge_once(sorted(names))]
         return refused
 
     def _charge_once(self, users: list[bytes]) -> list[bytes]:
         """Charge distinct users; returns the refused ones."""
-        batch = Batch(self._transaction, users)
-        refused = batch.refuse(
-            [(self._window(limit.period), limit.remaining_room(self._cost)) for limit in self._policy.limits]
-        )
+        transaction, cost = self._transaction, self._charge.cost
+        batch = transaction.batch(users)
+        limits = self._policy.limits
+        refused = batch.refuse([(self._windows[limit.period].code, limit.remaining_room(cost)) for limit in limits])
         if len(refused) < len(users):
-            batch.open_accounts()
-            batch.charge([self._window(period) for period in self._transaction.periods()], self._cost)
-            charge = self._charge.store(self._transaction)
-            batch.append((to_micros(self._now), SPENT, charge, self._policy_number, *self._cost))
+            transaction.open_accounts(batch)
+            batch.charge([window.code for window in self._windows.values()], cost)
+            charge = self._charge.store(transaction)
+            transaction.append_batch(batch, (transaction.moment.micros, SPENT, charge, self._policy_number, *cost))
         return refused
-
-    def _window(self, period: str) -> int:
-        return window_at(period, self._now).code
 
 
 def _rounds(users: list[str]) -> Iterator[list[str]]:
@@ -111,28 +109,28 @@ def _rounds(users: list[str]) -> Iterator[list[str]]:
         left = Counter({user: times - 1 for user, times in left.items() if times > 1})
 
 
-def run_batch(
-    transaction: Transaction,
-    users: list[str],
-    key: str | None,
-    identity: tuple[Any, ...],
-    charge: Callable[[], list[str]],
-) -> tuple[list[str], bool]:
-    """(the refused users, whether the batch was charged before); with a key, the answer is stored."""
+def write_refused(users: list[str]) -> Callable[[Outcome], str]:
+    """How the answer to a batch is kept: where in it the refused requests stand."""
+    return lambda outcome: canonical_json({"refused": refused_places(users, outcome[0])})
+
+
+def read_refused(users: list[str]) -> Callable[[str], Outcome]:
+    """The answer to the same batch, charged before."""
+    return lambda answer: ([users[place] for place in json.loads(answer)["refused"]], True)
+
+
+def batch_key(
+    secret: Key, key: str | None, number: int, users: list[str], identity: tuple[Any, ...]
+) -> IdempotencyKey | None:
+    """The key of batch `number` (from 0) of a run, bound to its users and to what makes two runs the same run.
+
+    Raises `InvalidParameter`.
+    """
     if key is None:
-        return charge(), False
-    hashed = transaction.key.hash
-    name = hashed(b"key", key)
-    request = hashed(b"request", ascii((identity, hashed(b"users", ascii(users)).hex())))
-    stored = transaction.answer_to(name)
-    if stored is not None:
-        if stored.request != request:
-            raise KeyConflict(key)
-        places = json.loads(stored.answer)["refused"]
-        return [users[place] for place in places], True
-    refused = charge()
-    transaction.store_answer(name, None, request, canonical_text({"refused": refused_places(users, refused)}))
-    return refused, False
+        return None
+    name = f"{check_text('key', key)}#{number}"
+    request = secret.hash(b"request", ascii((identity, secret.hash(b"users", ascii(users)).hex())))
+    return IdempotencyKey(name, secret.hash(b"key", name), None, request)
 
 
 def refused_places(users: list[str], refused: list[str]) -> list[int]:
@@ -146,12 +144,3 @@ def refused_places(users: list[str], refused: list[str]) -> list[int]:
             left[users[place]] -= 1
             places.append(place)
     return places[::-1]
-
-
-def check_batch_key(key: str | None, number: int) -> str | None:
-    """The key of batch `number` (from 0) of a run. Raises `InvalidParameter`."""
-    if key is None:
-        return None
-    if not isinstance(key, str) or not key:
-        raise InvalidParameter("key", "a text of at least one character", repr(key))
-    return f"{key}#{number}"

@@ -1,9 +1,7 @@
-"""Limits and policies: what a user may be charged, in which period, added up by which rule."""
+"""Limits: what a user may be charged, in which period, added up by which rule."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -11,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..composition import capacity, filter_rule
 from ..errors import InvalidParameter, NotSupported, UnknownName
-from ..guarantees import Number
+from ..guarantees import Memoised, Number
 from ..guarantees.amounts import (
     DELTA_DIGITS,
     EPSILON_DIGITS,
@@ -24,18 +22,11 @@ from ..guarantees.amounts import (
     float_up,
     from_units,
 )
-from ..ledger.windows import LIFETIME, PER_YEAR, PERIODS
+from ..ledger.windows import PERIODS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .plans import Plan
-
-DEFAULT = "default"
-ANY_RELATION = "any"
-
-# Made once, as every spend writes its answer with it.
-_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 _DIGITS = Costs(EPSILON_DIGITS, DELTA_DIGITS, RHO_DIGITS, MU_SQUARED_DIGITS)
 
@@ -115,6 +106,16 @@ class Limit:
                 count = min(count, (most - used) // each)
         return count
 
+    def affordable_along(self, curve: Memoised, done: int, spent: Costs) -> int:
+        """How many more reports of one memoised value fit on top of `spent` after `done` of them, along its curve."""
+        # All but ε is charged whole with the first report, so there one report says it for all.
+        if not self.fits(spent, curve.step(done, 1)):
+            return 0
+        most = self.capacity.epsilon
+        if most is None or spent.epsilon is None:
+            return LARGEST
+        return curve.most_reports(done, most - spent.epsilon)
+
     def remaining_room(self, cost: Costs) -> dict[str, int] | None:
         """The largest sums on top of which `cost` fits, for the amounts this limit counts; None where none do."""
         room = {}
@@ -166,129 +167,6 @@ def _number(name: str, value: Any, expected: str) -> Decimal:
         return decimal(value)
     except ValueError:
         raise InvalidParameter("limit", f"{name}: {expected}", value) from None
-
-
-@dataclass(frozen=True)
-class PlanTerms:
-    """A plan as a policy holds it: how many reports of each guarantee, and what all of them cost together.
-
-    The price is exact composition's, which is no filter; that is sound because what may be charged was fixed
-    beforehand: any order and any early stop lies within it. A successor's full price is added to those before.
-    """
-
-    identity: str
-    quotas: tuple[tuple[str, int], ...]
-    epsilon: Decimal
-    delta: Decimal
-
-    @classmethod
-    def of(cls, plan: Plan) -> PlanTerms:
-        """The terms of a plan; its identity is a hash of all of it, price included."""
-        quotas = tuple((canonical_text(guarantee.to_json()), count) for guarantee, count in plan.charges)
-        identity = hashlib.sha256(canonical_text(plan.to_json()).encode()).hexdigest()
-        return cls(identity, quotas, decimal(plan.epsilon), plan.delta)
-
-    def count(self, promise: str) -> int:
-        """How many reports with a guarantee, in canonical JSON, the plan holds."""
-        return dict(self.quotas).get(promise, 0)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "identity": self.identity,
-            "quotas": [list(quota) for quota in self.quotas],
-            "epsilon": canonical(self.epsilon),
-            "delta": canonical(self.delta),
-        }
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> PlanTerms:
-        quotas = tuple((promise, count) for promise, count in data["quotas"])
-        return cls(data["identity"], quotas, decimal(data["epsilon"]), decimal(data["delta"]))
-
-
-@dataclass(frozen=True)
-class Policy:
-    """A named, versioned set of limits, all of which a spend must fit.
-
-    It has a lifetime limit or a plan, or says `unbounded`. With `relation` "any", guarantees that hold only for
-    neighbours of the same change pattern are refused; with `checked`, mechanisms whose promise nobody checked, see
-    `certificates`. With a plan, only its charges are admitted, each up to its quota; `earlier` are the plans it
-    succeeds that were charged.
-    """
-
-    name: str
-    limits: tuple[Limit, ...]
-    version: int = 1
-    relation: str | None = None
-    unbounded: bool = False
-    plan: PlanTerms | None = None
-    earlier: tuple[PlanTerms, ...] = ()
-    checked: bool = False
-
-    def __post_init__(self) -> None:
-        if not self.name:
-            raise InvalidParameter("name", "a name of at least one character", repr(self.name))
-        if not self.limits and self.plan is None:
-            raise InvalidParameter("limit", "at least one limit")
-        seen = [(limit.period, limit.rule) for limit in self.limits]
-        for pair in seen:
-            if seen.count(pair) > 1:
-                raise InvalidParameter("limit", "each period at most once for each rule", "=".join(pair))
-        if self.relation not in (None, ANY_RELATION):
-            raise InvalidParameter("relation", ANY_RELATION, self.relation)
-        if LIFETIME not in self.periods and self.plan is None and not self.unbounded:
-            raise InvalidParameter(
-                "limit", "a lifetime limit, or unbounded said aloud", f"only {', '.join(self.periods)}"
-            )
-
-    @property
-    def periods(self) -> tuple[str, ...]:
-        """The periods that have a limit, each once."""
-        return tuple(dict.fromkeys(limit.period for limit in self.limits))
-
-    def planned(self) -> tuple[Decimal, Decimal]:
-        """(ε, δ) of every plan so far, added up; zeros without one."""
-        plans = [*self.earlier, *([self.plan] if self.plan is not None else [])]
-        return sum((p.epsilon for p in plans), Decimal(0)), sum((p.delta for p in plans), Decimal(0))
-
-    def worst_epsilon_per_year(self) -> float | None:
-        """The largest ε one year can cost under an unbounded policy, by its `basic` limits; None if none says."""
-        if LIFETIME in self.periods or self.plan is not None:
-            return None
-        totals = [limit.epsilon * PER_YEAR[limit.period] for limit in self.limits if limit.rule == "basic"]
-        return float_up(min(totals)) if totals else None
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "version": self.version,
-            "limits": [limit.to_json() for limit in self.limits],
-            "relation": self.relation,
-            "unbounded": self.unbounded,
-            "checked": self.checked,
-            "plan": None if self.plan is None else self.plan.to_json(),
-            "earlier": [plan.to_json() for plan in self.earlier],
-        }
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Policy:
-        """Read back what `to_json` made."""
-        plan = data["plan"]
-        return cls(
-            name=data["name"],
-            limits=tuple(Limit.from_json(limit) for limit in data["limits"]),
-            version=data["version"],
-            relation=data["relation"],
-            unbounded=data["unbounded"],
-            checked=data.get("checked", False),
-            plan=None if plan is None else PlanTerms.from_json(plan),
-            earlier=tuple(PlanTerms.from_json(earlier) for earlier in data["earlier"]),
-        )
-
-
-def canonical_text(value: Any) -> str:
-    """Canonical JSON, as the ledger stores it."""
-    return _CANONICAL.encode(value)
 
 
 def as_limits(limits: Sequence[Limit | str]) -> tuple[Limit, ...]:

@@ -1,22 +1,151 @@
-"""Setting a policy: what may follow what, and the windows that a new period needs."""
+"""Policies: named, versioned sets of limits, and which version may follow which."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from dataclasses import replace
-from datetime import datetime
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
+from .._json import canonical_json
 from ..errors import InvalidParameter
+from ..guarantees.amounts import canonical, decimal, float_up
 from ..ledger.replay import fill_period
-from ..ledger.windows import LIFETIME, to_micros, window_at
-from .limits import Limit, PlanTerms, Policy, as_limits
+from ..ledger.windows import LIFETIME, PER_YEAR, to_micros
+from .limits import Limit, as_limits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..ledger import Transaction
     from .plans import Plan
+
+DEFAULT = "default"
+ANY_RELATION = "any"
+
+
+@dataclass(frozen=True)
+class PlanTerms:
+    """A plan as a policy holds it: how many reports of each guarantee, and what all of them cost together.
+
+    The price is exact composition's, which is no filter; that is sound because what may be charged was fixed
+    beforehand: any order and any early stop lies within it. A successor's full price is added to those before.
+    """
+
+    identity: str
+    quotas: tuple[tuple[str, int], ...]
+    epsilon: Decimal
+    delta: Decimal
+
+    @classmethod
+    def of(cls, plan: Plan) -> PlanTerms:
+        """The terms of a plan; its identity is a hash of all of it, price included."""
+        quotas = tuple((canonical_json(guarantee.to_json()), count) for guarantee, count in plan.charges)
+        identity = hashlib.sha256(canonical_json(plan.to_json()).encode()).hexdigest()
+        return cls(identity, quotas, decimal(plan.epsilon), plan.delta)
+
+    def count(self, promise: str) -> int:
+        """How many reports with a guarantee, in canonical JSON, the plan holds."""
+        return dict(self.quotas).get(promise, 0)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "identity": self.identity,
+            "quotas": [list(quota) for quota in self.quotas],
+            "epsilon": canonical(self.epsilon),
+            "delta": canonical(self.delta),
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> PlanTerms:
+        quotas = tuple((promise, count) for promise, count in data["quotas"])
+        return cls(data["identity"], quotas, decimal(data["epsilon"]), decimal(data["delta"]))
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A named, versioned set of limits, all of which a spend must fit.
+
+    It has a lifetime limit or a plan, or says `unbounded`. With `relation` "any", guarantees that hold only for
+    neighbours of the same change pattern are refused; with `checked`, mechanisms whose promise nobody checked, see
+    `certificates`. With a plan, only its charges are admitted, each up to its quota; `earlier` are the plans it
+    succeeds that were charged.
+    """
+
+    name: str
+    limits: tuple[Limit, ...]
+    version: int = 1
+    relation: str | None = None
+    unbounded: bool = False
+    plan: PlanTerms | None = None
+    earlier: tuple[PlanTerms, ...] = ()
+    checked: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise InvalidParameter("name", "a name of at least one character", repr(self.name))
+        if not self.limits and self.plan is None:
+            raise InvalidParameter("limit", "at least one limit")
+        seen = [(limit.period, limit.rule) for limit in self.limits]
+        for pair in seen:
+            if seen.count(pair) > 1:
+                raise InvalidParameter("limit", "each period at most once for each rule", "=".join(pair))
+        if self.relation not in (None, ANY_RELATION):
+            raise InvalidParameter("relation", ANY_RELATION, self.relation)
+        if LIFETIME not in self.periods and self.plan is None and not self.unbounded:
+            raise InvalidParameter(
+                "limit", "a lifetime limit, or unbounded said aloud", f"only {', '.join(self.periods)}"
+            )
+
+    @property
+    def periods(self) -> tuple[str, ...]:
+        """The periods that have a limit, each once."""
+        return tuple(dict.fromkeys(limit.period for limit in self.limits))
+
+    def planned(self) -> tuple[Decimal, Decimal]:
+        """(ε, δ) of every plan so far, added up; zeros without one."""
+        plans = [*self.earlier, *([self.plan] if self.plan is not None else [])]
+        return sum((p.epsilon for p in plans), Decimal(0)), sum((p.delta for p in plans), Decimal(0))
+
+    def worst_epsilon_per_year(self) -> float | None:
+        """The largest ε one year can cost under an unbounded policy, by its `basic` limits; None if none says."""
+        if LIFETIME in self.periods or self.plan is not None:
+            return None
+        totals = [limit.epsilon * PER_YEAR[limit.period] for limit in self.limits if limit.rule == "basic"]
+        return float_up(min(totals)) if totals else None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "version": self.version,
+            "limits": [limit.to_json() for limit in self.limits],
+            "relation": self.relation,
+            "unbounded": self.unbounded,
+            "checked": self.checked,
+            "plan": None if self.plan is None else self.plan.to_json(),
+            "earlier": [plan.to_json() for plan in self.earlier],
+        }
+
+    @classmethod
+    def read(cls, definition: str) -> Policy:
+        """A policy from its definition, as the ledger stores it."""
+        return cls.from_json(json.loads(definition))
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Policy:
+        """Read back what `to_json` made."""
+        plan = data["plan"]
+        return cls(
+            name=data["name"],
+            limits=tuple(Limit.from_json(limit) for limit in data["limits"]),
+            version=data["version"],
+            relation=data["relation"],
+            unbounded=data["unbounded"],
+            checked=data.get("checked", False),
+            plan=None if plan is None else PlanTerms.from_json(plan),
+            earlier=tuple(PlanTerms.from_json(earlier) for earlier in data["earlier"]),
+        )
 
 
 def propose(
@@ -38,7 +167,7 @@ def follow(transaction: Transaction, proposed: Policy, previous: Policy | None) 
     policy = proposed
     if previous is not None:
         # Not the newest version alone: a limit that was dropped does not come back with another rule.
-        charged = [Policy.from_json(json.loads(text)) for text in transaction.charged_versions(proposed.name)]
+        charged = [Policy.read(version.definition) for version in transaction.charged_versions(proposed.name)]
         for earlier in charged:
             _check_limits(earlier, proposed)
         policy = replace(proposed, version=previous.version + 1, earlier=_earlier_plans(charged, proposed))
@@ -46,14 +175,11 @@ def follow(transaction: Transaction, proposed: Policy, previous: Policy | None) 
     return policy
 
 
-def keep_periods(transaction: Transaction, policy: Policy, now: datetime) -> None:
+def keep_periods(transaction: Transaction, policy: Policy) -> None:
     """Keep windows for every period the policy limits; the current one of a new period is filled from the journal."""
-    kept = transaction.periods()
     for period in policy.periods:
-        if period not in kept:
-            since = to_micros(window_at(period, now).starts)
-            transaction.keep_period(period, since)
-            fill_period(transaction, period, since)
+        if period not in transaction.periods():
+            fill_period(transaction, period, to_micros(transaction.moment.window(period).starts))
 
 
 def _check_limits(previous: Policy, policy: Policy) -> None:

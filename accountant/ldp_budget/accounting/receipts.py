@@ -9,11 +9,13 @@ from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .._json import canonical_json
 from ..errors import LdpBudgetError, NotSupported
 from ..guarantees.amounts import DELTA_DIGITS, EPSILON_DIGITS, Costs, float_up, from_units
 from ..guarantees.evidence import LEVELS
 from ..ledger.windows import from_micros, window_at
-from .limits import Limit, Policy, canonical_text
+from .limits import Limit
+from .policies import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,13 +24,8 @@ if TYPE_CHECKING:
 
 ODOMETER_NOTE = "valid only if the spends did not depend on earlier outputs"
 
-SPENT = "spent"
 REFUSED = "refused"
 QUOTED = "quoted"
-RESERVED = "reserved"
-COMMITTED = "committed"
-VOIDED = "voided"
-EXPIRED = "expired"
 
 PLAN = "plan"
 """Stands among the periods in `Receipt.binding` where a quota of the policy's plan is used up."""
@@ -123,7 +120,7 @@ class Receipt(NamedTuple):
             numbers += state.spent
         # By hand, as every spend with a key does it, and numbers are all there is of most answers.
         answer = f'"{self.status}",{self.receipt},{numbers}'.replace("None", "null").replace(" ", "")
-        return f"[{answer}]" if self else f"[{answer},{canonical_text([self.binding, self.why])}]"
+        return f"[{answer}]" if self else f"[{answer},{canonical_json([self.binding, self.why])}]"
 
     @classmethod
     def restore(cls, user: str, policy_of: Callable[[int], Policy], answer: str) -> Receipt:

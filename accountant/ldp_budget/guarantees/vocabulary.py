@@ -10,14 +10,16 @@ Amounts are exact decimals or fractions inside; `epsilon` and `delta` are double
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
-from .amounts import DOWN, UP, ZERO, Costs, canonical, decimal, exp_down, exp_up, float_up, ln_up
+from .amounts import DOWN, LARGEST, UP, ZERO, Costs, canonical, decimal, exp_down, exp_up, float_up, ln_up
 
 ANY_INPUTS = "any inputs"
 SAME_CHANGE_PATTERN = "same change pattern"
@@ -341,15 +343,35 @@ class Memoised(Guarantee):
         """
         before, after = self._units(done), self._units(done + reports)
         epsilon = None if before is None or after is None else after - before
-        whole = Costs.of(*_pure_amounts(self.cap)) if done == 0 and reports > 0 else ZERO
+        whole = self._whole if done == 0 and reports > 0 else ZERO
         return whole._replace(epsilon=epsilon)
+
+    def most_reports(self, done: int, epsilon: int) -> int:
+        """How many more reports of one value cost at most `epsilon` units after `done` of them; `LARGEST`: any."""
+        before = self._units(done)
+        points = self._points
+        if before is None:
+            return 0
+        if points[-1] is not None and points[-1] - before <= epsilon:
+            return LARGEST
+        # The last point is the cap, so what fits ends before it; unbounded points come last.
+        counted = [point for point in points if point is not None]
+        return bisect.bisect_right(counted, before + epsilon) - 1 - done
 
     def _units(self, reports: int) -> int | None:
         """ε of `reports` reports of one value, in units."""
-        if reports == 0:
-            return 0
-        bound = self.curve[reports - 1] if reports <= len(self.curve) else self.cap
-        return Costs.of(bound, None, None, None).epsilon
+        return self._points[min(reports, len(self._points) - 1)]
+
+    @cached_property
+    def _points(self) -> tuple[int | None, ...]:
+        """ε of 0, 1, 2 … reports of one value in units, the cap last."""
+        bounds = (Decimal(0), *self.curve, self.cap)
+        return tuple([Costs.of(bound, None, None, None).epsilon for bound in bounds])
+
+    @cached_property
+    def _whole(self) -> Costs:
+        """What the cap costs under the rules that charge a value at once."""
+        return Costs.of(*_pure_amounts(self.cap))
 
     def describe(self) -> dict[str, Any]:
         # Of all reports there can be where that is bounded, else of those of one value.

@@ -1,10 +1,10 @@
-"""Durable state. SQLite first; another store can stand behind the same calls."""
+"""Durable state: a journal of charges and the sums that follow from it, behind a store that can be exchanged."""
 
 from __future__ import annotations
 
-from ._sqlite.batch import Batch
-from ._sqlite.sqlite import SqliteLedger
-from ._sqlite.transaction import Transaction
-from .journal import Entry
+from .entries import Entry
+from .ledger import Ledger
+from .reading import Account, Reading
+from .transaction import Transaction
 
-__all__ = ["Batch", "Entry", "SqliteLedger", "Transaction"]
+__all__ = ["Account", "Entry", "Ledger", "Reading", "Transaction"]

@@ -15,12 +15,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..errors import LdpBudgetError, LedgerError
-from . import _forks as forks
+from . import _forks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from . import SqliteLedger, Transaction
+    from .transaction import Transaction
 
 T = TypeVar("T")
 Needs = tuple[bytes, bytes | None]
@@ -48,7 +48,7 @@ class _Work(Generic[T]):
 
     def run(self, transaction: Transaction) -> None:
         """Do the work; an error that comes before anything was written concerns this work alone."""
-        before = transaction.writes
+        before, self.error = transaction.writes, None
         try:
             self.result = self.work(transaction)
         except LdpBudgetError as error:
@@ -68,16 +68,13 @@ class _Work(Generic[T]):
 
 
 class GroupCommit:
-    """Runs works in shared transactions of one ledger.
+    """Runs works in shared transactions of one ledger; `transact(work)` does one work in a transaction of its own."""
 
-    `read_ahead(transaction, needs)` is called before several works, with what `run` was told of each; it may fail.
-    """
-
-    def __init__(self, ledger: SqliteLedger, read_ahead: Callable[[Transaction, list[Needs]], None]) -> None:
+    def __init__(self, ledger: str, transact: Callable[[Callable[[Transaction], None]], None]) -> None:
         self._ledger = ledger
-        self._read_ahead = read_ahead
+        self._transact = transact
         self._start()
-        forks.watch(self)
+        _forks.watch(self)
 
     def _start(self) -> None:
         self._mutex = threading.Lock()
@@ -142,34 +139,28 @@ class GroupCommit:
 
     def _together(self, batch: list[_Work[Any]]) -> None:
         """Do a batch in one transaction; it grows while others come."""
-        with self._ledger.write() as transaction:
-            begun = 0
+
+        def everybody(transaction: Transaction) -> None:
+            begun = 0  # the store may ask for all of it once more
             while begun < len(batch):
                 works, begun = batch[begun:], len(batch)
                 try:
-                    self._do(works, transaction)
+                    _do(works, transaction)
                 except Exception as error:
                     if len(batch) == 1:
                         raise
                     raise _Spoilt from error
                 self._take(batch)
+
+        self._transact(everybody)
         for work in batch:
             work.committed = True
-
-    def _do(self, works: list[_Work[Any]], transaction: Transaction) -> None:
-        """Do works in a transaction that they share."""
-        needs = [work.needs for work in works if work.needs is not None]
-        if len(needs) > 1:
-            self._read_ahead(transaction, needs)
-        for work in works:
-            work.run(transaction)
 
     def _alone(self, work: _Work[Any]) -> None:
         """Do one work in a transaction of its own."""
         work.error = None
         try:
-            with self._ledger.write() as transaction:
-                work.run(transaction)
+            self._transact(work.run)
             work.committed = True
         except Exception as error:
             work.tell(error)
@@ -203,6 +194,15 @@ class GroupCommit:
             raise mine.error
         if not mine.committed:
             why = "the transaction was interrupted; ask again by the key whether it was charged"
-            raise LedgerError(self._ledger.path, why)
+            raise LedgerError(self._ledger, why)
         result: Any = mine.result
         return result  # type: ignore[no-any-return]
+
+
+def _do(works: list[_Work[Any]], transaction: Transaction) -> None:
+    """Do works in a transaction that they share."""
+    needs = [work.needs for work in works if work.needs is not None]
+    if len(needs) > 1:
+        transaction.read_ahead([user for user, _ in needs], [key for _, key in needs if key is not None])
+    for work in works:
+        work.run(transaction)

@@ -3,40 +3,55 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from ..accounting.receipts import EXPIRED, RESERVED
-from ..guarantees import Guarantee, from_json
+from ..guarantees import from_json
 from ..guarantees.amounts import DELTA_DIGITS, EPSILON_DIGITS, float_up, from_units
-from .journal import ENTRY_COLUMNS, Entry
+from .entries import CHARGES, EXPIRED, RESERVED, VOIDED, Entry
 from .windows import from_micros
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
-    from ._sqlite.transaction import Transaction
+    from ..guarantees import Guarantee
+    from .reading import Reading
+
+_ENTRIES_TOGETHER = 5_000
 
 
-def journal_rows(transaction: Transaction, account: int | None = None) -> Iterator[dict[str, Any]]:
-    """The journal in order, or one account's part of it, each entry with what it was charged for."""
-    charges = {
-        row[0]: row for row in transaction.execute("SELECT charge, mechanism, declared, fingerprint FROM charges")
-    }
-    policies = dict(transaction.execute("SELECT policy, name FROM policies").fetchall())
-    where, values = ("", ()) if account is None else ("WHERE account = ?", (account,))
-    for row in transaction.execute(f"SELECT {ENTRY_COLUMNS} FROM journal {where} ORDER BY entry", values):
-        entry = Entry.of(row)
-        _, mechanism, declared, fingerprint = charges.get(entry.charge, (0, None, "null", None))
-        yield {
+def journal_rows(open_reading: Callable[[], AbstractContextManager[Reading]]) -> Iterator[dict[str, Any]]:
+    """The journal in order, as far as it went when it was first read.
+
+    What was appended never changes, so it is read a part at a time, and nothing is held while others write.
+    """
+    with open_reading() as reading:
+        last, shown = reading.end.entries, _Shown(reading)
+    for first in range(1, last + 1, _ENTRIES_TOGETHER):
+        with open_reading() as reading:
+            part = reading.rows.entries(first, min(last, first + _ENTRIES_TOGETHER - 1))
+            rows = [shown.row(Entry.of(row)) for row, _ in part]
+        yield from rows
+
+
+class _Shown:
+    """Entries as people read them, each with what it was charged for."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._charges = {charge.number: charge for charge in reading.rows.charges()}
+        self._policies = {policy.number: policy.name for policy in reading.rows.policies()}
+
+    def row(self, entry: Entry) -> dict[str, Any]:
+        charge = self._charges.get(entry.charge)
+        return {
             "entry": entry.number,
             "at": _iso(entry.at),
             "kind": entry.kind,
             "account": entry.account or None,
-            "mechanism": mechanism,
-            "declared": json.loads(declared),
-            "fingerprint": fingerprint,
-            "policy": policies.get(entry.policy),
+            "mechanism": None if charge is None else charge.mechanism,
+            "declared": None if charge is None else json.loads(charge.declared),
+            "fingerprint": None if charge is None else charge.fingerprint,
+            "policy": self._policies.get(entry.policy),
             "reports": entry.reports,
             "epsilon": _amount(entry.costs.epsilon, EPSILON_DIGITS),
             "delta": _amount(entry.costs.delta, DELTA_DIGITS),
@@ -46,54 +61,57 @@ def journal_rows(transaction: Transaction, account: int | None = None) -> Iterat
         }
 
 
-def history_rows(transaction: Transaction, account: int, now: datetime) -> list[dict[str, Any]]:
+def history_rows(reading: Reading, account: int) -> list[dict[str, Any]]:
     """One account's part of the journal, each reservation with the `state` it is in now.
 
     One that nobody resolved in time is expired, and no longer reserved.
     """
-    rows = list(journal_rows(transaction, account))
-    ends = {row["resolves"]: row["kind"] for row in rows}
-    for row in rows:
-        row["state"] = None
-        if row["kind"] == RESERVED:
-            over = datetime.fromisoformat(row["expires"]) <= now
-            row["state"] = ends.get(row["entry"], EXPIRED if over else RESERVED)
+    shown = _Shown(reading)
+    entries = [entry for entry, _ in reading.history(account)]
+    ends = {entry.resolves: entry.kind for entry in entries}
+    now = reading.moment.micros
+    rows = []
+    for entry in entries:
+        state = None
+        if entry.kind == RESERVED:
+            over = entry.expires is not None and entry.expires <= now
+            state = ends.get(entry.number, EXPIRED if over else RESERVED)
+        rows.append({**shown.row(entry), "state": state})
     return rows
 
 
-def charges_of(transaction: Transaction, account: int) -> tuple[tuple[Guarantee, int], ...]:
+def charges_of(reading: Reading, account: int) -> tuple[tuple[Guarantee, int], ...]:
     """Every guarantee an account was charged for, and how often; of a memoised value that is once for each label."""
-    sql = (
-        "SELECT c.guarantee, sum(CASE kind WHEN 'voided' THEN -reports ELSE reports END), count(DISTINCT l.label)"
-        " FROM journal j JOIN charges c USING (charge) LEFT JOIN entry_labels l ON l.entry = j.entry"
-        " WHERE j.account = ? AND kind IN ('spent', 'reserved', 'voided') GROUP BY j.charge, j.labelled"
+    reports: dict[tuple[int, bool], int] = {}
+    labels: dict[tuple[int, bool], set[bytes]] = {}
+    for entry, label in reading.history(account):
+        if entry.kind in CHARGES:
+            kind = entry.charge, entry.labelled
+            count = -entry.reports if entry.kind == VOIDED else entry.reports
+            reports[kind] = reports.get(kind, 0) + count
+            labels.setdefault(kind, set()).update(() if label is None else (label,))
+    return tuple(
+        (from_json(json.loads(reading.stored_charge(kind[0]).guarantee)), len(labels[kind]) or count)
+        for kind, count in reports.items()
+        if count > 0
     )
-    rows = transaction.execute(sql, (account,)).fetchall()
-    return tuple((from_json(json.loads(text)), labels or reports) for text, reports, labels in rows if reports > 0)
 
 
-def stats(transaction: Transaction) -> dict[str, Any]:
+def stats(reading: Reading) -> dict[str, Any]:
     """Counts of what the ledger holds, and its newest link."""
-    execute = transaction.execute
-
-    def count(table: str) -> int:
-        number: int = execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-        return number
-
-    kinds = dict(execute("SELECT kind, count(*) FROM journal GROUP BY kind ORDER BY kind").fetchall())
-    last = transaction.last_entry_at()
+    end, counts = reading.end, reading.rows.counts()
     return {
-        "users": execute("SELECT count(*) FROM users WHERE hash IS NOT NULL").fetchone()[0],
-        "erased": count("tombstones"),
-        "entries": count("journal"),
-        "entries_by_kind": kinds,
-        "charges": count("charges"),
-        "policies": len(transaction.policies()),
-        "collections": count("collections"),
-        "keys": count("keys"),
-        "periods": transaction.periods(),
-        "last_entry_at": None if last is None else _iso(last),
-        "head": transaction.last_link().hex(),
+        "users": counts["users"],
+        "erased": counts["erased"],
+        "entries": end.entries,
+        "entries_by_kind": counts["entries_by_kind"],
+        "charges": end.charges,
+        "policies": len(reading.newest_policies()),
+        "collections": counts["collections"],
+        "keys": counts["keys"],
+        "periods": list(reading.periods()),
+        "last_entry_at": None if end.at is None else _iso(end.at),
+        "head": end.link.hex(),
     }
 
 

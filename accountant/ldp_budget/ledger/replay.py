@@ -1,127 +1,111 @@
-"""The sums of a period's windows, worked out again from the journal: to fill a new period, and to verify."""
+"""What an account was charged, worked out again from its history: to fill a new period, and to verify."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
 from ..guarantees import Memoised, from_json
-from ..guarantees.amounts import LARGEST, ZERO, Costs
-from .windows import LIFETIME, from_micros, window_at
+from ..guarantees.amounts import ZERO, Costs
+from .entries import RESERVED, VOIDED, Entry, LabelRow
+from .windows import LIFETIME, code_at
 
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from ._sqlite.transaction import Transaction
+    from .reading import Reading
+    from .transaction import Transaction
 
-ERASED_ACCOUNTS = "SELECT account FROM users WHERE hash IS NULL"
+    Curve = Callable[[int], Memoised]
 
-# A void takes back what its reservation charged, in the windows of that reservation.
-_CHARGED_AT = "coalesce((SELECT r.at FROM journal r WHERE r.entry = j.resolves), j.at)"
-_CHARGES = f"SELECT j.*, {_CHARGED_AT} AS charged_at FROM journal j WHERE kind IN ('spent', 'reserved', 'voided')"
+_ROWS_TOGETHER = 10_000
 
 
-class LabelSums(NamedTuple):
-    """Labelled charges of a period's windows: amounts for each (account, window), reports for each label in it.
+class Replay:
+    """The sums of one account in the windows of some periods, added up entry by entry as they were charged.
 
-    The latter by (account, label, charge, window).
+    `since`: each period and where its first window starts. `sums` are by window; `labels` count reports by label,
+    charge and window.
     """
 
-    costs: dict[tuple[int, int], Costs]
-    reports: dict[tuple[int, bytes, int, int], int]
+    def __init__(self, since: dict[str, int], curve: Curve) -> None:
+        self._since = since
+        self._curve = curve
+        self._reserved: dict[int, tuple[int, bytes | None]] = {}
+        self.sums: dict[int, Costs] = defaultdict(lambda: ZERO)
+        self.labels: dict[tuple[bytes, int, int], int] = defaultdict(int)
+
+    def add(self, entry: Entry, label: bytes | None) -> None:
+        """Add the next entry that charged the account, or gave a charge back."""
+        at = entry.at
+        if entry.kind == RESERVED:
+            self._reserved[entry.number] = at, label
+        elif entry.kind == VOIDED:
+            # A void takes back what its reservation charged, in the windows of that reservation.
+            at, label = self._reserved.get(entry.resolves or 0, (-1, None))
+        for period, since in self._since.items():
+            if period != LIFETIME and at < since:
+                continue
+            window = code_at(period, at)
+            costs = entry.costs
+            if label is not None:
+                costs = self._step(entry, label, window)
+            if period == LIFETIME:
+                costs = entry.costs
+            elif entry.labelled and label is None:
+                continue  # the user was erased, and only the lifetime is kept
+            self.sums[window] = self.sums[window].plus(costs)
+
+    def _step(self, entry: Entry, label: bytes, window: int) -> Costs:
+        """What a labelled entry costs in a window, along its curve from the start of that window."""
+        key = (label, entry.charge, window)
+        curve = self._curve(entry.charge)
+        if entry.kind == VOIDED:
+            self.labels[key] -= entry.reports
+            return ZERO.minus(curve.step(self.labels[key], entry.reports))
+        self.labels[key] += entry.reports
+        return curve.step(self.labels[key] - entry.reports, entry.reports)
 
 
-def define_windows(connection: sqlite3.Connection) -> None:
-    """Let SQL ask in which window a moment lies."""
-    connection.create_function("window_of", 2, _window_of, deterministic=True)
+def by_account(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, Iterator[tuple[Any, ...]]]]:
+    """Rows of histories, account by account."""
+    return groupby(rows, key=itemgetter(3))
 
 
-def _window_of(period: str, micros: int) -> int:
-    return window_at(period, from_micros(micros)).code
+def curves(reading: Reading) -> Curve:
+    """The memoised guarantee of a charge by its number, each read once. It raises ValueError for any other one."""
+    known: dict[int, Memoised] = {}
 
+    def curve(charge: int) -> Memoised:
+        if charge not in known:
+            guarantee = from_json(json.loads(reading.stored_charge(charge).guarantee))
+            if not isinstance(guarantee, Memoised):
+                raise ValueError(f"an entry of charge {charge} has a label, and the charge is not memoised")
+            known[charge] = guarantee
+        return known[charge]
 
-def plain_sums_query(period: str, since: int) -> tuple[str, tuple[Any, ...]]:
-    """SQL for (account, window, four sums) of what was charged since a moment, and its parameters.
-
-    An entry says what it added to the lifetime. Without a label that is its cost in every window; with one it is not,
-    so there they are left out (see `labelled_sums`), as are erased users, of whom only the lifetime is kept.
-    """
-    sums = ", ".join(f"{_sum_or_null(name)} AS {name}" for name in Costs._fields)
-    if period == LIFETIME:
-        return f"SELECT account, 0 AS window, {sums} FROM ({_CHARGES}) GROUP BY account", ()
-    sql = (
-        f"SELECT account, window_of(?, charged_at) AS window, {sums} FROM ({_CHARGES})"
-        f" WHERE labelled = 0 AND charged_at >= ? AND account NOT IN ({ERASED_ACCOUNTS}) GROUP BY account, window"
-    )
-    return sql, (period, since)
-
-
-def plain_sums_of(transaction: Transaction, account: int, period: str, since: int) -> dict[int, Costs]:
-    """The same for one account, added one by one as they were charged: {window: sums}.
-
-    Where a sum once grew too large to count it is unbounded, whatever was voided later; SQL does not see that.
-    """
-    sums: dict[int, Costs] = defaultdict(lambda: ZERO)
-    for at, labelled, *amounts in transaction.execute(
-        f"SELECT charged_at, labelled, epsilon, delta, rho, mu_squared FROM ({_CHARGES} AND account = ?)"
-        " WHERE charged_at >= ? ORDER BY entry",
-        (account, -LARGEST if period == LIFETIME else since),
-    ):
-        if period == LIFETIME or not labelled:
-            window = _window_of(period, at)
-            sums[window] = sums[window].plus(Costs(*amounts))
-    return sums
-
-
-def labelled_sums(transaction: Transaction, period: str, since: int) -> LabelSums:
-    """The charges with a label since a moment, each along its curve from the start of its window."""
-    costs: dict[tuple[int, int], Costs] = defaultdict(lambda: ZERO)
-    reports: dict[tuple[int, bytes, int, int], int] = defaultdict(int)
-    curves: dict[int, Memoised] = {}
-    for account, charge, label, kind, count, window in _labelled_entries(transaction, period, since):
-        key = (account, label, charge, window)
-        if charge not in curves:
-            curves[charge] = _curve(transaction, charge)
-        if kind == "voided":
-            reports[key] -= count
-            costs[account, window] = costs[account, window].minus(curves[charge].step(reports[key], count))
-        else:
-            costs[account, window] = costs[account, window].plus(curves[charge].step(reports[key], count))
-            reports[key] += count
-    return LabelSums(dict(costs), dict(reports))
-
-
-def _labelled_entries(transaction: Transaction, period: str, since: int) -> Iterator[tuple[Any, ...]]:
-    sql = (
-        "SELECT c.account, c.charge, l.label, c.kind, c.reports, window_of(?, c.charged_at)"
-        f" FROM ({_CHARGES} AND labelled = 1) c JOIN entry_labels l ON l.entry = coalesce(c.resolves, c.entry)"
-        " WHERE c.charged_at >= ? ORDER BY c.entry"
-    )
-    yield from transaction.execute(sql, (period, -LARGEST if period == LIFETIME else since))
-
-
-def _curve(transaction: Transaction, charge: int) -> Memoised:
-    guarantee = from_json(json.loads(transaction.stored_charge(charge)["guarantee"]))
-    if not isinstance(guarantee, Memoised):
-        raise ValueError(f"an entry of charge {charge} has a label, and the charge is not memoised")
-    return guarantee
+    return curve
 
 
 def fill_period(transaction: Transaction, period: str, since: int) -> None:
-    """Write the account rows and label counts of a period that was not kept until now."""
-    sql, values = plain_sums_query(period, since)
-    transaction.execute(f"INSERT INTO accounts SELECT * FROM ({sql})", values)
-    labelled = labelled_sums(transaction, period, since)
-    for (account, window), costs in labelled.costs.items():
-        transaction.set_spent(account, window, transaction.spent(account, window).plus(costs))
-    for (account, label, charge, window), reports in labelled.reports.items():
-        transaction.set_label_reports(account, label, charge, window, reports)
-
-
-def _sum_or_null(column: str) -> str:
-    """SQL for the sum of a column; NULL where any of it is, or where it grows too large to count."""
-    # sum() fails where it leaves 64 bits; of the halves neither does, and their sum turns into a large real.
-    total = f"(sum({column} >> 32) * 4294967296 + sum({column} & 4294967295))"
-    return f"CASE WHEN count({column}) < count(*) OR {total} > {LARGEST} THEN NULL ELSE {total} END"
+    """Write the sums and label counts of a period that was not kept until now, from the journal."""
+    transaction.keep_period(period, since)
+    curve = curves(transaction)
+    rows: list[tuple[Any, ...]] = []
+    cut_off = {user.account for user in transaction.rows.users() if user.hash is None}
+    for account, history in by_account(transaction.rows.histories(since)):
+        if account in cut_off:
+            continue  # of an erased user only the lifetime is kept
+        replay = Replay({period: since}, curve)
+        for row in history:
+            replay.add(Entry.of(row), row[-1])
+        rows += [(account, window, *costs) for window, costs in replay.sums.items()]
+        for (label, charge, window), reports in replay.labels.items():
+            transaction.rows.set_label_reports(LabelRow(account, label, charge, window, reports))
+        if len(rows) >= _ROWS_TOGETHER:
+            transaction.rows.set_sums(rows)
+            rows = []
+    transaction.rows.set_sums(rows)

@@ -15,6 +15,7 @@ PER_YEAR = {"day": 366, "week": 54, "month": 12}
 _EPOCH_MONDAY = datetime(1969, 12, 29, tzinfo=UTC)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_DAY_MICROS = 86_400_000_000
 
 
 class Window(NamedTuple):
@@ -30,7 +31,12 @@ def window_at(period: str, moment: datetime) -> Window:
     return _window_on(period, (moment - _EPOCH).days)
 
 
-@lru_cache(maxsize=256)
+def code_at(period: str, micros: int) -> int:
+    """The number of the window of `period` that contains a moment in microseconds since 1970."""
+    return _window_on(period, micros // _DAY_MICROS).code
+
+
+@lru_cache(maxsize=4096)
 def _window_on(period: str, days: int) -> Window:
     """The window of `period` that contains a day, counted from 1970. Every spend of a day asks for the same few."""
     if period == LIFETIME:

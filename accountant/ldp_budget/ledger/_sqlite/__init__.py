@@ -1,1 +1,7 @@
 """The ledger in one SQLite file, or in memory: the only place that speaks SQL."""
+
+from __future__ import annotations
+
+from .store import SqliteStore
+
+__all__ = ["SqliteStore"]

@@ -1,0 +1,65 @@
+"""Between the decision and the ledger: what a decision needs is read here, and what it grants is written here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..guarantees import Memoised
+from ..ledger.entries import Entry
+from ..ledger.windows import LIFETIME
+
+if TYPE_CHECKING:
+    from ..ledger import Account, Reading, Transaction
+    from .decision import Decision
+    from .policies import Policy
+    from .request import Request
+
+
+def account_for(reading: Reading, request: Request, policy: Policy) -> Account:
+    """The user's account, with what else a decision about this request depends on."""
+    account = reading.account(request.user_hash)
+    if account.number is None:
+        account = account._replace(erased=reading.rows.is_erased(request.user_hash))
+    label, charge = request.label_hash, request.charge
+    if label is not None and isinstance(charge.guarantee, Memoised):
+        number = reading.charge_number(charge.fingerprint, charge.promise)
+        windows = reading.windows.items()
+        done = {
+            period: reading.label_reports(account.number, label, number, window.code) for period, window in windows
+        }
+        account = account._replace(reported=done)
+    if policy.plan is not None:
+        used = reading.quota_used(account.number, policy.plan.identity, charge.promise)
+        account = account._replace(quota_used=used)
+    return account
+
+
+def apply(transaction: Transaction, decision: Decision, policy_number: int) -> int:
+    """Write what a decision grants: sums of every window, label counts, quota and entry; returns its number."""
+    request, after = decision.request, decision.after
+    charge = request.charge.store(transaction)
+    number = transaction.open_account(request.user_hash) if after.number is None else after.number
+    windows = transaction.windows
+    for period, spent in after.spent.items():
+        transaction.set_spent(number, windows[period].code, spent)
+    label = request.label_hash if after.reported else None
+    if label is not None:
+        for period, reports in after.reported.items():
+            transaction.set_label_reports(number, label, charge, windows[period].code, reports)
+    plan = decision.policy.plan
+    if plan is not None:
+        transaction.set_quota_used(number, plan.identity, request.charge.promise, after.quota_used)
+    at = decision.moment.micros
+    entry = Entry(
+        number=0,
+        at=at,
+        kind=request.kind,
+        account=number,
+        charge=charge,
+        policy=policy_number,
+        reports=request.reports,
+        costs=decision.costs[LIFETIME],
+        labelled=label is not None,
+        expires=None if request.lasts is None else at + request.lasts,
+    )
+    return transaction.append(entry, label)

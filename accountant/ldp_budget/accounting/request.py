@@ -1,0 +1,124 @@
+"""What somebody asks to charge: checked, priced and hashed before any transaction begins."""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
+
+from .._json import canonical_json
+from ..catalogue import certificates
+from ..errors import InvalidParameter
+from ..guarantees import ANY_INPUTS
+from ..guarantees.evidence import NO
+from ..ledger.entries import SPENT
+from .idempotency import IdempotencyKey
+from .policies import ANY_RELATION, Policy
+
+if TYPE_CHECKING:
+    from ..authoring.base import Mechanism
+    from ..guarantees import Guarantee
+    from ..ledger import Transaction
+    from ..ledger.keys import Key
+
+MOST_REPORTS = 10**9
+
+
+class Charge:
+    """A mechanism as the ledger stores it: self-contained, with the cost of one report."""
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        self.guarantee: Guarantee = mechanism.guarantee
+        self.fingerprint = mechanism.fingerprint
+        self.mechanism = mechanism.name
+        self.declared = canonical_json(mechanism.declared)
+        self.promise = canonical_json(self.guarantee.to_json())
+        self.cost = self.guarantee.costs()
+        self._kind = type(mechanism)
+
+    @property
+    def checked(self) -> str:
+        """How the mechanism's promise was checked, see `certificates`."""
+        return certificates.checked(self._kind)
+
+    def objection(self, policy: Policy) -> str:
+        """Why a policy admits no such charge at all, whatever it costs; empty if it does."""
+        relation = self.guarantee.relation
+        if policy.relation == ANY_RELATION and relation != ANY_INPUTS:
+            return f"policy {policy.name} admits only promises for {ANY_INPUTS}; this one is for {relation}"
+        if policy.checked and self.checked == NO:
+            return f"policy {policy.name} admits only checked mechanisms; nobody has checked {self.mechanism} here"
+        return ""
+
+    def store(self, transaction: Transaction) -> int:
+        """The number of this charge in the ledger."""
+        return transaction.store_charge(self.fingerprint, self.mechanism, self.declared, self.promise, self.cost)
+
+
+@lru_cache(maxsize=1024)
+def charge_of(mechanism: Mechanism) -> Charge:
+    """The charge of a mechanism; worked out once for each mechanism, which never changes."""
+    return Charge(mechanism)
+
+
+class Request:
+    """What somebody asks to charge: its price, its hashes, and what becomes of it. Raises `InvalidParameter`.
+
+    `kind` is the entry that it will be if it fits; `lasts`: of a reservation, for how many microseconds it is held.
+    """
+
+    def __init__(
+        self,
+        secret: Key,
+        user: str,
+        mechanism: Mechanism,
+        *,
+        reports: int = 1,
+        policy: str,
+        label: str | None = None,
+        digest: str | None = None,
+        key: str | None = None,
+        kind: str = SPENT,
+        lasts: int | None = None,
+    ) -> None:
+        if isinstance(reports, bool) or not isinstance(reports, int) or not 1 <= reports <= MOST_REPORTS:
+            raise InvalidParameter("reports", f"a whole number from 1 to {MOST_REPORTS}", reports)
+        self.user = check_text("user", user)
+        self.reports = reports
+        self.policy = policy
+        self.label = None if label is None else check_text("label", label)
+        self.report_digest = check_digest(digest)
+        self._key = None if key is None else check_text("key", key)
+        self.kind = kind
+        self.lasts = lasts
+        self.charge = charge_of(mechanism)
+        self._secret = secret
+        # The user and the label as the ledger knows them.
+        self.user_hash = secret.hash(b"user", user)
+        self.label_hash = None if label is None else secret.hash(b"label", label)
+
+    @cached_property
+    def key(self) -> IdempotencyKey | None:
+        """The key that makes a retry safe, bound to everything that makes two requests the same request."""
+        if self._key is None:
+            return None
+        operation = "spend" if self.lasts is None else f"reserve {self.lasts}"
+        parts = (operation, self.user, self.charge.fingerprint, self.reports, self.label, self.report_digest)
+        digest = self._secret.hash(b"request", ascii((*parts, self.policy)))
+        return IdempotencyKey(self._key, self._secret.hash(b"key", self._key), self.user_hash, digest)
+
+
+def check_text(option: str, text: object) -> str:
+    """`text`, if it is a text of at least one character; raises `InvalidParameter`."""
+    if not isinstance(text, str) or not text:
+        raise InvalidParameter(option, "a text of at least one character", repr(text))
+    return text
+
+
+def check_digest(digest: str | None) -> str | None:
+    """`digest` in lower case, if it is hexadecimal; raises `InvalidParameter`."""
+    if digest is None:
+        return None
+    try:
+        return bytes.fromhex(digest).hex()
+    except (TypeError, ValueError):
+        raise InvalidParameter("digest", "hexadecimal digits, two a byte", repr(digest)) from None

@@ -1,0 +1,233 @@
+"""The ledger in one SQLite file, or in memory: transactions whole or not at all, and readers beside them."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from ...errors import LedgerError
+from .. import _forks, keys
+from . import files
+from .files import MEMORY
+from .rows import SqliteRows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..store import Rows, Snapshot
+
+T = TypeVar("T")
+
+_STEP_SECONDS = 0.0003
+_IDLE_READERS = 4
+_READ, _WRITE = "BEGIN", "BEGIN IMMEDIATE"
+
+# Connections that came with a fork: kept, and never used or closed. Closing one, or dropping it, would meddle with
+# what the parent is writing.
+_OF_PARENTS: list[sqlite3.Connection] = []
+
+
+class SqliteStore:
+    """A store in one file, with one connection that writes and others that read; in memory, one does both."""
+
+    def __init__(self, path: str | os.PathLike[str], *, create: bool) -> None:
+        # Absolute, as the process may change its folder before it opens the ledger again after a fork.
+        self.name = MEMORY if str(path) == MEMORY else str(Path(path).absolute())
+        self._unlock()
+        self._writer: sqlite3.Connection | None = None
+        self._readers: list[sqlite3.Connection] = []
+        # The readers at work, each with its thread.
+        self._reading: dict[object, tuple[int, sqlite3.Connection]] = {}
+        self._closed = False
+        self._pid = os.getpid()
+        _forks.watch(self)
+        if self.name == MEMORY:
+            self.key = keys.Key(keys.new_key())
+            self._writer = files.open_memory()
+            return
+        file = Path(self.name)
+        if create and not file.exists() and not keys.key_path(file).exists():
+            files.create(file)
+        files.require_both(file)
+        self.key = keys.read_key(file)
+        self._writer = files.open_connection(self.name, self.key)
+
+    def _unlock(self) -> None:
+        self._lock = threading.RLock()
+        self._readers_left = threading.Condition(self._lock)
+
+    def close(self) -> None:
+        """Close the connections; a reader's when it is through. The ledger can be used no more."""
+        if self._pid != os.getpid():
+            self._abandon()
+            self._closed = True
+            return
+        with self._lock:
+            self._closed = True
+            self._drop_connections()
+
+    # -- transactions -------------------------------------------------------------------------------------
+
+    def run(self, work: Callable[[Rows], T]) -> T:
+        """Do `work` with the ledger's write lock, held from the start; all of it happens or nothing."""
+        self._check_process()
+        with self._lock:
+            connection = self._current()
+            if connection.in_transaction:
+                raise LedgerError(self.name, "this thread is writing to it just now; finish that first")
+            with self._transaction(connection, _WRITE):
+                result = work(SqliteRows(connection))
+                connection.execute("COMMIT")
+                return result
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        """One moment of the file, on a connection that no writer waits for; of a ledger in memory, between writes."""
+        self._check_process()
+        if self.name == MEMORY:
+            with self._lock:
+                connection = self._current()
+                if connection.in_transaction:
+                    raise LedgerError(self.name, "this thread is writing to it just now; finish that first")
+                with self._transaction(connection, _READ):
+                    yield SqliteRows(connection)
+                    connection.execute("COMMIT")
+            return
+        reader = object()
+        try:
+            connection = self._lend_connection(reader)
+            with self._transaction(connection, _READ):
+                yield SqliteRows(connection)
+                connection.execute("COMMIT")
+        finally:
+            self._take_back(reader)
+
+    @contextmanager
+    def _transaction(self, connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+        """A transaction that the caller commits; taken back on an exception."""
+        try:
+            try:
+                _begin(connection, begin)
+                yield
+            except BaseException:
+                self._roll_back(connection)
+                raise
+        except (sqlite3.Error, UnicodeError) as error:
+            raise LedgerError(self.name, files.reason(error)) from error
+
+    def _roll_back(self, connection: sqlite3.Connection) -> None:
+        """Undo what was not committed. A connection that cannot do even that is closed, which does it."""
+        try:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            if self.name != MEMORY:
+                connection.close()
+                if connection is self._writer:
+                    self._writer = None
+
+    def clear_log(self) -> None:
+        """Bring what was committed into the file and empty the log, as far as nobody reads it just now."""
+        with self._lock, suppress(sqlite3.Error):
+            self._current().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    # -- connections --------------------------------------------------------------------------------------
+
+    def _current(self) -> sqlite3.Connection:
+        if self._closed:
+            raise LedgerError(self.name, "it is closed")
+        if self._writer is None:
+            self._writer = files.open_connection(self.name, self.key)
+        return self._writer
+
+    def _lend_connection(self, reader: object) -> sqlite3.Connection:
+        with self._lock:
+            if self._closed:
+                raise LedgerError(self.name, "it is closed")
+            connection = self._readers.pop() if self._readers else files.open_connection(self.name, self.key)
+            self._reading[reader] = threading.get_ident(), connection
+            return connection
+
+    def _take_back(self, reader: object) -> None:
+        with self._lock:
+            _, connection = self._reading.pop(reader, (0, None))
+            if connection is None:
+                return
+            if self._closed or len(self._readers) >= _IDLE_READERS:
+                connection.close()
+            else:
+                self._readers.append(connection)
+            self._readers_left.notify_all()
+
+    def _drop_connections(self) -> None:
+        """Close whatever nobody uses just now."""
+        for connection in [self._writer, *self._readers]:
+            if connection is not None:
+                connection.close()
+        self._writer, self._readers = None, []
+
+    # -- forks --------------------------------------------------------------------------------------------
+
+    def before_fork(self) -> None:
+        """Wait for whoever writes or reads in other threads, and close the file until after the fork."""
+        self._lock.acquire()
+        me = threading.get_ident()
+        while any(thread != me for thread, _ in self._reading.values()):
+            self._readers_left.wait()
+        # A transaction of the thread that forks goes on; then the child has a connection that it cannot use.
+        busy = self._reading or (self._writer is not None and self._writer.in_transaction)
+        if self.name != MEMORY and not busy:
+            self._drop_connections()
+
+    def after_fork_in_parent(self) -> None:
+        self._lock.release()
+
+    def after_fork_in_child(self) -> None:
+        self._unlock()
+        if self._writer is None and not self._reading:
+            self._pid = os.getpid()
+
+    def _abandon(self) -> None:
+        """Leave what is the parent's alone."""
+        reading = [connection for _, connection in self._reading.values()]
+        _OF_PARENTS.extend(each for each in (self._writer, *self._readers, *reading) if each is not None)
+        self._writer, self._readers, self._reading = None, [], {}
+
+    def _check_process(self) -> None:
+        """A connection that was open during a fork is of no use in the child (see `_forks`)."""
+        if self._pid != os.getpid():
+            why = "a ledger in memory does not survive a fork"
+            if self.name != MEMORY:
+                why = "it was in use while the process forked; fork first, or outside a transaction"
+            raise LedgerError(self.name, why)
+
+
+def _begin(connection: sqlite3.Connection, begin: str) -> None:
+    """Start a transaction, waiting for other processes; a reading one sees the ledger as it is now.
+
+    SQLite's own waiting backs off to a tenth of a second, so that who has waited longest looks most rarely. Short
+    waits, always the same, give every process the same chance: a writer that spends without a break leaves the
+    ledger free for a tenth of a millisecond between two spends.
+
+    This is the only place that waits. Once a transaction has begun, whatever it reads or writes finds no lock in its
+    way: a reader has its moment of the log, which others may neither overwrite nor mend, and a writer the lock.
+    """
+    deadline = time.monotonic() + files.BUSY_SECONDS
+    while True:
+        try:
+            connection.execute(begin)
+            if begin == _READ:
+                # It really begins with its first statement, and that may find others mending the log.
+                connection.execute("SELECT 1 FROM lanes").fetchone()
+            return
+        except sqlite3.OperationalError as error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            if not files.is_busy(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(_STEP_SECONDS)

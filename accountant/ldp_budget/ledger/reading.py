@@ -1,0 +1,130 @@
+"""One moment of a ledger, as the accounting asks about it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..errors import UnknownName
+from ..guarantees.amounts import ZERO, Costs
+from .entries import Entry, StoredCharge, StoredPolicy
+from .windows import PERIODS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .clock import Clock
+    from .keys import Key
+    from .store import Snapshot
+    from .windows import Moment, Window
+
+
+class Account(NamedTuple):
+    """A user's account, `number` None before the first charge, and what was charged to it in each open window.
+
+    What only some requests depend on is filled in for them: whether the user was `erased`, the reports of one label
+    in each window, and how much of one quota was used.
+    """
+
+    number: int | None
+    spent: dict[str, Costs]
+    erased: bool = False
+    reported: Mapping[str, int] = MappingProxyType({})
+    quota_used: int = 0
+
+
+class Reading:
+    """What one moment of the ledger says. Everything else that it holds stands in `rows`."""
+
+    def __init__(self, rows: Snapshot, key: Key, clock: Clock) -> None:
+        self.rows = rows
+        self.key = key
+        self.end = rows.end()
+        self._clock = clock
+
+    # -- time ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def moment(self) -> Moment:
+        """The moment of this reading or transaction: the clock, read once in it."""
+        return self._clock.moment(self.newest_at)
+
+    @property
+    def newest_at(self) -> int | None:
+        """When the newest entry was written."""
+        return self.end.at
+
+    @cached_property
+    def windows(self) -> dict[str, Window]:
+        """The windows that are kept and contain the moment, by period."""
+        return {period: self.moment.window(period) for period in self.periods()}
+
+    def periods(self) -> dict[str, int]:
+        """The periods for which windows are kept, and when the first of them starts."""
+        return self.rows.periods()
+
+    # -- one user -----------------------------------------------------------------------------------------
+
+    def account(self, user: bytes) -> Account:
+        """A user's account in the windows of the moment."""
+        return self._read_accounts([user])[user]
+
+    def number_of(self, user: bytes) -> int | None:
+        """The number of a user's account; None before the first charge."""
+        for row in self.rows.accounts([user], ()):
+            return int(row[1])
+        return None
+
+    def _read_accounts(self, users: list[bytes]) -> dict[bytes, Account]:
+        windows = self.windows
+        accounts = {user: Account(None, dict.fromkeys(windows, ZERO)) for user in users}
+        for row in self.rows.accounts(users, [window.code for window in windows.values()]):
+            user, number, window = row[:3]
+            spent = accounts[user].spent
+            accounts[user] = Account(number, spent)
+            if window is not None:
+                spent[PERIODS[window % len(PERIODS)]] = Costs._make(row[3:])
+        return accounts
+
+    def label_reports(self, account: int | None, label: bytes, charge: int | None, window: int) -> int:
+        """How many reports of a memoised value were charged in a window."""
+        return 0 if account is None or charge is None else self.rows.label_reports(account, label, charge, window)
+
+    def quota_used(self, account: int | None, plan: str, promise: str) -> int:
+        """How much of a plan's quota was used."""
+        return 0 if account is None else self.rows.quota_used(account, plan, promise)
+
+    def history(self, account: int) -> list[tuple[Entry, bytes | None]]:
+        """An account's entries, each with its label."""
+        return [(Entry.of(row), row[-1]) for row in self.rows.history(account)]
+
+    # -- what was set -------------------------------------------------------------------------------------
+
+    def charge_number(self, fingerprint: str, guarantee: str) -> int | None:
+        """The number of a stored charge."""
+        return self.rows.charge_number(fingerprint, guarantee)
+
+    def stored_charge(self, number: int) -> StoredCharge:
+        """A stored charge by its number."""
+        return next(self.rows.charges(number))
+
+    def policy(self, name: str) -> StoredPolicy:
+        """The newest version of a policy. Raises `UnknownName`."""
+        found = self.find_policy(name)
+        if found is None:
+            raise UnknownName("policy", name, [policy.name for policy in self.newest_policies()])
+        return found
+
+    def find_policy(self, name: str) -> StoredPolicy | None:
+        """The newest version of a policy, if there is one of that name."""
+        return self.rows.policy(name)
+
+    def newest_policies(self) -> list[StoredPolicy]:
+        """The newest version of every policy, by name."""
+        newest = {policy.name: policy for policy in self.rows.policies()}
+        return [newest[name] for name in sorted(newest)]
+
+    def policy_version(self, number: int) -> StoredPolicy:
+        """One version of a policy, by its number."""
+        return next(self.rows.policies(number))

@@ -1,0 +1,233 @@
+"""What a store is: it keeps the rows of a ledger, and does a piece of work whole or not at all.
+
+The accounting decides, a store keeps. Whatever speaks these protocols can carry a ledger: `_sqlite` does, and the
+tests hold a dictionary to the same contract. A store knows no rule, no policy and no price; its rows are those of
+`entries`, and the order of an iteration is that of their first fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeVar
+
+from ..guarantees.amounts import Costs
+from .entries import (
+    End,
+    LabelRow,
+    QuotaRow,
+    StoredAnswer,
+    StoredCharge,
+    StoredCollection,
+    StoredPolicy,
+    SumRow,
+    Tombstone,
+    User,
+)
+from .keys import Key
+
+T = TypeVar("T")
+
+Rooms = Sequence[tuple[int, dict[str, int] | None]]
+"""In each window, the largest sums on top of which a charge fits, by amount; None where none do."""
+
+
+class Snapshot(Protocol):
+    """One moment of a lane, to read. What it iterates over is good for as long as the snapshot is."""
+
+    def end(self) -> End:
+        """Where the lane ends."""
+
+    # -- one user -----------------------------------------------------------------------------------------
+
+    def accounts(self, users: Sequence[bytes], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+        """(user, account, window, four sums) for each of `users` who has an account and each window charged.
+
+        A user whom no such window was charged comes once, with None for the window.
+        """
+
+    def is_erased(self, user: bytes) -> bool:
+        """Whether a user was erased."""
+
+    def is_cut_off(self, account: int) -> bool:
+        """Whether an account is that of an erased user."""
+
+    def spent(self, account: int, window: int) -> Costs | None:
+        """What was charged to an account in a window; None if nothing was."""
+
+    def label_reports(self, account: int, label: bytes, charge: int, window: int) -> int:
+        """How many reports of a memoised value were charged in a window."""
+
+    def quota_used(self, account: int, plan: str, promise: str) -> int:
+        """How much of a plan's quota was used."""
+
+    def answers(self, keys: Sequence[bytes]) -> Iterable[StoredAnswer]:
+        """What was answered under those of `keys` that were used."""
+
+    # -- the journal --------------------------------------------------------------------------------------
+
+    def entries(self, first: int, last: int) -> Iterator[tuple[tuple[Any, ...], bytes | None]]:
+        """The flat rows of the entries `first` to `last`, each with its link if it ends a transaction."""
+
+    def entry(self, number: int) -> tuple[Any, ...] | None:
+        """The flat row of an entry."""
+
+    def resolution(self, number: int) -> tuple[Any, ...] | None:
+        """The flat row of the entry that ended a reservation."""
+
+    def label(self, number: int) -> bytes | None:
+        """The label of an entry."""
+
+    def history(self, account: int) -> Iterator[tuple[Any, ...]]:
+        """The flat rows of an account's entries, each followed by its label."""
+
+    def histories(self, since: int | None = None) -> Iterator[tuple[Any, ...]]:
+        """The same of all accounts, account by account, of entries not before a moment."""
+
+    # -- what was set -------------------------------------------------------------------------------------
+
+    def periods(self) -> dict[str, int]:
+        """The periods for which windows are kept, and when the first of them starts."""
+
+    def charge_number(self, fingerprint: str, guarantee: str) -> int | None:
+        """The number of a stored charge."""
+
+    def charges(self, first: int = 1) -> Iterator[StoredCharge]:
+        """The charges from a number on."""
+
+    def policy(self, name: str) -> StoredPolicy | None:
+        """The newest version of a policy."""
+
+    def policies(self, first: int = 1) -> Iterator[StoredPolicy]:
+        """Every version of every policy, from a number on."""
+
+    def was_charged(self, policy: int) -> bool:
+        """Whether anybody was charged under this version of a policy."""
+
+    def collection(self, name: str) -> StoredCollection | None:
+        """The collection of that name."""
+
+    def collections(self) -> Iterator[StoredCollection]:
+        """Every collection, by name."""
+
+    # -- everything ---------------------------------------------------------------------------------------
+
+    def users(self) -> Iterator[User]:
+        """Every account's user."""
+
+    def tombstones(self) -> Iterator[Tombstone]:
+        """Every erased user."""
+
+    def sums(self) -> Iterator[SumRow]:
+        """Every account's sums."""
+
+    def label_counts(self) -> Iterator[LabelRow]:
+        """Every account's counts of memoised values."""
+
+    def quotas(self) -> Iterator[QuotaRow]:
+        """Every account's used quotas."""
+
+    def stored_answers(self) -> Iterator[StoredAnswer]:
+        """Every stored answer, in any order."""
+
+    def counts(self) -> dict[str, Any]:
+        """How many `users`, `erased`, `keys`, `collections` there are, and `entries_by_kind`."""
+
+    def damage(self) -> Iterator[str]:
+        """What the engine itself finds wrong, in words."""
+
+
+class Batch(Protocol):
+    """Distinct users who are charged alike, by statements over all of them."""
+
+    def refuse(self, rooms: Rooms) -> list[bytes]:
+        """Strike out the users whom a limit or a tombstone refuses; returns them."""
+
+    def unknown(self) -> list[bytes]:
+        """Those who are left and have no account, in order."""
+
+    def open_accounts(self, first: int, users: list[bytes], seals: list[bytes]) -> None:
+        """Give accounts to the unknown, numbered from `first`."""
+
+    def charge(self, windows: Iterable[int], cost: Costs) -> None:
+        """Add the cost to the sums of every account; what grows too large to count is unbounded."""
+
+    def append(self, first: int, common: tuple[Any, ...]) -> list[int]:
+        """Append an entry of one report for every account, numbered from `first`; returns the accounts in order.
+
+        `common` holds at, kind, charge, policy and the four amounts.
+        """
+
+
+class Rows(Snapshot, Protocol):
+    """A lane inside a writing transaction: nobody else writes to it, and it reads what it wrote."""
+
+    def add_user(self, user: User) -> None:
+        """Give a new user an account."""
+
+    def set_sums(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Replace sums, rows as `SumRow`."""
+
+    def set_label_reports(self, row: LabelRow) -> None:
+        """Replace a count of a memoised value."""
+
+    def set_quota_used(self, row: QuotaRow) -> None:
+        """Replace how much of a quota was used."""
+
+    def add_answers(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Bind answers to their keys, rows as `StoredAnswer`."""
+
+    def add_entries(self, rows: list[tuple[Any, ...]], link: bytes | None) -> None:
+        """Append flat rows to the journal; `link` belongs to the last of them."""
+
+    def set_link(self, number: int, link: bytes) -> None:
+        """Give an entry that was appended in this transaction its link."""
+
+    def add_label(self, number: int, label: bytes) -> None:
+        """Say which memoised value an entry repeats."""
+
+    def add_charge(self, charge: StoredCharge) -> None:
+        """Store a charge."""
+
+    def add_policy(self, policy: StoredPolicy) -> None:
+        """Store a version of a policy."""
+
+    def add_period(self, period: str, since: int) -> None:
+        """Keep windows of a period."""
+
+    def add_collection(self, collection: StoredCollection) -> None:
+        """Store a collection."""
+
+    def forget(self, tombstone: Tombstone, account: int | None) -> None:
+        """Cut a user from the account, and delete keys, labels and all sums but the lifetime's."""
+
+    def batch(self, users: list[bytes]) -> Batch:
+        """Distinct users, at least one, in order."""
+
+    def set_end(self, end: End) -> None:
+        """Move the end of the lane."""
+
+
+class Store(Protocol):
+    """Keeps one ledger. Safe to share between threads and to use after a fork."""
+
+    name: str
+    """The ledger as messages name it."""
+    key: Key
+    """The secret under which users, keys and labels are hashed."""
+
+    def run(self, work: Callable[[Rows], T]) -> T:
+        """Do a piece of work in a writing transaction and return its result when that is durable.
+
+        All of it happens or, on an exception, nothing. `work` is repeated where the engine asks for that. Raises
+        `LedgerError` where the engine fails.
+        """
+
+    def snapshot(self) -> AbstractContextManager[Snapshot]:
+        """Read one moment of the ledger, on a connection of its own: no writer waits for it."""
+
+    def clear_log(self) -> None:
+        """Let what was deleted be overwritten, as far as nobody reads it just now."""
+
+    def close(self) -> None:
+        """Close it; it can be used no more."""

@@ -1,0 +1,274 @@
+"""A writing transaction of a ledger: it numbers what it appends, keeps writes back, and links them when it ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..guarantees.amounts import Costs
+from .cache import Cache
+from .entries import (
+    ERASED,
+    POLICY_SET,
+    End,
+    Entry,
+    LabelRow,
+    QuotaRow,
+    StoredAnswer,
+    StoredCharge,
+    StoredCollection,
+    StoredPolicy,
+    Tombstone,
+    User,
+)
+from .journal import Appended
+from .reading import Account, Reading
+
+if TYPE_CHECKING:
+    from .clock import Clock
+    from .keys import Key
+    from .store import Batch, Rows
+
+_NOTHING = Costs(0, 0, 0, 0)
+
+
+class Transaction(Reading):
+    """The work of one transaction. What it reads cannot change before it ends.
+
+    Sums, answers and entries are kept back and written together, at the latest when it ends: one statement for all
+    that a group of threads did.
+    """
+
+    rows: Rows
+
+    def __init__(self, rows: Rows, key: Key, clock: Clock, cache: Cache) -> None:
+        super().__init__(rows, key, clock)
+        # Somebody else may have written since the cache was filled.
+        self.cache = cache if cache.end == self.end else Cache(self.end)
+        self.writes = 0
+        """Grows with everything written or kept back; tells whether a step wrote anything."""
+        self._entries, self._at = self.end.entries, self.end.at
+        self._accounts, self._charges, self._policies = self.end[3:]
+        self._appended = Appended()
+        self._sums: dict[tuple[int, int], Costs] = {}
+        self._answers: dict[bytes, StoredAnswer] = {}
+        # What was read ahead, by user and by key; good until something else is written, and for one question each.
+        self._accounts_ahead: dict[bytes, Account] = {}
+        self._answers_ahead: dict[bytes, StoredAnswer | None] = {}
+
+    def finish(self) -> None:
+        """Write what was kept back, the link over all that was appended, and the new end."""
+        self._write_sums_and_answers()
+        if not self._appended:
+            return
+        rows = self._appended.take()
+        link = self.key.link(self._appended.link_text(self.end.link))
+        if rows:
+            self.rows.add_entries(rows, link)
+        else:
+            self.rows.set_link(self._entries, link)
+        end = End(self._entries, self._at, link, self._accounts, self._charges, self._policies)
+        self.rows.set_end(end)
+        self.cache.end = end
+
+    def _write_back(self) -> None:
+        """Write what was kept back, for a statement that must see it."""
+        self._write_sums_and_answers()
+        rows = self._appended.take()
+        if rows:
+            self.rows.add_entries(rows, None)
+        self._accounts_ahead, self._answers_ahead = {}, {}
+
+    def _write_sums_and_answers(self) -> None:
+        if self._sums:
+            self.rows.set_sums((account, window, *costs) for (account, window), costs in self._sums.items())
+            self._sums = {}
+        if self._answers:
+            self.rows.add_answers(self._answers.values())
+            self._answers = {}
+
+    @property
+    def newest_at(self) -> int | None:
+        return self._at
+
+    def periods(self) -> dict[str, int]:
+        if self.cache.periods is None:
+            self.cache.periods = self.rows.periods()
+        return self.cache.periods
+
+    # -- keys ---------------------------------------------------------------------------------------------
+
+    def read_ahead(self, users: list[bytes], keys: list[bytes]) -> None:
+        """Read at once what `account` and `answer_to` are about to be asked for."""
+        self._accounts_ahead = self._read_accounts(users)
+        self._answers_ahead = dict.fromkeys(keys)
+        if keys:
+            self._answers_ahead.update((stored.key, stored) for stored in self.rows.answers(keys))
+
+    def answer_to(self, key: bytes) -> StoredAnswer | None:
+        """What was asked and answered under an idempotency key."""
+        kept_back = self._answers.get(key)
+        if kept_back is not None:
+            return kept_back
+        if key in self._answers_ahead:
+            return self._answers_ahead.pop(key)
+        return next(iter(self.rows.answers([key])), None)
+
+    def store_answer(self, key: bytes, user: bytes | None, request: bytes, answer: str) -> None:
+        """Bind an answer to its key, for as long as the account lives; without a user, for ever."""
+        row = (key, user, request, answer)
+        self._answers[key] = StoredAnswer(*row, self.key.seal(*row))
+        self.writes += 1
+
+    # -- accounts -----------------------------------------------------------------------------------------
+
+    def account(self, user: bytes) -> Account:
+        account = self._accounts_ahead.pop(user, None) or self._read_accounts([user])[user]
+        if self._sums and account.number is not None:
+            for period, window in self.windows.items():
+                kept_back = self._sums.get((account.number, window.code))
+                if kept_back is not None:
+                    account.spent[period] = kept_back
+        return account
+
+    def open_account(self, user: bytes) -> int:
+        """Give a new user an account."""
+        self._accounts += 1
+        self.rows.add_user(User(self._accounts, user, self.key.seal(self._accounts, user)))
+        self.writes += 1
+        return self._accounts
+
+    def open_accounts(self, batch: Batch) -> None:
+        """Give accounts to those of a batch who have none."""
+        users = batch.unknown()
+        if users:
+            first = self._accounts + 1
+            self._accounts += len(users)
+            seals = self.key.seals(zip(range(first, first + len(users)), users, strict=True))
+            batch.open_accounts(first, users, seals)
+            self.writes += 1
+
+    def spent(self, account: int, window: int) -> Costs:
+        """What was charged to an account in a window."""
+        return self._sums.get((account, window)) or self.rows.spent(account, window) or _NOTHING
+
+    def set_spent(self, account: int, window: int, costs: Costs) -> None:
+        """Replace what was charged to an account in a window."""
+        self._sums[account, window] = costs
+        self.writes += 1
+
+    def set_label_reports(self, account: int, label: bytes, charge: int, window: int, reports: int) -> None:
+        """Replace how many reports of a memoised value were charged in a window."""
+        self.rows.set_label_reports(LabelRow(account, label, charge, window, reports))
+        self.writes += 1
+
+    def set_quota_used(self, account: int, plan: str, promise: str, used: int) -> None:
+        """Replace how much of a plan's quota was used."""
+        self.rows.set_quota_used(QuotaRow(account, plan, promise, used))
+        self.writes += 1
+
+    def erase(self, user: bytes, account: int | None) -> None:
+        """Cut a user from the account, leave a tombstone, and delete keys, labels and all sums but the lifetime's.
+
+        The journal does not say which account it was: a tombstone of the same time would lead there.
+        """
+        at = self.moment.micros
+        self._write_back()
+        self.rows.forget(Tombstone(user, at, self.key.seal(user, at)), account)
+        self.append(Entry(0, at, ERASED, 0, 0, 0, 0 if account is None else 1, _NOTHING))
+
+    # -- charges and the journal --------------------------------------------------------------------------
+
+    def charge_number(self, fingerprint: str, guarantee: str) -> int | None:
+        number = self.cache.charges.get((fingerprint, guarantee))
+        if number is None:
+            number = self.rows.charge_number(fingerprint, guarantee)
+            if number is not None:
+                self.cache.charges[fingerprint, guarantee] = number
+        return number
+
+    def store_charge(self, fingerprint: str, mechanism: str, declared: str, guarantee: str, costs: Costs) -> int:
+        """The number of a stored charge, stored first if it is new."""
+        known = self.charge_number(fingerprint, guarantee)
+        if known is not None:
+            return known
+        self._charges += 1
+        charge = StoredCharge(self._charges, fingerprint, mechanism, declared, guarantee, *costs)
+        self.rows.add_charge(charge)
+        self._appended.charges.append(tuple(charge))
+        self.cache.charges[fingerprint, guarantee] = charge.number
+        self.writes += 1
+        return charge.number
+
+    def append(self, entry: Entry, label: bytes | None = None) -> int:
+        """Append to the journal, with its label if it has one; returns its number (the one given is not used)."""
+        self._entries, self._at = self._entries + 1, entry.at
+        self._appended.add(entry, self._entries)
+        if label is not None:
+            self.rows.add_label(self._entries, label)
+        self.writes += 1
+        return self._entries
+
+    def batch(self, users: list[bytes]) -> Batch:
+        """Distinct users, sorted, who are charged alike."""
+        self._write_back()
+        return self.rows.batch(users)
+
+    def append_batch(self, batch: Batch, common: tuple[Any, ...]) -> None:
+        """Append an entry of one report for every account of a batch; `common` as for `Batch.append`."""
+        first = self._entries + 1
+        accounts = batch.append(first, common)
+        self._appended.add_batch(first, accounts, common)
+        self._entries, self._at = self._entries + len(accounts), common[0]
+        self.writes += 1
+
+    def entry(self, number: int) -> Entry | None:
+        """A journal entry by its number."""
+        self._write_back()
+        row = self.rows.entry(number)
+        return None if row is None else Entry.of(row)
+
+    def resolution(self, number: int) -> Entry | None:
+        """The entry that ended a reservation."""
+        self._write_back()
+        row = self.rows.resolution(number)
+        return None if row is None else Entry.of(row)
+
+    # -- policies and collections -------------------------------------------------------------------------
+
+    def find_policy(self, name: str) -> StoredPolicy | None:
+        policy = self.cache.policies.get(name)
+        if policy is None:
+            policy = self.rows.policy(name)
+            if policy is not None:
+                self.cache.policies[name] = policy
+        return policy
+
+    def add_policy(self, name: str, version: int, definition: str) -> None:
+        """Store a version of a policy, and say so in the journal."""
+        at = self.moment.micros
+        self._policies += 1
+        policy = StoredPolicy(self._policies, name, version, at, definition)
+        self.rows.add_policy(policy)
+        self._appended.policies.append(tuple(policy))
+        self.cache.policies[name] = policy
+        self.append(Entry(0, at, POLICY_SET, 0, 0, policy.number, 0, _NOTHING))
+
+    def charged_versions(self, name: str) -> list[StoredPolicy]:
+        """The versions of a policy under which somebody was charged, oldest first."""
+        self._write_back()
+        versions = [policy for policy in self.rows.policies() if policy.name == name]
+        return [policy for policy in versions if self.rows.was_charged(policy.number)]
+
+    def keep_period(self, period: str, since: int) -> None:
+        """Keep windows of `period` from the one on that starts at `since`."""
+        self._write_back()
+        self.rows.add_period(period, since)
+        self.cache.periods = None
+        self.__dict__.pop("windows", None)
+        self.writes += 1
+
+    def add_collection(self, name: str, fingerprint: str, definition: str) -> None:
+        """Store a collection; it never changes."""
+        row = (name, fingerprint, definition)
+        self.rows.add_collection(StoredCollection(*row, self.key.seal(*row)))
+        self.writes += 1
