@@ -152,14 +152,14 @@ def check_name(name: str) -> None:
     """Raise a usage error unless `name` can name a distribution, a module and a mechanism that are all new."""
     from importlib.util import find_spec
 
-    from ldp_budget.catalogue.plugins import RESERVED_OPTIONS, registry
+    from ldp_budget.catalogue.plugins import registry
 
     module = _module(name)
     if not _NAME.fullmatch(name):
         raise click.UsageError(
             f"NAME: expected lower-case words joined by hyphens, the first a letter; found {name!r}"
         )
-    if keyword.iskeyword(module) or module in sys.stdlib_module_names or module in RESERVED_OPTIONS:
+    if keyword.iskeyword(module) or module in sys.stdlib_module_names or module in registry().reserved:
         raise click.UsageError(f"NAME: {name!r} means something to Python or to ldp-budget already")
     if name in {claim for plugin in registry().plugins for claim in plugin.claims}:
         raise click.UsageError(f"NAME: a mechanism is called {name!r} already")

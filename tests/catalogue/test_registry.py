@@ -19,7 +19,8 @@ from typing import Any
 import pytest
 
 import ldp_budget
-from ldp_budget.catalogue.plugins import OWN_DISTRIBUTION, RESERVED_OPTIONS, registry
+from ldp_budget.catalogue.plugins import OWN_DISTRIBUTION, registry
+from ldp_budget_cli.reserved import OPTIONS
 
 # Runs each command of a list in one process, which is the process that loads the plugins.
 DRIVER = """
@@ -230,6 +231,10 @@ BROKEN = {
     ),
     "forgets the marker": ("def register_mechanisms(register): pass", "implements no hook"),
     "is empty": ("", "implements no hook"),
+    "reserves options": (
+        "import ldp_budget\n@ldp_budget.hookimpl\ndef reserve_options(): return ['epsilon']",
+        "it implements reserve_options, which is for the front ends of ldp-budget",
+    ),
     "registers an instance": (toy("toy-one").replace("register(Toy)", "register(Toy(epsilon=1))"), "no subclass"),
     "registers a function": (f"import ldp_budget\n{HOOK}register(len)", "no subclass of Mechanism"),
     "registers nothing at all": (f"import ldp_budget\n{HOOK}register(None)", "no subclass of Mechanism"),
@@ -299,7 +304,12 @@ def test_one_broken_plugin_alone(site: Site, case: str) -> None:
     assert_everything_else_works(others)
 
 
-@pytest.mark.parametrize("option", sorted(RESERVED_OPTIONS))
+def test_the_commands_reserve_their_options() -> None:
+    assert registry().reserved == set(OPTIONS)
+    assert len(OPTIONS) == len(set(OPTIONS))
+
+
+@pytest.mark.parametrize("option", OPTIONS)
 def test_a_field_named_like_an_option_of_the_commands_is_refused(option: str) -> None:
     from ldp_budget.authoring.base import Mechanism
     from ldp_budget.authoring.fields import real
@@ -308,7 +318,7 @@ def test_a_field_named_like_an_option_of_the_commands_is_refused(option: str) ->
 
     made = type("Toy", (Mechanism,), {"name": "toy", "guarantee": None, option: real("x", default=1)})
     with pytest.raises(PluginError, match=f"Toy has a field '{option}', which is an option of the commands"):
-        check_mechanism(made)
+        check_mechanism(made, registry().reserved)
 
 
 def test_a_reserved_field_is_reported_like_any_other_mistake(site: Site) -> None:
@@ -322,6 +332,23 @@ def test_a_reserved_field_is_reported_like_any_other_mistake(site: Site) -> None
         for field in ("reports", "key", "policy", "users", "total_epsilon")
     }
     assert_everything_else_works(others)
+
+
+def test_a_reserved_field_is_refused_in_python_too(site: Site) -> None:
+    site.install("nice-plugin", toy("toy-one", fields="label = real('x', default=1)"))
+    code = """
+import sys, ldp_budget
+try:
+    ldp_budget.mechanism("toy-one")
+except ldp_budget.UnknownName as error:
+    print(error.hint)
+print("click" in sys.modules)
+"""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=site.environment(), capture_output=True, text=True, timeout=60, check=True)
+    hint, click_loaded = done.stdout.splitlines()
+    assert "nice-plugin 2.1 (Toy has a field 'label', which is an option of the commands)" in hint
+    assert click_loaded == "False"
 
 
 def test_the_failure_is_said_where_the_mechanism_is_asked_for(site: Site) -> None:

@@ -98,7 +98,10 @@ def test_the_wheel_says_what_it_needs(wheel: Path) -> None:
     parsed = configparser.ConfigParser()
     parsed.read_string(entry_points)
     assert dict(parsed["console_scripts"]) == {"ldp-budget": "ldp_budget_cli:main"}
-    assert dict(parsed["ldp_budget"]) == {"mechanisms": "ldp_budget_mechanisms"}
+    assert dict(parsed["ldp_budget"]) == {
+        "commands": "ldp_budget_cli.reserved",
+        "mechanisms": "ldp_budget_mechanisms",
+    }
 
 
 def test_an_installed_copy_calibrates_spends_randomizes_and_estimates(installed: Path, empty: Path) -> None:

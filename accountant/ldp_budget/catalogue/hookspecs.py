@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ..authoring.base import Mechanism
 
@@ -20,3 +20,11 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 @hookspec
 def register_mechanisms(register: Callable[[type[Mechanism]], None]) -> None:
     """Call `register(MyMechanism)` once for each mechanism class the plugin brings."""
+
+
+@hookspec
+def reserve_options() -> Iterable[str]:  # type: ignore[empty-body]
+    """Names that no mechanism's field may have, because a front end takes them; for the front ends of ldp-budget.
+
+    A field becomes an option of every command, and one of these could never be set there.
+    """

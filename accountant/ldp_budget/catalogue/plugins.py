@@ -1,8 +1,9 @@
 """Which mechanisms there are: collected from plugins, one at a time, so that a broken one hurts nobody else.
 
 A plugin is a distribution with an entry point in the group `ldp_budget` that names a module with a
-`register_mechanisms` hook. The package's own mechanisms come the same way and are collected first. Setting the
-environment variable `LDP_BUDGET_NO_PLUGINS` to anything but 0 leaves third parties' plugins out.
+`register_mechanisms` hook. The package's own mechanisms come the same way and are collected first, and so do the
+names that its front ends reserve. Setting the environment variable `LDP_BUDGET_NO_PLUGINS` to anything but 0 leaves
+third parties' plugins out.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections import defaultdict
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from importlib.metadata import Distribution, EntryPoint, distributions, entry_points
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pluggy
@@ -32,56 +34,19 @@ NO_PLUGINS = "LDP_BUDGET_NO_PLUGINS"
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
-# Options that the commands themselves take; a mechanism's field of the same name could never be set.
-RESERVED_OPTIONS = frozenset(
-    [
-        "adjust",
-        "categories",
-        "checked",
-        "column",
-        "csv",
-        "digest",
-        "expect",
-        "expires",
-        "help",
-        "json",
-        "key",
-        "label",
-        "ledger",
-        "limit",
-        "mechanism",
-        "nl",
-        "out",
-        "plan",
-        "plan_delta",
-        "plot",
-        "policy",
-        "refused_to",
-        "relation",
-        "reports",
-        "samples",
-        "secret",
-        "spend",
-        "to",
-        "total_delta",
-        "total_epsilon",
-        "unbounded",
-        "user",
-        "user_column",
-        "users",
-        "version",
-    ]
-)
-
 
 @dataclass(frozen=True)
 class Plugin:
-    """A distribution that brings mechanisms. `failed` says why it could not be used; empty if it can."""
+    """A distribution that brings mechanisms. `failed` says why it could not be used; empty if it can.
+
+    `reserved` are names that no field of a mechanism may have; only front ends of our own reserve any.
+    """
 
     name: str
     version: str
     mechanisms: tuple[type[Mechanism], ...] = ()
     failed: str = ""
+    reserved: frozenset[str] = frozenset()
 
     @property
     def own(self) -> bool:
@@ -117,7 +82,15 @@ class Registry:
     def collect(cls, found: Iterable[EntryPoint]) -> Registry:
         """Load each entry point on its own; our own first, the others by name so that order is stable."""
         ordered = sorted(found, key=lambda point: (_distribution(point)[0] != OWN_DISTRIBUTION, point.name))
-        return cls(load_plugin(point) for point in ordered)
+        plugins: list[Plugin] = []
+        for point in ordered:
+            plugins.append(load_plugin(point, _reserved(plugins)))
+        return cls(plugins)
+
+    @property
+    def reserved(self) -> frozenset[str]:
+        """The names that no field of a mechanism may have."""
+        return _reserved(self.plugins)
 
     def _settled(self, plugin: Plugin) -> Plugin:
         """The plugin, failed where it wants a name that is not its alone."""
@@ -166,13 +139,18 @@ def mechanisms() -> list[type[Mechanism]]:
     return [cls for cls, _ in registry().items()]
 
 
-def load_plugin(point: EntryPoint) -> Plugin:
-    """Import one plugin and run its hook; whatever goes wrong becomes `Plugin.failed`."""
+def load_plugin(point: EntryPoint, reserved: frozenset[str]) -> Plugin:
+    """Import one plugin and run its hooks; whatever goes wrong becomes `Plugin.failed`.
+
+    `reserved` are the names that the fields of its mechanisms may not have.
+    """
     name, version = _distribution(point)
     try:
         # Standard output belongs to the command: what a plugin prints must not end up in its JSON.
         with redirect_stdout(sys.stderr):
-            return Plugin(name, version, _registered(point.load(), name))
+            hook = _hooks_of(point.load(), name)
+            mechanisms = _registered(hook, reserved)
+            return Plugin(name, version, mechanisms, reserved=frozenset(chain(*hook.reserve_options())))
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -213,26 +191,41 @@ def _installed_one_by_one() -> tuple[list[EntryPoint], list[Plugin]]:
     return points, unreadable
 
 
-def _registered(module: object, name: str) -> tuple[type[Mechanism], ...]:
-    """What the module's hook registers. A manager of its own keeps its mistakes to itself."""
+def _reserved(plugins: Iterable[Plugin]) -> frozenset[str]:
+    return frozenset().union(*(plugin.reserved for plugin in plugins))
+
+
+def _hooks_of(module: object, name: str) -> pluggy.HookRelay:
+    """The hooks that a module implements. A manager of its own keeps its mistakes to itself."""
     manager = pluggy.PluginManager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
     manager.register(module)
     manager.check_pending()
-    if not manager.get_hookcallers(module):
+    hooks = {caller.name for caller in manager.get_hookcallers(module) or ()}
+    if not hooks:
         raise PluginError(name, "it implements no hook; expected register_mechanisms(register)")
+    if "reserve_options" in hooks and name != OWN_DISTRIBUTION:
+        raise PluginError(name, f"it implements reserve_options, which is for the front ends of {OWN_DISTRIBUTION}")
+    return manager.hook
+
+
+def _registered(hook: pluggy.HookRelay, reserved: frozenset[str]) -> tuple[type[Mechanism], ...]:
+    """The mechanisms that a hook registers, each of them checked."""
     found: list[type[Mechanism]] = []
 
     def register(mechanism: type[Mechanism]) -> None:
-        check_mechanism(mechanism)
+        check_mechanism(mechanism, reserved)
         found.append(mechanism)
 
-    manager.hook.register_mechanisms(register=register)
+    hook.register_mechanisms(register=register)
     return tuple(found)
 
 
-def check_mechanism(candidate: object) -> None:
-    """Raise `PluginError` unless `candidate` is a mechanism class whose names and fields can be used."""
+def check_mechanism(candidate: object, reserved: frozenset[str]) -> None:
+    """Raise `PluginError` unless `candidate` is a mechanism class whose names and fields can be used.
+
+    `reserved` are names that fields may not have: what is an option of a command could never be set by it.
+    """
     if not (isinstance(candidate, type) and issubclass(candidate, Mechanism)):
         raise PluginError(repr(candidate), f"registered {candidate!r}, which is no subclass of Mechanism")
     label = candidate.__qualname__
@@ -244,7 +237,7 @@ def check_mechanism(candidate: object) -> None:
         raise PluginError(label, f"{label} has the name {bad[0]!r}; expected lower-case words joined by hyphens")
     if candidate.guarantee is Mechanism.guarantee:
         raise PluginError(label, f"{label} defines no guarantee")
-    taken = sorted(RESERVED_OPTIONS & set(candidate.fields))
+    taken = sorted(reserved & set(candidate.fields))
     if taken:
         raise PluginError(label, f"{label} has a field {taken[0]!r}, which is an option of the commands")
     hidden = sorted(set(dir(Mechanism)) & set(candidate.fields))

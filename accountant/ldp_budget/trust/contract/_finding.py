@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points, packages_distributions, version
+from itertools import chain
 
-from ...catalogue.plugins import GROUP, Plugin, load_plugin
+from ...catalogue.plugins import GROUP, Plugin, load_plugin, registry
 from ...errors import UnknownName
 
 
@@ -15,21 +16,41 @@ def find_plugin(name: str) -> Plugin:
 
     It is loaded on its own; `Plugin.failed` says what is wrong with it. Raises `UnknownName`.
     """
-    for point in entry_points(group=GROUP):
-        distribution = "" if point.dist is None else point.dist.name
-        if name in (point.name, point.value, distribution):
-            return load_plugin(point)
+    found = [_loaded(point) for point in entry_points(group=GROUP) if name in _names_of(point)]
+    if found:
+        return _joined(found)
     try:
         import_module(name)
     except ImportError as error:
         if error.name is not None and f"{name}.".startswith(f"{error.name}."):
-            known = [point.name for point in entry_points(group=GROUP)]
-            raise UnknownName("plugin or module", name, known) from None
+            raise UnknownName("plugin or module", name, _known()) from None
     except Exception:
         pass  # told when it is loaded
-    plugin = load_plugin(EntryPoint(name=name, value=name, group=GROUP))
+    plugin = _loaded(EntryPoint(name=name, value=name, group=GROUP))
     brought_by, its_version = _brought_by(name)
     return replace(plugin, name=brought_by, version=its_version)
+
+
+def _names_of(point: EntryPoint) -> tuple[str, ...]:
+    return (point.name, point.value, "" if point.dist is None else point.dist.name)
+
+
+def _loaded(point: EntryPoint) -> Plugin:
+    return load_plugin(point, registry().reserved)
+
+
+def _joined(parts: list[Plugin]) -> Plugin:
+    """The plugin of a distribution with several entry points; one of them that failed stands for all."""
+    for part in parts:
+        if part.failed:
+            return part
+    return replace(parts[0], mechanisms=tuple(chain(*(part.mechanisms for part in parts))))
+
+
+def _known() -> list[str]:
+    """The entry points that bring mechanisms, or fail to."""
+    found = {point.name: _loaded(point) for point in entry_points(group=GROUP)}
+    return [name for name, plugin in found.items() if plugin.mechanisms or plugin.failed]
 
 
 def _brought_by(module: str) -> tuple[str, str]:

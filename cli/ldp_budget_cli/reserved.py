@@ -1,0 +1,52 @@
+"""The names that the commands take for options of their own, and that no mechanism's field may have.
+
+Every process that looks for mechanisms reads this module, so it imports nothing of the command line.
+"""
+
+from __future__ import annotations
+
+from ldp_budget.catalogue.hookspecs import hookimpl
+
+OPTIONS = (
+    "adjust",
+    "categories",
+    "checked",
+    "column",
+    "csv",
+    "digest",
+    "expect",
+    "expires",
+    "help",
+    "json",
+    "key",
+    "label",
+    "ledger",
+    "limit",
+    "mechanism",
+    "nl",
+    "out",
+    "plan",
+    "plan_delta",
+    "plot",
+    "policy",
+    "refused_to",
+    "relation",
+    "reports",
+    "samples",
+    "secret",
+    "spend",
+    "to",
+    "total_delta",
+    "total_epsilon",
+    "unbounded",
+    "user",
+    "user_column",
+    "users",
+    "version",
+)
+
+
+@hookimpl
+def reserve_options() -> tuple[str, ...]:
+    """Keep the options of the commands from mechanisms."""
+    return OPTIONS
