@@ -13,6 +13,7 @@ from ldp_budget import Accountant, InvalidParameter, KeyConflict
 from ldp_budget.errors import ReservationConflict
 from ldp_budget.ledger.keys import read_key
 from ledger_contract import CURVE, check, coin, in_threads, promising, spent
+from ledger_inside import tables
 
 RAPPOR = promising(CURVE)
 ERASED = "this user was erased, and gets no fresh budget"
@@ -36,7 +37,7 @@ def policy(accountant: Accountant) -> None:
 
 
 def table(accountant: Accountant, name: str) -> list[tuple[Any, ...]]:
-    with accountant._ledger.read() as transaction:
+    with tables(accountant) as transaction:
         return transaction.execute(f"SELECT * FROM {name}").fetchall()
 
 

@@ -33,9 +33,11 @@ from ldp_budget.accounting.plans import Plan
 from ldp_budget.catalogue.collections import Collection
 from ldp_budget.guarantees import Approximate
 from ldp_budget.ledger import groups
-from ldp_budget.ledger import integrity as verify
-from ldp_budget.ledger._sqlite import sqlite
+from ldp_budget.ledger._sqlite import store as sqlite
+from ldp_budget.ledger.integrity import check_integrity
+from ldp_budget.ledger.reading import Reading
 from ledger_contract import CURVE, check, coin, promising, spent
+from ledger_inside import replace_writer, store_of, tables, writer_of
 
 
 def io_error() -> sqlite3.OperationalError:
@@ -44,7 +46,7 @@ def io_error() -> sqlite3.OperationalError:
 
 def rows(accountant: Accountant) -> dict[str, list[Any]]:
     """Everything in every table."""
-    with accountant._ledger.read() as transaction:
+    with tables(accountant) as transaction:
         names = transaction.execute("SELECT name FROM main.sqlite_schema WHERE type = 'table'").fetchall()
         return {name: transaction.execute(f"SELECT * FROM main.{name}").fetchall() for (name,) in names}
 
@@ -147,8 +149,8 @@ KEYED = ("spend", "spend of a new user", "refused spend", "reserve", "spend_many
 
 @pytest.fixture
 def faulty(accountant: Accountant) -> Faulty:
-    made = Faulty(accountant._ledger._connection)  # type: ignore[arg-type]
-    accountant._ledger._connection = made  # type: ignore[assignment]
+    made = Faulty(writer_of(accountant))
+    replace_writer(accountant, made)
     return made
 
 
@@ -188,8 +190,11 @@ def test_a_rollback_that_fails_as_well_leaves_a_ledger_that_can_be_used(
         held = enrich(accountant, clock)
         before = rows(accountant)
         for number in (2, 4, 6):
-            faulty = Faulty(accountant._ledger._current())
-            accountant._ledger._connection = faulty  # type: ignore[assignment]
+            faulty = Faulty(writer_of(accountant))
+            replace_writer(accountant, faulty)
+            if name == "balance":
+                replace_writer(accountant, None)
+                store_of(accountant)._readers[:] = [faulty]
             faulty.plan(number, False, io_error(), failing_rollback=True)
             with pytest.raises(LedgerError):
                 OPERATIONS[name](accountant, held)
@@ -261,8 +266,8 @@ def test_a_failure_in_a_group_is_told_to_everybody_in_it(tmp_path: Path, clock: 
     """Threads share a transaction: if it fails, none of them may believe that it was charged."""
     with Accountant(tmp_path / "budget.db", clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=30"])
-        faulty = Faulty(accountant._ledger._current())
-        accountant._ledger._connection = faulty  # type: ignore[assignment]
+        faulty = Faulty(writer_of(accountant))
+        replace_writer(accountant, faulty)
         commits: list[int] = []
 
         def fail_often(sql: str) -> None:
@@ -364,7 +369,7 @@ def test_a_full_disk_charges_nothing_and_forgets_nothing(tmp_path: Path, clock: 
         accountant.set_policy("default", ["lifetime=30"])
         accountant.spend("alice", coin(1), key="k")
         before, head = rows(accountant), check(accountant)
-        connection = accountant._ledger._current()
+        connection = writer_of(accountant)
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         connection.execute(f"PRAGMA max_page_count = {pages + 3}")
         for _ in range(3):
@@ -460,11 +465,16 @@ def problems_after(accountant: Accountant, *statements: tuple[str, tuple[Any, ..
     """What verification says after some changes, which are taken back; None if SQLite itself forbids them."""
     found: tuple[str, ...] = ()
     try:
-        with accountant._ledger.write() as transaction:
+
+        def change(rows: Any) -> None:
+            nonlocal found
             for sql, values in statements:
-                transaction.execute(sql, values)
-            found = verify.verify(transaction).problems
+                rows._connection.execute(sql, values)
+            clock = Clock()
+            found = check_integrity(Reading(rows, store_of(accountant).key, clock)).problems  # type: ignore[arg-type]
             raise Undo
+
+        store_of(accountant).run(change)
     except Undo:
         return found
     except LedgerError as refused:
@@ -482,6 +492,7 @@ COLUMNS = {
     " labelled expires resolves link",
     "keys": "key user request answer seal",
     "labels": "account label charge window reports",
+    "lanes": "lane entries at link accounts charges policies",
     "periods": "period since",
     "policies": "policy name version created_at definition",
     "quotas": "account plan promise used",
@@ -492,7 +503,7 @@ VALUES = [f"{table}.{column}" for table, columns in COLUMNS.items() for column i
 
 
 def test_the_columns_above_are_all_there_are(rich: Accountant) -> None:
-    with rich._ledger.read() as transaction:
+    with tables(rich) as transaction:
         columns = transaction.execute(
             "SELECT s.name || '.' || c.name FROM sqlite_schema s, pragma_table_info(s.name) c WHERE s.type = 'table'"
         ).fetchall()
@@ -504,7 +515,7 @@ def test_the_columns_above_are_all_there_are(rich: Accountant) -> None:
 def test_a_changed_value_is_found(rich: Accountant, value: str) -> None:
     """In every row: another number, text or byte, the most extreme ones, and nothing at all."""
     table, column = value.split(".")
-    with rich._ledger.read() as transaction:
+    with tables(rich) as transaction:
         info = transaction.execute(f"SELECT * FROM pragma_table_info('{table}') ORDER BY pk DESC").fetchall()
         identity = [row[1] for row in info if row[5]]
         stored = transaction.execute(f"SELECT {column}, {', '.join(identity)} FROM {table}").fetchall()
@@ -545,7 +556,7 @@ def changed(old: Any) -> list[Any]:
     ],
 )
 def test_a_deleted_row_is_found(rich: Accountant, table: str) -> None:
-    with rich._ledger.read() as transaction:
+    with tables(rich) as transaction:
         count = transaction.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
         info = transaction.execute(f"SELECT name FROM pragma_table_info('{table}') WHERE pk").fetchall()
     identity = ", ".join(name for (name,) in info)

@@ -24,6 +24,7 @@ import pytest
 from ldp_budget import Accountant, LedgerError, Mechanism
 from ldp_budget.catalogue.collections import Collection
 from ldp_budget.ledger._sqlite.schema import APPLICATION_ID, SCHEMA_VERSION
+from ledger_inside import group_of, store_of
 
 if TYPE_CHECKING:
     from conftest import Clock
@@ -106,7 +107,7 @@ def test_any_file_name_will_do(tmp_path: Path, coin: Coin, name: str) -> None:
 def test_a_relative_path_stays_where_it_was(path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(path.parent)
     with Accountant(path.name) as accountant:
-        assert accountant._ledger.path == str(path)
+        assert store_of(accountant).name == str(path)
 
 
 def test_a_ledger_is_not_made_where_that_was_not_asked_for(tmp_path: Path) -> None:
@@ -129,7 +130,7 @@ def test_a_ledger_that_cannot_be_written_leaves_no_key_behind(
     def no_space(*_: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr("ldp_budget.ledger._sqlite.sqlite.migrate", no_space)
+    monkeypatch.setattr("ldp_budget.ledger._sqlite.files.migrate", no_space)
     with pytest.raises(LedgerError, match="it cannot be created: database or disk is full"):
         Accountant(tmp_path / "budget.db")
     assert not (tmp_path / "budget.db.key").exists()
@@ -283,7 +284,7 @@ def test_a_ledger_that_cannot_be_written_is_an_error(path: Path, coin: Coin) -> 
 def test_a_ledger_that_is_locked_for_too_long_is_an_error(
     path: Path, coin: Coin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ldp_budget.ledger._sqlite.sqlite.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("ldp_budget.ledger._sqlite.files.BUSY_SECONDS", 0.05)
     with Accountant(path) as accountant:
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
@@ -485,6 +486,15 @@ def test_a_ledger_in_memory_does_not_survive_a_fork(path: Path) -> None:
     assert status == "spent"
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt, also where these tests were started with interrupts ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_a_thread_that_is_interrupted_while_it_waits_leaves_the_others_working(
     path: Path, coin: Coin, clock: Clock
 ) -> None:
@@ -503,7 +513,7 @@ def test_a_thread_that_is_interrupted_while_it_waits_leaves_the_others_working(
         assert inside.wait(60)
 
         def interrupt() -> None:
-            while not accountant._group._queue:
+            while not group_of(accountant)._queue:
                 time.sleep(0.001)
             time.sleep(0.05)
             os.kill(os.getpid(), signal.SIGINT)

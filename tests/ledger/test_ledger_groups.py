@@ -13,6 +13,7 @@ import pytest
 from conftest import Clock
 from ldp_budget import Accountant, KeyConflict, LedgerError, UnknownName
 from ledger_contract import check, coin, spent
+from ledger_inside import group_of, writer_of
 
 if TYPE_CHECKING:
     from ldp_budget.ledger import Transaction
@@ -42,10 +43,10 @@ def share(accountant: Accountant, works: list[Callable[[], Any]]) -> list[Any]:
         if threads[0].ident is None:
             for thread in threads:
                 thread.start()
-            while len(accountant._group._queue) < len(works):
+            while len(group_of(accountant)._queue) < len(works):
                 time.sleep(0.001)
 
-    accountant._group.run(lead)
+    group_of(accountant).run(lead)
     for thread in threads:
         thread.join()
     return results
@@ -62,7 +63,7 @@ def fail_after_writing(accountant: Accountant, error: Exception) -> Callable[[],
         transaction.set_spent(transaction.open_account(b"bob"), 0, coin(1).guarantee.costs())
         raise error
 
-    return lambda: accountant._group.run(work)
+    return lambda: group_of(accountant).run(work)
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("a bug"), LedgerError("x", "a failure"), MemoryError()])
@@ -94,7 +95,7 @@ def test_an_argument_that_the_ledger_cannot_read_is_its_callers_error_alone(acco
 def test_an_error_that_wrote_nothing_costs_the_others_no_transaction_of_their_own(accountant: Accountant) -> None:
     before = accountant.stats()["head"]
     share(accountant, [*spends(accountant, 3), lambda: accountant.spend("alice", coin(1), policy="none")])
-    links = accountant._ledger._current().execute("SELECT count(*) FROM journal WHERE link IS NOT NULL").fetchone()
+    links = writer_of(accountant).execute("SELECT count(*) FROM journal WHERE link IS NOT NULL").fetchone()
     assert links == (2,), "that of the policy, and one for all three"
     check(accountant, before)
 

@@ -23,8 +23,9 @@ from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, M
 from ldp_budget.accounting import bulk
 from ldp_budget.accounting.plans import Plan
 from ldp_budget.guarantees import Approximate, Gaussian, Memoised, Pure, Unbounded, ZeroConcentrated
-from ldp_budget.ledger._sqlite import sqlite
+from ldp_budget.ledger._sqlite import files
 from ledger_contract import check, coin, in_threads, promising, spent
+from ledger_inside import tables
 
 # -- processes and threads -----------------------------------------------------------------------------------
 
@@ -33,7 +34,7 @@ TOGETHER = """
 import os, sys, threading
 import ldp_budget
 from ldp_budget import Accountant
-from ldp_budget.ledger import sqlite
+from ldp_budget.ledger._sqlite import files as sqlite
 
 path, processes = sys.argv[1], int(sys.argv[2])
 coin = ldp_budget.mechanism("rr")(epsilon="0.1")
@@ -139,7 +140,7 @@ def test_single_spends_are_served_between_the_batches_of_a_bulk_run(tmp_path: Pa
     with Accountant(path) as accountant:
         accountant.set_policy("default", ["lifetime=1000"])
         work = """
-from ldp_budget import bulk
+from ldp_budget.accounting import bulk
 bulk.BATCH = 500
 if number == 0:
     return accountant.spend_many((f"user-{n}" for n in range(15000)), coin).spent
@@ -168,7 +169,7 @@ def test_sixty_four_threads_with_keys_share_transactions(tmp_path: Path, clock: 
             assert (receipt.status, receipt.receipt) == (first[key].status, first[key].receipt)
         assert sum(bool(receipt) for receipt in first.values()) == 200
         assert spent(accountant, "alice") == {"lifetime": 20}
-        with accountant._ledger.read() as transaction:
+        with tables(accountant) as transaction:
             links = transaction.execute("SELECT count(*) FROM journal WHERE link IS NOT NULL").fetchone()[0]
         assert links < 201, "some spends shared a transaction, and so a link and a wait for the disk"
         check(accountant)
@@ -201,7 +202,7 @@ def test_a_ledger_that_stays_locked_is_an_error_after_the_waiting_time(
     path = tmp_path / "budget.db"
     with Accountant(path) as accountant:
         accountant.set_policy("default", ["lifetime=3"])
-        monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
+        monkeypatch.setattr(files, "BUSY_SECONDS", 0.05)
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         for call in (

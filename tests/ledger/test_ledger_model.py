@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from test_ledger_sqlite import InFile, InMemory
 
 from ledger_model import LedgerMachine
+from ledger_places import InFile, InMemory
 
 
 class MemoryMachine(LedgerMachine):

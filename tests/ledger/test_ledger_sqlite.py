@@ -13,32 +13,10 @@ import pytest
 from conftest import Clock
 from ldp_budget import Accountant
 from ledger_contract import LedgerContract, check, coin, in_threads, spent
+from ledger_inside import tables, writer_of
+from ledger_places import InFile, InMemory
 
 Now = Callable[[], datetime | float]
-
-
-class InFile:
-    """One ledger in one file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def open(self, clock: Now) -> Accountant:
-        return Accountant(self.path, clock=clock)
-
-    def reopen(self, accountant: Accountant, clock: Now) -> Accountant:
-        accountant.close()
-        return Accountant(self.path, create=False, clock=clock)
-
-
-class InMemory:
-    """A ledger that ends with its connection."""
-
-    def open(self, clock: Now) -> Accountant:
-        return Accountant(":memory:", clock=clock)
-
-    def reopen(self, accountant: Accountant, clock: Now) -> Accountant:
-        return accountant
 
 
 class TestInMemory(LedgerContract):
@@ -94,7 +72,7 @@ def test_a_spend_is_durable_before_it_is_answered(tmp_path: Path, clock: Clock) 
     path = tmp_path / "budget.db"
     with Accountant(path, clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=9"])
-        with accountant._ledger.read() as transaction:
+        with tables(accountant) as transaction:
             assert transaction.execute("PRAGMA synchronous").fetchone() == (2,)
             assert transaction.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         for number in range(3):
@@ -112,7 +90,7 @@ def test_the_statements_of_a_spend_use_indexes(tmp_path: Path, clock: Clock) -> 
     with Accountant(tmp_path / "budget.db", clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=9", "day=9"])
         accountant.spend("alice", coin("0.1"), key="k")
-        connection = accountant._ledger._connection
+        connection = writer_of(accountant)
         assert isinstance(connection, sqlite3.Connection)
         connection.set_trace_callback(seen.append)
         accountant.spend("alice", coin("0.1"), key="l", label="x")

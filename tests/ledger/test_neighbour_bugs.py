@@ -21,6 +21,7 @@ from ldp_budget.composition import compose
 from ldp_budget.errors import ReservationConflict
 from ldp_budget.guarantees import Approximate, Gaussian, Laplace, Pure, Unbounded
 from ledger_contract import CURVE, check, coin, in_threads, promising, spent
+from ledger_inside import writer_of
 
 # -- sums in floating point (diffprivlib's BudgetAccountant) ---------------------------------------------------
 
@@ -87,7 +88,7 @@ def test_a_spend_does_as_much_work_after_a_thousand_as_after_ten(
 ) -> None:
     """Counted in steps of SQLite's machine, which do not depend on how busy this one is."""
     accountant.set_policy("default", [limit, "day=900"])
-    connection = accountant._ledger._connection
+    connection = writer_of(accountant)
     assert connection is not None
 
     def steps() -> int:
@@ -237,7 +238,8 @@ from ldp_budget import Accountant
 
 path, moment = sys.argv[1:]
 accountant = Accountant(path, create=False)
-connection = accountant._ledger._connection
+store = accountant._ledger._store
+connection = store._current()
 
 class Dying:
     def __getattr__(self, name):
@@ -250,7 +252,7 @@ class Dying:
             os._exit(1)
         return answer
 
-accountant._ledger._connection = Dying()
+store._writer = Dying()
 print(accountant.spend("alice", ldp_budget.mechanism("rr")(epsilon=1), key="k").status, flush=True)
 os._exit(1)
 """

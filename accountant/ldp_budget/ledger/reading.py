@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import UnknownName
 from ..guarantees.amounts import ZERO, Costs
-from .entries import Entry, StoredCharge, StoredPolicy
+from .entries import End, Entry, StoredCharge, StoredPolicy
 from .windows import PERIODS
 
 if TYPE_CHECKING:
@@ -40,8 +40,12 @@ class Reading:
     def __init__(self, rows: Snapshot, key: Key, clock: Clock) -> None:
         self.rows = rows
         self.key = key
-        self.end = rows.end()
         self._clock = clock
+
+    @cached_property
+    def end(self) -> End:
+        """Where the journal ends."""
+        return self.rows.end()
 
     # -- time ---------------------------------------------------------------------------------------------
 

@@ -42,7 +42,7 @@ class SqliteRows:
         self._execute_many = connection.executemany
 
     def end(self) -> End:
-        return End._make(self._execute(f"SELECT {_END} FROM lanes").fetchone())
+        return End._make(self._execute(f"SELECT {_END} FROM lanes WHERE lane = 0").fetchone())
 
     def set_end(self, end: End) -> None:
         sql = "UPDATE lanes SET entries = ?, at = ?, link = ?, accounts = ?, charges = ?, policies = ? WHERE lane = 0"

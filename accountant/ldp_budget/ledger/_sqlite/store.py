@@ -128,8 +128,7 @@ class SqliteStore:
         except sqlite3.Error:
             if self.name != MEMORY:
                 connection.close()
-                if connection is self._writer:
-                    self._writer = None
+                self._forget(connection)
 
     def clear_log(self) -> None:
         """Bring what was committed into the file and empty the log, as far as nobody reads it just now."""
@@ -162,6 +161,14 @@ class SqliteStore:
                 connection.close()
             else:
                 self._readers.append(connection)
+            self._readers_left.notify_all()
+
+    def _forget(self, broken: sqlite3.Connection) -> None:
+        """Never use a connection again."""
+        with self._lock:
+            if broken is self._writer:
+                self._writer = None
+            self._reading = {reader: used for reader, used in self._reading.items() if used[1] is not broken}
             self._readers_left.notify_all()
 
     def _drop_connections(self) -> None:
@@ -223,7 +230,7 @@ def _begin(connection: sqlite3.Connection, begin: str) -> None:
             connection.execute(begin)
             if begin == _READ:
                 # It really begins with its first statement, and that may find others mending the log.
-                connection.execute("SELECT 1 FROM lanes").fetchone()
+                connection.execute("SELECT 1 FROM lanes WHERE lane = 0").fetchone()
             return
         except sqlite3.OperationalError as error:
             if connection.in_transaction:
