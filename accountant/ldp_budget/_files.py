@@ -1,23 +1,71 @@
-"""A file that one run writes at a time."""
+"""Files and folders: written whole and durably, by one run at a time; and the user's folder for this application."""
 
 from __future__ import annotations
 
 import errno
 import os
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
+
+ORDINARY, PRIVATE = 0o666, 0o600
+"""Modes of files, less the umask: what it lets others see, and what is for the owner's eyes alone."""
 
 
-def open_alone(path: Path) -> IO[bytes]:
+def application_folder() -> Path:
+    """The user's folder for this application, which need not be there: the default ledger, and certificates."""
+    import platformdirs
+
+    return Path(platformdirs.user_config_dir("ldp-budget", appauthor=False, roaming=True))
+
+
+@contextmanager
+def replacing(path: Path, *, mode: int = ORDINARY) -> Iterator[IO[bytes]]:
+    """A file to write, which takes the place of `path` when the block ends, whole and durable.
+
+    Until then it is a neighbour, `path` with `.new`, that one run writes at a time; after an exception it is gone and
+    `path` is as it was. `mode`, less the umask, is the file's. A link stays a link. Raises OSError, also where `path`
+    is there and is no ordinary file, or where another run is writing it.
+    """
+    place = Path(os.path.realpath(path))
+    if not replaceable(place):
+        raise OSError(errno.EINVAL, "it is no ordinary file")
+    draft = place.with_name(f"{place.name}.new")
+    file = open_alone(draft, mode=mode)
+    try:
+        file.truncate(0)  # what a run that was killed may have left
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+        os.replace(draft, place)
+    except BaseException:
+        # While the draft is ours alone: once it is closed, another run may have one of the same name.
+        with suppress(OSError):
+            os.unlink(draft)
+        raise
+    finally:
+        with suppress(OSError):  # what could not be flushed is told already
+            file.close()
+    sync_folder(place.parent)
+
+
+def replaceable(path: Path) -> bool:
+    """Whether a file may take that place: nothing is there, or a file, but no folder and no device."""
+    return path.is_file() or not path.exists()
+
+
+def open_alone(path: Path, *, mode: int = ORDINARY) -> IO[bytes]:
     """`path`, created if need be, to read and append to; no other run opens it like this until it is closed.
 
-    Raises OSError, also where another run has it.
+    `mode`, less the umask, is that of a file that is created. Raises OSError, also where another run has it.
     """
     import fcntl
 
-    file = open(path, "a+b")  # noqa: SIM115 - it is the caller who closes it
+    # No filelock: that locks a file of its own, which stays behind, and goes on holding one that was renamed.
+    file = os.fdopen(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, mode), "a+b")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # What was opened may be what a run that was just ending has removed, or given another name.
@@ -27,3 +75,35 @@ def open_alone(path: Path) -> IO[bytes]:
         file.close()
         raise BlockingIOError(errno.EWOULDBLOCK, "another run is writing it") from None
     return file
+
+
+def create_private(path: Path, content: bytes) -> None:
+    """Make a durable file that only its owner can read. Raises FileExistsError if it is there already."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    sync_folder(path.parent)
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Wait for everybody else who is alone in this folder, and hold off those who come; a crash ends the hold."""
+    import fcntl
+
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable: what was made, renamed or removed there stays so after a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

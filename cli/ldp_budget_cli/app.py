@@ -81,7 +81,12 @@ def cli(ctx: click.Context, ledger: str | None) -> None:
 
 def ledger_path(ctx: click.Context) -> str:
     """The ledger to use: --ledger, else the environment, else a file in the user's application folder."""
-    return ctx.find_root().obj or os.path.join(click.get_app_dir("ldp-budget"), "ledger.db")
+    given: str | None = ctx.find_root().obj
+    if given:
+        return given
+    from ldp_budget._files import application_folder
+
+    return str(application_folder() / "ledger.db")
 
 
 def new_ledger_path(ctx: click.Context) -> str:

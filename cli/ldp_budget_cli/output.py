@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from decimal import Decimal
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
@@ -35,17 +35,21 @@ def print_rows(rows: Sequence[Mapping[str, Any]], *, as_json: bool, nl: bool = F
         print_table(list(rows[0]), [list(row.values()) for row in rows])
 
 
-def print_table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Columns as wide as their content, numbers to the right."""
-    cells = [[shown(value) for value in row] for row in rows]
+    from tabulate import tabulate
+
     numeric = [all(isinstance(value, int | float) for value in column) for column in zip(*rows, strict=True)]
-    widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
-    for line in [list(header), *cells]:
-        parts = [
-            text.rjust(width) if right else text.ljust(width)
-            for text, width, right in zip(line, widths, numeric or [False] * len(line), strict=True)
-        ]
-        click.echo("  ".join(parts).rstrip())
+    table = tabulate(
+        # As a row, since a header of its own would make the columns wider.
+        [header, *([shown(value) for value in row] for row in rows)],
+        tablefmt="plain",
+        colalign=["right" if right else "left" for right in numeric],
+        disable_numparse=True,
+        preserve_whitespace=True,
+    )
+    for line in table.split("\n"):
+        click.echo(line.rstrip())
 
 
 def print_fields(fields: Mapping[str, Any], indent: int = 0) -> None:

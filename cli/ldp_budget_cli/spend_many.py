@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
-import os
-from contextlib import contextmanager, suppress
+import io
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ldp_budget._files import replacing
 from ldp_budget.accounting.policies import DEFAULT
 
 from .app import ledger_path
@@ -66,19 +68,16 @@ def _refused_writer(path: str | None) -> Iterator[Callable[[list[str]], None]]:
     if path is None:
         yield lambda refused: None
         return
-    place = os.path.realpath(path)
-    if os.path.exists(place) and not os.path.isfile(place):
-        # A folder, or a device such as /dev/null, that the finished file would take the place of.
-        raise click.ClickException(f"--refused-to: {path} cannot be written: it is no ordinary file")
-    draft = f"{place}.new"
     try:
-        with open(draft, "w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(["user"])
-            yield lambda refused: writer.writerows([user] for user in refused)
-        os.replace(draft, place)
+        with replacing(Path(path)) as file:
+            file.write(_csv(["user"]))
+            yield lambda refused: file.writelines(_csv([user]) for user in refused)
     except OSError as error:
         raise click.ClickException(f"--refused-to: {path} cannot be written: {error.strerror}") from None
-    finally:
-        with suppress(OSError):
-            os.unlink(draft)
+
+
+def _csv(row: list[str]) -> bytes:
+    """One row of a CSV file, in UTF-8."""
+    text = io.StringIO()
+    csv.writer(text).writerow(row)
+    return text.getvalue().encode()

@@ -18,7 +18,6 @@ import ldp_budget
 from ldp_budget.authoring.base import Mechanism
 from ldp_budget.catalogue import certificates
 from ldp_budget.catalogue.certificates import (
-    application_folder,
     certificates_path,
     checked,
     forget,
@@ -26,6 +25,7 @@ from ldp_budget.catalogue.certificates import (
     source_digest,
 )
 from ldp_budget.catalogue.plugins import Plugin, Registry, mechanisms, registry
+from ldp_budget_cli.app import cli, ledger_path
 
 MODULE = """
 from ldp_budget import Mechanism
@@ -260,27 +260,25 @@ def test_records_with_gaps_match_nothing(store: Path, toy: type[Mechanism], entr
     assert checked(toy) == "no"
 
 
-@pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
-@pytest.mark.parametrize("variables", [{}, {"XDG_CONFIG_HOME": "/xdg", "APPDATA": "C:\\data"}], ids=["plain", "set"])
-def test_the_folder_is_that_of_the_default_ledger(
-    platform: str, variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the folder has another name")
+@pytest.mark.parametrize(("settings", "folder"), [(None, "/home/u/.config"), ("/xdg", "/xdg")])
+def test_they_are_kept_beside_the_default_ledger(
+    settings: str | None, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("XDG_CONFIG_HOME", "APPDATA"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(sys, "platform", platform)
-    monkeypatch.setattr("click.utils.WIN", platform == "win32")
-    assert str(application_folder()) == click.get_app_dir("ldp-budget")
+    monkeypatch.setenv("HOME", "/home/u")
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    if settings is not None:
+        monkeypatch.setenv("XDG_CONFIG_HOME", settings)
     monkeypatch.delenv(certificates.VARIABLE, raising=False)
-    assert certificates_path() == Path(click.get_app_dir("ldp-budget")) / "certificates.json"
+    assert certificates_path() == Path(folder, "ldp-budget", "certificates.json")
+    assert ledger_path(click.Context(cli)) == f"{folder}/ldp-budget/ledger.db"
 
 
 def test_looking_a_built_in_up_loads_nothing_heavy(tmp_path: Path) -> None:
     code = """
 import sys
 from ldp_budget.catalogue.certificates import checked
-assert not {"pluggy", "tempfile", "ldp_budget.authoring.base"} & set(sys.modules)
+assert not {"pluggy", "platformdirs", "ldp_budget.authoring.base"} & set(sys.modules)
 import ldp_budget
 assert checked(ldp_budget.mechanism("oue")) == "exact"
 assert not {"numpy", "scipy", "click", "ldp_budget.trust.contract"} & set(sys.modules)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -241,3 +243,61 @@ def test_two_runs_cannot_write_one_file(
 
     monkeypatch.setattr(accountant, "spend_many", meanwhile)
     assert run(tmp_path / "out", survey, accountant) == room.Released(25, 0)
+
+
+# -- a power cut -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """What the disk is told, in order: a file's name where it is synchronised, replaced or removed."""
+    lines: list[str] = []
+    names = {"replace": os.replace, "unlink": os.unlink}
+
+    def fsync(handle: int, original: Any = os.fsync) -> None:
+        original(handle)
+        place = Path(os.readlink(f"/proc/self/fd/{handle}"))
+        lines.append(f"fsync {'the folder' if place == tmp_path else place.name}")
+
+    def telling(name: str) -> Any:
+        def tell(*places: Any, **options: Any) -> None:
+            names[name](*places, **options)
+            lines.append(f"{name} {Path(places[-1]).name}")
+
+        return tell
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    for name in names:
+        monkeypatch.setattr(os, name, telling(name))
+    return lines
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="it sees there which file is synchronised")
+def test_nothing_rests_on_what_a_power_cut_could_take_back(
+    tmp_path: Path, survey: Collection, accountant: Accountant, monkeypatch: pytest.MonkeyPatch, told: list[str]
+) -> None:
+    """Stored reports are on the disk, name and all, before anybody is charged, and OUT before they are removed."""
+    charge = accountant.spend_many
+
+    def charging(*args: Any, **options: Any) -> Any:
+        told.append("charge")
+        return charge(*args, **options)
+
+    monkeypatch.setattr(accountant, "spend_many", charging)
+    run(tmp_path / "out", survey, accountant)
+    batch = ["fsync out.partial", "charge"]
+    assert told == [
+        *("fsync out.partial", "fsync the folder"),
+        *batch * 3,
+        *("fsync out.new", "replace out", "fsync the folder"),
+        "unlink out.partial",
+    ]
+
+
+def test_stored_reports_that_nobody_was_charged_for_are_for_the_owner_alone(
+    tmp_path: Path, survey: Collection, accountant: Accountant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accountant, "spend_many", lambda *args, **options: (_ for _ in ()).throw(PowerCut))
+    with pytest.raises(PowerCut):
+        run(tmp_path / "out", survey, accountant)
+    assert stat.S_IMODE((tmp_path / "out.partial").stat().st_mode) == 0o600

@@ -91,7 +91,9 @@ def test_the_wheel_says_what_it_needs(wheel: Path) -> None:
         licence = [name for name in opened.namelist() if name.endswith("LICENSE")]
         entry_points = opened.read(metadata.replace("METADATA", "entry_points.txt")).decode()
     needs = [need for need in described.get_all("Requires-Dist", []) if "extra ==" not in need]
-    assert {need.split(">")[0] for need in needs} == {"click", "numpy", "scipy", "pluggy", "sqlite-utils"}
+    assert {need.split(">")[0] for need in needs} == {
+        *("click", "numpy", "scipy", "platformdirs", "pluggy", "sqlite-utils", "tabulate")
+    }
     assert described["Requires-Python"] == ">=3.11"
     assert described["License-Expression"] == "Apache-2.0"
     assert licence

@@ -11,7 +11,6 @@ is a note to oneself, no proof to others: whoever can write it can also change w
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
 import json
@@ -20,6 +19,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .._files import PRIVATE, application_folder, replacing
 from ..guarantees.evidence import AUDITED, EXACT, NO
 
 if TYPE_CHECKING:
@@ -140,16 +140,6 @@ def certificates_path() -> Path:
     return Path(os.environ.get(VARIABLE) or application_folder() / "certificates.json")
 
 
-def application_folder() -> Path:
-    """The user's folder for this application, by the rules of click's `get_app_dir`, where the default ledger is."""
-    name = "ldp-budget"
-    if sys.platform.startswith("win"):
-        return Path(os.environ.get("APPDATA", os.path.expanduser("~")), name)
-    if sys.platform == "darwin":
-        return Path(os.path.expanduser("~/Library/Application Support"), name)
-    return Path(os.environ.get("XDG_CONFIG_HOME", os.path.expanduser("~/.config")), name)
-
-
 def _read(path: Path) -> list[dict[str, Any]]:
     """The records; none where there is no file, or with a warning where it holds none. Raises OSError."""
     try:
@@ -172,17 +162,6 @@ def _warn(text: str) -> None:
 
 def _write(path: Path, data: dict[str, Any]) -> None:
     """The whole file or nothing, for the user's own eyes."""
-    import tempfile
-
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
-    try:
-        with open(handle, "w", encoding="utf-8") as file:
-            json.dump(data, file, indent=2)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(draft)
-        raise
+    with replacing(path, mode=PRIVATE) as file:
+        file.write(json.dumps(data, indent=2).encode())

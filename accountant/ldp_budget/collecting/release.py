@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from .._files import open_alone
+from .._files import PRIVATE, open_alone, sync_folder
 from ..accounting.bulk import refused_places
 from ..errors import ReportFileError
 from ..guarantees import Memoised
@@ -161,7 +161,7 @@ class _Store:
 
     def __enter__(self) -> Self:
         try:
-            self._file = open_alone(self._path)
+            self._file = open_alone(self._path, mode=PRIVATE)
         except OSError as error:
             raise ReportFileError(str(self._path), f"it cannot be written: {error.strerror}") from None
         try:
@@ -217,6 +217,7 @@ class _Store:
         self._file.truncate(0)
         self._file.write(_MAGIC + json.dumps({"run": self.run, **self._header}).encode() + b"\n")
         self._sync()
+        sync_folder(self._path.parent)
 
     def _resume(self, line: bytes) -> None:
         import numpy as np

@@ -12,20 +12,21 @@ its name or not at all.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
-import os
 import struct
 import zlib
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from .._files import open_alone
+from .._files import replaceable, replacing
 from ..errors import ReportFileError
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator
+    from types import TracebackType
 
     import numpy as np
     from numpy.typing import NDArray
@@ -40,7 +41,7 @@ _TOTAL = struct.Struct("<Q")
 
 
 class ReportWriter:
-    """Writes reports to a temporary neighbour of `path`, which takes its name on a clean exit.
+    """Writes reports to a temporary neighbour of `path`, which takes its name on a clean exit, whole and durable.
 
     A context manager; on an exception nothing is left behind. An existing file is replaced only at the end. Raises
     `ReportFileError` where the place cannot be written, or another run is writing it.
@@ -48,21 +49,18 @@ class ReportWriter:
 
     def __init__(self, path: str | os.PathLike[str], collection: Collection) -> None:
         self._path = Path(path)
-        self._draft = Path(f"{self._path}.new")
         self._collection = collection
+        self._whole = self._written()
         self._file: IO[bytes] | None = None
         self._layout: tuple[str, list[int]] | None = None
         self._total = 0
         self._header_crc = 0
-        if self._path.exists() and not self._path.is_file():
-            # A folder, or a device such as /dev/null, that the finished file would take the place of.
+        if not replaceable(self._path):
             raise ReportFileError(str(self._path), "it cannot be written: it is there and is no ordinary file")
 
     def __enter__(self) -> Self:
         with self._writing():
-            self._file = open_alone(self._draft)
-            self._file.truncate(0)
-            self._file.write(MAGIC)
+            self._whole.__enter__()
         return self
 
     def write(self, reports: NDArray[Any]) -> None:
@@ -74,27 +72,19 @@ class ReportWriter:
             self._block(_ROWS.pack(len(reports)), reports.astype(self._layout[0], copy=False).tobytes())
         self._total += len(reports)
 
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        assert self._file is not None
-        published = False
-        try:
-            if kind is None:
-                self._block(_ROWS.pack(0), _TOTAL.pack(self._total))
-                self._publish()
-                published = True
-        finally:
-            # While the draft is ours alone: once it is closed, another run may have one of the same name.
-            if not published:
-                self._draft.unlink(missing_ok=True)
-            with contextlib.suppress(OSError):  # what could not be flushed is told already
-                self._file.close()
-
-    def _publish(self) -> None:
-        assert self._file is not None
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         with self._writing():
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            os.replace(self._draft, self._path)
+            self._whole.__exit__(kind, error, trace)
+
+    @contextmanager
+    def _written(self) -> Iterator[None]:
+        """The file from its first bytes to its last; what is written in between are the header and the blocks."""
+        with replacing(self._path) as self._file:
+            self._file.write(MAGIC)
+            yield
+            self._block(_ROWS.pack(0), _TOTAL.pack(self._total))
 
     def _begin(self) -> None:
         assert self._file is not None
@@ -119,7 +109,7 @@ class ReportWriter:
             self._file.write(data)
             self._file.write(_ROWS.pack(zlib.crc32(data, zlib.crc32(count, self._header_crc))))
 
-    @contextlib.contextmanager
+    @contextmanager
     def _writing(self) -> Iterator[None]:
         try:
             yield
