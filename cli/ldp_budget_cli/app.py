@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+if TYPE_CHECKING:
+    from ldp_budget.accounting.accountant import Accountant
+
 LEDGER_VARIABLE = "LDP_BUDGET_LEDGER"
+_OPENED = f"{__package__}.ledger"
+"""Where the root's context keeps the ledger that this command has opened."""
 
 # name -> (module with a command of that name, one line of help)
 COMMANDS = {
@@ -89,8 +94,23 @@ def ledger_path(ctx: click.Context) -> str:
     return str(application_folder() / "ledger.db")
 
 
-def new_ledger_path(ctx: click.Context) -> str:
-    """The ledger to use by a command that may make it; the user's application folder is made where it is missing."""
+def open_ledger(ctx: click.Context, *, create: bool = False) -> Accountant:
+    """The ledger to use, opened where it is first asked for, and open until the command ends.
+
+    With `create`, by a command that may make it. Raises `LedgerError`.
+    """
+    from ldp_budget.accounting.accountant import Accountant
+
+    root = ctx.find_root()
+    if _OPENED not in root.meta:
+        path = _place_for_ledger(ctx) if create else ledger_path(ctx)
+        root.meta[_OPENED] = root.with_resource(Accountant(path, create=create))
+    opened: Accountant = root.meta[_OPENED]
+    return opened
+
+
+def _place_for_ledger(ctx: click.Context) -> str:
+    """The path of a ledger that may be made; the user's application folder is made where it is missing."""
     path = ledger_path(ctx)
     if not ctx.find_root().obj:
         try:

@@ -6,7 +6,7 @@ import click
 
 from ldp_budget.accounting.policies import DEFAULT
 
-from .app import ledger_path
+from .app import open_ledger
 from .output import json_option, print_json, print_table, shown
 
 
@@ -17,10 +17,7 @@ from .output import json_option, print_json, print_table, shown
 @click.pass_context
 def balance(ctx: click.Context, user: str, policy: str, as_json: bool) -> None:
     """Show what USER has spent and has left under each limit."""
-    from ldp_budget.accounting.accountant import Accountant
-
-    with Accountant(ledger_path(ctx), create=False) as accountant:
-        result = accountant.balance(user, policy).to_json()
+    result = open_ledger(ctx).balance(user, policy).to_json()
     odometer = result["odometer"]
     if as_json:
         print_json(result)

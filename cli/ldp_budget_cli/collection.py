@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .app import ledger_path, new_ledger_path
+from .app import open_ledger
 from .mechanism_group import MechanismGroup, mechanism_command
 from .output import json_option, nl_option, print_fields, print_json, print_rows
 
@@ -33,7 +33,6 @@ def collection() -> None:
 @click.option("--categories", metavar="FILE|A,B,C", help="The answers in order: a file, one a line, or a list.")
 @json_option
 def add(chosen: Build | Mechanism, name: str, categories: str | None, as_json: bool) -> None:
-    from ldp_budget.accounting.accountant import Accountant
     from ldp_budget.catalogue.collections import Collection, check_categories
 
     _check_free(name)
@@ -42,8 +41,7 @@ def add(chosen: Build | Mechanism, name: str, categories: str | None, as_json: b
         check_categories(answers)
     mechanism = _build(*chosen, answers) if isinstance(chosen, tuple) else chosen
     made = Collection(name, mechanism, answers)
-    with Accountant(new_ledger_path(click.get_current_context())) as accountant:
-        accountant.add_collection(made)
+    open_ledger(click.get_current_context(), create=True).add_collection(made)
     _show(made.to_json(), as_json)
 
 
@@ -57,10 +55,7 @@ collection.add_command(add)
 @click.pass_context
 def list_(ctx: click.Context, as_json: bool, nl: bool) -> None:
     """List the collections of the ledger."""
-    from ldp_budget.accounting.accountant import Accountant
-
-    with Accountant(ledger_path(ctx), create=False) as accountant:
-        definitions = accountant.collections()
+    definitions = open_ledger(ctx).collections()
     if as_json or nl:
         print_rows(definitions, as_json=as_json, nl=nl)
         return
@@ -74,15 +69,14 @@ def list_(ctx: click.Context, as_json: bool, nl: bool) -> None:
 @click.pass_context
 def show(ctx: click.Context, name: str, as_json: bool) -> None:
     """Show one collection; as JSON it is what a client needs."""
-    from ldp_budget.accounting.accountant import Accountant
     from ldp_budget.errors import NotSupported
 
-    with Accountant(ledger_path(ctx), create=False) as accountant:
-        try:
-            definition = accountant.collection(name).to_json()
-        except NotSupported as error:
-            click.echo(f"Shown as it is stored: {error}", err=True)
-            definition = next(stored for stored in accountant.collections() if stored["name"] == name)
+    ledger = open_ledger(ctx)
+    try:
+        definition = ledger.collection(name).to_json()
+    except NotSupported as error:
+        click.echo(f"Shown as it is stored: {error}", err=True)
+        definition = next(stored for stored in ledger.collections() if stored["name"] == name)
     _show(definition, as_json)
 
 

@@ -13,7 +13,7 @@ import click
 
 from ldp_budget.errors import InvalidParameter
 
-from .app import ledger_path
+from .app import open_ledger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -107,7 +107,6 @@ def _opened(path: str) -> Iterator[TextIO]:
 
 def find_collection(ctx: click.Context, name: str) -> Collection:
     """The collection in the JSON file of that path, or the one of that name in the ledger."""
-    from ldp_budget.accounting.accountant import Accountant
     from ldp_budget.catalogue.collections import Collection
 
     if os.path.isfile(name):
@@ -120,5 +119,4 @@ def find_collection(ctx: click.Context, name: str) -> Collection:
             raise click.ClickException(
                 f"{name} is a file, but no collection ({error}); collection:{name} means the one in the ledger"
             ) from None
-    with Accountant(ledger_path(ctx), create=False) as accountant:
-        return accountant.collection(name.removeprefix("collection:"))
+    return open_ledger(ctx).collection(name.removeprefix("collection:"))

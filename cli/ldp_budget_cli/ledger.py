@@ -9,7 +9,7 @@ import sys
 
 import click
 
-from .app import ledger_path, new_ledger_path
+from .app import ledger_path, open_ledger
 from .output import json_option, print_fields, print_json
 
 
@@ -23,11 +23,9 @@ def ledger() -> None:
 @click.pass_context
 def init(ctx: click.Context, as_json: bool) -> None:
     """Make an empty ledger and its key; where both exist they are left as they are."""
-    from ldp_budget.accounting.accountant import Accountant
-
-    path = new_ledger_path(ctx)
+    path = ledger_path(ctx)
     created = not os.path.exists(path)
-    Accountant(path).close()
+    open_ledger(ctx, create=True)
     if as_json:
         print_json({"ledger": path, "created": created})
     else:
@@ -39,10 +37,7 @@ def init(ctx: click.Context, as_json: bool) -> None:
 @click.pass_context
 def stats(ctx: click.Context, as_json: bool) -> None:
     """Count what the ledger holds; `head` is its newest link, to be noted elsewhere for `verify --expect`."""
-    from ldp_budget.accounting.accountant import Accountant
-
-    with Accountant(ledger_path(ctx), create=False) as accountant:
-        figures = accountant.stats()
+    figures = open_ledger(ctx).stats()
     (print_json if as_json else print_fields)(figures)
 
 
@@ -52,10 +47,7 @@ def stats(ctx: click.Context, as_json: bool) -> None:
 @click.pass_context
 def verify(ctx: click.Context, expect: str | None, as_json: bool) -> None:
     """Work everything out again: every link, sum, cost and seal. Exit code 1 if anything was changed."""
-    from ldp_budget.accounting.accountant import Accountant
-
-    with Accountant(ledger_path(ctx), create=False) as accountant:
-        result = accountant.verify(expect)
+    result = open_ledger(ctx).verify(expect)
     if as_json:
         print_json(result.to_json())
     else:
@@ -71,15 +63,12 @@ def verify(ctx: click.Context, expect: str | None, as_json: bool) -> None:
 @click.pass_context
 def export(ctx: click.Context, as_csv: bool) -> None:
     """Write the journal to standard output, one JSON object a line; users appear as account numbers."""
-    from ldp_budget.accounting.accountant import Accountant
-
-    with Accountant(ledger_path(ctx), create=False) as accountant:
-        writer = None
-        for row in accountant.journal():
-            if not as_csv:
-                click.echo(json.dumps(row, ensure_ascii=False))
-                continue
-            if writer is None:
-                writer = csv.DictWriter(sys.stdout, list(row))
-                writer.writeheader()
-            writer.writerow({**row, "declared": json.dumps(row["declared"])})
+    writer = None
+    for row in open_ledger(ctx).journal():
+        if not as_csv:
+            click.echo(json.dumps(row, ensure_ascii=False))
+            continue
+        if writer is None:
+            writer = csv.DictWriter(sys.stdout, list(row))
+            writer.writeheader()
+        writer.writerow({**row, "declared": json.dumps(row["declared"])})

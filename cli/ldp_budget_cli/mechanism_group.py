@@ -6,6 +6,7 @@ which is meant; a plugin that is installed later never takes a collection's name
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,7 +16,7 @@ from ldp_budget.catalogue.plugins import mechanism as find_mechanism
 from ldp_budget.catalogue.plugins import registry
 from ldp_budget.errors import InvalidParameter, LedgerError, UnknownName
 
-from .app import ledger_path
+from .app import ledger_path, open_ledger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -112,10 +113,7 @@ class MechanismGroup(click.Group):
         )
 
     def _for_collection(self, ctx: click.Context, name: str, called: str) -> click.Command:
-        from ldp_budget.accounting.accountant import Accountant
-
-        with Accountant(ledger_path(ctx), create=False) as accountant:
-            mechanism = accountant.collection(name).mechanism
+        mechanism = open_ledger(ctx).collection(name).mechanism
 
         def callback(**values: Any) -> None:
             self._call(mechanism, values)
@@ -131,16 +129,10 @@ class MechanismGroup(click.Group):
 
 def _collection_names(ctx: click.Context) -> set[str]:
     """The collections of the ledger, if there is one; a broken ledger is reported by who needs it."""
-    import os
-
-    path = ledger_path(ctx)
-    if not os.path.exists(path):
+    if not os.path.exists(ledger_path(ctx)):
         return set()
-    from ldp_budget.accounting.accountant import Accountant
-
     try:
-        with Accountant(path, create=False) as accountant:
-            return {collection["name"] for collection in accountant.collections()}
+        return {collection["name"] for collection in open_ledger(ctx).collections()}
     except LedgerError:
         return set()
 

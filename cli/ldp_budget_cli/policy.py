@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .app import ledger_path, new_ledger_path
+from .app import open_ledger
 from .output import decimal_option, json_option, nl_option, print_json, print_rows, shown
 
 if TYPE_CHECKING:
@@ -54,7 +54,6 @@ def set_(
     as_json: bool,
 ) -> None:
     """Store a policy; makes the ledger and its key if neither exists."""
-    from ldp_budget.accounting.accountant import Accountant
     from ldp_budget.accounting.limits import as_limits
     from ldp_budget.accounting.policies import Policy
 
@@ -62,18 +61,14 @@ def set_(
         raise click.UsageError("--plan: expected at least one COLLECTION=COUNT with --plan-delta; nothing was given")
     if plan:
         # Its collections stand in a ledger that is there already.
-        with Accountant(ledger_path(ctx), create=False) as accountant:
-            terms = _plan(accountant, plan, plan_delta or "0")
-            stored = accountant.set_policy(
-                name, limits, relation=relation, unbounded=unbounded, checked=checked, plan=terms
-            )
+        ledger = open_ledger(ctx)
+        terms = _plan(ledger, plan, plan_delta or "0")
+        stored = ledger.set_policy(name, limits, relation=relation, unbounded=unbounded, checked=checked, plan=terms)
     else:
         # Checked before the ledger is opened, as opening may make it.
         wanted = Policy(name, as_limits(limits), relation=relation, unbounded=unbounded, checked=checked)
-        with Accountant(new_ledger_path(ctx)) as accountant:
-            stored = accountant.set_policy(
-                name, wanted.limits, relation=relation, unbounded=unbounded, checked=checked
-            )
+        ledger = open_ledger(ctx, create=True)
+        stored = ledger.set_policy(name, wanted.limits, relation=relation, unbounded=unbounded, checked=checked)
     _show(stored, as_json)
 
 
@@ -97,10 +92,7 @@ def _plan(accountant: Accountant, counts: tuple[str, ...], delta: str) -> Plan:
 @click.pass_context
 def list_(ctx: click.Context, as_json: bool, nl: bool) -> None:
     """List the policies of the ledger."""
-    from ldp_budget.accounting.accountant import Accountant
-
-    with Accountant(ledger_path(ctx), create=False) as accountant:
-        policies = accountant.policies()
+    policies = open_ledger(ctx).policies()
     if as_json or nl:
         print_rows([policy.to_json() for policy in policies], as_json=as_json, nl=nl)
         return
@@ -116,10 +108,7 @@ def list_(ctx: click.Context, as_json: bool, nl: bool) -> None:
 @click.pass_context
 def show(ctx: click.Context, name: str, as_json: bool) -> None:
     """Show one policy."""
-    from ldp_budget.accounting.accountant import Accountant
-
-    with Accountant(ledger_path(ctx), create=False) as accountant:
-        _show(accountant.policy(name), as_json)
+    _show(open_ledger(ctx).policy(name), as_json)
 
 
 def _show(policy: Policy, as_json: bool) -> None:

@@ -10,7 +10,7 @@ import click
 from ldp_budget.collecting.release import Released, release
 from ldp_budget.errors import InvalidParameter, OutsideDomain
 
-from .app import ledger_path
+from .app import open_ledger
 from .files import find_collection, read_columns
 from .output import charging, json_option, print_json
 
@@ -68,7 +68,9 @@ def randomize(
     users = columns[user_column] if user_column is not None else []
     secrets = None if secret is None else _secrets(secret, users, found)
     if spend:
-        released = _release(ledger_path(ctx), out, found, values, users, secrets, policy)
+        ledger = open_ledger(ctx)
+        with charging(len(users)) as advance:
+            released = release(out, found, ledger, values, users, policy=policy, secrets=secrets, on_batch=advance)
     else:
         with ReportWriter(out, found) as writer:
             writer.write(found.mechanism.randomize(values, secrets=secrets))
@@ -115,22 +117,3 @@ def _secrets(path: str, users: list[str], collection: Collection) -> list[bytes]
     return [
         hashlib.blake2b(user.encode("utf-8", "surrogatepass"), key=key, digest_size=32).digest() for user in users
     ]
-
-
-def _release(
-    ledger: str,
-    out: str,
-    collection: Collection,
-    values: Any,
-    users: list[str],
-    secrets: list[bytes] | None,
-    policy: str,
-) -> Released:
-    """Charge and release, with a progress bar; an interrupted run is resumed."""
-    from ldp_budget.accounting.accountant import Accountant
-
-    with (
-        Accountant(ledger, create=False) as accountant,
-        charging(len(users)) as advance,
-    ):
-        return release(out, collection, accountant, values, users, policy=policy, secrets=secrets, on_batch=advance)

@@ -9,7 +9,7 @@ import click
 
 from ldp_budget.accounting.policies import DEFAULT
 
-from .app import ledger_path
+from .app import open_ledger
 from .failures import REFUSED
 from .mechanism_group import mechanism_command, parse_reports
 from .output import json_option, options, print_json
@@ -34,10 +34,8 @@ _request_options = options(
 @mechanism_command("Say what a report would cost USER and whether it fits; change nothing.", arguments=["user"])
 @_request_options
 def quote(mechanism: Mechanism, user: str, reports: int, label: str | None, policy: str, as_json: bool) -> None:
-    from ldp_budget.accounting.accountant import Accountant
-
-    with Accountant(ledger_path(click.get_current_context()), create=False) as accountant:
-        _print(accountant.quote(user, mechanism, reports=reports, label=label, policy=policy), as_json)
+    ledger = open_ledger(click.get_current_context())
+    _print(ledger.quote(user, mechanism, reports=reports, label=label, policy=policy), as_json)
 
 
 _key_options = options(
@@ -50,11 +48,7 @@ _key_options = options(
 @_request_options
 @_key_options
 def spend(mechanism: Mechanism, user: str, as_json: bool, **request: Any) -> None:
-    from ldp_budget.accounting.accountant import Accountant
-
-    with Accountant(ledger_path(click.get_current_context()), create=False) as accountant:
-        receipt = accountant.spend(user, mechanism, **request)
-    _answer(receipt, as_json)
+    _answer(open_ledger(click.get_current_context()).spend(user, mechanism, **request), as_json)
 
 
 @mechanism_command(
@@ -66,11 +60,7 @@ def spend(mechanism: Mechanism, user: str, as_json: bool, **request: Any) -> Non
     "--expires", type=float, default=3600, metavar="SECONDS", help="Until then it can be voided [default: 3600]"
 )
 def reserve(mechanism: Mechanism, user: str, as_json: bool, **request: Any) -> None:
-    from ldp_budget.accounting.accountant import Accountant
-
-    with Accountant(ledger_path(click.get_current_context()), create=False) as accountant:
-        receipt = accountant.reserve(user, mechanism, **request)
-    _answer(receipt, as_json)
+    _answer(open_ledger(click.get_current_context()).reserve(user, mechanism, **request), as_json)
 
 
 @click.command()
@@ -79,10 +69,7 @@ def reserve(mechanism: Mechanism, user: str, as_json: bool, **request: Any) -> N
 @click.pass_context
 def commit(ctx: click.Context, receipt: str, as_json: bool) -> None:
     """Keep what the reservation RECEIPT charged; one that has expired stays charged too, and says so."""
-    from ldp_budget.accounting.accountant import Accountant
-
-    with Accountant(ledger_path(ctx), create=False) as accountant:
-        _answer(accountant.commit(receipt), as_json)
+    _answer(open_ledger(ctx).commit(receipt), as_json)
 
 
 @click.command()
@@ -91,10 +78,7 @@ def commit(ctx: click.Context, receipt: str, as_json: bool) -> None:
 @click.pass_context
 def void(ctx: click.Context, receipt: str, as_json: bool) -> None:
     """Give back what the reservation RECEIPT charged, unless it was committed or has expired."""
-    from ldp_budget.accounting.accountant import Accountant
-
-    with Accountant(ledger_path(ctx), create=False) as accountant:
-        _answer(accountant.void(receipt), as_json)
+    _answer(open_ledger(ctx).void(receipt), as_json)
 
 
 def _answer(receipt: Receipt, as_json: bool) -> None:

@@ -13,7 +13,7 @@ import click
 from ldp_budget._files import replacing
 from ldp_budget.accounting.policies import DEFAULT
 
-from .app import ledger_path
+from .app import open_ledger
 from .files import count_lines, read_users
 from .mechanism_group import mechanism_command
 from .output import charging, json_option, print_json
@@ -42,20 +42,15 @@ def spend_many(
     policy: str,
     as_json: bool,
 ) -> None:
-    from ldp_budget.accounting.accountant import Accountant
-
-    with (
-        Accountant(ledger_path(click.get_current_context()), create=False) as accountant,
-        _refused_writer(refused_to) as note_refused,
-        charging(count_lines(file)) as advance,
-    ):
+    ledger = open_ledger(click.get_current_context())
+    with _refused_writer(refused_to) as note_refused, charging(count_lines(file)) as advance:
 
         def on_batch(users: int, refused: list[str]) -> None:
             note_refused(refused)
             advance(users)
 
         users = read_users(file, user_column)
-        result = accountant.spend_many(users, mechanism, key=key, policy=policy, on_batch=on_batch)
+        result = ledger.spend_many(users, mechanism, key=key, policy=policy, on_batch=on_batch)
     if as_json:
         print_json(result.to_json())
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from .app import ledger_path
+from .app import open_ledger
 from .output import json_option, nl_option, print_json, print_rows
 
 
@@ -15,10 +15,7 @@ from .output import json_option, nl_option, print_json, print_rows
 @click.pass_context
 def history(ctx: click.Context, user: str, as_json: bool, nl: bool) -> None:
     """Show every journal entry of USER, oldest first."""
-    from ldp_budget.accounting.accountant import Accountant
-
-    with Accountant(ledger_path(ctx), create=False) as accountant:
-        rows = accountant.history(user)
+    rows = open_ledger(ctx).history(user)
     if as_json or nl:
         print_rows(rows, as_json=as_json, nl=nl)
         return
@@ -32,10 +29,7 @@ def history(ctx: click.Context, user: str, as_json: bool, nl: bool) -> None:
 @click.pass_context
 def erase(ctx: click.Context, user: str, as_json: bool) -> None:
     """Forget who USER's account belongs to; the sums stay, and USER gets no fresh budget."""
-    from ldp_budget.accounting.accountant import Accountant
-
-    with Accountant(ledger_path(ctx), create=False) as accountant:
-        erased = accountant.erase(user)
+    erased = open_ledger(ctx).erase(user)
     if as_json:
         print_json({"user": user, "erased": erased})
     else:

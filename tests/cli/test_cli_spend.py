@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ldp_budget.ledger._sqlite.store import SqliteStore
+
 if TYPE_CHECKING:
     from conftest import CommandLine
 
@@ -264,6 +266,43 @@ def test_a_broken_ledger_is_an_error_of_every_command_that_needs_it(budget: Comm
         assert "not a database" in budget.error(*arguments)
     assert files(budget) == before
     budget("calibrate", *OUE)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["spend", "alice", *OUE],
+        ["spend", "alice", "poll"],
+        ["spend", "alice", "collection:poll"],
+        ["spend-many", "answers.csv", "poll"],
+        ["randomize", "poll", "answers.csv", "--column", "a", "--out", "r", "--user-column", "user", "--spend"],
+        ["collection", "add", "another", *OUE],
+        ["policy", "set", "planned", "--limit", "lifetime=1", "--plan", "poll=2"],
+    ],
+    ids=" ".join,
+)
+def test_a_command_opens_the_ledger_once_and_closes_it(
+    budget: CommandLine, arguments: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Though the names of its collections are looked up before the command runs."""
+    monkeypatch.chdir(tmp_path)
+    Path("answers.csv").write_text("user,a\nalice,1\n")
+    budget("collection", "add", "poll", *OUE)
+    open_store, close_store = SqliteStore.__init__, SqliteStore.close
+    told: list[str] = []
+
+    def opening(store: SqliteStore, *args: Any, **options: Any) -> None:
+        told.append("opened")
+        open_store(store, *args, **options)
+
+    def closing(store: SqliteStore) -> None:
+        told.append("closed")
+        close_store(store)
+
+    monkeypatch.setattr(SqliteStore, "__init__", opening)
+    monkeypatch.setattr(SqliteStore, "close", closing)
+    budget(*arguments)
+    assert told == ["opened", "closed"]
 
 
 def test_names_that_are_no_text_are_errors_without_a_traceback(budget: CommandLine) -> None:
