@@ -478,9 +478,7 @@ def problems_after(accountant: Accountant, *statements: tuple[str, tuple[Any, ..
     except Undo:
         return found
     except LedgerError as refused:
-        if isinstance(refused.__cause__, sqlite3.IntegrityError):
-            return None
-        raise
+        return None if isinstance(refused.__cause__, sqlite3.IntegrityError) else (str(refused),)
 
 
 COLUMNS = {

@@ -348,7 +348,7 @@ class Accountant:
     def _decide(self, reading: Reading, request: Request) -> tuple[Decision, int]:
         """A decision about the request, and the number of the policy that it was held against."""
         number, policy = self._policy(reading, request.policy)
-        return decide(account_for(reading, request, policy), request, policy, reading.moment), number
+        return decide(account_for(reading, request, policy), request, policy, reading.windows), number
 
     def _resolve(
         self, transaction: Transaction, receipt: str, how: Callable[[Transaction, str], Resolved]

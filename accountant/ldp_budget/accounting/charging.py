@@ -49,17 +49,8 @@ def apply(transaction: Transaction, decision: Decision, policy_number: int) -> i
     plan = decision.policy.plan
     if plan is not None:
         transaction.set_quota_used(number, plan.identity, request.charge.promise, after.quota_used)
-    at = decision.moment.micros
-    entry = Entry(
-        number=0,
-        at=at,
-        kind=request.kind,
-        account=number,
-        charge=charge,
-        policy=policy_number,
-        reports=request.reports,
-        costs=decision.costs[LIFETIME],
-        labelled=label is not None,
-        expires=None if request.lasts is None else at + request.lasts,
-    )
+    at, costs = transaction.moment.micros, decision.costs[LIFETIME]
+    expires = None if request.lasts is None else at + request.lasts
+    labelled = label is not None
+    entry = Entry(0, at, request.kind, number, charge, policy_number, request.reports, costs, labelled, expires)
     return transaction.append(entry, label)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..guarantees import Memoised
@@ -12,16 +11,18 @@ from ..ledger.windows import LIFETIME
 from .receipts import PLAN, QUOTED, REFUSED, LimitState, Receipt
 
 if TYPE_CHECKING:
-    from ..ledger.windows import Moment
+    from collections.abc import Mapping
+
+    from ..ledger.windows import Window
     from .policies import Policy
     from .request import Request
 
 ERASED_USER = "this user was erased, and gets no fresh budget"
 
 
-def decide(account: Account, request: Request, policy: Policy, moment: Moment) -> Decision:
-    """Whether `request` fits `policy` on top of what stands in `account`; a function of these alone."""
-    return Decision(account, request, policy, moment)
+def decide(account: Account, request: Request, policy: Policy, windows: Mapping[str, Window]) -> Decision:
+    """Whether `request` fits `policy` on top of what stands in `account` in these windows: a function of these."""
+    return Decision(account, request, policy, windows)
 
 
 class Decision:
@@ -31,27 +32,30 @@ class Decision:
     limit it does not fit, and `plan` where a quota is used up.
     """
 
-    def __init__(self, account: Account, request: Request, policy: Policy, moment: Moment) -> None:
+    def __init__(self, account: Account, request: Request, policy: Policy, windows: Mapping[str, Window]) -> None:
         self.account = account
         self.request = request
         self.policy = policy
-        self.moment = moment
+        self._windows = windows
         self.costs = _costs(account, request)
         self.why = _objection(account, request, policy)
         self.binding = _binding(account, request, policy, self.costs)
+        self._after: Account | None = None
 
     @property
     def fits(self) -> bool:
         """Whether the request is granted."""
         return not self.why and not self.binding
 
-    @cached_property
+    @property
     def after(self) -> Account:
         """The account once the request is charged."""
-        account, reports = self.account, self.request.reports
-        spent = {period: spent.plus(self.costs[period]) for period, spent in account.spent.items()}
-        reported = {period: done + reports for period, done in account.reported.items()}
-        return account._replace(spent=spent, reported=reported, quota_used=account.quota_used + reports)
+        if self._after is None:
+            (number, before, erased, reported, used), reports = self.account, self.request.reports
+            spent = {period: spent.plus(self.costs[period]) for period, spent in before.items()}
+            done = {period: count + reports for period, count in reported.items()} if reported else reported
+            self._after = Account(number, spent, erased, done, used + reports)
+        return self._after
 
     def affordable(self, account: Account) -> int:
         """How many such reports fit on top of what stands in `account`."""
@@ -71,16 +75,14 @@ class Decision:
         """The answer: with the limits as they are, or, once it is charged, as they have become."""
         undecided = status in (REFUSED, QUOTED)
         account = self.account if undecided else self.after
-        limits, moment = self.policy.limits, self.moment
+        spent, windows = account.spent, self._windows
         return Receipt(
             status,
             self.request.user,
             self.policy.name,
             self.costs[LIFETIME],
             self.request.reports,
-            tuple(
-                [LimitState(limit, account.spent[limit.period], moment.window(limit.period).ends) for limit in limits]
-            ),
+            tuple([LimitState(each, spent[each.period], windows[each.period].ends) for each in self.policy.limits]),
             self.binding if undecided else (),
             self.affordable(account),
             None if entry is None else str(entry),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from .._json import canonical_json
@@ -87,24 +87,20 @@ class Request:
         self.policy = policy
         self.label = None if label is None else check_text("label", label)
         self.report_digest = check_digest(digest)
-        self._key = None if key is None else check_text("key", key)
         self.kind = kind
         self.lasts = lasts
         self.charge = charge_of(mechanism)
-        self._secret = secret
         # The user and the label as the ledger knows them.
         self.user_hash = secret.hash(b"user", user)
         self.label_hash = None if label is None else secret.hash(b"label", label)
+        self.key = None if key is None else self._bind(secret, check_text("key", key))
 
-    @cached_property
-    def key(self) -> IdempotencyKey | None:
+    def _bind(self, secret: Key, key: str) -> IdempotencyKey:
         """The key that makes a retry safe, bound to everything that makes two requests the same request."""
-        if self._key is None:
-            return None
         operation = "spend" if self.lasts is None else f"reserve {self.lasts}"
         parts = (operation, self.user, self.charge.fingerprint, self.reports, self.label, self.report_digest)
-        digest = self._secret.hash(b"request", ascii((*parts, self.policy)))
-        return IdempotencyKey(self._key, self._secret.hash(b"key", self._key), self.user_hash, digest)
+        digest = secret.hash(b"request", ascii((*parts, self.policy)))
+        return IdempotencyKey(key, secret.hash(b"key", key), self.user_hash, digest)
 
 
 def check_text(option: str, text: object) -> str:

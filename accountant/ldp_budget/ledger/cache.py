@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .entries import End, StoredPolicy
+
+if TYPE_CHECKING:
+    from .windows import Window
 
 
 class Cache:
@@ -13,8 +18,10 @@ class Cache:
 
     def __init__(self, end: End | None = None) -> None:
         self.end = end
-        # The periods for which windows are kept, and since when.
+        # The periods for which windows are kept, and since when; and the windows of a day, with that day.
         self.periods: dict[str, int] | None = None
+        self.windows: dict[str, Window] = {}
+        self.day: int | None = None
         # The newest version of each policy.
         self.policies: dict[str, StoredPolicy] = {}
         # The numbers of charges, by fingerprint and guarantee.

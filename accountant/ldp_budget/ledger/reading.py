@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import UnknownName
 from ..guarantees.amounts import ZERO, Costs
-from .entries import End, Entry, StoredCharge, StoredPolicy
+from .entries import Entry, StoredCharge, StoredPolicy
 from .windows import PERIODS
 
 if TYPE_CHECKING:
@@ -18,6 +17,9 @@ if TYPE_CHECKING:
     from .keys import Key
     from .store import Snapshot
     from .windows import Moment, Window
+
+
+_PERIODS = len(PERIODS)
 
 
 class Account(NamedTuple):
@@ -40,29 +42,33 @@ class Reading:
     def __init__(self, rows: Snapshot, key: Key, clock: Clock) -> None:
         self.rows = rows
         self.key = key
-        self._clock = clock
-
-    @cached_property
-    def end(self) -> End:
+        self.end = rows.end()
         """Where the journal ends."""
-        return self.rows.end()
+        self._clock = clock
+        self._moment: Moment | None = None
+        self._windows: dict[str, Window] | None = None
 
     # -- time ---------------------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def moment(self) -> Moment:
         """The moment of this reading or transaction: the clock, read once in it."""
-        return self._clock.moment(self.newest_at)
+        if self._moment is None:
+            self._moment = self._clock.moment(self.newest_at)
+        return self._moment
 
     @property
     def newest_at(self) -> int | None:
         """When the newest entry was written."""
         return self.end.at
 
-    @cached_property
+    @property
     def windows(self) -> dict[str, Window]:
         """The windows that are kept and contain the moment, by period."""
-        return {period: self.moment.window(period) for period in self.periods()}
+        if self._windows is None:
+            moment = self.moment
+            self._windows = {period: moment.window(period) for period in self.periods()}
+        return self._windows
 
     def periods(self) -> dict[str, int]:
         """The periods for which windows are kept, and when the first of them starts."""
@@ -74,22 +80,21 @@ class Reading:
         """A user's account in the windows of the moment."""
         return self._read_accounts([user])[user]
 
+    def _read_accounts(self, users: list[bytes]) -> dict[bytes, Account]:
+        windows = self.windows
+        numbers: dict[bytes, int | None] = dict.fromkeys(users)
+        spent = {user: dict.fromkeys(windows, ZERO) for user in users}
+        for user, number, window, *amounts in self.rows.accounts(users, [each.code for each in windows.values()]):
+            numbers[user] = number
+            if window is not None:
+                spent[user][PERIODS[window % _PERIODS]] = Costs._make(amounts)
+        return {user: Account(number, spent[user]) for user, number in numbers.items()}
+
     def number_of(self, user: bytes) -> int | None:
         """The number of a user's account; None before the first charge."""
         for row in self.rows.accounts([user], ()):
             return int(row[1])
         return None
-
-    def _read_accounts(self, users: list[bytes]) -> dict[bytes, Account]:
-        windows = self.windows
-        accounts = {user: Account(None, dict.fromkeys(windows, ZERO)) for user in users}
-        for row in self.rows.accounts(users, [window.code for window in windows.values()]):
-            user, number, window = row[:3]
-            spent = accounts[user].spent
-            accounts[user] = Account(number, spent)
-            if window is not None:
-                spent[PERIODS[window % len(PERIODS)]] = Costs._make(row[3:])
-        return accounts
 
     def label_reports(self, account: int | None, label: bytes, charge: int | None, window: int) -> int:
         """How many reports of a memoised value were charged in a window."""

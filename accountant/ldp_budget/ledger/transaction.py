@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .clock import Clock
     from .keys import Key
     from .store import Batch, Rows
+    from .windows import Window
 
 _NOTHING = Costs(0, 0, 0, 0)
 
@@ -89,6 +90,13 @@ class Transaction(Reading):
     @property
     def newest_at(self) -> int | None:
         return self._at
+
+    @property
+    def windows(self) -> dict[str, Window]:
+        day, cache = self.moment.day, self.cache
+        if cache.day != day:
+            cache.windows, cache.day = {period: self.moment.window(period) for period in self.periods()}, day
+        return cache.windows
 
     def periods(self) -> dict[str, int]:
         if self.cache.periods is None:
@@ -263,8 +271,7 @@ class Transaction(Reading):
         """Keep windows of `period` from the one on that starts at `since`."""
         self._write_back()
         self.rows.add_period(period, since)
-        self.cache.periods = None
-        self.__dict__.pop("windows", None)
+        self.cache.periods = self.cache.day = None
         self.writes += 1
 
     def add_collection(self, name: str, fingerprint: str, definition: str) -> None:

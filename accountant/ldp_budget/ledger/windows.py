@@ -57,19 +57,22 @@ def _window(period: str, index: int, starts: datetime, ends: datetime) -> Window
 
 
 class Moment:
-    """One reading of the clock, and the windows it lies in; shared by everything that one transaction does."""
+    """One reading of the clock; shared by everything that one transaction does."""
+
+    __slots__ = ("at", "micros")
 
     def __init__(self, at: datetime) -> None:
         self.at = at
         self.micros = to_micros(at)
-        self._windows: dict[str, Window] = {}
+
+    @property
+    def day(self) -> int:
+        """Its day, counted from 1970: all moments of a day lie in the same windows."""
+        return self.micros // _DAY_MICROS
 
     def window(self, period: str) -> Window:
         """The window of `period` that contains this moment."""
-        window = self._windows.get(period)
-        if window is None:
-            window = self._windows[period] = window_at(period, self.at)
-        return window
+        return _window_on(period, self.day)
 
 
 def to_micros(moment: datetime) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,6 @@ from ..entries import (
 from .batch import SqliteBatch
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Iterable, Iterator, Sequence
 
 _AMOUNTS = ", ".join(Costs._fields)
@@ -42,7 +42,10 @@ class SqliteRows:
         self._execute_many = connection.executemany
 
     def end(self) -> End:
-        return End._make(self._execute(f"SELECT {_END} FROM lanes WHERE lane = 0").fetchone())
+        row = self._execute(f"SELECT {_END} FROM lanes WHERE lane = 0").fetchone()
+        if row is None:
+            raise sqlite3.DatabaseError("the end of its journal is missing")
+        return End._make(row)
 
     def set_end(self, end: End) -> None:
         sql = "UPDATE lanes SET entries = ?, at = ?, link = ?, accounts = ?, charges = ?, policies = ? WHERE lane = 0"

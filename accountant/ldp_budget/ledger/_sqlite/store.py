@@ -58,8 +58,9 @@ class SqliteStore:
         self._writer = files.open_connection(self.name, self.key)
 
     def _unlock(self) -> None:
+        """New locks: one for whoever writes, one for the list of readers; who needs both takes them in this order."""
         self._lock = threading.RLock()
-        self._readers_left = threading.Condition(self._lock)
+        self._pool = threading.Condition()
 
     def close(self) -> None:
         """Close the connections; a reader's when it is through. The ledger can be used no more."""
@@ -67,7 +68,7 @@ class SqliteStore:
             self._abandon()
             self._closed = True
             return
-        with self._lock:
+        with self._lock, self._pool:
             self._closed = True
             self._drop_connections()
 
@@ -80,10 +81,13 @@ class SqliteStore:
             connection = self._current()
             if connection.in_transaction:
                 raise LedgerError(self.name, "this thread is writing to it just now; finish that first")
-            with self._transaction(connection, _WRITE):
+            try:
+                _begin(connection, _WRITE)
                 result = work(SqliteRows(connection))
                 connection.execute("COMMIT")
                 return result
+            except BaseException as error:
+                raise self._taken_back(connection, error)  # noqa: B904 - it bears its cause
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
@@ -94,31 +98,35 @@ class SqliteStore:
                 connection = self._current()
                 if connection.in_transaction:
                     raise LedgerError(self.name, "this thread is writing to it just now; finish that first")
-                with self._transaction(connection, _READ):
+                with self._moment_of(connection):
                     yield SqliteRows(connection)
-                    connection.execute("COMMIT")
             return
         reader = object()
         try:
             connection = self._lend_connection(reader)
-            with self._transaction(connection, _READ):
+            with self._moment_of(connection):
                 yield SqliteRows(connection)
-                connection.execute("COMMIT")
         finally:
             self._take_back(reader)
 
     @contextmanager
-    def _transaction(self, connection: sqlite3.Connection, begin: str) -> Iterator[None]:
-        """A transaction that the caller commits; taken back on an exception."""
+    def _moment_of(self, connection: sqlite3.Connection) -> Iterator[None]:
+        """A transaction that reads."""
         try:
-            try:
-                _begin(connection, begin)
-                yield
-            except BaseException:
-                self._roll_back(connection)
-                raise
-        except (sqlite3.Error, UnicodeError) as error:
-            raise LedgerError(self.name, files.reason(error)) from error
+            _begin(connection, _READ)
+            yield
+            connection.execute("COMMIT")
+        except BaseException as error:
+            raise self._taken_back(connection, error)  # noqa: B904 - it bears its cause
+
+    def _taken_back(self, connection: sqlite3.Connection, error: BaseException) -> BaseException:
+        """Undo a transaction that an error has ended; returns what the caller is to be told."""
+        self._roll_back(connection)
+        if not isinstance(error, sqlite3.Error | UnicodeError):
+            return error
+        told = LedgerError(self.name, files.reason(error))
+        told.__cause__ = error
+        return told
 
     def _roll_back(self, connection: sqlite3.Connection) -> None:
         """Undo what was not committed. A connection that cannot do even that is closed, which does it."""
@@ -128,7 +136,8 @@ class SqliteStore:
         except sqlite3.Error:
             if self.name != MEMORY:
                 connection.close()
-                self._forget(connection)
+                if connection is self._writer:
+                    self._writer = None
 
     def clear_log(self) -> None:
         """Bring what was committed into the file and empty the log, as far as nobody reads it just now."""
@@ -145,7 +154,7 @@ class SqliteStore:
         return self._writer
 
     def _lend_connection(self, reader: object) -> sqlite3.Connection:
-        with self._lock:
+        with self._pool:
             if self._closed:
                 raise LedgerError(self.name, "it is closed")
             connection = self._readers.pop() if self._readers else files.open_connection(self.name, self.key)
@@ -153,23 +162,15 @@ class SqliteStore:
             return connection
 
     def _take_back(self, reader: object) -> None:
-        with self._lock:
+        with self._pool:
             _, connection = self._reading.pop(reader, (0, None))
             if connection is None:
                 return
             if self._closed or len(self._readers) >= _IDLE_READERS:
                 connection.close()
-            else:
+            elif not _is_closed(connection):
                 self._readers.append(connection)
-            self._readers_left.notify_all()
-
-    def _forget(self, broken: sqlite3.Connection) -> None:
-        """Never use a connection again."""
-        with self._lock:
-            if broken is self._writer:
-                self._writer = None
-            self._reading = {reader: used for reader, used in self._reading.items() if used[1] is not broken}
-            self._readers_left.notify_all()
+            self._pool.notify_all()
 
     def _drop_connections(self) -> None:
         """Close whatever nobody uses just now."""
@@ -183,15 +184,17 @@ class SqliteStore:
     def before_fork(self) -> None:
         """Wait for whoever writes or reads in other threads, and close the file until after the fork."""
         self._lock.acquire()
+        self._pool.acquire()
         me = threading.get_ident()
         while any(thread != me for thread, _ in self._reading.values()):
-            self._readers_left.wait()
+            self._pool.wait()
         # A transaction of the thread that forks goes on; then the child has a connection that it cannot use.
         busy = self._reading or (self._writer is not None and self._writer.in_transaction)
         if self.name != MEMORY and not busy:
             self._drop_connections()
 
     def after_fork_in_parent(self) -> None:
+        self._pool.release()
         self._lock.release()
 
     def after_fork_in_child(self) -> None:
@@ -212,6 +215,14 @@ class SqliteStore:
             if self.name != MEMORY:
                 why = "it was in use while the process forked; fork first, or outside a transaction"
             raise LedgerError(self.name, why)
+
+
+def _is_closed(connection: sqlite3.Connection) -> bool:
+    """Whether it was closed, as it could not even be rolled back."""
+    try:
+        return bool(connection.in_transaction)  # which a reader that is through never is
+    except sqlite3.ProgrammingError:
+        return True
 
 
 def _begin(connection: sqlite3.Connection, begin: str) -> None:

@@ -1,0 +1,109 @@
+"""Decisions are functions of an account, a request and a policy: no ledger is opened here."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ldp_budget.accounting.decision import ERASED_USER, Decision, decide
+from ldp_budget.accounting.limits import Limit
+from ldp_budget.accounting.plans import Plan
+from ldp_budget.accounting.policies import PlanTerms, Policy
+from ldp_budget.accounting.request import Request
+from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Memoised, Pure
+from ldp_budget.guarantees.amounts import LARGEST, ZERO, Costs
+from ldp_budget.ledger.keys import Key
+from ldp_budget.ledger.reading import Account
+from ldp_budget.ledger.windows import Moment
+from ledger_contract import promising
+
+NOON = Moment(datetime(2026, 11, 21, 12, tzinfo=UTC))
+WINDOWS = {period: NOON.window(period) for period in ("lifetime", "day")}
+SECRET = Key(b"k" * 32)
+
+
+def held(
+    guarantee: Guarantee,
+    *limits: str,
+    spent: str = "0",
+    reports: int = 1,
+    label: str | None = None,
+    done: int = 0,
+    used: int = 0,
+    erased: bool = False,
+    relation: str | None = None,
+    plan: Plan | None = None,
+) -> Decision:
+    """The decision about one request of `guarantee` on top of ε = `spent` in every window."""
+    terms = None if plan is None else PlanTerms.of(plan)
+    policy = Policy("default", tuple(map(Limit.parse, limits)), relation=relation, plan=terms)
+    sums = dict.fromkeys(WINDOWS, Costs.of(Decimal(spent), Decimal(0), Decimal(0), Decimal(0)))
+    reported = dict.fromkeys(WINDOWS, done) if label else {}
+    request = Request(SECRET, "alice", promising(guarantee), reports=reports, policy="default", label=label)
+    account = Account(None if spent == "0" else 1, sums, erased, reported, used)
+    return decide(account, request, policy, WINDOWS)
+
+
+@pytest.mark.parametrize(("spent", "fits"), [("0", True), ("0.7", True), ("0.700000001", False), ("1", False)])
+def test_integers_decide_to_the_last_unit(spent: str, fits: bool) -> None:
+    decision = held(Pure("0.3"), "lifetime=1", spent=spent)
+    assert decision.fits == fits
+    assert decision.binding == (() if fits else ("lifetime",))
+    assert decision.affordable(decision.account) == (1 - Decimal(spent)) // Decimal("0.3")
+
+
+def test_every_limit_that_has_no_room_binds() -> None:
+    decision = held(Pure("0.3"), "lifetime=1", "day=0.2", spent="0.8")
+    assert decision.binding == ("lifetime", "day")
+    assert decision.receipt("refused").binding == ("lifetime", "day")
+
+
+def test_a_receipt_shows_the_limits_as_the_charge_leaves_them_and_a_refusal_as_they_are() -> None:
+    granted = held(Pure("0.3"), "lifetime=1", spent="0.5")
+    assert [state.spent.epsilon for state in granted.receipt("spent", 7).limits] == [800_000_000]
+    refused = held(Pure("0.3"), "lifetime=1", spent="0.9")
+    assert [state.spent.epsilon for state in refused.receipt("refused").limits] == [900_000_000]
+
+
+@pytest.mark.parametrize(
+    ("why", "more"),
+    [
+        (ERASED_USER, {"erased": True}),
+        ("policy default admits only promises for any inputs", {"relation": "any"}),
+        ("the plan of policy default has no such charge", {"plan": Plan(((Pure(1), 2),), Decimal("1e-6"))}),
+    ],
+)
+def test_what_no_budget_would_help_is_said_so(why: str, more: dict[str, object]) -> None:
+    guarantee = Memoised((1,), 2, None, SAME_CHANGE_PATTERN)
+    decision = held(guarantee, "lifetime=9", label="x", **more)  # type: ignore[arg-type]
+    assert decision.why.startswith(why)
+    assert not decision.fits
+    assert decision.affordable(decision.account) == 0
+
+
+def test_a_quota_binds_as_a_plan() -> None:
+    plan = Plan(((Pure(1), 3),), Decimal("1e-6"))
+    assert held(Pure(1), plan=plan, used=1, reports=2).fits
+    decision = held(Pure(1), plan=plan, used=2, reports=2)
+    assert decision.binding == ("plan",)
+    assert decision.affordable(decision.account) == 1
+
+
+CURVES = st.lists(st.integers(0, 400), min_size=1, max_size=8).map(sorted)
+
+
+@given(CURVES, st.integers(0, 100), st.integers(0, 12), st.integers(0, 1500))
+def test_what_is_affordable_along_a_curve_fits_and_one_more_does_not(
+    points: list[int], above: int, done: int, room: int
+) -> None:
+    """The bisection over the curve answers as trying every count would."""
+    curve = Memoised(tuple(Decimal(point) / 100 for point in points), Decimal(points[-1] + above) / 100)
+    limit = Limit("lifetime", Decimal(room + 1) / 100)
+    count = limit.affordable_along(curve, done, ZERO)
+    for reports in {1, 2, 3, *range(max(1, count - 1), min(count, 40) + 3)}:
+        assert limit.fits(ZERO, curve.step(done, reports)) == (reports <= count), (reports, count)
+    assert count == LARGEST or count < len(points) + 1

@@ -1,0 +1,84 @@
+"""Whoever reads holds up nobody who writes, however slowly and in whatever thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ldp_budget import Accountant
+from ledger_contract import check, coin
+from ledger_inside import store_of
+
+
+@pytest.fixture(params=["file", "memory"])
+def accountant(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Accountant]:
+    with Accountant(":memory:" if request.param == "memory" else tmp_path / "budget.db") as made:
+        made.set_policy("default", ["lifetime=9"])
+        made.spend_many([f"user-{n}" for n in range(20)], coin("0.1"))
+        yield made
+
+
+def in_another_thread(work: object) -> None:
+    thread = threading.Thread(target=work, daemon=True)  # type: ignore[arg-type]
+    thread.start()
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+def test_a_journal_that_is_read_half_holds_up_nobody(accountant: Accountant) -> None:
+    rows = accountant.journal()
+    assert next(rows)["kind"] == "policy"
+    assert accountant.spend("alice", coin("0.1"))
+    in_another_thread(lambda: accountant.spend("bob", coin("0.1")))
+    assert len(list(rows)) == 20, "as one moment of the ledger saw it"
+
+
+def test_a_journal_that_is_closed_in_another_thread_holds_up_nobody(accountant: Accountant) -> None:
+    rows = accountant.journal()
+    next(rows)
+    in_another_thread(rows.close)  # type: ignore[attr-defined]
+    assert accountant.spend("alice", coin("0.1"))
+    rows = accountant.journal()
+    in_another_thread(lambda: next(rows))
+    del rows
+    assert accountant.spend("alice", coin("0.1"))
+    check(accountant)
+
+
+def test_a_spend_goes_on_beside_a_reader(tmp_path: Path) -> None:
+    """A snapshot that is open for as long as one likes sees its moment, and a writer does not wait for it."""
+    with Accountant(tmp_path / "budget.db") as accountant:
+        accountant.set_policy("default", ["lifetime=9"])
+        with store_of(accountant).snapshot() as rows:
+            before = rows.end()
+            assert accountant.spend("alice", coin("0.1"))
+            in_another_thread(lambda: accountant.spend("bob", coin("0.1")))
+            assert rows.end() == before
+        assert accountant.stats()["entries"] == before.entries + 2
+
+
+def test_readers_do_not_wait_for_a_writer(tmp_path: Path) -> None:
+    with Accountant(tmp_path / "budget.db") as accountant:
+        accountant.set_policy("default", ["lifetime=9"])
+        accountant.spend("alice", coin("0.1"))
+
+        def look(rows: object) -> None:
+            def all_of_it() -> None:
+                assert accountant.balance("alice").limits[0].spent.epsilon == 10**8
+                assert accountant.verify().ok
+                assert accountant.stats()["entries"] == len(list(accountant.journal())) == 2
+
+            in_another_thread(all_of_it)
+
+        store_of(accountant).run(look)
+
+
+def test_connections_of_readers_are_used_again(tmp_path: Path) -> None:
+    with Accountant(tmp_path / "budget.db") as accountant:
+        accountant.set_policy("default", ["lifetime=9"])
+        for _ in range(10):
+            accountant.balance("alice")
+        assert len(store_of(accountant)._readers) == 1
