@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .._json import canonical_json
 from ..errors import InvalidParameter, NotSupported
 from ..ledger.entries import SPENT
+from .decision import objection
 from .idempotency import IdempotencyKey
 from .request import check_text
 
@@ -79,7 +80,7 @@ class BulkCharge:
 
     def run(self, users: list[str]) -> list[str]:
         """Charge the users whose limits admit it; returns the refused ones. A user listed twice is charged twice."""
-        if self._charge.objection(self._policy):
+        if objection(self._charge, self._policy):
             return list(users)
         refused: list[str] = []
         for once_each in _rounds(users):

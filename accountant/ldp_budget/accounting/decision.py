@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..guarantees import Memoised
+from ..guarantees import ANY_INPUTS, Memoised
 from ..guarantees.amounts import LARGEST, Costs
+from ..guarantees.evidence import NO
 from ..ledger.reading import Account
 from ..ledger.windows import LIFETIME
+from .policies import ANY_RELATION
 from .receipts import PLAN, QUOTED, REFUSED, LimitState, Receipt
 
 if TYPE_CHECKING:
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
     from ..ledger.windows import Window
     from .policies import Policy
-    from .request import Request
+    from .request import Charge, Request
 
 ERASED_USER = "this user was erased, and gets no fresh budget"
 
@@ -109,10 +111,17 @@ def _objection(account: Account, request: Request, policy: Policy) -> str:
     """Why no amount of budget would do; empty if it is a matter of budget."""
     if account.erased:
         return ERASED_USER
-    objection = request.charge.objection(policy)
-    if objection:
-        return objection
-    if policy.plan is not None and policy.plan.count(request.charge.promise) == 0:
+    return objection(request.charge, policy)
+
+
+def objection(charge: Charge, policy: Policy) -> str:
+    """Why a policy admits no such charge at all, whatever it costs; empty if it does."""
+    relation = charge.guarantee.relation
+    if policy.relation == ANY_RELATION and relation != ANY_INPUTS:
+        return f"policy {policy.name} admits only promises for {ANY_INPUTS}; this one is for {relation}"
+    if policy.checked and charge.checked == NO:
+        return f"policy {policy.name} admits only checked mechanisms; nobody has checked {charge.mechanism} here"
+    if policy.plan is not None and policy.plan.count(charge.promise) == 0:
         return f"the plan of policy {policy.name} has no such charge"
     return ""
 

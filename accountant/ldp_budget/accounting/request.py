@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING
 from .._json import canonical_json
 from ..catalogue import certificates
 from ..errors import InvalidParameter
-from ..guarantees import ANY_INPUTS
-from ..guarantees.evidence import NO
 from ..ledger.entries import SPENT
 from .idempotency import IdempotencyKey
-from .policies import ANY_RELATION, Policy
 
 if TYPE_CHECKING:
     from ..authoring.base import Mechanism
@@ -39,15 +36,6 @@ class Charge:
     def checked(self) -> str:
         """How the mechanism's promise was checked, see `certificates`."""
         return certificates.checked(self._kind)
-
-    def objection(self, policy: Policy) -> str:
-        """Why a policy admits no such charge at all, whatever it costs; empty if it does."""
-        relation = self.guarantee.relation
-        if policy.relation == ANY_RELATION and relation != ANY_INPUTS:
-            return f"policy {policy.name} admits only promises for {ANY_INPUTS}; this one is for {relation}"
-        if policy.checked and self.checked == NO:
-            return f"policy {policy.name} admits only checked mechanisms; nobody has checked {self.mechanism} here"
-        return ""
 
     def store(self, transaction: Transaction) -> int:
         """The number of this charge in the ledger."""
