@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ldp_budget import Accountant, LedgerError, Mechanism
+from ldp_budget import Accountant, LedgerError, LedgerMissing, Mechanism
 from ldp_budget.catalogue.collections import Collection
 from ldp_budget.ledger._sqlite.schema import APPLICATION_ID, SCHEMA_VERSION
 from ledger_inside import group_of, store_of
@@ -111,7 +111,7 @@ def test_a_relative_path_stays_where_it_was(path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_ledger_is_not_made_where_that_was_not_asked_for(tmp_path: Path) -> None:
-    with pytest.raises(LedgerError, match="there is none; `ldp-budget policy set` or `ldp-budget ledger init`"):
+    with pytest.raises(LedgerMissing, match="there is none"):
         Accountant(tmp_path / "budget.db", create=False)
     with pytest.raises(LedgerError, match=r"the folder .*/nowhere does not exist"):
         Accountant(tmp_path / "nowhere" / "budget.db")

@@ -6,9 +6,7 @@ without the other is an error: a ledger recreated beside an old key, or the reve
 
 from __future__ import annotations
 
-import os
 import secrets
-from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +14,7 @@ from typing import TYPE_CHECKING
 from ..errors import LedgerError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
 KEY_BYTES = 32
 HASH_BYTES = 16
@@ -84,38 +82,6 @@ def key_path(path: Path) -> Path:
 
 def new_key() -> bytes:
     return secrets.token_bytes(KEY_BYTES)
-
-
-def write_private(path: Path, content: bytes) -> None:
-    """Create `path` with mode 0600 and make it durable; raises FileExistsError if it is there already."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    sync_directory(path.parent)
-
-
-@contextmanager
-def making_in(path: Path) -> Iterator[None]:
-    """Hold off everybody else who makes a ledger in this directory; a crash gives the hold back."""
-    import fcntl
-
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def sync_directory(path: Path) -> None:
-    """Make the entries of a directory durable."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def read_key(path: Path) -> Key:

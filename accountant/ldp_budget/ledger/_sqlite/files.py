@@ -7,7 +7,8 @@ import sqlite3
 from contextlib import suppress
 from pathlib import Path
 
-from ...errors import LedgerError
+from ..._files import alone_in, create_private, sync_folder
+from ...errors import LedgerError, LedgerMissing
 from .. import keys
 from .schema import APPLICATION_ID, SCHEMA_VERSION, migrate
 
@@ -45,16 +46,16 @@ def create(file: Path) -> None:
         raise LedgerError(str(file), f"the folder {file.parent} does not exist")
     draft = file.with_name(f"{file.name}.new")
     try:
-        with keys.making_in(file.parent):
+        with alone_in(file.parent):
             if file.exists() or keys.key_path(file).exists():
                 return
             # What a crash may have left was never a ledger: it has no key.
             draft.unlink(missing_ok=True)
             secret = keys.new_key()
             _write_draft(draft, keys.Key(secret))
-            keys.write_private(keys.key_path(file), secret)
+            create_private(keys.key_path(file), secret)
             os.rename(draft, file)
-            keys.sync_directory(file.parent)
+            sync_folder(file.parent)
     except OSError as error:
         raise LedgerError(str(file), f"it cannot be created: {error.strerror}") from None
     except sqlite3.Error as error:
@@ -62,7 +63,7 @@ def create(file: Path) -> None:
 
 
 def _write_draft(draft: Path, key: keys.Key) -> None:
-    keys.write_private(draft, b"")
+    create_private(draft, b"")
     connection = _connect(str(draft))
     try:
         # The journal mode stays in the file, so whoever opens it need not change it. Closing leaves one whole file.
@@ -78,10 +79,10 @@ def require_both(file: Path) -> None:
     key = keys.key_path(file)
     has_ledger, has_key = file.exists(), key.exists()
     if has_key and not has_ledger:
-        with suppress(OSError), keys.making_in(file.parent):  # somebody may be between the two just now
+        with suppress(OSError), alone_in(file.parent):  # somebody may be between the two just now
             has_ledger = file.exists()
     if not has_ledger and not has_key:
-        raise LedgerError(str(file), "there is none; `ldp-budget policy set` or `ldp-budget ledger init` makes one")
+        raise LedgerMissing(str(file))
     if not has_ledger:
         raise LedgerError(str(file), f"its key {key} is there but the ledger is missing; restore it from a backup")
     if not has_key:

@@ -55,7 +55,8 @@ class SqliteStore:
             files.create(file)
         files.require_both(file)
         self.key = keys.read_key(file)
-        self._writer = files.open_connection(self.name, self.key)
+        # Whoever comes first uses it, to read or to write.
+        self._readers = [files.open_connection(self.name, self.key)]
 
     def _unlock(self) -> None:
         """New locks: one for whoever writes, one for the list of readers; who needs both takes them in this order."""
@@ -150,14 +151,18 @@ class SqliteStore:
         if self._closed:
             raise LedgerError(self.name, "it is closed")
         if self._writer is None:
-            self._writer = files.open_connection(self.name, self.key)
+            self._writer = self._idle_connection()
         return self._writer
+
+    def _idle_connection(self) -> sqlite3.Connection:
+        with self._pool:
+            return self._readers.pop() if self._readers else files.open_connection(self.name, self.key)
 
     def _lend_connection(self, reader: object) -> sqlite3.Connection:
         with self._pool:
             if self._closed:
                 raise LedgerError(self.name, "it is closed")
-            connection = self._readers.pop() if self._readers else files.open_connection(self.name, self.key)
+            connection = self._idle_connection()
             self._reading[reader] = threading.get_ident(), connection
             return connection
 
