@@ -21,13 +21,12 @@ import click
 
 import ldp_budget
 from ldp_budget import composition, guarantees, testing
-from ldp_budget.accounting import bulk, receipts
-from ldp_budget.accounting import limits as policy
+from ldp_budget.accounting import bulk, policies, receipts
 from ldp_budget.authoring import domain, estimates, fields
 from ldp_budget.catalogue import certificates, ranking
 from ldp_budget.catalogue.plugins import registry
 from ldp_budget.collecting import release, reports
-from ldp_budget.ledger import integrity as ledger_verify
+from ldp_budget.ledger import integrity
 from ldp_budget_cli.app import cli
 from ldp_budget_cli.mechanism_group import MechanismGroup
 
@@ -142,8 +141,8 @@ def _sentence(text: str) -> str:
 ANSWERS: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (receipts, ("Receipt", "LimitState", "Balance")),
     (bulk, ("BulkResult",)),
-    (policy, ("Policy",)),
-    (ledger_verify, ("Verification",)),
+    (policies, ("Policy",)),
+    (integrity, ("Integrity",)),
     (composition, ("Bound",)),
     (estimates, ("CountEstimate", "MeanEstimate", "CountAggregate", "SumAggregate", "adjusted")),
     (ranking, ("rank_frequency", "rank_numeric")),

@@ -490,7 +490,7 @@ COLUMNS = {
     " labelled expires resolves link",
     "keys": "key user request answer seal",
     "labels": "account label charge window reports",
-    "lanes": "lane entries at link accounts charges policies",
+    "lanes": "lane accounts charges policies",
     "periods": "period since",
     "policies": "policy name version created_at definition",
     "quotas": "account plan promise used",

@@ -136,7 +136,7 @@ class Costs(NamedTuple):
 
     def plus(self, other: Costs) -> Costs:
         """The costs of both; unbounded absorbs."""
-        return Costs(*map(_plus, self, other))
+        return Costs(*[None if a is None or b is None or a + b > LARGEST else a + b for a, b in zip(self, other)])  # noqa: B905
 
     def minus(self, other: Costs) -> Costs:
         """These costs with `other` taken back; what is unbounded stays so."""
@@ -153,12 +153,6 @@ def _times(amount: int | None, count: int) -> int | None:
     if amount is None or amount * count > LARGEST:
         return None
     return amount * count
-
-
-def _plus(a: int | None, b: int | None) -> int | None:
-    if a is None or b is None or a + b > LARGEST:
-        return None
-    return a + b
 
 
 def float_above(number: Decimal) -> float:

@@ -82,13 +82,14 @@ class Reading:
 
     def _read_accounts(self, users: list[bytes]) -> dict[bytes, Account]:
         windows = self.windows
-        numbers: dict[bytes, int | None] = dict.fromkeys(users)
-        spent = {user: dict.fromkeys(windows, ZERO) for user in users}
+        accounts = {user: Account(None, dict.fromkeys(windows, ZERO)) for user in users}
         for user, number, window, *amounts in self.rows.accounts(users, [each.code for each in windows.values()]):
-            numbers[user] = number
+            account = accounts[user]
+            if account.number is None:
+                account = accounts[user] = Account(number, account.spent)
             if window is not None:
-                spent[user][PERIODS[window % _PERIODS]] = Costs._make(amounts)
-        return {user: Account(number, spent[user]) for user, number in numbers.items()}
+                account.spent[PERIODS[window % _PERIODS]] = Costs._make(amounts)
+        return accounts
 
     def number_of(self, user: bytes) -> int | None:
         """The number of a user's account; None before the first charge."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...guarantees.amounts import Costs
 from ..entries import (
+    NO_LINK,
     End,
     LabelRow,
     QuotaRow,
@@ -30,7 +31,10 @@ _LABELLED = f"SELECT {_ENTRY}, label FROM journal LEFT JOIN entry_labels USING (
 _CHARGE = f"charge, fingerprint, mechanism, declared, guarantee, {_AMOUNTS}"
 _POLICY = "policy, name, version, created_at, definition"
 _ANSWER = "SELECT key, user, request, answer, seal FROM keys"
-_END = "entries, at, link, accounts, charges, policies"
+_END = (
+    "SELECT j.entry, j.at, j.link, l.accounts, l.charges, l.policies FROM lanes l"
+    " LEFT JOIN journal j ON j.entry = (SELECT max(entry) FROM journal) WHERE l.lane = 0"
+)
 
 
 class SqliteRows:
@@ -40,16 +44,21 @@ class SqliteRows:
         self._connection = connection
         self._execute = connection.execute
         self._execute_many = connection.executemany
+        self._end = End()
 
     def end(self) -> End:
-        row = self._execute(f"SELECT {_END} FROM lanes WHERE lane = 0").fetchone()
+        row = self._execute(_END).fetchone()
         if row is None:
             raise sqlite3.DatabaseError("the end of its journal is missing")
-        return End._make(row)
+        entries, at, link, *numbers = row
+        self._end = End(entries or 0, at, link or NO_LINK, *numbers)
+        return self._end
 
     def set_end(self, end: End) -> None:
-        sql = "UPDATE lanes SET entries = ?, at = ?, link = ?, accounts = ?, charges = ?, policies = ? WHERE lane = 0"
-        self._execute(sql, end)
+        # Number, time and link stand in the journal's last row: one page less to write for each spend.
+        if end[3:] != self._end[3:]:
+            self._execute("UPDATE lanes SET accounts = ?, charges = ?, policies = ? WHERE lane = 0", end[3:])
+        self._end = end
 
     # -- one user -----------------------------------------------------------------------------------------
 

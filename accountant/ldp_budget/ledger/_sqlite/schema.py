@@ -15,10 +15,10 @@ APPLICATION_ID = 0x4C647042
 
 _TABLES = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value ANY) STRICT",
-    # A lane is a whole ledger: its row is the end of its journal, and counts what it has numbered. SQLite has one.
+    # A lane is a whole ledger, and its row counts what it has numbered beside the entries. SQLite has one.
     """CREATE TABLE lanes (
-        lane INTEGER PRIMARY KEY, entries INTEGER NOT NULL, at INTEGER, link BLOB NOT NULL,
-        accounts INTEGER NOT NULL, charges INTEGER NOT NULL, policies INTEGER NOT NULL) STRICT""",
+        lane INTEGER PRIMARY KEY, accounts INTEGER NOT NULL, charges INTEGER NOT NULL, policies INTEGER NOT NULL)
+        STRICT""",
     # A user is known by a keyed hash only; an erased one by none. A seal is a keyed hash of its row.
     "CREATE TABLE users (account INTEGER PRIMARY KEY, hash BLOB UNIQUE, seal BLOB) STRICT",
     # Erased users: they get no fresh budget, and nothing leads from here to an account.
@@ -67,7 +67,7 @@ _TABLES = (
     """CREATE TABLE collections (
         name TEXT PRIMARY KEY, fingerprint TEXT NOT NULL, definition TEXT NOT NULL, seal BLOB NOT NULL) STRICT""",
     "INSERT INTO periods VALUES ('lifetime', 0)",
-    "INSERT INTO lanes VALUES (0, 0, NULL, zeroblob(32), 0, 0, 0)",
+    "INSERT INTO lanes VALUES (0, 0, 0, 0)",
 )
 
 
