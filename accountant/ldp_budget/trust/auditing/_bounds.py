@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from scipy.special import betainc, betaincc, betainccinv, betaincinv
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
@@ -24,9 +26,6 @@ _ROUNDING = 1e-12
 
 def lower_end(hits: Any, total: int, risk: float) -> Floats:
     """The lower end for each of `hits` among `total`; hits may be expected ones, so no whole numbers."""
-    import numpy as np
-    from scipy.special import betaincinv
-
     counts = np.asarray(hits, dtype=np.float64)
     some = np.maximum(counts, np.finfo(np.float64).tiny)
     ends: Floats = np.where(counts > 0, betaincinv(some, np.maximum(total - counts, 0) + 1, risk), 0.0)
@@ -35,9 +34,6 @@ def lower_end(hits: Any, total: int, risk: float) -> Floats:
 
 def upper_end(hits: Any, total: int, risk: float) -> Floats:
     """The upper end for each of `hits` among `total`."""
-    import numpy as np
-    from scipy.special import betainccinv
-
     counts = np.asarray(hits, dtype=np.float64)
     rest = np.maximum(total - counts, np.finfo(np.float64).tiny)
     ends: Floats = np.where(counts < total, betainccinv(counts + 1, rest, risk), 1.0)
@@ -48,8 +44,6 @@ def likely_bounds(
     first: Any, second: Any, totals: tuple[int, int], confidence: float, delta: float
 ) -> NDArray[np.float64]:
     """The bound for each pair of counts, -∞ where there is none; to choose by, not rounded outward."""
-    import numpy as np
-
     risk = (1 - confidence) / 2
     more = lower_end(first, totals[0], risk) - delta
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -72,8 +66,6 @@ def certified_bound(first: int, second: int, totals: tuple[int, int], confidence
 
 
 def _certain_lower_end(hits: int, total: int, risk: float) -> float:
-    from scipy.special import betainc
-
     end = float(lower_end(hits, total, risk))
     while hits and float(betainc(hits, total - hits + 1, end)) > risk * (1 - _STEP):
         end *= 1 - _STEP
@@ -81,8 +73,6 @@ def _certain_lower_end(hits: int, total: int, risk: float) -> float:
 
 
 def _certain_upper_end(hits: int, total: int, risk: float) -> float:
-    from scipy.special import betaincc
-
     end = float(upper_end(hits, total, risk))
     while hits < total and end < 1 and float(betaincc(hits + 1, total - hits, end)) > risk * (1 - _STEP):
         end = min(1.0, end * (1 + _STEP))

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from itertools import islice, permutations
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ...errors import NotSupported
 from ._bounds import likely_bounds
 from ._events import Event, membership
@@ -14,7 +16,6 @@ from ._inputs import candidate_pairs
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from ...authoring.base import Mechanism
@@ -98,8 +99,6 @@ def _level_set(
 
     By the lemma of Neyman and Pearson nothing is gained by other events.
     """
-    import numpy as np
-
     masses = np.array([(float(p), float(q)) for p, q in comparison.masses()])
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.nan_to_num(masses[:, 0] / masses[:, 1], nan=0.0, posinf=np.inf)
@@ -115,8 +114,6 @@ def _level_set(
 
 def _levels(falling: Floats) -> NDArray[np.intp]:
     """Where each level of equal ratios ends; of many levels, some."""
-    import numpy as np
-
     with np.errstate(invalid="ignore"):
         apart = ~np.isclose(falling[1:], falling[:-1], rtol=1e-9, atol=0.0)
     ends = np.append(np.flatnonzero(apart), len(falling) - 1)
@@ -124,8 +121,6 @@ def _levels(falling: Floats) -> NDArray[np.intp]:
 
 
 def _event(mechanism: Mechanism, pair: tuple[Any, Any], chosen: NDArray[np.bool_], ratio: float) -> Event:
-    import numpy as np
-
     def belongs(reports: Any) -> NDArray[np.bool_]:
         codes = np.asarray(mechanism.outcomes(reports, *pair))
         known = (codes >= 0) & (codes < len(chosen))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ._sampling import rows_of
+import numpy as np
+
+from ...errors import NotSupported
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float32]
@@ -33,15 +34,12 @@ class Event:
 
     def holds(self, means: Floats) -> NDArray[np.bool_]:
         """Of which of the users, (n,), the event holds, from their means (n, a)."""
-        import numpy as np
-
         held: NDArray[np.bool_] = np.logical_and.reduce([means @ weights >= cut for weights, cut in self.tests])
         return held
 
 
 def membership(words: str, belongs: Callable[[Any], NDArray[np.bool_]]) -> Event:
     """The event that every report of a user is one of those that `belongs` says."""
-    import numpy as np
 
     def read(reports: Any) -> Floats:
         return belongs(reports).astype(np.float32)[:, np.newaxis]
@@ -51,22 +49,16 @@ def membership(words: str, belongs: Callable[[Any], NDArray[np.bool_]]) -> Event
 
 def anything() -> Event:
     """The event that there is a report, from which nothing follows."""
-    import numpy as np
-
     return membership("any report", lambda reports: np.ones(len(reports), dtype=np.bool_))
 
 
 def one_of(keys: Keys, words: str) -> Event:
     """The event that a report is one of those with these keys."""
-    import numpy as np
-
     return membership(words, lambda reports: np.isin(keys_of(reports), keys))
 
 
 def keys_of(reports: Any) -> Keys:
     """A number for each whole report, (n,): of up to 8 bytes the report itself, of more a hash of its bytes."""
-    import numpy as np
-
     rows = np.ascontiguousarray(rows_of(reports))
     data = rows.view(np.uint8).reshape(len(rows), -1)
     width = data.shape[1]
@@ -75,3 +67,11 @@ def keys_of(reports: Any) -> Keys:
     for place, power in enumerate(powers):
         keys += data[:, place].astype(np.uint64) * np.uint64(power)
     return keys
+
+
+def rows_of(reports: Any) -> NDArray[Any]:
+    """Reports of any shape as rows of numbers, (n, columns). Raises `NotSupported` for anything but numbers."""
+    array = np.asarray(reports)
+    if array.dtype.kind not in "biuf":
+        raise NotSupported(f"expected reports of numbers; found {array.dtype}")
+    return array.reshape(len(array), -1)

@@ -6,12 +6,13 @@ import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ._sampling import rows_of
+import numpy as np
+
+from ._events import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float32]
@@ -81,8 +82,6 @@ class Reader:
 
     def __call__(self, reports: Any) -> Floats:
         """The features of each report, (n, a)."""
-        import numpy as np
-
         rows = rows_of(reports)
         result = np.empty((len(rows), len(self)), dtype=np.float32)
         for kind, (places, columns, low, high) in self._groups.items():
@@ -100,8 +99,6 @@ class Reader:
     @functools.cached_property
     def _groups(self) -> dict[str, tuple[NDArray[Any], ...]]:
         """The features that are read alike: their places, columns and ranges."""
-        import numpy as np
-
         groups: dict[str, list[tuple[int, Feature]]] = {}
         for place, feature in enumerate(self.features):
             alike = feature.kind if feature.kind in ("bit", "number", "holds") else "range"
@@ -127,8 +124,6 @@ def features_of(reports: Any) -> list[Feature]:
 
 def _held(rows: Rows) -> list[Feature]:
     """Of reports of several integers, each of these, if they are few."""
-    import numpy as np
-
     if rows.dtype.kind not in "iu" or not 1 < rows.shape[1] <= _WIDEST_SET:
         return []
     distinct = np.unique(rows)
@@ -136,8 +131,6 @@ def _held(rows: Rows) -> list[Feature]:
 
 
 def _column(values: Rows, column: int, packed: bool) -> Iterator[Feature]:
-    import numpy as np
-
     if values.dtype.kind == "f":
         values = values[np.isfinite(values)]
     distinct = np.unique(values)
@@ -152,8 +145,6 @@ def _column(values: Rows, column: int, packed: bool) -> Iterator[Feature]:
 
 def _ranges(values: NDArray[np.float64], column: int) -> Iterator[Feature]:
     """A column of many values: the number, how far up it goes, and bins that lie side by side."""
-    import numpy as np
-
     yield Feature("number", column)
     for end in np.unique(np.quantile(values, np.linspace(0, 1, _TAILS + 1)[1:-1])):
         yield Feature("tail", column, -np.inf, float(end))
@@ -165,8 +156,6 @@ def _ranges(values: NDArray[np.float64], column: int) -> Iterator[Feature]:
 
 def describing(features: tuple[Feature, ...], scheme: str) -> NDArray[np.bool_]:
     """Which features describe a report once, in one of the `SCHEMES`; none where it does not apply."""
-    import numpy as np
-
     if scheme == "held":
         return np.array([feature.kind == "holds" for feature in features], dtype=np.bool_)
     by_bits = scheme == "bits"

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ._bounds import likely_bounds
 from ._events import Event, one_of
 from ._features import SCHEMES, Feature, Reader, describing
@@ -18,7 +20,6 @@ from ._features import SCHEMES, Feature, Reader, describing
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float32]
@@ -63,8 +64,6 @@ class Searcher:
 
 def cuts_between(values: NDArray[Any], shares: NDArray[np.float64]) -> NDArray[np.float64]:
     """Cuts at these quantiles, each midway between two values that occur, so that rounding decides nothing."""
-    import numpy as np
-
     distinct = np.unique(values).astype(np.float64)
     if len(distinct) > len(shares):
         marks = np.quantile(values, shares).astype(np.float64)
@@ -88,8 +87,6 @@ def proposals(searcher: Searcher, first: tuple[Sample, Sample], second: tuple[Sa
 
 def _singles(searcher: Searcher, samples: tuple[Sample, Sample]) -> list[Proposal]:
     """For the most telling features the best event of each: it lies above or below a cut. The best one first."""
-    import numpy as np
-
     sizes = len(samples[0].means), len(samples[1].means)
     places = np.repeat(np.arange(len(searcher.cuts)), [len(cuts) for cuts in searcher.cuts])
     if not len(places):
@@ -111,8 +108,6 @@ def _singles(searcher: Searcher, samples: tuple[Sample, Sample]) -> list[Proposa
 
 def counts_above(means: Floats, cuts: list[NDArray[np.float64]]) -> NDArray[np.int64]:
     """How many users lie above each cut of each feature, in the order of features and cuts."""
-    import numpy as np
-
     counts = [
         len(means) - np.searchsorted(np.sort(column), marks) for column, marks in zip(means.T, cuts, strict=True)
     ]
@@ -120,8 +115,6 @@ def counts_above(means: Floats, cuts: list[NDArray[np.float64]]) -> NDArray[np.i
 
 
 def _single(searcher: Searcher, place: int, cut: float, *, up: bool) -> Event:
-    import numpy as np
-
     feature = searcher.reader.features[place]
     sign = 1 if up else -1
     if searcher.repeated:
@@ -140,8 +133,6 @@ def _negation(feature: Feature) -> str:
 
 def _conjunctions(searcher: Searcher, singles: list[Proposal], samples: tuple[Sample, Sample]) -> Iterator[Proposal]:
     """The best of two or three of the best single events together."""
-    import numpy as np
-
     reader = searcher.reader
     held = []
     for _, event in singles:
@@ -162,8 +153,6 @@ def _conjunctions(searcher: Searcher, singles: list[Proposal], samples: tuple[Sa
 
 def _together(events: list[Event]) -> Event:
     """All of these single events at once."""
-    import numpy as np
-
     readers = [event.read for event in events if isinstance(event.read, Reader)]
     reader = Reader(tuple(reader.features[0] for reader in readers))
     tests = []
@@ -176,8 +165,6 @@ def _together(events: list[Event]) -> Event:
 
 def _scores(searcher: Searcher, fit: tuple[Sample, Sample], samples: tuple[Sample, Sample]) -> Iterator[Proposal]:
     """Naive Bayes: the summed log-ratios of the features, cut where the bound is largest."""
-    import numpy as np
-
     sizes = len(samples[0].means), len(samples[1].means)
     for scheme in SCHEMES:
         weights = _log_ratios(searcher.reader, fit, scheme)
@@ -198,8 +185,6 @@ def _scores(searcher: Searcher, fit: tuple[Sample, Sample], samples: tuple[Sampl
 
 def _log_ratios(reader: Reader, fit: tuple[Sample, Sample], scheme: str) -> Floats:
     """The weight of each feature: ln of the ratio of its smoothed means; of a bit, of its odds; else 0."""
-    import numpy as np
-
     more, less = ((0.5 + sample.means.sum(axis=0)) / (1 + len(sample.means)) for sample in fit)
     spread = sum(sample.means.var(axis=0) / len(sample.means) for sample in fit)
     used = describing(reader.features, scheme) & (np.abs(more - less) > _CLEARLY * np.sqrt(spread))
@@ -215,8 +200,6 @@ def _whole_reports(
     searcher: Searcher, fit: tuple[Sample, Sample], samples: tuple[Sample, Sample]
 ) -> Iterator[Proposal]:
     """The report is one of the most telling among those that occur most, as many of these as are best."""
-    import numpy as np
-
     found, places = np.unique(np.concatenate([sample.keys for sample in fit]), return_inverse=True)
     middle = len(fit[0].keys)
     counts = [np.bincount(part, minlength=len(found)) for part in (places[:middle], places[middle:])]
@@ -232,7 +215,5 @@ def _whole_reports(
 
 def _occurrences(keys: NDArray[np.uint64], ranked: NDArray[np.uint64]) -> NDArray[np.int64]:
     """How often each of `ranked` occurs among `keys`."""
-    import numpy as np
-
     ordered = np.sort(keys)
     return np.searchsorted(ordered, ranked, side="right") - np.searchsorted(ordered, ranked, side="left")

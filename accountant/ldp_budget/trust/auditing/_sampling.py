@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ...errors import NotSupported
 from ...randomness import open_stream
+from ._events import Event
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from ...authoring.base import Mechanism
     from ...randomness import RandomSource
-    from ._events import Event
 
     Floats = NDArray[np.float32]
 
@@ -51,8 +52,6 @@ class Sampler:
             count -= block
 
     def _turns(self, value: Any, count: int) -> Iterator[Any]:
-        import numpy as np
-
         secrets = self._secrets(count)
         values = np.full(count, value)
         for _ in range(self.reports):
@@ -63,8 +62,6 @@ class Sampler:
             yield reports
 
     def _secrets(self, count: int) -> list[bytes]:
-        import numpy as np
-
         # Of raw bytes ("V") numpy makes a list several times faster than slicing does, and cuts off no zeros.
         data = np.frombuffer(self.stream.read(SECRET_BYTES * count), f"V{SECRET_BYTES}")
         secrets: list[bytes] = data.tolist()
@@ -81,13 +78,3 @@ class Sampler:
             total += read(reports)
         total /= self.reports
         return total
-
-
-def rows_of(reports: Any) -> NDArray[Any]:
-    """Reports of any shape as rows of numbers, (n, columns). Raises `NotSupported` for anything but numbers."""
-    import numpy as np
-
-    array = np.asarray(reports)
-    if array.dtype.kind not in "biuf":
-        raise NotSupported(f"expected reports of numbers; found {array.dtype}")
-    return array.reshape(len(array), -1)

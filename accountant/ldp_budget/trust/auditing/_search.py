@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ._bounds import likely_bounds
 from ._declared import Choice
 from ._events import anything, keys_of
@@ -18,7 +20,6 @@ from ._inputs import Pair, candidate_pairs
 from ._proposals import Sample, Searcher, counts_above, cuts_between, proposals
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from ._sampling import Sampler
@@ -78,15 +79,11 @@ def _values(pairs: list[Pair]) -> list[Any]:
 
 def _pilot(sampler: Sampler, values: list[Any], users: int) -> dict[Any, Any]:
     """The first report of some users of each input."""
-    import numpy as np
-
     return {value: np.concatenate([next(turns) for turns in sampler.users(value, users)]) for value in values}
 
 
 def _useful_reader(drawn: list[Any]) -> Reader:
     """The features of a first sample; of very many those whose means lie furthest apart among the inputs."""
-    import numpy as np
-
     reader = Reader(tuple(features_of(np.concatenate(drawn))))
     if len(reader) <= _MOST_FEATURES:
         return reader
@@ -97,8 +94,6 @@ def _useful_reader(drawn: list[Any]) -> Reader:
 
 def _promising(pairs: list[Pair], drawn: dict[Any, Any], reader: Reader, delta: float) -> list[Pair]:
     """The first pairs, and of the others those that a single feature of the pilot tells apart best."""
-    import numpy as np
-
     if len(pairs) <= _MOST_PAIRS or not len(reader):
         return pairs[:_MOST_PAIRS]
     read = {value: reader(reports) for value, reports in drawn.items()}
@@ -116,8 +111,6 @@ def _promising(pairs: list[Pair], drawn: dict[Any, Any], reader: Reader, delta: 
 
 
 def _sample(sampler: Sampler, value: Any, users: int, reader: Reader) -> Sample:
-    import numpy as np
-
     means, keys = [], []
     for turns in sampler.users(value, users):
         if sampler.reports > 1:
@@ -130,7 +123,5 @@ def _sample(sampler: Sampler, value: Any, users: int, reader: Reader) -> Sample:
 
 
 def _all_cuts(samples: list[Sample]) -> list[NDArray[np.float64]]:
-    import numpy as np
-
     pooled = np.concatenate([sample.means for sample in samples])
     return [cuts_between(pooled[:, place], np.linspace(0, 1, _CUTS + 1)) for place in range(pooled.shape[1])]

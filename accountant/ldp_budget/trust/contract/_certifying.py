@@ -6,10 +6,14 @@ import math
 import platform
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from ... import __version__
 from ...catalogue.certificates import source_digest
 from ...errors import LdpBudgetError, NotSupported
 from ...guarantees import Memoised, Unbounded
 from ...guarantees.evidence import AUDITED, EXACT, LEVELS, NO
+from ..verification import UNPROVEN, verify
 from ._checks import FAILED, PASSED, SKIPPED, Result, run_all
 from ._examples import examples_of, made
 from ._losses import audited_both_ways, check_audit, claim
@@ -43,10 +47,6 @@ def certify(
     A mechanism is checked "exact" where no check fails, every guarantee is proved and every client was seen to draw
     what the proof is about; "audited" where no check fails and every client was audited; else "no".
     """
-    import numpy as np
-
-    from ... import __version__
-
     return {
         "distribution": distribution,
         "version": version,
@@ -97,8 +97,6 @@ def _example(cls: type[Mechanism], parameters: dict[str, Any], samples: int) -> 
 
 
 def _exact(mechanism: Mechanism) -> dict[str, Any]:
-    from ..verification import UNPROVEN, verify
-
     try:
         return verify(mechanism).to_json()
     except NotSupported as error:

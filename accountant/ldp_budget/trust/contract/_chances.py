@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from scipy.special import chdtrc, ndtri
+
 from ._outcome import Broken
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
@@ -29,9 +31,6 @@ def chi_square_p(counts: Floats, expected: Floats) -> float | None:
 
     0 where something was seen that cannot be; None where only one cell is left, so that nothing can be compared.
     """
-    import numpy as np
-    from scipy.special import chdtrc
-
     if counts[expected <= 0].any():
         return 0.0
     order = np.argsort(expected, kind="stable")
@@ -47,8 +46,6 @@ def chi_square_p(counts: Floats, expected: Floats) -> float | None:
 
 def most_deviations(figures: int) -> float:
     """How many standard deviations the worst of so many normal figures may be off."""
-    from scipy.special import ndtri
-
     return float(-ndtri(LEAST_P / (2 * figures)))
 
 
@@ -67,8 +64,6 @@ def spread(samples: Floats) -> tuple[Any, Any, Any]:
     The variance of a sample variance is σ⁴(κ-1)/R with the kurtosis κ, 3 where samples are normal: then it is that
     of the chi-square distribution.
     """
-    import numpy as np
-
     mean, variance = samples.mean(axis=0), samples.var(axis=0, ddof=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         kurtosis = np.where(variance > 0, ((samples - mean) ** 4).mean(axis=0) / variance**2, 3.0)

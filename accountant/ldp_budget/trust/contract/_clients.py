@@ -5,6 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from scipy.integrate import quad
+
 from ...authoring.numeric import NumericMechanism
 from ...errors import NotSupported
 from ...guarantees import Memoised, Unbounded
@@ -16,7 +19,6 @@ from ._outcome import Broken, NotChecked, expect
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from ...authoring.base import Mechanism
@@ -74,8 +76,6 @@ def _pairs(inputs: list[Any], others: list[Any]) -> list[tuple[Any, Any]]:
 
 
 def _masses(mechanism: Mechanism, pair: tuple[Any, Any]) -> Floats:
-    import numpy as np
-
     return np.array([(float(p), float(q)) for p, q in mechanism.compare(*pair).masses()])
 
 
@@ -93,8 +93,6 @@ def _too_rare(mechanism: Mechanism, value: Any, others: tuple[Any, Any]) -> str:
 
 def _against_channel(mechanism: Mechanism, pair: tuple[Any, Any], masses: Floats, seed: int, least: float) -> str:
     """What speaks against the client, in words; "" where nothing does."""
-    import numpy as np
-
     for who, values in (("alone", np.full(_USERS, pair[0])), ("among others", np.resize(np.array(pair), _USERS))):
         reports = draw(mechanism, values, seed)
         codes = np.asarray(mechanism.outcomes(reports, *pair)).astype(np.int64)
@@ -124,8 +122,6 @@ def _match_density(mechanism: Any, inputs: list[Any]) -> str:
 
 def _against_density(mechanism: Any, value: float, seed: int) -> str:
     """The same for a density: half of the reports say where to cut, the others are counted."""
-    import numpy as np
-
     reports = np.sort(draw(mechanism, np.full(_USERS, value), seed).reshape(2, -1), axis=1)
     if mechanism.grid()[1] > _FINE * reports[0].std():
         raise NotChecked("its grid is too coarse to hold reports against a density")
@@ -161,8 +157,6 @@ def _integrals(mechanism: NumericMechanism, value: float, edges: Floats, scale: 
 
 
 def _integral(mechanism: NumericMechanism, value: float, points: list[float]) -> float:
-    from scipy.integrate import quad
-
     pieces = (quad(mechanism.density, *piece, args=(value,), full_output=1)[0] for piece in pairwise(points))
     return max(0.0, float(sum(pieces)))
 
@@ -172,8 +166,6 @@ def _integral(mechanism: NumericMechanism, value: float, points: list[float]) ->
 
 def seed_decides(mechanism: Mechanism) -> None:
     """A seed gives the same reports again, another seed others; without one, no two runs agree."""
-    import numpy as np
-
     values = users_of(mechanism, _SAME)
     expect(
         np.array_equal(draw(mechanism, values, 7), draw(mechanism, values, 7)), "the same seed gives other reports"
@@ -186,8 +178,6 @@ def seed_decides(mechanism: Mechanism) -> None:
 
 def _differ(mechanism: Mechanism, seeds: tuple[int | None, int | None], otherwise: str) -> None:
     """Reports from the two seeds are not the same: if some are, more are drawn."""
-    import numpy as np
-
     for users in (_SAME, _USERS):
         values = users_of(mechanism, users)
         if not np.array_equal(*(draw(mechanism, values, seed) for seed in seeds)):

@@ -6,6 +6,8 @@ import os
 import random
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ...authoring.domain import Interval
 from ...errors import NotSupported
 from ...randomness import SeededStream
@@ -43,8 +45,6 @@ def expect_to_fit(mechanism: Mechanism, one: Any, users: int, *, streamed: bool 
 
 
 def _drawn(mechanism: Mechanism, values: Any, seed: int | None) -> Any:
-    import numpy as np
-
     try:
         return np.asarray(mechanism.randomize(values, rng=seed, secrets=secrets_of(len(values), seed)))
     except NotSupported as error:
@@ -63,8 +63,6 @@ def inputs_of(mechanism: Mechanism) -> list[Any]:
 
 def users_of(mechanism: Mechanism, count: int) -> Any:
     """`count` values, its inputs over and over."""
-    import numpy as np
-
     return np.resize(np.array(inputs_of(mechanism)), count)
 
 

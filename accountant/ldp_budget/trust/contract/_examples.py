@@ -6,6 +6,8 @@ import random
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ...authoring.fields import Choice, Field, Flag, Integer, Matrix, Real
 from ...errors import LdpBudgetError, NotSupported
 
@@ -69,8 +71,6 @@ _BEST = 4
 
 def _worth(cls: type[Mechanism], parameters: dict[str, Any]) -> int:
     """0 where it cannot be built; else more for a bounded loss, a client and a server."""
-    import numpy as np
-
     try:
         mechanism = made(cls, parameters)
         worth = 1 + (mechanism.guarantee.loss() is not None)

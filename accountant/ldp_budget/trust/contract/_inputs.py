@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ...authoring.domain import Categories
 from ...errors import LdpBudgetError, NotSupported
 from ...randomness import open_stream
@@ -40,8 +42,6 @@ def _randomized(mechanism: Mechanism, values: Any) -> Any:
 
 
 def _bad(mechanism: Mechanism, good: list[Any]) -> Iterator[tuple[str, Any]]:
-    import numpy as np
-
     for value in (*_outside(mechanism), float("nan"), float("inf"), -float("inf"), "no value", None, b"\x00"):
         yield f"the value {value!r}", [*good[1:], value]
     yield "a table of values", np.array([good, good])
@@ -62,8 +62,6 @@ def _outside(mechanism: Mechanism) -> Iterator[Any]:
 
 def unknown_values_do_not_leak(mechanism: Mechanism) -> None:
     """A client that lets a value through that it does not know must at least not send it as it is."""
-    import numpy as np
-
     good = users_of(mechanism, _USERS).tolist()
     draw(mechanism, np.array(good), 7)
     for value in (value for value in _outside(mechanism) if np.isfinite(value)):
@@ -76,8 +74,6 @@ def unknown_values_do_not_leak(mechanism: Mechanism) -> None:
 
 def inputs_are_left_alone(mechanism: Mechanism) -> None:
     """Values and reports are read only, and may be read-only."""
-    import numpy as np
-
     values = users_of(mechanism, _USERS)
     values.flags.writeable = False
     reports = draw(mechanism, values, 7).copy()
@@ -93,8 +89,6 @@ def inputs_are_left_alone(mechanism: Mechanism) -> None:
 
 def no_users_no_reports(mechanism: Mechanism) -> None:
     """No values give no reports, and no reports an aggregate of none."""
-    import numpy as np
-
     kind = np.array(inputs_of(mechanism)).dtype
     full = draw(mechanism, users_of(mechanism, 1), 7)
     reports = np.asarray(mechanism.randomize(np.array([], dtype=kind), rng=open_stream(7), secrets=[]))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from ...errors import InvalidParameter, NotSupported
 from ...guarantees import Memoised
+from ..auditing import audit
+from ..verification import HOLDS, VIOLATED, verify
 from ._chances import SEEDS
 from ._drawing import expect_to_fit
 from ._outcome import Broken, NotChecked, expect
@@ -59,16 +61,12 @@ def _check_target(calibrated: Mechanism, epsilon: str) -> None:
 
 
 def _not_violated(calibrated: Mechanism) -> None:
-    from ..verification import VIOLATED, verify
-
     found = verify(calibrated)
     expect(found.verdict != VIOLATED, f"{calibrated!r}: {'; '.join(found.problems)}")
 
 
 def guarantee_is_exact(mechanism: Mechanism) -> None:
     """`verify` finds that the guarantee holds; where it can prove nothing, this is not checked."""
-    from ..verification import HOLDS, VIOLATED, verify
-
     try:
         found = verify(mechanism)
     except NotSupported as error:
@@ -91,8 +89,6 @@ def claim(mechanism: Mechanism, reports: int) -> float:
 
 def audited(mechanism: Mechanism, *, samples: int, reports: int = 1, search: bool = False, seed: int | None) -> Audit:
     """An audit of that many reports of one value; raises `NotChecked` where the client cannot be run."""
-    from ..auditing import audit
-
     _expect_to_fit(mechanism, samples)
     try:
         return audit(mechanism, samples=samples, confidence=CONFIDENCE, reports=reports, search=search, rng=seed)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ...guarantees import Memoised
 from ._chances import SEEDS
 from ._drawing import SECRET_BYTES, draw, secrets_of, users_of
@@ -25,8 +27,6 @@ def memo_is_kept(mechanism: Mechanism) -> None:
 
     And the memo knows no neighbours.
     """
-    import numpy as np
-
     _check_memoised(mechanism)
     values = users_of(mechanism, _USERS)
     draw(mechanism, values, 7)  # not checked where there is no client, or no room
@@ -60,8 +60,6 @@ def _with_another(secrets: list[bytes], place: int) -> list[bytes]:
 
 
 def _differing(once: Any, other: Any) -> int:
-    import numpy as np
-
     differ = np.asarray(once) != np.asarray(other)
     return int(differ.reshape(_USERS, -1).any(axis=1).sum())
 

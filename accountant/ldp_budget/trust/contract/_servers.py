@@ -6,7 +6,13 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from ...catalogue.collections import Collection
+from ...collecting.reports import ReportWriter, read_reports
 from ...errors import NotSupported
+from ..verification import HOLDS, VIOLATED
+from ..verification.estimators import check_estimator
 from ._drawing import draw, users_of
 from ._outcome import Broken, NotChecked, expect
 from ._simulation import check_by_simulation
@@ -20,9 +26,6 @@ _USERS = 600
 
 def estimator_is_unbiased(mechanism: Mechanism) -> None:
     """Estimates are right on average and as spread as their standard errors say: proved, or else simulated."""
-    from ..verification import HOLDS, VIOLATED
-    from ..verification.estimators import check_estimator
-
     try:
         found = check_estimator(mechanism)
     except NotSupported:
@@ -65,19 +68,12 @@ def _same_estimates(mechanism: Mechanism, reports: Any, whole: Aggregate) -> Non
 
 def _same(one: Any, other: Any) -> bool:
     """Whether two aggregates or estimates hold the same, down to the last digit."""
-    import numpy as np
-
     own, theirs = vars(one), vars(other)
     return own.keys() == theirs.keys() and all(np.array_equal(own[name], theirs[name]) for name in own)
 
 
 def reports_survive_the_file(mechanism: Mechanism) -> None:
     """Reports written to a report file in two blocks are read back as they were."""
-    import numpy as np
-
-    from ...catalogue.collections import Collection
-    from ...collecting.reports import ReportWriter, read_reports
-
     reports = draw(mechanism, users_of(mechanism, _USERS), 7)
     collection = Collection("contract", mechanism)
     with tempfile.TemporaryDirectory() as folder:

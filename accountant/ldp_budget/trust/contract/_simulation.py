@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ...authoring.estimates import CountEstimate, MeanEstimate
 from ...errors import NotSupported
 from ._chances import most_deviations, spread, twice
@@ -17,7 +19,6 @@ from ._losses import claim
 from ._outcome import NotChecked
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from ...authoring.base import Mechanism
@@ -67,21 +68,15 @@ def _check_means(mechanism: Mechanism, values: tuple[float, ...]) -> None:
 
 def _mixed(inputs: list[Any], users: int = _USERS) -> Any:
     """Half of the users hold the first input, a third the second, the others the last."""
-    import numpy as np
-
     places = np.resize([0, 1, 0, 1 % len(inputs), 0, -1], users)
     return np.array(inputs)[places]
 
 
 def _counted(values: Any, answers: int) -> Floats:
-    import numpy as np
-
     return np.bincount(values, minlength=answers).astype(np.float64)
 
 
 def _count_problem(mechanism: Any, inputs: list[Any], seed: int) -> str:
-    import numpy as np
-
     values = _mixed(inputs)
     reports = draw(mechanism, np.tile(values, _GROUPS), seed)
     counts = np.array([mechanism.estimate(group).counts[:_MOST_ANSWERS] for group in _groups(reports)])
@@ -93,8 +88,6 @@ def _count_problem(mechanism: Any, inputs: list[Any], seed: int) -> str:
 
 def _seeded_problem(mechanism: Any, inputs: list[Any], seed: int) -> str:
     """The same where estimates are right on average over a public seed, such as that of hash functions."""
-    import numpy as np
-
     values = _mixed(inputs, _SEEDED_USERS)
     counts, stated = [], []
     for group in range(_SEEDED_GROUPS):
@@ -108,8 +101,6 @@ def _seeded_problem(mechanism: Any, inputs: list[Any], seed: int) -> str:
 
 def _mean_problem(mechanism: Any, value: float, seed: int) -> str:
     """Of users who all hold one value: bias and variance also as `error_at` says, of a mechanism that has it."""
-    import numpy as np
-
     reports = draw(mechanism, np.full(_GROUPS * _USERS, value), seed)
     means = np.array([[mechanism.estimate(group).mean] for group in _groups(reports)])
     stated = np.array([mechanism.estimate(reports).std_error ** 2 * _GROUPS])
@@ -135,8 +126,6 @@ def _problem(mechanism: Mechanism, samples: Floats, truth: Floats, stated: Float
 
     Estimates of which hardly one is another than the rest are left out; `NotChecked` where all are such.
     """
-    import numpy as np
-
     rounding = 1e-9 * np.maximum(1.0, np.abs(truth))
     told = (np.abs(samples - np.median(samples, axis=0)) > rounding).sum(axis=0) >= _LEAST_OFF
     if not told.any():

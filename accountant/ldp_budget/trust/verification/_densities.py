@@ -17,15 +17,17 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from ...authoring.numeric import NumericMechanism
 from ...authoring.quadrature import weighted_nodes
 from ...guarantees import Approximate, Gaussian, Guarantee, Laplace, Pure, Unbounded
+from ...guarantees.gaussian import gaussian_delta
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, worst
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    import numpy as np
     from numpy.typing import NDArray
 
 TOLERANCE = 1e-9
@@ -246,8 +248,6 @@ class DensityPair:
 
     @functools.cached_property
     def _table(self) -> _Table:
-        import numpy as np
-
         parts = [(low, high, piece.times) for piece in self._pieces for low, high in pairwise(piece.cuts)]
         ends = [(self.loss(low), self.loss(high)) for low, high, _ in parts]
         rows = np.array([self._row(*part) for part in parts]).reshape(len(parts), 12, 3)
@@ -297,8 +297,6 @@ class DensityPair:
 
     def excess(self, epsilon: float) -> Figure:
         """The divergence at `epsilon`, and its rounding."""
-        import numpy as np
-
         table = self._table
         low, high = table.ends.min(axis=1), table.ends.max(axis=1)
         top = epsilon + _LIKELY
@@ -493,8 +491,6 @@ _DEVIATIONS = (*(place / 2 for place in range(-6, 13)), *range(7, 10), *range(10
 
 def _gaussian_curve(guarantee: Gaussian) -> list[tuple[float, float]]:
     """The calibrated point, and δ(a) of μ-Gaussian DP at some a, see `_DEVIATIONS`."""
-    from ...guarantees.gaussian import gaussian_delta
-
     mu = float(guarantee.mu)
     points = [] if guarantee.loss() is None else [(guarantee.epsilon, guarantee.delta)]
     losses = sorted({max(0.0, mu * mu / 2 + deviations * mu) for deviations in _DEVIATIONS})

@@ -14,6 +14,7 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from ...authoring.channels import Comparison
 from ...errors import NotSupported
 from ...guarantees import (
     Approximate,
@@ -149,8 +150,6 @@ def _approximate(guarantee: Approximate, comparison: Comparison) -> Finding:
 
 def _copies(guarantee: Copies, comparison: Comparison) -> Finding:
     """Independent draws compose: each must be within the guarantee of one."""
-    from ...authoring.channels import Comparison
-
     if isinstance(guarantee.of, Memoised):
         return Finding(UNPROVEN, "copies of a memoised guarantee are not checked")
     cases = [case for case in comparison.cases if case.probability]

@@ -10,13 +10,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from ...authoring.frequency import FrequencyMechanism
 from ...errors import LdpBudgetError, NotSupported
 from ...guarantees import Memoised, Unbounded
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, worst
 
 if TYPE_CHECKING:
     from ...authoring.base import Mechanism
-    from ...authoring.frequency import FrequencyMechanism
 
 _SAMPLES = 4096
 _CLOSE = 1e-7
@@ -29,8 +31,6 @@ _SILENT = Finding(UNPROVEN)
 
 def check_estimator(mechanism: Mechanism) -> Finding:
     """Whether the estimated counts are unbiased with true standard errors; `unproven` where the channel is silent."""
-    from ...authoring.frequency import FrequencyMechanism
-
     if not isinstance(mechanism, FrequencyMechanism):
         return _SILENT
     try:
@@ -57,8 +57,6 @@ class _Worths:
     """What each outcome of comparing two answers adds to the estimated count of the first."""
 
     def __init__(self, mechanism: FrequencyMechanism, first: int, second: int) -> None:
-        import numpy as np
-
         self._mechanism, self.first = mechanism, first
         comparison = mechanism.compare(first, second)
         if comparison.size > _MOST_OUTCOMES:
@@ -75,8 +73,6 @@ class _Worths:
 
     def _worth(self, code: int) -> float | None:
         """What one report of that outcome is estimated to be; None where that depends on what else it says."""
-        import numpy as np
-
         places = np.flatnonzero(self._codes == code)[:_LOOKS].tolist()
         seen = [self.count(self.reports[place : place + 1]) for place in places]
         same = max(seen) - min(seen) <= _CLOSE * (1 + max(map(abs, seen)))
