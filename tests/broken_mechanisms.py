@@ -22,7 +22,8 @@ from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Memoised, Pure
 from ldp_budget.guarantees.amounts import exp_down, ln_up
 from ldp_budget.randomness import ONE, bernoulli, integers, open_stream, threshold, unary_bits
 from ldp_budget.randomness.memoisation import memo_words
-from ldp_budget_mechanisms._window import WindowChannel, reach_of
+from ldp_budget_mechanisms._window import reach_of
+from ldp_budget_mechanisms._window_channel import WindowChannel
 from ldp_budget_mechanisms.bounded_staircase import BoundedStaircase, printed_epsilon_hat
 from ldp_budget_mechanisms.random_substitution import RandomSubstitution
 from ldp_budget_mechanisms.unary import OptimizedUnaryEncoding, SymmetricUnaryEncoding

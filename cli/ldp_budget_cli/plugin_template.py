@@ -49,7 +49,7 @@ from ldp_budget import Comparison, FrequencyMechanism, NotSupported, hookimpl
 from ldp_budget.guarantees.amounts import exp_down
 from ldp_budget.authoring.fields import integer, real
 from ldp_budget.guarantees import Pure
-from ldp_budget.randomness import ONE, bernoulli, integers, open_stream, threshold
+from ldp_budget.randomness import ONE, threshold
 
 
 class $title(FrequencyMechanism):
@@ -85,6 +85,8 @@ class $title(FrequencyMechanism):
     def randomize(self, values, *, rng=None, secrets=None):
         """Reports are answers, integers (n,)."""
         import numpy as np
+
+        from ldp_budget.randomness import bernoulli, integers, open_stream
 
         answers = self.domain.check(values)
         stream = open_stream(rng)

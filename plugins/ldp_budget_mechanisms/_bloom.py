@@ -3,57 +3,68 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 
-def bloom_filters(
-    values: NDArray[np.int64], cohorts: NDArray[np.int64], *, bits: int, hashes: int, seed: int
-) -> NDArray[np.uint8]:
-    """The filter of each value under its cohort's hash functions, as packed bits, shape (n, ceil(bits/8)).
+@dataclass(frozen=True)
+class BloomFamily:
+    """The hash functions of each cohort: `hashes` of them, to `bits` positions, drawn by a public seed."""
 
-    The l-th position is the l-th 64-bit little-endian word, modulo `bits`, of SHAKE-128 over the text
-    "ldp-budget bloom 1:SEED:COHORT:VALUE" in decimal. Positions may coincide; then fewer than h bits are set.
-    """
-    import numpy as np
+    cohorts: int
+    bits: int
+    hashes: int
+    seed: int
 
-    positions = _positions(values, cohorts, bits, hashes, seed)
-    rows = np.zeros((len(values), -(-bits // 8)), dtype=np.uint8)
-    index = np.arange(len(values))
-    for position in positions.T:
-        rows[index, position >> 3] |= (1 << (position & 7)).astype(np.uint8)
-    return rows
+    def filters(self, values: NDArray[np.int64], cohorts: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """The filter of each value under its cohort's functions, as packed bits, shape (n, ceil(bits/8)).
 
+        The l-th position is the l-th 64-bit little-endian word, modulo `bits`, of SHAKE-128 over the text
+        "ldp-budget bloom 1:SEED:COHORT:VALUE" in decimal. Positions may coincide; then fewer than h bits are set.
+        """
+        rows = np.zeros((len(values), -(-self.bits // 8)), dtype=np.uint8)
+        index = np.arange(len(values))
+        for position in self._positions(values, cohorts).T:
+            rows[index, position >> 3] |= (1 << (position & 7)).astype(np.uint8)
+        return rows
 
-def candidate_filters(
-    candidates: NDArray[np.int64], cohorts: int, *, bits: int, hashes: int, seed: int
-) -> NDArray[np.float64]:
-    """The filter of every candidate in every cohort as zeros and ones, shape (cohorts, bits, M)."""
-    import numpy as np
+    def _positions(self, values: NDArray[np.int64], cohorts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Shape (n, hashes). Each pair of value and cohort is hashed once."""
+        families = int(cohorts.max(initial=0)) + 1
+        codes, inverse = np.unique(values * families + cohorts, return_inverse=True)
+        digests = [
+            hashlib.shake_128(b"ldp-budget bloom 1:%d:%d:%d" % (self.seed, code % families, code // families)).digest(
+                8 * self.hashes
+            )
+            for code in codes.tolist()
+        ]
+        words = np.frombuffer(b"".join(digests), "<u8").reshape(-1, self.hashes)
+        positions: NDArray[np.int64] = (words % np.uint64(self.bits)).astype(np.int64)[inverse]
+        return positions
 
-    every = np.arange(cohorts).repeat(len(candidates))
-    rows = bloom_filters(np.tile(candidates, cohorts), every, bits=bits, hashes=hashes, seed=seed)
-    filters = np.unpackbits(rows, axis=1, count=bits, bitorder="little").reshape(cohorts, len(candidates), bits)
-    return filters.transpose(0, 2, 1).astype(np.float64, order="C")
+    def of_candidates(self, candidates: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The filter of every candidate in every cohort as zeros and ones, shape (cohorts, bits, M)."""
+        every = np.arange(self.cohorts).repeat(len(candidates))
+        rows = self.filters(np.tile(candidates, self.cohorts), every)
+        bits = np.unpackbits(rows, axis=1, count=self.bits, bitorder="little")
+        filters = bits.reshape(self.cohorts, len(candidates), self.bits)
+        return filters.transpose(0, 2, 1).astype(np.float64, order="C")
 
+    def alone(self, first: int, second: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """The bits that only the first value sets, and that only the second does, each of shape (cohorts, bits)."""
+        own, other = self.of_candidates(np.array([first, second])).transpose(2, 0, 1).astype(bool)
+        return own & ~other, other & ~own
 
-def _positions(
-    values: NDArray[np.int64], cohorts: NDArray[np.int64], bits: int, hashes: int, seed: int
-) -> NDArray[np.int64]:
-    """Shape (n, hashes). Each pair of value and cohort is hashed once."""
-    import numpy as np
-
-    families = int(cohorts.max(initial=0)) + 1
-    codes, inverse = np.unique(values * families + cohorts, return_inverse=True)
-    digests = [
-        hashlib.shake_128(b"ldp-budget bloom 1:%d:%d:%d" % (seed, code % families, code // families)).digest(
-            8 * hashes
-        )
-        for code in codes.tolist()
-    ]
-    words = np.frombuffer(b"".join(digests), "<u8").reshape(-1, hashes)
-    positions: NDArray[np.int64] = (words % np.uint64(bits)).astype(np.int64)[inverse]
-    return positions
+    def furthest_apart(self, values: int, cohorts: int) -> tuple[int, int]:
+        """Of the first values the two whose filters differ in the most bits, in any of the first cohorts."""
+        filters = self.of_candidates(np.arange(values))[:cohorts].astype(np.int64)
+        shared = filters.transpose(0, 2, 1) @ filters
+        held = filters.sum(axis=1)
+        apart = (held[:, :, np.newaxis] + held[:, np.newaxis, :] - 2 * shared).max(axis=0)
+        first, second = divmod(int(apart.argmax()), values)
+        return first, second

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ldp_budget.authoring.fields import real
 from ldp_budget.authoring.numeric import NumericMechanism
-from ldp_budget.errors import NotSupported
 from ldp_budget.guarantees.amounts import UP
-from ldp_budget.randomness import open_stream
-from ldp_budget.randomness.streams import blocks
-
-from ._cells import cell_middles, cells_of, nearest_points
-from ._grid_channel import number_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,9 +20,9 @@ if TYPE_CHECKING:
     from ldp_budget.authoring.estimates import SumAggregate
     from ldp_budget.randomness import RandomSource, Stream
 
-    Runs = list[tuple[int, int]]
+    from ._cells import CellGrid
 
-_BLOCK = 1 << 16  # users at a time: their numbers stay in the cache
+    Runs = list[tuple[int, int]]
 
 
 class BoundedMechanism(NumericMechanism):
@@ -116,43 +111,35 @@ class BoundedMechanism(NumericMechanism):
         return [float(lower + width * point / self.cells) for point in points]
 
     def compare(self, first: float, second: float) -> Comparison:
-        return self.compare_points(*self._points(first, second))[1]
+        return self.compare_points(*map(self._cell_grid.point, (first, second)))[1]
 
     def outcomes(self, reports: Any, first: float, second: float) -> Any:
-        parts, _ = self.compare_points(*self._points(first, second))
-        return number_runs(cells_of(reports, self.grid()), parts)
+        from ._grid_channel import number_runs
 
-    def _points(self, *values: float) -> list[int]:
-        points: list[int] = nearest_points(values, self.interval, self.cells).tolist()
-        return points
+        parts, _ = self.compare_points(*map(self._cell_grid.point, (first, second)))
+        return number_runs(self._cell_grid.cells_of(reports), parts)
 
     # -- client and server ------------------------------------------------------------------------------
 
+    @functools.cached_property
+    def _cell_grid(self) -> CellGrid:
+        from ._cells import CellGrid
+
+        return CellGrid(self.interval, self.cells)
+
     def grid(self) -> tuple[float, float]:
-        return cell_middles(self.interval, self.cells)
+        return self._cell_grid.middles
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.float64]:
         """Reports are numbers (n,), middles of cells of the public grid over [lower, upper]."""
-        import numpy as np
+        from ldp_budget.randomness import open_stream
 
-        points = nearest_points(values, self.interval, self.cells)
-        stream = open_stream(rng)
-        cells = np.empty_like(points)
-        for part in blocks(len(points), _BLOCK):
-            cells[part] = self.draw(stream, points[part])
-        origin, step = self.grid()
-        reports: NDArray[np.float64] = origin + cells.astype(np.float64) * step
-        return reports
+        from ._cells import draw_cells
+
+        return self._cell_grid.reports(draw_cells(self._cell_grid.points(values), open_stream(rng), self.draw))
 
     def aggregate(self, reports: Any) -> SumAggregate:
-        import numpy as np
-
-        rows = np.asarray(reports, dtype=np.float64)
-        if not ((rows >= float(self.lower)) & (rows <= float(self.upper))).all():
-            raise NotSupported(
-                f"expected reports from {self.lower} to {self.upper}; found {rows.min()} to {rows.max()}"
-            )
-        return super().aggregate(rows)
+        return super().aggregate(self._cell_grid.inside(reports))
 
     def report_std(self, total: SumAggregate) -> float:
         """The standard deviation that the reports themselves show; of one alone, the largest there can be."""

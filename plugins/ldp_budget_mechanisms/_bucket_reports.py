@@ -8,19 +8,66 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.authoring.packing import column_sums, pack_rows
+import numpy as np
+
+from ldp_budget.authoring.estimates import SupportLaw
+from ldp_budget.authoring.packing import bit_of, column_sums, pack_rows
 from ldp_budget.errors import NotSupported
+from ldp_budget.randomness import bernoulli, integers
+from ldp_budget.randomness.memoisation import memo_words, secrets_for_each
+from ldp_budget.randomness.streams import blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from fractions import Fraction
 
-    import numpy as np
     from numpy.typing import NDArray
 
-    Ints = NDArray[np.int64]
-    Reports = NDArray[Any]
+    from ldp_budget.randomness import Stream
 
+    Ints = NDArray[np.int64]
+    Bits = NDArray[np.bool_]
+    Reports = NDArray[Any]
+    Draw = Callable[[slice], tuple[Reports | None, Bits]]
+
+_BLOCK = 1 << 17  # bits at a time: they and their buckets stay in the cache
 _COUNTED = 1 << 18
+
+
+def draw_reports(answers: Ints, buckets: int, size: int, draw: Draw) -> Reports:
+    """The reports of users with these answers. `draw` gives for some of them what `fresh` and `kept` say."""
+    reports = _empty_reports(len(answers), buckets, size)
+    for part in blocks(len(answers), max(1, _BLOCK // size)):
+        drawn, flips = draw(part)
+        reports[part] = _encode(drawn, _own_bits(answers[part], drawn, buckets) ^ flips)
+    return reports
+
+
+def fresh(stream: Stream, buckets: int, size: int, noise: int) -> Draw:
+    """Draws the buckets of some users, None for all of them, and which of their bits are flipped."""
+
+    def draw(part: slice) -> tuple[Reports | None, Bits]:
+        count, drawn = part.stop - part.start, None
+        if size < buckets:
+            drawn = draw_buckets(lambda bound: integers(stream, bound, count), buckets, size, count)
+        return drawn, bernoulli(stream, noise, count * size).reshape(count, size)
+
+    return draw
+
+
+def kept(secrets: Any, context: str, answers: Ints, buckets: int, size: int, noise: int) -> Draw:
+    """The same from the users' secrets: the buckets of each user, the flips of each of their values."""
+    own = secrets_for_each(secrets, len(answers))
+
+    def draw(part: slice) -> tuple[Reports | None, Bits]:
+        values, drawn = answers[part], None
+        if size < buckets:
+            words = iter(memo_words(own[part], f"{context} buckets", np.zeros_like(values), size).T)
+            # Off uniform by k/2**64, and whatever the buckets are, they are no function of the value.
+            drawn = draw_buckets(lambda bound: next(words) % np.uint64(bound), buckets, size, len(values))
+        return drawn, memo_words(own[part], f"{context} bits", values, size) < np.uint64(noise)
+
+    return draw
 
 
 def draw_buckets(draw: Callable[[int], NDArray[np.integer]], buckets: int, size: int, count: int) -> Reports:
@@ -29,8 +76,6 @@ def draw_buckets(draw: Callable[[int], NDArray[np.integer]], buckets: int, size:
     `draw(bound)` gives `count` uniform integers below `bound`. Floyd's algorithm: the bound grows to `buckets`, and
     a repeated draw becomes the newest bucket, which no draw before it could be (Bentley and Floyd, CACM 30, 1987).
     """
-    import numpy as np
-
     chosen = np.empty((size, count), dtype=np.min_scalar_type(2 * buckets - 1))
     for place, newest in enumerate(range(buckets - size, buckets)):
         drawn = draw(newest + 1).astype(chosen.dtype)
@@ -42,11 +87,9 @@ def draw_buckets(draw: Callable[[int], NDArray[np.integer]], buckets: int, size:
     return chosen.T
 
 
-def own_bits(answers: Ints, drawn: Reports | None, buckets: int) -> NDArray[np.bool_]:
+def _own_bits(answers: Ints, drawn: Reports | None, buckets: int) -> Bits:
     """Whether each drawn bucket is the user's own, shape (n, d); None stands for all the buckets in order."""
-    import numpy as np
-
-    bits: NDArray[np.bool_]
+    bits: Bits
     if drawn is None:
         bits = np.zeros((len(answers), buckets), dtype=np.bool_)
         bits[np.arange(len(answers)), answers] = True
@@ -55,27 +98,40 @@ def own_bits(answers: Ints, drawn: Reports | None, buckets: int) -> NDArray[np.b
     return bits
 
 
-def encode(drawn: Reports | None, bits: NDArray[np.bool_]) -> Reports:
+def _encode(drawn: Reports | None, bits: Bits) -> Reports:
     """The reports of these buckets, all of them where None, and their bits (n, d)."""
     return pack_rows(bits) if drawn is None else 2 * drawn + bits
 
 
-def empty_reports(count: int, buckets: int, size: int) -> Reports:
+def _empty_reports(count: int, buckets: int, size: int) -> Reports:
     """An array for the reports of `count` users."""
-    import numpy as np
-
     if size == buckets:
         return np.empty((count, -(-buckets // 8)), dtype=np.uint8)
     return np.empty((count, size), dtype=np.min_scalar_type(2 * buckets - 1))
 
 
+def number_reports(reports: Any, first: int, second: int, *, packed: bool) -> Ints:
+    """Which bits of two buckets a report holds, both, one of them or none, and what they are; 0..8, shape (n,)."""
+    if packed:
+        return 2 * bit_of(reports, first) + bit_of(reports, second)
+    rows = np.asarray(reports).astype(np.int64)
+    told = [(rows >> 1 == bucket).any(axis=1) for bucket in (first, second)]
+    ones = [(rows == 2 * bucket + 1).any(axis=1) for bucket in (first, second)]
+    cases = [told[0] & told[1], told[0], told[1]]
+    return np.select(cases, [2 * ones[0] + ones[1], 4 + ones[0], 6 + ones[1]], 8)
+
+
+def bit_law(p: Fraction, q: Fraction, stretch: Fraction) -> SupportLaw:
+    """Of the count of a bucket that one user in `stretch` tells of."""
+    at_zero, slope = stretch * p * q / (p - q) ** 2, stretch - 1
+    return SupportLaw(1, *(np.array([float(figure)]) for figure in (q, p - q, at_zero, slope)))
+
+
 def count_bits(reports: Any, buckets: int, size: int) -> tuple[int, NDArray[np.int64]]:
     """The number of reports, and how many told of each bucket and how many of those with a one, shape (2, k).
 
-    Raises `NotSupported` for anything that `encode` could not have made.
+    Raises `NotSupported` for anything that `draw_reports` could not have made.
     """
-    import numpy as np
-
     rows = np.asarray(reports)
     if size == buckets:
         ones = column_sums(rows, buckets)
@@ -97,8 +153,6 @@ def _check(rows: Reports, buckets: int, size: int) -> None:
 
 
 def _check_distinct(block: Reports) -> None:
-    import numpy as np
-
     drawn = np.sort(block >> 1, axis=1)
     if (drawn[:, 1:] == drawn[:, :-1]).any():
         raise NotSupported("expected reports of distinct buckets; found a report that repeats one")

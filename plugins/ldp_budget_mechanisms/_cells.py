@@ -1,40 +1,82 @@
-"""The public grid of [lower, upper]: equal cells, reports at their middles, inputs at the points between them."""
+"""The public grid of an interval: equal cells, reports at their middles, inputs at the points between them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from ldp_budget.errors import NotSupported
 from ldp_budget.guarantees.amounts import UP
+from ldp_budget.randomness.streams import blocks
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from ldp_budget.authoring.domain import Interval
+    from ldp_budget.randomness import Stream
+
+    Integers = NDArray[np.int64]
+
+_BLOCK = 1 << 16  # users at a time: their numbers stay in the cache
 
 
-def cell_middles(interval: Interval, cells: int) -> tuple[float, float]:
-    """(origin, step): the middle of cell k is origin + k·step."""
-    step = float(UP.divide(UP.subtract(interval.upper, interval.lower), cells))
-    return float(interval.lower) + step / 2, step
+@dataclass(frozen=True)
+class CellGrid:
+    """`cells` cells of one width over `interval`; cell k lies between the points k and k+1."""
+
+    interval: Interval
+    cells: int
+
+    @property
+    def middles(self) -> tuple[float, float]:
+        """(origin, step): the middle of cell k is origin + k·step."""
+        step = float(UP.divide(UP.subtract(self.interval.upper, self.interval.lower), self.cells))
+        return float(self.interval.lower) + step / 2, step
+
+    def points(self, values: Any) -> Integers:
+        """The points 0..cells nearest to the values. Two of them are never more than `cells` apart.
+
+        Raises `OutsideDomain` for a value outside the interval.
+        """
+        numbers = self.interval.check(values)
+        width = float(UP.subtract(self.interval.upper, self.interval.lower))
+        points = np.rint((numbers - float(self.interval.lower)) * (self.cells / width))
+        return np.clip(points, 0, self.cells).astype(np.int64)
+
+    def point(self, value: float) -> int:
+        """The point nearest to one value."""
+        return int(self.points([value])[0])
+
+    def reports(self, cells: Integers) -> NDArray[np.float64]:
+        """The middles of these cells, which may lie beyond the interval."""
+        origin, step = self.middles
+        reports: NDArray[np.float64] = origin + cells.astype(np.float64) * step
+        return reports
+
+    def cells_of(self, reports: Any) -> Integers:
+        """The cells whose middles the reports are."""
+        origin, step = self.middles
+        return np.rint((np.asarray(reports) - origin) / step).astype(np.int64)
+
+    def inside(self, reports: Any) -> NDArray[np.float64]:
+        """`reports` as an array. Raises `NotSupported` for one outside the interval."""
+        rows = np.asarray(reports, dtype=np.float64)
+        lower, upper = self.interval.ends
+        if not ((rows >= lower) & (rows <= upper)).all():
+            raise NotSupported(
+                f"expected reports from {self.interval.lower} to {self.interval.upper}; "
+                f"found {rows.min()} to {rows.max()}"
+            )
+        return rows
 
 
-def cells_of(reports: Any, grid: tuple[float, float]) -> NDArray[np.int64]:
-    """The cells whose middles the reports are; `grid` is that of `cell_middles`."""
-    import numpy as np
-
-    origin, step = grid
-    return np.rint((np.asarray(reports) - origin) / step).astype(np.int64)
-
-
-def nearest_points(values: Any, interval: Interval, cells: int) -> NDArray[np.int64]:
-    """The grid points 0..cells nearest to the values. Two of them are never more than `cells` apart.
-
-    Raises `OutsideDomain` for a value outside the interval.
-    """
-    import numpy as np
-
-    numbers = interval.check(values)
-    width = float(UP.subtract(interval.upper, interval.lower))
-    points = np.rint((numbers - float(interval.lower)) * (cells / width))
-    return np.clip(points, 0, cells).astype(np.int64)
+def draw_cells(points: Integers, stream: Stream, draw: Callable[[Stream, Integers], Integers]) -> Integers:
+    """What `draw` draws for users at the given points, block by block."""
+    cells = np.empty_like(points)
+    for part in blocks(len(points), _BLOCK):
+        cells[part] = draw(stream, points[part])
+    return cells

@@ -16,11 +16,12 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ldp_budget.guarantees.amounts import DOWN, UP, exp_down, exp_up
 from ldp_budget.randomness import ONE, bernoulli, geometric, threshold
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from ldp_budget.randomness import Stream
@@ -60,5 +61,5 @@ def geometric_by_digits(stream: Stream, thresholds: list[int], size: int) -> NDA
     *digits, above = thresholds
     counts = geometric(stream, above, size) << len(digits)
     for place, digit in enumerate(digits):
-        counts += bernoulli(stream, digit, size).astype("int64") << place
+        counts += bernoulli(stream, digit, size).astype(np.int64) << place
     return counts

@@ -10,12 +10,13 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ldp_budget.authoring.channels import Comparison, Factor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
 
@@ -36,7 +37,5 @@ def compare_runs(
 
 def number_runs(cells: NDArray[np.int64], parts: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
     """The run that each cell lies in."""
-    import numpy as np
-
     starts = [start for start, _ in parts]
     return (np.searchsorted(starts, cells, side="right") - 1).astype(np.int64)

@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import functools
 import hashlib
+from fractions import Fraction
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import numpy as np
     from numpy.typing import NDArray
 
     Words = NDArray[np.uint64]
@@ -54,10 +57,28 @@ class HashFamily:
         plain = values.tolist() if hasattr(values, "tolist") else values
         return _field_elements(blank, (str(value).encode() for value in plain), 1).reshape(-1)
 
+    def points_of(self, values: NDArray[np.int64]) -> Words:
+        """The same for an array in which values repeat: each is digested once."""
+        distinct, place = np.unique(values, return_inverse=True)
+        return self.points(distinct)[place]
+
+    def cells_of(self, value: int) -> NDArray[np.int64]:
+        """Where each of the functions takes a value, shape (count,)."""
+        return self(np.arange(self.count), self.points([value]))
+
+    def share_apart(self, first: int, second: int) -> Fraction:
+        """The share of the functions under which two values do not collide."""
+        return Fraction(int(np.count_nonzero(self.cells_of(first) != self.cells_of(second))), self.count)
+
+    def least_colliding(self, values: int) -> tuple[int, int]:
+        """Of the first so many values the two that collide under the fewest functions."""
+        cells = [self.cells_of(value) for value in range(values)]
+        pairs = list(combinations(range(values), 2))
+        apart = [int(np.count_nonzero(cells[first] != cells[second])) for first, second in pairs]
+        return pairs[apart.index(max(apart))]
+
     def __call__(self, functions: NDArray[np.int64], points: Words) -> NDArray[np.int64]:
         """h_j(v) for the numbers j of `functions` and the x_v of `points`, which broadcast."""
-        import numpy as np
-
         functions, points = np.broadcast_arrays(functions, points)
         a, b, c = (row.take(functions) for row in self.coefficients)
         high, low = points >> np.uint64(_HALF), points & np.uint64(_LOW)
@@ -68,8 +89,6 @@ class HashFamily:
 
 def _field_elements(blank: Any, texts: Iterable[bytes], each: int) -> Words:
     """`each` field elements from the digest of every text, shape (texts, each)."""
-    import numpy as np
-
     digests = bytearray()
     for text in texts:
         digest = blank.copy()
@@ -83,8 +102,6 @@ def _multiply_add(x: Words, high: Words, low: Words, z: Words) -> Words:
 
     In place wherever it can be: half the time goes to memory otherwise.
     """
-    import numpy as np
-
     x_high, total = x >> np.uint64(_HALF), x & np.uint64(_LOW)
     middle = x_high * low
     middle += total * high
@@ -106,8 +123,6 @@ def _multiply_add(x: Words, high: Words, low: Words, z: Words) -> Words:
 
 def _scaled(y: Words, width: int) -> NDArray[np.int64]:
     """floor(width·y / 2**61) for y < 2**61 and width <= 2**31."""
-    import numpy as np
-
     factor = np.uint64(width)
     low = y & np.uint64(_LOW)
     low *= factor

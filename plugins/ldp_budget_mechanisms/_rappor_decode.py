@@ -15,11 +15,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from ldp_budget.authoring.estimates import CountAggregate, CountEstimate
 from ldp_budget.errors import NotSupported
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
@@ -62,8 +63,6 @@ def count_bits(reports: Any, cohorts: int, bits: int) -> tuple[NDArray[np.int64]
 
     Raises `NotSupported` where `reports` are not uint8 rows of a cohort below m in two bytes and k packed bits.
     """
-    import numpy as np
-
     rows = np.asarray(reports)
     width = 2 + -(-bits // 8)
     if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != width:
@@ -87,8 +86,6 @@ class Regression:
     """
 
     def __init__(self, filters: Floats, users: Floats) -> None:
-        import numpy as np
-
         self.filters, self.users = filters, users
         bits = filters.shape[1]
         rows = filters.reshape(-1, filters.shape[2])
@@ -117,8 +114,6 @@ class Regression:
         weights of the t_ij. Given the sizes of the cohorts the spread is a random partition, whose variance is that
         of g_j within the cohorts, less π_w(1-π_w)/n, times n/(n-1) (Hoeffding 1951); the last factor is left out.
         """
-        import numpy as np
-
         people = np.atleast_2d(population)
         rise = law.variance_one - law.variance_zero
         total = np.zeros(self.filters.shape[2])
@@ -138,8 +133,6 @@ def worst_variance(filters: Floats, law: BitLaw) -> float | None:
 
     Cohorts are taken to be equally large. None where the candidates cannot be told apart.
     """
-    import numpy as np
-
     cohorts, bits, candidates = filters.shape
     if candidates > cohorts * bits:
         return None
@@ -169,8 +162,6 @@ def decode(total: CohortAggregate, filters: Floats, law: BitLaw, method: str | N
 
 
 def _counts(regression: Regression, corrected: Floats, law: BitLaw) -> tuple[Floats, Floats]:
-    import numpy as np
-
     n = regression.users.sum()
     shares = regression.shares(corrected)
     # The variance of a population that can be: its shares are not negative and sum to at most one.
@@ -184,8 +175,6 @@ def _selected(total: CohortAggregate, filters: Floats, corrected: Floats, law: B
 
     The others count 0, with the standard error that each would have had on its own.
     """
-    import numpy as np
-
     users = total.users.astype(float)
     kept = select(filters, users, corrected, law)
     counts = np.zeros(len(kept))
@@ -208,8 +197,6 @@ def select(filters: Floats, users: Floats, corrected: Floats, law: BitLaw) -> ND
     √(2 ln M) standard deviations of a candidate's correlation with the noise: one that nobody holds rarely
     exceeds it (Donoho and Johnstone 1994).
     """
-    import numpy as np
-
     present = users > 0
     scale = np.sqrt(users[present] / law.variance_zero)
     rows = (filters[present] * scale[:, None, None]).reshape(-1, filters.shape[2])

@@ -16,58 +16,32 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations
 from typing import TYPE_CHECKING, Any, Self
 
 from ldp_budget.authoring.domain import Categories, check_users
-from ldp_budget.authoring.estimates import CountEstimate, check_same
 from ldp_budget.authoring.fields import integer, optional_integer, real
 from ldp_budget.authoring.frequency import FrequencyMechanism
 from ldp_budget.errors import InvalidParameter, NotSupported
 
-from ._hashing import HashFamily
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
-    Cells = NDArray[np.int64]
+    from ldp_budget.authoring.estimates import CountEstimate
 
-BLOCK = 1 << 13
-"""Reports drawn at a time: the words of a block stay in the cache while it is hashed."""
+    from ._hashing import HashFamily, Words
+    from ._sketch_server import SketchAggregate
+
+    Cells = NDArray[np.int64]
 
 _MOST_CELLS = 2**30
 _ANY_NUMBER = 2**63
 _SMALL_DOMAIN = 2**10
 _TRIED = 16
 _COMPARED = 1024
-_SERVER_BLOCK = 1 << 15
-
-
-@dataclass
-class SketchAggregate:
-    """The exact sketch of `reports` reports: `cells`, whole numbers (k, m), zero outside the rows `functions`."""
-
-    fingerprint: str
-    reports: int
-    functions: NDArray[np.int64]
-    cells: Cells
-
-    def merge(self, other: SketchAggregate) -> SketchAggregate:
-        """Add `other`, whose cells stay as they are; raises `NotSupported` if it was made by another mechanism."""
-        import numpy as np
-
-        check_same(self, other)
-        self.reports += other.reports
-        self.functions = np.union1d(self.functions, other.functions)
-        # Row by row: a sketch may have millions of cells, and a few reports touch a few rows.
-        for function in other.functions:
-            self.cells[function] += other.cells[function]
-        return self
 
 
 class Sketch(FrequencyMechanism):
@@ -184,8 +158,8 @@ class Sketch(FrequencyMechanism):
         return math.sqrt((zero + collisions) / users), math.sqrt(total / self.answers / users)
 
     def _per_user(self) -> tuple[float, float]:
-        zero, slope = self._variance()
-        return float(zero[0]), float(slope[0])
+        law = self._law
+        return float(law.at_zero[0]), float(law.slope[0])
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -201,45 +175,26 @@ class Sketch(FrequencyMechanism):
 
     def critical_inputs(self) -> Sequence[int]:
         """Of the first values the two that share a cell under the fewest functions."""
-        import numpy as np
-
-        cells = [self._cells_of(value) for value in range(min(self.domain_size or _TRIED, _TRIED))]
-        pairs = list(combinations(range(len(cells)), 2))
-        apart = [int(np.count_nonzero(cells[first] != cells[second])) for first, second in pairs]
-        return pairs[apart.index(max(apart))]
-
-    def _cells_of(self, value: int) -> Cells:
-        """The cell of a value under each of the functions, shape (k,)."""
-        import numpy as np
-
-        return self._family(np.arange(self.hashes), self._family.points([value]))
-
-    def _share_apart(self, first: int, second: int) -> Fraction:
-        """The share of the functions under which two values do not collide."""
-        import numpy as np
-
-        apart = np.count_nonzero(self._cells_of(first) != self._cells_of(second))
-        return Fraction(int(apart), self.hashes)
+        return self._family.least_colliding(min(self.domain_size or _TRIED, _TRIED))
 
     # -- client -----------------------------------------------------------------------------------------
 
     @functools.cached_property
     def _family(self) -> HashFamily:
+        from ._hashing import HashFamily
+
         return HashFamily(self.seed, self.hashes, self.width)
 
     @functools.cached_property
-    def _table(self) -> NDArray[np.uint64]:
+    def _table(self) -> Words:
         """The points of the whole domain."""
         return self._family.points(range(self.answers))
 
-    def _points(self, values: NDArray[np.int64]) -> NDArray[np.uint64]:
-        import numpy as np
-
+    def _points(self, values: NDArray[np.int64]) -> Words:
         # A table of the domain pays where there are as many values; a client with one value makes one digest.
         if self.domain_size is not None and self.domain_size <= max(len(values), _SMALL_DOMAIN):
             return self._table[values]
-        distinct, place = np.unique(values, return_inverse=True)
-        return self._family.points(distinct)[place]
+        return self._family.points_of(values)
 
     # -- server -----------------------------------------------------------------------------------------
 
@@ -247,65 +202,43 @@ class Sketch(FrequencyMechanism):
         raise NotImplementedError
 
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
-        import numpy as np
-
         total = self.aggregate(reports)
-        return total.reports, self._support(total, np.arange(self.answers))
+        return total.reports, self._support(total, self._candidates(None))
 
     def estimate(self, reports: Any, candidates: Any = None) -> CountEstimate:
         """The counts of `candidates`, whole numbers (c,), or of the whole domain, from reports or their aggregate.
 
         Raises `NotSupported` where there are neither candidates nor a declared domain.
         """
+        from ldp_budget.authoring.estimates import CountEstimate
+
+        from ._sketch_server import std_errors
+
         total = self.total(reports)
-        values = self._candidates(candidates)
-        _, q = self._probabilities()
-        counts = (self._support(total, values) - total.reports * q) / self._gap()
-        return CountEstimate(total.reports, counts, self._std_errors(total, counts))
+        support, law = self._support(total, self._candidates(candidates)), self._law
+        counts = law.counts(support, total.reports)
+        errors = std_errors(counts, total.reports, law, self._same_pairs(total), self._pair_variance)
+        return CountEstimate(total.reports, counts, errors)
 
     def _candidates(self, candidates: Any) -> NDArray[np.int64]:
-        import numpy as np
-
-        if candidates is not None:
-            return self.domain.check(candidates)
-        if self.domain_size is None:
-            raise NotSupported(f"{self!r} declares no domain_size, so estimate needs candidates")
-        return np.arange(self.domain_size)
+        if candidates is None:
+            if self.domain_size is None:
+                raise NotSupported(f"{self!r} declares no domain_size, so estimate needs candidates")
+            candidates = range(self.domain_size)
+        return self.domain.check(candidates)
 
     def _support(self, total: SketchAggregate, values: NDArray[np.int64]) -> NDArray[np.int64]:
         """How many reports support each of `values`."""
-        import numpy as np
+        from ._sketch_server import cell_sums
 
-        points = self._points(values)
-        sums = np.zeros(len(values), dtype=np.int64)
-        for functions in self._parts(total, max(len(values), self.width)):
-            cells = self._family(functions[:, np.newaxis], points)
-            spoken = self._cell_sums(total.cells[functions])
-            sums += np.take_along_axis(spoken, cells, axis=1).sum(axis=0)
-        return sums
-
-    def _parts(self, total: SketchAggregate, each: int) -> Iterator[NDArray[np.int64]]:
-        """The functions that reports used, a few at a time where each takes `each` words."""
-        step = max(1, _SERVER_BLOCK // each)
-        for start in range(0, len(total.functions), step):
-            yield total.functions[start : start + step]
-
-    def _std_errors(self, total: SketchAggregate, counts: NDArray[np.float64]) -> NDArray[np.float64]:
-        import numpy as np
-
-        n = total.reports
-        zero, slope = self._variance()
-        own = np.clip(counts, 0, n)
-        pairs = np.clip(self._same_pairs(total) - own * (own - 1), 0, None)
-        errors: NDArray[np.float64] = np.sqrt(n * zero + slope * own + pairs * self._pair_variance)
-        return errors
+        return cell_sums(total, self._family, self._points(values), self._cell_sums)
 
     def _same_pairs(self, total: SketchAggregate) -> float:
         """An estimate of Σ f(f-1) over all values, candidates or not, kept within what n users can have.
 
         It is unbiased before that. Its own error moves the variance of a count by about √(2/(km)) of that variance.
         """
-        energy = sum(self._energy(total.cells[functions]) for functions in self._parts(total, self.width))
+        energy = sum(self._energy(total.cells[functions]) for functions in total.parts(self.width))
         report, pair = self._energies
         n = total.reports
         return min(max(0.0, (energy - n * report) * self.hashes / pair), n * (n - 1.0))

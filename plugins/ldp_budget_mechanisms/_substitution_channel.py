@@ -10,13 +10,14 @@ from fractions import Fraction
 from itertools import product
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ldp_budget.authoring.channels import Comparison, Factor
 from ldp_budget.errors import NotSupported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     Rows = NDArray[np.integer]
@@ -36,8 +37,6 @@ def independent_draws(size: int, draws: int, keep: Fraction) -> Comparison:
 
 def number_draws(rows: Rows, first: int, second: int) -> Codes:
     """The outcomes of `independent_draws` for reports (n,) or (n, l)."""
-    import numpy as np
-
     rows = rows.reshape(len(rows), -1)
     if rows.shape[1] > _MOST_NUMBERED:
         raise NotSupported(f"the outcomes of {rows.shape[1]} draws are too many to number")
@@ -57,8 +56,6 @@ def distinct_set(size: int, draws: int, include: Fraction) -> Comparison:
 
 def number_sets(rows: Rows, first: int, second: int) -> Codes:
     """The outcomes of `distinct_set` for reports (n, l)."""
-    import numpy as np
-
     held = [(rows == answer).any(axis=1) for answer in (first, second)]
     codes: Codes = np.select([held[0] & held[1], held[0], held[1]], [0, 1, 2], 3).astype(np.int64)
     return codes
@@ -89,8 +86,6 @@ def _own_places(hazards: Sequence[Fraction]) -> Iterator[Fraction]:
 
 def number_sequences(rows: Rows, first: int, second: int) -> Codes:
     """The outcomes of `distinct_sequence` for reports (n, l)."""
-    import numpy as np
-
     draws = rows.shape[1]
     places = []
     for answer in (first, second):

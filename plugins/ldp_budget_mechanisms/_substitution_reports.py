@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ldp_budget.errors import NotSupported
+from ldp_budget.randomness import bernoulli, integers, subsets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from ldp_budget.randomness import Stream
@@ -27,10 +29,6 @@ _COUNTED = 1 << 20
 
 def substitutes(stream: Stream, answers: Answers, size: int, keep: int) -> Reports:
     """Each answer kept with probability `keep`/2**64, else one of the `size` - 1 others; shape (n,)."""
-    import numpy as np
-
-    from ldp_budget.randomness import bernoulli, integers
-
     reports = np.empty(len(answers), dtype=np.min_scalar_type(size - 1))
     for start in range(0, len(answers), _BLOCK):
         own = answers[start : start + _BLOCK].astype(reports.dtype)
@@ -44,10 +42,6 @@ def substitutes(stream: Stream, answers: Answers, size: int, keep: int) -> Repor
 
 def substitute_sets(stream: Stream, answers: Answers, size: int, draws: int, include: int) -> Reports:
     """Sets of `draws` answers, ascending, shape (n, draws): the own one is in with probability `include`/2**64."""
-    import numpy as np
-
-    from ldp_budget.randomness import bernoulli, integers, subsets
-
     reports = _empty(len(answers), size, draws)
     for part in _parts(len(answers), draws):
         own = answers[part]
@@ -65,8 +59,6 @@ def substitute_sequences(stream: Stream, answers: Answers, size: int, hazards: S
     Draw i is the own answer, if none before was, with probability `hazards[i]`/2**64; the others are a uniform
     sequence of distinct answers whatever its place is.
     """
-    from ldp_budget.randomness import subsets
-
     draws = len(hazards)
     reports = _empty(len(answers), size, draws)
     for part in _parts(len(answers), draws):
@@ -79,8 +71,6 @@ def substitute_sequences(stream: Stream, answers: Answers, size: int, hazards: S
 
 
 def _empty(count: int, size: int, draws: int) -> Reports:
-    import numpy as np
-
     return np.empty((count, draws), dtype=np.min_scalar_type(size - 1))
 
 
@@ -91,8 +81,6 @@ def _parts(count: int, draws: int) -> list[slice]:
 
 def _with_own(others: Answers, own: Answers, included: NDArray[np.bool_], place: Answers) -> Answers:
     """Rows over the `size` - 1 others become rows over all answers, the own one at `place` where it is included."""
-    import numpy as np
-
     others += others >= own[:, np.newaxis]
     rows = np.arange(len(own))
     others[rows, place] = np.where(included, own, others[rows, place])
@@ -101,10 +89,6 @@ def _with_own(others: Answers, own: Answers, included: NDArray[np.bool_], place:
 
 def _shuffle(stream: Stream, rows: Answers) -> None:
     """Put every row into a uniform order (Fisher and Yates)."""
-    import numpy as np
-
-    from ldp_budget.randomness import integers
-
     index = np.arange(len(rows))
     for last in range(rows.shape[1] - 1, 0, -1):
         chosen = integers(stream, last + 1, len(rows))
@@ -115,19 +99,17 @@ def _shuffle(stream: Stream, rows: Answers) -> None:
 
 def _own_place(stream: Stream, hazards: Sequence[int], count: int) -> tuple[NDArray[np.bool_], Answers]:
     """Whether the own answer is drawn at all, and at which draw."""
-    import numpy as np
-
-    from ldp_budget.randomness import bernoulli
-
     drawn = np.stack([bernoulli(stream, hazard, count) for hazard in hazards])
     place: Answers = drawn.argmax(axis=0)
     return drawn[place, np.arange(count)], place
 
 
-def check_reports(rows: Reports, size: int, draws: int, *, distinct: bool) -> None:
-    """Raise `NotSupported` unless every row holds `draws` answers 0..`size` - 1, different ones where `distinct`."""
-    import numpy as np
+def checked_reports(reports: Any, size: int, draws: int, *, distinct: bool) -> Reports:
+    """`reports` as an array, each row of `draws` answers 0..`size` - 1, different ones where `distinct`.
 
+    Raises `NotSupported` for any others.
+    """
+    rows = np.asarray(reports)
     shape = () if draws == 1 else (draws,)
     if rows.dtype.kind not in "iu" or rows.ndim != 1 + len(shape) or rows.shape[1:] != shape:
         expected = ", ".join(["n", *map(str, shape)])
@@ -138,12 +120,11 @@ def check_reports(rows: Reports, size: int, draws: int, *, distinct: bool) -> No
         ascending = np.sort(rows, axis=1)
         if (ascending[:, 1:] == ascending[:, :-1]).any():
             raise NotSupported("expected reports of distinct answers; found a report that repeats one")
+    return rows
 
 
 def count_answers(answers: Reports, size: int) -> NDArray[np.int64]:
     """How often each of 0..`size` - 1 occurs."""
-    import numpy as np
-
     counts = np.zeros(size, dtype=np.int64)
     step = max(_COUNTED, size)
     for start in range(0, len(answers), step):

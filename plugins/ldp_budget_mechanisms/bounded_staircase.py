@@ -23,10 +23,9 @@ from ldp_budget.authoring.fields import optional_real, real
 from ldp_budget.guarantees import Guarantee, Pure
 from ldp_budget.guarantees.amounts import exp_down, float_below
 
-from ._best_gamma import best_gamma
 from ._bounded import BoundedMechanism
 from ._scale import LARGEST_EPSILON, LEAST_EPSILON
-from ._window import WindowChannel, window_breakpoints, window_error, window_odds
+from ._window import window_breakpoints, window_error, window_odds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from ldp_budget.randomness import Stream
 
     from ._bounded import Runs
+    from ._window_channel import WindowChannel
 
 
 class BoundedStaircase(BoundedMechanism):
@@ -56,7 +56,11 @@ class BoundedStaircase(BoundedMechanism):
 
     @functools.cached_property
     def _gamma(self) -> Decimal:
-        return self.gamma if self.gamma is not None else Decimal(best_gamma(float(self.epsilon), self.cells))
+        if self.gamma is not None:
+            return self.gamma
+        from ._best_gamma import best_gamma
+
+        return Decimal(best_gamma(float(self.epsilon), self.cells))
 
     @functools.cached_property
     def _epsilon_hat(self) -> float:
@@ -65,6 +69,8 @@ class BoundedStaircase(BoundedMechanism):
     @functools.cached_property
     def channel(self) -> WindowChannel:
         """What the client draws from, checked once more before anything is drawn."""
+        from ._window_channel import WindowChannel
+
         channel = WindowChannel.fit(self.epsilon, self._gamma, self.cells)
         assert channel.worst_odds() <= Fraction(exp_down(self.epsilon)), "the client would lose more than ε"
         return channel

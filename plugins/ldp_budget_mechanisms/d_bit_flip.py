@@ -25,27 +25,19 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
 from ldp_budget.authoring.channels import Case, Comparison, Factor
-from ldp_budget.authoring.estimates import CountEstimate
 from ldp_budget.authoring.fields import flag, integer, real
 from ldp_budget.authoring.frequency import FrequencyMechanism
-from ldp_budget.authoring.packing import bit_of
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, FinitePair, Guarantee, Memoised, SymmetricPair, Unbounded
 from ldp_budget.guarantees.amounts import DOWN, UP, exp_down, float_above, float_below
-from ldp_budget.randomness import ONE, bernoulli, integers, open_stream, threshold
-from ldp_budget.randomness.memoisation import memo_words, secrets_for_each
-from ldp_budget.randomness.streams import blocks
-
-from ._bucket_reports import count_bits, draw_buckets, empty_reports, encode, own_bits
+from ldp_budget.randomness import ONE, threshold
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.authoring.estimates import CountAggregate
-    from ldp_budget.randomness import RandomSource, Stream
-
-_BLOCK = 1 << 17  # bits at a time: they and their buckets stay in the cache
+    from ldp_budget.authoring.estimates import CountAggregate, CountEstimate, SupportLaw
+    from ldp_budget.randomness import RandomSource
 
 
 class DBitFlip(FrequencyMechanism):
@@ -149,39 +141,14 @@ class DBitFlip(FrequencyMechanism):
 
         With `memoize` all of it comes from `secrets`, and nothing from `rng`.
         """
-        answers = self.domain.check(values)
-        reports = empty_reports(len(answers), self.buckets, self.bits)
-        stream = open_stream(rng)
-        own_secrets = secrets_for_each(secrets, len(answers)) if self.memoize else []
-        for part in blocks(len(answers), max(1, _BLOCK // self.bits)):
-            own = answers[part]
-            if self.memoize:
-                drawn, flips = self._memoised(own, own_secrets[part])
-            else:
-                drawn, flips = self._fresh(stream, len(own))
-            reports[part] = encode(drawn, own_bits(own, drawn, self.buckets) ^ flips)
-        return reports
+        from ldp_budget.randomness import open_stream
 
-    def _fresh(self, stream: Stream, count: int) -> tuple[NDArray[Any] | None, NDArray[np.bool_]]:
-        """The buckets of `count` users, None for all, and which of their bits are flipped."""
-        drawn = None
-        if self.bits < self.buckets:
-            drawn = draw_buckets(lambda bound: integers(stream, bound, count), self.buckets, self.bits, count)
-        return drawn, bernoulli(stream, self.noise, count * self.bits).reshape(count, self.bits)
+        from ._bucket_reports import draw_reports, fresh, kept
 
-    def _memoised(
-        self, answers: NDArray[np.int64], secrets: list[bytes]
-    ) -> tuple[NDArray[Any] | None, NDArray[np.bool_]]:
-        """The same from the users' secrets: the buckets of each user, the flips of each of their values."""
-        import numpy as np
-
-        drawn = None
-        if self.bits < self.buckets:
-            words = iter(memo_words(secrets, f"{self.fingerprint} buckets", np.zeros_like(answers), self.bits).T)
-            # Off uniform by k/2**64, and whatever the buckets are, they are no function of the value.
-            drawn = draw_buckets(lambda bound: next(words) % np.uint64(bound), self.buckets, self.bits, len(answers))
-        flips = memo_words(secrets, f"{self.fingerprint} bits", answers, self.bits) < np.uint64(self.noise)
-        return drawn, flips
+        answers, sizes = self.domain.check(values), (self.buckets, self.bits)
+        if self.memoize:
+            return draw_reports(answers, *sizes, kept(secrets, self.fingerprint, answers, *sizes, self.noise))
+        return draw_reports(answers, *sizes, fresh(open_stream(rng), *sizes, self.noise))
 
     # -- what can be checked ----------------------------------------------------------------------------
 
@@ -200,39 +167,30 @@ class DBitFlip(FrequencyMechanism):
         return self.compare(first, second)
 
     def outcomes(self, reports: Any, first: int, second: int) -> Any:
-        import numpy as np
+        from ._bucket_reports import number_reports
 
-        if self.bits == self.buckets:
-            return 2 * bit_of(reports, first) + bit_of(reports, second)
-        rows = np.asarray(reports).astype(np.int64)
-        told = [(rows >> 1 == bucket).any(axis=1) for bucket in (first, second)]
-        ones = [(rows == 2 * bucket + 1).any(axis=1) for bucket in (first, second)]
-        cases = [told[0] & told[1], told[0], told[1]]
-        return np.select(cases, [2 * ones[0] + ones[1], 4 + ones[0], 6 + ones[1]], 8)
+        return number_reports(reports, first, second, packed=self.bits == self.buckets)
 
     # -- server -----------------------------------------------------------------------------------------
 
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
         """The number of reports, and how many told of each bucket and how many of those with a one, (2, k)."""
+        from ._bucket_reports import count_bits
+
         return count_bits(reports, self.buckets, self.bits)
 
     def estimate(self, reports: Any) -> CountEstimate:
-        import numpy as np
-
         total: CountAggregate = self.total(reports)
         told, ones = total.support
         p, q = self._drawn
         counts = (ones - told * float(q)) * float(Fraction(self.buckets, self.bits) / (p - q))
-        zero, slope = self._variance()
-        shares = np.clip(counts / total.reports, 0, 1)
-        return CountEstimate(total.reports, counts, np.sqrt(total.reports * (zero + slope * shares)))
+        return self._law.with_errors(counts, total.reports)
 
-    def _variance(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        import numpy as np
+    @property
+    def _law(self) -> SupportLaw:
+        from ._bucket_reports import bit_law
 
-        p, q = self._drawn
-        stretch = Fraction(self.buckets, self.bits)
-        return np.array([float(stretch * p * q / (p - q) ** 2)]), np.array([float(stretch - 1)])
+        return bit_law(*self._drawn, Fraction(self.buckets, self.bits))
 
 
 def _decimal_up(fraction: Fraction) -> Decimal:

@@ -146,17 +146,10 @@ class Gaussian(NumericMechanism):
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.float64]:
         """Reports are numbers (n,) on the public grid, not limited to [lower, upper]."""
-        import numpy as np
-
         from ldp_budget.randomness import normal, open_stream
 
+        from ._noise import with_noise
+
         numbers = self.interval.check(values)
-        origin, step = self.grid()
-        # Rounded down onto the grid and kept within its last full step, two inputs differ by at most S/step
-        # steps, however the division rounds: the sensitivity is not stretched.
-        last = int((Fraction(self.interval.upper) - Fraction(self.interval.lower)) / Fraction(step))
-        cells = np.clip(np.floor((numbers - origin) / step), 0, last).astype(np.int64)
-        noisy = (cells + normal(open_stream(rng), _GRID_BITS, len(numbers))).astype(np.float64)
-        # Both roundings lose half a step on average; the one step added gives it back.
-        reports: NDArray[np.float64] = origin + (noisy + 1) * step
-        return reports
+        noise = normal(open_stream(rng), _GRID_BITS, len(numbers))
+        return with_noise(numbers, noise, self.grid(), Fraction(self.interval.upper) - Fraction(self.interval.lower))

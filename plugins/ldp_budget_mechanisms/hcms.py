@@ -14,12 +14,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget.authoring.channels import Case, Comparison, Factor
-from ldp_budget.errors import InvalidParameter, NotSupported
+from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import Guarantee, SymmetricPair
 from ldp_budget.guarantees.amounts import DOWN, UP, exp_down
 from ldp_budget.randomness import ONE, threshold
 
-from ._sketch import BLOCK, Sketch, SketchAggregate
+from ._sketch import Sketch
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from ldp_budget.randomness import RandomSource
 
     from ._sketch import Cells
-
-_COUNTED = 1 << 20
+    from ._sketch_server import SketchAggregate
 
 
 class HadamardCountMeanSketch(Sketch):
@@ -84,67 +83,36 @@ class HadamardCountMeanSketch(Sketch):
 
         Report 2(j·m + l) + s is the sign (-1)^s for coefficient l under hash function j.
         """
-        import numpy as np
+        from ldp_budget.randomness import open_stream
 
-        from ldp_budget.randomness import bernoulli, integers, open_stream
+        from ._hcms_reports import draw_reports
 
-        points, stream = self._points(self.domain.check(values)), open_stream(rng)
-        reports = np.empty(len(points), dtype=np.min_scalar_type(2 * self.hashes * self.width - 1))
-        for start in range(0, len(points), BLOCK):
-            some = points[start : start + BLOCK]
-            places = integers(stream, self.hashes * self.width, len(some))
-            kept = bernoulli(stream, self.keep, len(some))
-            cells = self._family(places >> self._bits, some)
-            # Bits of the function's number stand above those of any cell, so AND leaves them out.
-            reports[start : start + BLOCK] = 2 * places + (_odd(places & cells) ^ ~kept)
-        return reports
-
-    @property
-    def _bits(self) -> int:
-        return self.width.bit_length() - 1
+        return draw_reports(open_stream(rng), self._family, self._points(self.domain.check(values)), self.keep)
 
     # -- what can be checked ----------------------------------------------------------------------------
 
     def compare(self, first: int, second: int) -> Comparison:
         """Whether the sign is that of the first value, for the half of the coefficients that tell cells apart."""
         keep = Fraction(self.keep, ONE)
-        telling = self._share_apart(first, second) / 2
+        telling = self._family.share_apart(first, second) / 2
         return Comparison((Case(telling, (Factor.bit(keep, 1 - keep),)), Case(1 - telling, ())))
 
     def outcomes(self, reports: Any, first: int, second: int) -> Any:
-        import numpy as np
+        from ._hcms_reports import number_reports
 
-        rows = reports.astype(np.int64)
-        places = rows >> 1
-        signs = [_odd(places & self._cells_of(value)[places >> self._bits]) for value in (first, second)]
-        return np.where(signs[0] == signs[1], 2, signs[0] == (rows & 1).astype(np.bool_))
+        return number_reports(reports, self._family, first, second)
 
     # -- server -----------------------------------------------------------------------------------------
 
     def aggregate(self, reports: Any) -> SketchAggregate:
         """The sum of the signs sent for each coefficient. Raises `NotSupported` for anything but reports."""
-        import numpy as np
+        from ._hcms_reports import count_reports
 
-        rows = np.asarray(reports)
-        self._check_reports(rows)
-        signs = np.zeros(self.hashes * self.width, dtype=np.int64)
-        used = np.zeros(self.hashes, dtype=np.int64)
-        for start in range(0, len(rows), _COUNTED):
-            block = rows[start : start + _COUNTED].astype(np.int64)
-            np.add.at(signs, block >> 1, 1 - 2 * (block & 1))
-            used += np.bincount(block >> (1 + self._bits), minlength=self.hashes)
-        return SketchAggregate(self.fingerprint, len(rows), np.flatnonzero(used), signs.reshape(self.hashes, -1))
-
-    def _check_reports(self, rows: NDArray[Any]) -> None:
-        largest = 2 * self.hashes * self.width - 1
-        if rows.dtype.kind not in "iu" or rows.ndim != 1:
-            raise NotSupported(
-                f"expected reports of {self.name}, integers (n,); found {rows.dtype} of shape {rows.shape}"
-            )
-        if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) <= largest:
-            raise NotSupported(f"expected reports from 0 to {largest}; found {rows.min()} to {rows.max()}")
+        return count_reports(reports, self._family, self.fingerprint)
 
     def _cell_sums(self, rows: Cells) -> Cells:
+        from ._hcms_reports import hadamard
+
         return hadamard(rows)
 
     def _support(self, total: SketchAggregate, values: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -163,28 +131,3 @@ class HadamardCountMeanSketch(Sketch):
 
     def _theorem_variance(self) -> float:
         return 1 / math.tanh(float(self.epsilon) / 2) ** 2
-
-
-def _odd(numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether the number of ones among the lowest 32 bits is odd."""
-    import numpy as np
-
-    parity = numbers.astype(np.uint32)
-    for shift in (16, 8, 4, 2, 1):
-        parity ^= parity >> np.uint32(shift)
-    return (parity & np.uint32(1)).astype(np.bool_)
-
-
-def hadamard(rows: Cells) -> Cells:
-    """`rows` times the Hadamard matrix of the document's equation (2), for (r, m) with m a power of two.
-
-    The fast transform: each of log2 m passes takes sums and differences of neighbours and puts the sums first, which
-    moves the next bit of the column number into place.
-    """
-    import numpy as np
-
-    columns = rows.shape[1]
-    for _ in range(columns.bit_length() - 1):
-        even, odd = rows[:, 0::2], rows[:, 1::2]
-        rows = np.concatenate((even + odd, even - odd), axis=1)
-    return rows

@@ -73,22 +73,14 @@ class Laplace(AdditiveMechanism):
     # -- client and server ------------------------------------------------------------------------------
 
     def grid(self) -> tuple[float, float]:
-        lower = self.interval.lower
-        return float(lower), self._scale * 2.0**-_GRID_BITS
+        return self.interval.ends[0], self._scale * 2.0**-_GRID_BITS
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.float64]:
         """Reports are numbers (n,) on the public grid, not limited to [lower, upper]."""
-        import numpy as np
-
         from ldp_budget.randomness import laplace, open_stream
 
+        from ._noise import with_noise
+
         numbers = self.interval.check(values)
-        origin, step = self.grid()
-        # Rounded down onto the grid and kept within its last full step, two inputs differ by at most S/step
-        # steps, however the division rounds: the sensitivity is not stretched.
-        last = int(Fraction(self.stretch) / Fraction(step))
-        cells = np.clip(np.floor((numbers - origin) / step), 0, last).astype(np.int64)
-        noisy = (cells + laplace(open_stream(rng), _GRID_BITS, len(numbers))).astype(np.float64)
-        # Value and noise each lost half a step on average by being rounded down; one step gives it back.
-        reports: NDArray[np.float64] = origin + (noisy + 1) * step
-        return reports
+        noise = laplace(open_stream(rng), _GRID_BITS, len(numbers))
+        return with_noise(numbers, noise, self.grid(), Fraction(self.stretch))

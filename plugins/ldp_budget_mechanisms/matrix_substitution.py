@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from ldp_budget.authoring.channels import Comparison
 from ldp_budget.authoring.domain import check_users
-from ldp_budget.authoring.estimates import CountEstimate
 from ldp_budget.authoring.fields import matrix
 from ldp_budget.authoring.frequency import FrequencyMechanism
-from ldp_budget.errors import InvalidParameter, NotSupported
+from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import Guarantee, Pure, Unbounded
 from ldp_budget.guarantees.amounts import UP, ln_up
 from ldp_budget.guarantees.pairs import dominating_pair
@@ -29,8 +28,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.authoring.estimates import CountAggregate
+    from ldp_budget.authoring.estimates import CountEstimate
     from ldp_budget.randomness import RandomSource
+
+    from ._matrix_reports import MatrixEstimator
 
 _SLACK = Fraction(1, 10**9)
 _MOST_WEIGHT = 2**63
@@ -99,34 +100,14 @@ class MatrixSubstitution(FrequencyMechanism):
         return [[Fraction(weight, total) for weight in column] for column in weights]
 
     @functools.cached_property
-    def _array(self) -> NDArray[np.float64]:
-        """The matrix, shape (reports, answers)."""
-        import numpy as np
+    def _estimator(self) -> MatrixEstimator:
+        from ._matrix_reports import MatrixEstimator
 
-        return np.array([[float(entry) for entry in column] for column in self._channel]).T
-
-    @functools.cached_property
-    def _inverse(self) -> NDArray[np.float64]:
-        """W with W·matrix = 1, shape (answers, reports)."""
-        import numpy as np
-
-        if len(self.matrix) > self.answers:
-            return np.linalg.pinv(self._array).astype(np.float64)
-        return np.linalg.solve(self._array, np.eye(self.answers)).astype(np.float64)
+        return MatrixEstimator(self._channel)
 
     @functools.cached_property
     def _condition_number(self) -> float:
-        import numpy as np
-
-        return float(np.linalg.cond(self._array))
-
-    @functools.cached_property
-    def _spread(self) -> NDArray[np.float64]:
-        """Entry (v, k): the variance that one user with answer k adds to the estimated count of v."""
-        import numpy as np
-
-        spread: NDArray[np.float64] = self._inverse**2 @ self._array - np.eye(self.answers)
-        return np.maximum(spread, 0)
+        return self._estimator.condition_number
 
     @property
     def answers(self) -> int:
@@ -156,7 +137,7 @@ class MatrixSubstitution(FrequencyMechanism):
     def utility(self, users: int | None = None) -> dict[str, Any]:
         if users is not None:
             check_users(users)
-        worst = self._worst_at_zero()
+        worst = self._estimator.worst_at_zero()
         result = {
             "variance_per_user": worst,
             "total_variance_per_user": self.total_variance(),
@@ -165,36 +146,22 @@ class MatrixSubstitution(FrequencyMechanism):
         return result if users is None else {**result, "std_error": math.sqrt(worst / users)}
 
     def share_errors(self, users: int) -> tuple[float, float]:
-        worst = float(self._spread.max())
+        worst = float(self._estimator.spread.max())
         return math.sqrt(worst / users), math.sqrt(self.total_variance() / self.answers / users)
-
-    def _worst_at_zero(self) -> float:
-        """The largest variance per user of the count of an answer nobody has, whatever the others have."""
-        import numpy as np
-
-        return float(self._spread[~np.eye(self.answers, dtype=bool)].max())
 
     def total_variance(self) -> float:
         """The variance per user of all the counts together, for the answers where it is largest."""
-        return float(self._spread.sum(axis=0).max())
+        return float(self._estimator.spread.sum(axis=0).max())
 
     # -- client and server ------------------------------------------------------------------------------
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[Any]:
         """Reports are row numbers of the matrix, unsigned integers (n,)."""
-        import numpy as np
+        from ldp_budget.randomness import open_stream
 
-        from ldp_budget.randomness import integers, open_stream
+        from ._matrix_reports import draw_rows
 
-        answers = self.domain.check(values)
-        total, weights = self._weights
-        draws = integers(open_stream(rng), total, len(answers))
-        reports = np.empty(len(answers), dtype=np.min_scalar_type(len(self.matrix) - 1))
-        users = np.argsort(answers, kind="stable")
-        ends = np.cumsum(np.bincount(answers, minlength=self.answers))
-        for column, same in zip(weights, np.split(users, ends[:-1]), strict=True):
-            reports[same] = np.searchsorted(np.cumsum(column), draws[same], side="right")
-        return reports
+        return draw_rows(open_stream(rng), self.domain.check(values), *self._weights)
 
     def critical_inputs(self) -> Sequence[int]:
         return range(self.answers)
@@ -207,24 +174,12 @@ class MatrixSubstitution(FrequencyMechanism):
 
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
         """The number of reports, and how often each report was sent, shape (rows of the matrix,)."""
-        import numpy as np
+        from ._matrix_reports import count_rows
 
-        rows, kinds = np.asarray(reports), len(self.matrix)
-        if rows.dtype.kind not in "iu" or rows.ndim != 1:
-            raise NotSupported(f"expected reports of integers, shape (n,); found {rows.dtype} {rows.shape}")
-        if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < kinds:
-            raise NotSupported(f"expected reports from 0 to {kinds - 1}; found {rows.min()} to {rows.max()}")
-        return len(rows), np.bincount(rows.astype(np.intp), minlength=kinds)
+        return count_rows(reports, len(self.matrix))
 
     def estimate(self, reports: Any) -> CountEstimate:
-        import numpy as np
-
-        total: CountAggregate = self.total(reports)
-        counts = self._inverse @ total.support
-        # The variance is that of the users' answers; the estimated shares stand in for them.
-        shares = np.clip(counts, 0, None)
-        variance = self._spread @ (shares * (total.reports / shares.sum()))
-        return CountEstimate(total.reports, counts, np.sqrt(variance))
+        return self._estimator.estimate(self.total(reports))
 
 
 def _normalised(column: Sequence[Fraction]) -> list[Fraction]:

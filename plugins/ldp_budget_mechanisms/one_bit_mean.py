@@ -23,19 +23,17 @@ from __future__ import annotations
 import functools
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
+from math import comb
 from typing import TYPE_CHECKING, Any, Self
 
 from ldp_budget.authoring.channels import Comparison, Factor
-from ldp_budget.authoring.estimates import SumAggregate
 from ldp_budget.authoring.fields import flag, optional_real, real
 from ldp_budget.authoring.numeric import NumericMechanism
 from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Memoised, Pure, SymmetricPair, Unbounded
 from ldp_budget.guarantees.amounts import DOWN, UP, exp_down, exp_up, float_above, float_below, float_up, ln_up
-from ldp_budget.randomness import ONE, bernoulli, open_stream, threshold
-from ldp_budget.randomness.memoisation import memo_words
+from ldp_budget.randomness import ONE, threshold
 
-from ._cells import nearest_points
 from ._scale import LARGEST_EPSILON, LEAST_EPSILON
 
 if TYPE_CHECKING:
@@ -44,13 +42,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ldp_budget.authoring.estimates import SumAggregate
     from ldp_budget.randomness import RandomSource
+
+    from ._cells import CellGrid
 
 _FINE = 2**30
 """Cells of the grid without rounding, and the most with it: even at the least ε a cell is worth many 2**-64."""
-
-_PARTS_BITS = 20
-"""α is a multiple of S / 2**20, and so is every value before it is rounded."""
 
 _CURVE_POINTS = 1000
 _CURVE_UNIT = Decimal("1e-12")
@@ -203,9 +201,8 @@ class OneBitMean(NumericMechanism):
 
     def _drawn_one(self, value: float) -> Fraction:
         """The probability that the bit of `value` is one, as it is drawn."""
-        cell = int(nearest_points([value], self.interval, self.cells)[0])
         least, growth = self.thresholds
-        return Fraction(least + cell * growth, ONE)
+        return Fraction(least + self._cell_grid().point(value) * growth, ONE)
 
     def _shown(self, value: float) -> Fraction:
         """The probability that a report of `value` is one."""
@@ -238,46 +235,40 @@ class OneBitMean(NumericMechanism):
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.uint8]:
         """Reports are bits, uint8 (n,). With rounding they need `secrets`; only the flip is drawn from `rng`."""
-        import numpy as np
+        from ldp_budget.randomness import open_stream
+
+        from ._one_bit_reports import fresh_bits, kept_bits
 
         stream = open_stream(rng)
         if self.rounding is None:
-            cells = nearest_points(values, self.interval, self.cells)
-            return bernoulli(stream, self._thresholds_at(cells), len(cells)).view(np.uint8)
+            return fresh_bits(stream, self._cell_grid().points(values), self.thresholds)
         cells = self.memoised(values, secrets)
-        words = memo_words(secrets, f"{self.fingerprint} bit", cells, 1)[:, 0]
-        bits = words < self._thresholds_at(cells)
-        return (bits ^ bernoulli(stream, self._flip, len(cells))).view(np.uint8)
+        return kept_bits(stream, cells, self.thresholds, secrets, self.fingerprint, self._flip)
 
     def memoised(self, values: Any, secrets: Any) -> Any:
         """Which memoised bit a user reports for each value, l for that of l·S, int64 (n,)."""
-        import numpy as np
+        from ._one_bit_reports import PARTS_BITS, rounded
 
         if self.rounding is None:
             return values
-        points = nearest_points(values, self.interval, self.cells << _PARTS_BITS)
-        words = memo_words(secrets, f"{self.fingerprint} alpha", np.zeros_like(points), 1)[:, 0]
-        alphas = (words >> np.uint64(64 - _PARTS_BITS)).astype(np.int64)
-        return (points + alphas) >> _PARTS_BITS
+        return rounded(self._cell_grid(1 << PARTS_BITS).points(values), secrets, self.fingerprint)
 
-    def _thresholds_at(self, cells: NDArray[np.int64]) -> NDArray[np.uint64]:
-        import numpy as np
+    def _cell_grid(self, parts: int = 1) -> CellGrid:
+        """The public grid, or one with that many parts of each cell."""
+        from ._cells import CellGrid
 
-        least, growth = self.thresholds
-        return np.uint64(least) + cells.astype(np.uint64) * np.uint64(growth)
+        return CellGrid(self.interval, self.cells * parts)
 
     def aggregate(self, reports: Any) -> SumAggregate:
-        import numpy as np
+        from ldp_budget.authoring.estimates import SumAggregate
 
-        rows = np.asarray(reports)
-        if rows.ndim != 1 or rows.dtype.kind not in "iub" or not ((rows == 0) | (rows == 1)).all():
-            raise NotSupported(f"expected reports of 0 and 1, shape (n,); found {rows.dtype} {rows.shape}")
-        return SumAggregate(self.fingerprint, len(rows), int(np.count_nonzero(rows)))
+        from ._one_bit_reports import count_ones
+
+        return SumAggregate(self.fingerprint, *count_ones(reports))
 
 
 def ones_shown(one: Fraction, flip: Fraction, reports: int) -> list[Fraction]:
     """How likely 0, 1, ... of `reports` reports are ones, of a bit that is one with probability `one`."""
-    from math import comb
 
     def same(ones: int) -> Fraction:
         return (1 - flip) ** ones * flip ** (reports - ones)

@@ -21,7 +21,6 @@ from ldp_budget.guarantees.amounts import DOWN, exp_down, exp_up, float_above, f
 from ldp_budget.randomness import ONE, threshold
 
 from . import _amplification as amplification
-from . import _substitution_channel as channel
 from ._amplification import WIDE_DOWN, WIDE_UP, DistinctSequence, DistinctSet, Sampling, WithReplacement
 from ._breach import amplification_below_breach, breach_bound, largest_posterior
 
@@ -262,6 +261,8 @@ class RandomSubstitution(FrequencyMechanism):
     # -- what can be checked ----------------------------------------------------------------------------
 
     def compare(self, first: int, second: int) -> Comparison:
+        from . import _substitution_channel as channel
+
         keep = Fraction(self.thresholds[0], ONE)
         if isinstance(self._sampling, DistinctSequence):
             return channel.distinct_sequence(self.domain_size, [Fraction(t, ONE) for t in self.thresholds])
@@ -270,6 +271,8 @@ class RandomSubstitution(FrequencyMechanism):
         return channel.independent_draws(self.domain_size, self._draws, keep)
 
     def outcomes(self, reports: Any, first: int, second: int) -> Any:
+        from . import _substitution_channel as channel
+
         if isinstance(self._sampling, DistinctSequence):
             return channel.number_sequences(reports, first, second)
         if isinstance(self._sampling, DistinctSet):
@@ -294,12 +297,9 @@ class RandomSubstitution(FrequencyMechanism):
         return drawn if draws == 1 else drawn.reshape(-1, draws)
 
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
-        import numpy as np
+        from ._substitution_reports import checked_reports, count_answers
 
-        from ._substitution_reports import check_reports, count_answers
-
-        rows = np.asarray(reports)
-        check_reports(rows, self.domain_size, self._draws, distinct=self.sampling == "distinct")
+        rows = checked_reports(reports, self.domain_size, self._draws, distinct=self.sampling == "distinct")
         return len(rows), count_answers(rows.reshape(-1), self.domain_size)
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ldp_budget.authoring.channels import Comparison, Factor
 from ldp_budget.authoring.fields import optional_real
 from ldp_budget.authoring.frequency import FrequencyMechanism
-from ldp_budget.errors import InvalidParameter, NotSupported
+from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import Guarantee, SymmetricPair
 from ldp_budget.guarantees.amounts import DOWN, UP, exp_down, float_above, float_below
 from ldp_budget.guarantees.pairs import dominating_pair
@@ -105,17 +105,11 @@ class RandomizedResponse(FrequencyMechanism):
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.uint8]:
         """Reports are uint8 (n,), 1 for yes."""
-        import numpy as np
+        from ldp_budget.randomness import open_stream
 
-        from ldp_budget.randomness import bernoulli, open_stream
+        from ._coin_reports import draw_coins
 
-        answers = self.domain.check(values)
-        stream = open_stream(rng)
-        keep, noise = self.thresholds
-        # Both coins are drawn for everybody, so that the time taken does not depend on the answer.
-        if_yes = bernoulli(stream, keep, len(answers))
-        if_no = bernoulli(stream, noise, len(answers))
-        return np.where(answers == 1, if_yes, if_no).astype(np.uint8)
+        return draw_coins(open_stream(rng), self.domain.check(values), *self.thresholds)
 
     def compare(self, first: int, second: int) -> Comparison:
         noise, keep = (Fraction(drawn, _ONE) for drawn in reversed(self.thresholds))
@@ -126,10 +120,6 @@ class RandomizedResponse(FrequencyMechanism):
         return reports
 
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
-        import numpy as np
+        from ._coin_reports import count_both
 
-        rows = np.asarray(reports)
-        if rows.ndim != 1 or not np.isin(rows, (0, 1)).all():
-            raise NotSupported(f"expected reports of 0 and 1 of shape (n,); found {rows.dtype} {rows.shape}")
-        yes = int(rows.sum())
-        return len(rows), np.array([len(rows) - yes, yes], dtype=np.int64)
+        return count_both(reports)

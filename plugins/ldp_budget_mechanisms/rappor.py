@@ -22,12 +22,10 @@ from ldp_budget.authoring.base import Mechanism
 from ldp_budget.authoring.channels import Case, Comparison, Factor
 from ldp_budget.authoring.domain import Categories, check_users
 from ldp_budget.authoring.fields import flag, integer, optional_integer, optional_real
-from ldp_budget.authoring.packing import bit_of
 from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Memoised, Pure
 from ldp_budget.guarantees.amounts import DOWN, UP, float_above, float_below
 from ldp_budget.randomness import ONE
-from ldp_budget.randomness.memoisation import secrets_for_each
 
 from ._rappor_loss import MOST_POINTS, Response, Thresholds, calibrated, change_loss, curve, drawn, shown_bits
 
@@ -40,6 +38,7 @@ if TYPE_CHECKING:
     from ldp_budget.authoring.estimates import CountEstimate
     from ldp_budget.randomness import RandomSource
 
+    from ._bloom import BloomFamily
     from ._rappor_decode import BitLaw, CohortAggregate
 
 _MOST_ANSWERS = 10**12
@@ -196,48 +195,31 @@ class Rappor(Mechanism):
         with `any_inputs`, both are drawn for this report alone: it is the first and last report of its permanent
         bits, and never to be charged as a repetition of others.
         """
-        import numpy as np
-
         from ldp_budget.randomness import open_stream
-        from ldp_budget.randomness.streams import BLOCK_BYTES, blocks
+        from ldp_budget.randomness.memoisation import secrets_for_each
 
-        from ._bloom import bloom_filters
-        from ._rappor_reports import draw_cohorts, draw_flips, draw_report
+        from ._rappor_reports import draw_reports
 
         answers = self.domain.check(values)
-        stream, context = open_stream(rng), self.fingerprint
         own = None if secrets is None or self.any_inputs else secrets_for_each(secrets, len(answers))
-        cohorts = draw_cohorts(stream, own, context, self.cohorts, len(answers))
-        filters = bloom_filters(answers, cohorts, bits=self.bits, hashes=self.hashes, seed=self.seed)
-        reports = np.empty((len(answers), 2 + filters.shape[1]), dtype=np.uint8)
-        reports[:, :2] = cohorts.astype("<u2").view(np.uint8).reshape(-1, 2)
-        for part in blocks(len(answers), max(1, BLOCK_BYTES // (8 * self.bits))):
-            secret = None if own is None else own[part]
-            flips = draw_flips(stream, secret, context, answers[part], self.bits, self.thresholds.flip)
-            reports[part, 2:] = draw_report(stream, filters[part] ^ flips, self.bits, self.thresholds)
-        return reports
+        return draw_reports(open_stream(rng), answers, own, self.fingerprint, self._family, self.thresholds)
+
+    @functools.cached_property
+    def _family(self) -> BloomFamily:
+        from ._bloom import BloomFamily
+
+        return BloomFamily(self.cohorts, self.bits, self.hashes, self.seed)
 
     # -- what can be checked ----------------------------------------------------------------------------
 
     def critical_inputs(self) -> Sequence[int]:
         """Of the first values the two whose filters differ in the most bits, in any of the first cohorts."""
-        import numpy as np
-
-        tried = np.arange(min(self.domain.size, _TRIED))
-        filters = self._filters(tried)[:_TRIED].astype(np.int64)
-        shared = filters.transpose(0, 2, 1) @ filters
-        held = filters.sum(axis=1)
-        apart = (held[:, :, np.newaxis] + held[:, np.newaxis, :] - 2 * shared).max(axis=0)
-        first, second = divmod(int(apart.argmax()), len(tried))
-        return first, second
+        return self._family.furthest_apart(min(self.domain.size, _TRIED), _TRIED)
 
     def _differing(self, first: int, second: int) -> Counter[tuple[int, int]]:
         """In how many cohorts the first value alone sets i bits and the second alone j, for each (i, j)."""
-        import numpy as np
-
-        own, other = self._filters(np.array([first, second])).transpose(2, 0, 1).astype(bool)
-        pairs = zip((own & ~other).sum(axis=1).tolist(), (other & ~own).sum(axis=1).tolist(), strict=True)
-        return Counter(pairs)
+        own, other = (side.sum(axis=1).tolist() for side in self._family.alone(first, second))
+        return Counter(zip(own, other, strict=True))
 
     def compare(self, first: int, second: int) -> Comparison:
         return self.compare_repeated(first, second, 1)
@@ -252,24 +234,9 @@ class Rappor(Mechanism):
         )
 
     def outcomes(self, reports: Any, first: int, second: int) -> Any:
-        import numpy as np
+        from ._rappor_reports import number_reports
 
-        rows = np.asarray(reports)
-        cohorts = rows[:, :2].copy().view("<u2").reshape(-1)
-        own, other = self._filters(np.array([first, second])).transpose(2, 0, 1).astype(bool)
-        alone = [own & ~other, other & ~own]
-        sizes = [tuple(int(side[cohort].sum()) for side in alone) for cohort in range(self.cohorts)]
-        starts: dict[tuple[int, ...], int] = {}
-        for size in sorted(set(sizes)):
-            starts[size] = sum(2 ** sum(earlier) for earlier in starts)
-        codes = np.empty(len(rows), dtype=np.int64)
-        for cohort, size in enumerate(sizes):
-            here = cohorts == cohort
-            code = np.zeros(np.count_nonzero(here), dtype=np.int64)
-            for bit in (*np.flatnonzero(alone[0][cohort]), *np.flatnonzero(alone[1][cohort])):
-                code = 2 * code + bit_of(rows[here, 2:], int(bit))
-            codes[here] = starts[size] + code
-        return codes
+        return number_reports(reports, self._family.alone(first, second))
 
     # -- server -----------------------------------------------------------------------------------------
 
@@ -298,25 +265,17 @@ class Rappor(Mechanism):
         if method not in (None, "least-squares", "lasso"):
             raise InvalidParameter("method", "one of least-squares, lasso", method)
         total = self.total(reports)
-        return decode(total, self._filters(self._candidates(candidates)), self._law, method)
+        return decode(total, self._family.of_candidates(self._candidates(candidates)), self._law, method)
 
     def _candidates(self, candidates: Any) -> NDArray[np.int64]:
-        import numpy as np
-
         if candidates is None:
             if self.domain_size is None:
                 raise NotSupported("no domain_size is declared: say which candidates to estimate")
-            candidates = np.arange(self.domain_size)
+            candidates = range(self.domain_size)
         listed = self.domain.check(candidates)
-        if not len(listed) or len(np.unique(listed)) < len(listed):
+        if not 0 < len(listed) == len(set(listed.tolist())):
             raise InvalidParameter("candidates", "at least one, and none of them twice", f"{len(listed)} values")
         return listed
-
-    def _filters(self, candidates: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The candidates' Bloom filters, shape (m, k, M)."""
-        from ._bloom import candidate_filters
-
-        return candidate_filters(candidates, self.cohorts, bits=self.bits, hashes=self.hashes, seed=self.seed)
 
     @functools.cached_property
     def _law(self) -> BitLaw:
@@ -345,11 +304,9 @@ class Rappor(Mechanism):
 
     @functools.cached_property
     def _worst_variance(self) -> float | None:
-        import numpy as np
-
         from ._rappor_decode import worst_variance
 
         size = self.domain_size
         if size is None or size > min(_MOST_PREDICTED, _MOST_COUNTERS // (self.bits * self.cohorts)):
             return None
-        return worst_variance(self._filters(np.arange(size)), self._law)
+        return worst_variance(self._family.of_candidates(self._candidates(None)), self._law)

@@ -21,20 +21,13 @@ import functools
 import math
 from decimal import Decimal
 from fractions import Fraction
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.authoring.channels import Comparison
 from ldp_budget.authoring.fields import choice, optional_real, real
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import Guarantee, Pure
-from ldp_budget.guarantees.amounts import DOWN, UP, exp_up
-from ldp_budget.randomness import ONE, bernoulli, integers, open_stream, threshold
 
 from ._additive import AdditiveMechanism
-from ._cells import cell_middles, cells_of, nearest_points
-from ._geometric import digit_thresholds, geometric_by_digits, probabilities
-from ._grid_channel import number_runs
 from ._scale import LARGEST_EPSILON, LEAST_EPSILON
 from ._window import reach_of
 
@@ -44,10 +37,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.randomness import RandomSource, Stream
+    from ldp_budget.authoring.channels import Comparison
+    from ldp_budget.randomness import RandomSource
+
+    from ._cells import CellGrid
+    from ._staircase_steps import StaircaseSteps
 
 _CELLS = 2**20
-_MOST_PERIODS = 64
 _FAR = 2**62
 
 
@@ -82,6 +78,8 @@ class Staircase(AdditiveMechanism):
 
     @functools.cached_property
     def _steps(self) -> StaircaseSteps:
+        from ._staircase_steps import StaircaseSteps
+
         return StaircaseSteps(self.epsilon, reach_of(Decimal(self._gamma), _CELLS), _CELLS)
 
     @property
@@ -139,28 +137,31 @@ class Staircase(AdditiveMechanism):
         return [float(lower + width * point / _CELLS) for point in points]
 
     def compare(self, first: float, second: float) -> Comparison:
-        return self._steps.compare(*self._points(first, second))[1]
+        return self._steps.compare(*map(self._cell_grid.point, (first, second)))[1]
 
     def outcomes(self, reports: Any, first: float, second: float) -> Any:
-        starts, _ = self._steps.compare(*self._points(first, second))
-        return number_runs(cells_of(reports, self.grid()), [(start, start) for start in (-_FAR, *starts)])
+        from ._grid_channel import number_runs
 
-    def _points(self, *values: float) -> list[int]:
-        points: list[int] = nearest_points(values, self.interval, _CELLS).tolist()
-        return points
+        starts, _ = self._steps.compare(*map(self._cell_grid.point, (first, second)))
+        return number_runs(self._cell_grid.cells_of(reports), [(start, start) for start in (-_FAR, *starts)])
 
     # -- client and server ------------------------------------------------------------------------------
 
+    @functools.cached_property
+    def _cell_grid(self) -> CellGrid:
+        from ._cells import CellGrid
+
+        return CellGrid(self.interval, _CELLS)
+
     def grid(self) -> tuple[float, float]:
-        return cell_middles(self.interval, _CELLS)
+        return self._cell_grid.middles
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.float64]:
         """Reports are numbers (n,), middles of cells of the public grid; not limited to [lower, upper]."""
-        points = nearest_points(values, self.interval, _CELLS)
-        cells = self._steps.draw(open_stream(rng), points).astype("float64")
-        origin, step = self.grid()
-        reports: NDArray[np.float64] = origin + cells * step
-        return reports
+        from ldp_budget.randomness import open_stream
+
+        points = self._cell_grid.points(values)
+        return self._cell_grid.reports(self._steps.draw(open_stream(rng), points))
 
 
 def least_variance_gamma(epsilon: float) -> float:
@@ -178,64 +179,3 @@ def noise_moments(epsilon: float, gamma: float) -> tuple[float, float]:
     second = (upper * gamma**2 + lower * (1 + gamma + gamma**2)) / 3 / (upper + lower)
     mean = b / rest
     return mean + first, mean * (1 + b) / rest + 2 * mean * first + second
-
-
-class StaircaseSteps:
-    """Staircase noise on a grid with `cells` cells for S, `reach` of them in the upper step, drawn by integers.
-
-    The periods' probabilities fall by at most e^ε from one to the next, and within a period a cell of the upper
-    step is at most e^ε times as likely as one of the lower. Points at most `cells` apart see a report one step
-    apart at most, or across a border of periods, where the two factors offset each other. So the loss is at most ε.
-    """
-
-    def __init__(self, epsilon: Decimal, reach: int, cells: int) -> None:
-        self.reach, self.cells = reach, cells
-        self.gamma = reach / cells
-        self.periods = digit_thresholds(epsilon)
-        rest = UP.multiply(exp_up(epsilon.copy_negate()), Decimal(cells - reach))
-        self.upper = threshold(DOWN.divide(Decimal(reach), UP.add(Decimal(reach), rest)), up=False)
-
-    def compare(self, first: int, second: int) -> tuple[list[int], Comparison]:
-        """The borders of runs of equally likely cells, and the odds of what they part.
-
-        They reach out until the digits of the periods repeat, at most `_MOST_PERIODS`. What lies beyond on each side
-        is one outcome.
-        """
-        periods = probabilities(self.periods, min(2 ** len(self.periods) + 1, _MOST_PERIODS))
-        borders = {
-            point + side * (period * self.cells + place)
-            for point in (first, second)
-            for period in range(len(periods))
-            for place in (0, self.reach)
-            for side in (-1, 1)
-        }
-        # Within these, every cell lies in a listed period of both points.
-        far = (len(periods) - 1) * self.cells
-        low, high = max(first, second) - far, min(first, second) + far
-        starts = sorted(border for border in {*borders, low, high} if low <= border <= high)
-        sides = []
-        for point in (first, second):
-            inside = [(end - start) * self._cell(periods, point, start) for start, end in pairwise(starts)]
-            left = Fraction(1, 2) - sum(mass for mass, start in zip(inside, starts, strict=False) if start < point)
-            sides.append([left, *inside, 1 - left - sum(inside)])
-        return starts, Comparison.rows(*sides)
-
-    def _cell(self, periods: list[Fraction], point: int, cell: int) -> Fraction:
-        """How likely one cell is for the input at `point`."""
-        period, place = divmod(cell - point if cell >= point else point - 1 - cell, self.cells)
-        upper = Fraction(self.upper, ONE)
-        step = upper / self.reach if place < self.reach else (1 - upper) / (self.cells - self.reach)
-        return periods[period] * step / 2
-
-    def draw(self, stream: Stream, points: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The cells of reports for users at the given points; cell k lies between the points k and k+1."""
-        import numpy as np
-
-        n = len(points)
-        distance = geometric_by_digits(stream, self.periods, n) * self.cells
-        # Both places are drawn for everybody; where a step has no cell, its place is never used.
-        in_upper = integers(stream, max(1, self.reach), n)
-        in_lower = self.reach + integers(stream, max(1, self.cells - self.reach), n)
-        distance += np.where(bernoulli(stream, self.upper, n), in_upper, in_lower)
-        left = bernoulli(stream, ONE // 2, n)
-        return points + np.where(left, ~distance, distance)

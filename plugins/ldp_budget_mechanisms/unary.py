@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from ldp_budget.authoring.channels import Comparison, Factor
 from ldp_budget.authoring.fields import integer, real
 from ldp_budget.authoring.frequency import FrequencyMechanism
-from ldp_budget.authoring.packing import bit_of
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import Guarantee, SymmetricPair
 from ldp_budget.guarantees.amounts import DOWN, UP, exp_down, float_above, float_below, ln_up
@@ -117,6 +116,8 @@ class _Unary(FrequencyMechanism):
         return Comparison.of(Factor.bit(p, q), Factor.bit(q, p))
 
     def outcomes(self, reports: Any, first: int, second: int) -> Any:
+        from ldp_budget.authoring.packing import bit_of
+
         return 2 * bit_of(reports, first) + bit_of(reports, second)
 
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:

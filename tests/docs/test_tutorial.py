@@ -10,6 +10,7 @@ folder of the test.
 from __future__ import annotations
 
 import doctest
+import functools
 import inspect
 import math
 import os
@@ -207,6 +208,8 @@ def _described(owner: type[Mechanism], name: str) -> str:
     member = vars(owner).get(name)
     if isinstance(member, property):
         return f"@property {name}{_signature(member.fget)}"
+    if isinstance(member, functools.cached_property):
+        return f"@property {name}{_signature(member.func)}"
     if isinstance(member, classmethod):
         return f"@classmethod {name}{_signature(member.__func__)}"
     if inspect.isfunction(member):

@@ -21,7 +21,7 @@ from ldp_budget import InvalidParameter, NotSupported, OutsideDomain
 from ldp_budget.guarantees import Pure
 from ldp_budget.randomness import SeededStream
 from ldp_budget_mechanisms._best_gamma import best_gamma, uniform_mse
-from ldp_budget_mechanisms._window import WindowChannel
+from ldp_budget_mechanisms._window_channel import WindowChannel
 from ldp_budget_mechanisms.bounded_staircase import epsilon_hat, printed_epsilon_hat
 from numeric_checks import assert_errors_as_stated, density_moments, worst_log_ratio
 

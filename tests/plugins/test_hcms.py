@@ -22,7 +22,7 @@ from ldp_budget import InvalidParameter, NotSupported
 from ldp_budget.guarantees.pairs import dominating_pair
 from ldp_budget.randomness import ONE
 from ldp_budget_mechanisms._hashing import HashFamily
-from ldp_budget_mechanisms.hcms import hadamard
+from ldp_budget_mechanisms._hcms_reports import hadamard
 
 Hcms: Any = ldp_budget.mechanism("hcms")
 

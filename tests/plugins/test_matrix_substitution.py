@@ -216,7 +216,7 @@ def test_the_expected_reports_give_back_the_counts(rows: list[list[int]], data: 
     mechanism = MatrixSubstitution(matrix=well_conditioned(rows))
     truth = [data.draw(st.integers(0, 50)) for _ in range(mechanism.answers)]
     columns = np.array([[float(entry) for entry in column] for column in drawn(mechanism)])
-    assert mechanism._inverse @ (columns.T @ truth) == pytest.approx(truth, abs=1e-6)
+    assert mechanism._estimator.inverse @ (columns.T @ truth) == pytest.approx(truth, abs=1e-6)
 
 
 @pytest.mark.parametrize("matrix", [WARNER, UNEVEN])

@@ -435,7 +435,7 @@ def test_permanent_bits_of_two_values_are_independent(permanent: Any) -> None:
 def filters_in(mechanism: Any, values: Any, cohorts: Any) -> Any:
     """The Bloom filters of values in given cohorts, shape (n, k)."""
     listed = np.unique(values)
-    filters = mechanism._filters(listed)
+    filters = mechanism._family.of_candidates(listed)
     return filters[cohorts, :, np.searchsorted(listed, values)].astype(np.uint8)
 
 
@@ -475,7 +475,7 @@ def test_reports_hold_the_cohort_and_packed_bits() -> None:
 def test_the_seed_of_the_hash_functions_belongs_to_the_mechanism() -> None:
     one, other = Rappor(**PRINTED, domain_size=9), Rappor(**PRINTED, domain_size=9, seed=1)
     assert one.fingerprint != other.fingerprint
-    assert not np.array_equal(one._filters(np.arange(9)), other._filters(np.arange(9)))
+    assert not np.array_equal(*(each._family.of_candidates(np.arange(9)) for each in (one, other)))
 
 
 # -- the server ------------------------------------------------------------------------------------------------------

@@ -204,8 +204,9 @@ def test_every_answer_s_estimate_is_checked_and_at_every_share() -> None:
     class FlatErrors(oue):  # type: ignore[misc, valid-type]
         def estimate(self, reports: Any) -> CountEstimate:
             found = super().estimate(reports)
-            zero, slope = self._variance()
-            return dataclasses.replace(found, std_errors=np.sqrt(found.reports * (zero + slope / 2)).repeat(4))
+            law = self._law
+            errors = np.sqrt(found.reports * (law.at_zero + law.slope / 2))
+            return dataclasses.replace(found, std_errors=errors.repeat(4))
 
     assert verify(oue(epsilon=3, domain_size=4)).estimator == HOLDS
     assert verify(BiasedLast(epsilon=3, domain_size=4)).estimator == VIOLATED

@@ -1,12 +1,13 @@
-"""Users' values as arrays: everything that is not in the domain is refused, at the first such value."""
+"""Values as arrays: whatever is not in the domain is refused, at the first such value. And the weights of a prior."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import OutsideDomain
+from ..errors import InvalidParameter, OutsideDomain
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,6 +37,15 @@ def as_numbers(values: Any, lower: float, upper: float, domain: str) -> NDArray[
     numbers: NDArray[np.float64] = array.astype(np.float64)
     _refuse(array, ~((numbers >= lower) & (numbers <= upper)), domain)
     return numbers
+
+
+def as_weights(values: Any, count: int) -> NDArray[np.float64]:
+    """`values` as `count` weights of a prior, a float array. Raises `InvalidParameter`."""
+    weights: NDArray[np.float64] = np.asarray(values, dtype=np.float64)
+    if weights.shape != (count,) or not (weights >= 0).all() or not 0 < weights.sum() < math.inf:
+        found = f"{weights.shape} from {weights.min(initial=0)}"
+        raise InvalidParameter("prior", f"{count} weights >= 0, not all of them 0", found)
+    return weights
 
 
 def _one_dimensional(values: Any, domain: str) -> NDArray[Any]:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from .base import Mechanism
 from .domain import Categories, check_users
-from .estimates import CountAggregate, CountEstimate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from .estimates import Aggregate
+    from .estimates import Aggregate, CountEstimate, SupportLaw
 
 _FEW = 32
 
@@ -71,26 +70,19 @@ class FrequencyMechanism(Mechanism):
         return range(d) if d <= _FEW else (0, 1, d // 2, d - 1)
 
     def aggregate(self, reports: Any) -> Aggregate:
+        from .estimates import CountAggregate
+
         return CountAggregate(self.fingerprint, *self.support(reports))
 
     def estimate(self, reports: Any) -> CountEstimate:
-        import numpy as np
-
-        total = self.total(reports)
-        _, q = self._probabilities()
-        gap = self._gap()
-        n = total.reports
-        counts = (total.support / self.draws_per_report - n * q) / gap
-        shares = np.clip(counts / n, 0, 1)
-        zero, slope = self._variance()
-        return CountEstimate(n, counts, np.sqrt(n * (zero + slope * shares)))
+        return self._law.estimate(self.total(reports))
 
     def utility(self, users: int | None = None) -> dict[str, Any]:
-        zero, slope = self._variance()
-        worst = float(zero.max())
+        law = self._law
+        worst = float(law.at_zero.max())
         result = {
             "variance_per_user": worst,
-            "variance_per_unit_frequency": float(slope[zero.argmax()]),
+            "variance_per_unit_frequency": float(law.slope[law.at_zero.argmax()]),
             "total_variance_per_user": self.total_variance(),
         }
         if users is not None:
@@ -100,34 +92,16 @@ class FrequencyMechanism(Mechanism):
 
     def share_errors(self, users: int) -> tuple[float, float]:
         """The standard error of a share from `users` reports: at worst, and the root of its mean square."""
-        zero, slope = self._variance()
-        worst = float((zero + slope.clip(min=0)).max())
+        law = self._law
+        worst = float((law.at_zero + law.slope.clip(min=0)).max())
         return (worst / users) ** 0.5, (self.total_variance() / self.answers / users) ** 0.5
 
     def total_variance(self) -> float:
         """The variance per user of all the counts together, for any answers the users may have given."""
-        zero, slope = self._variance()
-        repeat = self.answers // len(zero)
-        return float(repeat * zero.sum() + slope.max())
+        return self._law.total_variance(self.answers)
 
-    def _probabilities(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        import numpy as np
+    @property
+    def _law(self) -> SupportLaw:
+        from .estimates import SupportLaw
 
-        pairs = self.support_probabilities
-        return np.array([float(p) for p, _ in pairs]), np.array([float(q) for _, q in pairs])
-
-    def _gap(self) -> NDArray[np.float64]:
-        """p - q, subtracted exactly: at small ε the two nearly agree."""
-        import numpy as np
-
-        return np.array([float(p - q) for p, q in self.support_probabilities])
-
-    def _variance(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The variance per user of each count at zero frequency, and how fast it grows with the frequency."""
-        import numpy as np
-
-        pairs = self.support_probabilities
-        draws = self.draws_per_report
-        zero = np.array([float(q * (1 - q) / (p - q) ** 2 / draws) for p, q in pairs])
-        slope = np.array([float((1 - p - q) / (p - q) / draws) for p, q in pairs])
-        return zero, slope
+        return SupportLaw.of(self.support_probabilities, self.draws_per_report)

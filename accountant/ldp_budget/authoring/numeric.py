@@ -14,15 +14,15 @@ from ..errors import InvalidParameter, NotSupported
 from ..guarantees.amounts import UP
 from .base import Mechanism
 from .domain import Interval, check_users
-from .estimates import MeanEstimate, SumAggregate
 from .fields import optional_real
-from .quadrature import average
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
+
+    from .estimates import MeanEstimate, SumAggregate
 
 # Far enough out, and yet every intermediate figure stays within the range of a double.
 _LEAST_WIDTH, _LARGEST_WIDTH = Decimal("1e-100"), Decimal("1e100")
@@ -120,6 +120,8 @@ class NumericMechanism(Mechanism):
 
     def mse_uniform_prior(self) -> float:
         """The MSE of one report, averaged over values spread evenly over [lower, upper]."""
+        from .quadrature import average
+
         return average(lambda value: self.error_at(value)[1], self.breakpoints())
 
     def prior_error(self, prior: tuple[Any, Any]) -> tuple[float, float]:
@@ -128,15 +130,11 @@ class NumericMechanism(Mechanism):
         `prior`: (points, weights), two arrays (k,); the points in [lower, upper], the weights non-negative.
         They need not sum to one. Raises `OutsideDomain` for a point, `InvalidParameter` for the weights.
         """
-        import numpy as np
+        from ._values import as_weights
 
         points = self.interval.check(prior[0])
-        weights = np.asarray(prior[1], dtype=np.float64)
-        if weights.shape != points.shape or not (weights >= 0).all() or not 0 < weights.sum() < math.inf:
-            expected = f"{len(points)} weights >= 0, not all of them 0"
-            raise InvalidParameter("prior", expected, f"{weights.shape} from {weights.min(initial=0)}")
-        errors = np.array([self.error_at(point) for point in points.tolist()])
-        bias, mse = weights @ errors / weights.sum()
+        weights = as_weights(prior[1], len(points))
+        bias, mse = weights @ [self.error_at(point) for point in points.tolist()] / weights.sum()
         return float(bias), float(mse)
 
     def utility(self, users: int | None = None) -> dict[str, Any]:
@@ -179,21 +177,13 @@ class NumericMechanism(Mechanism):
         return self.interval.read(texts)
 
     def aggregate(self, reports: Any) -> SumAggregate:
-        import numpy as np
+        from .estimates import SumAggregate
 
-        rows = np.asarray(reports)
-        if rows.ndim != 1 or rows.dtype.kind not in "iuf" or not np.isfinite(rows).all():
-            raise NotSupported(f"expected finite reports of shape (n,); found {rows.dtype} {rows.shape}")
-        origin, step = self.grid()
-        with np.errstate(over="ignore"):
-            steps = np.rint((rows - origin) / step)
-        most = 2**26 if self.keeps_squares else 2**53
-        if (np.abs(steps) > most).any():
-            raise NotSupported(f"expected reports within {most} steps of {step} from {origin}; found one further off")
-        squares = _exact_sum(steps * steps) if self.keeps_squares else 0
-        return SumAggregate(self.fingerprint, len(rows), _exact_sum(steps), squares)
+        return SumAggregate.of(self.fingerprint, reports, self.grid(), squares=self.keeps_squares)
 
     def estimate(self, reports: Any) -> MeanEstimate:
+        from .estimates import MeanEstimate
+
         total = self.total(reports)
         origin, step = self.grid()
         mean = origin + total.total / total.reports * step
@@ -202,10 +192,3 @@ class NumericMechanism(Mechanism):
     def report_std(self, total: SumAggregate) -> float:
         """The standard deviation of one report around its user's value."""
         raise NotImplementedError
-
-
-def _exact_sum(steps: Any) -> int:
-    """The sum of whole numbers below 2**53, in blocks whose sums cannot overflow."""
-    import numpy as np
-
-    return sum(int(np.sum(block.astype(np.int64))) for block in np.array_split(steps, 1 + len(steps) // 512))

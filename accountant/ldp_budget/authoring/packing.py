@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..errors import NotSupported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
     from numpy.typing import NDArray
 
 _BLOCK_BYTES = 1 << 17
@@ -19,8 +20,6 @@ _HIGHEST = 255
 
 def pack_rows(bits: NDArray[np.bool_]) -> NDArray[np.uint8]:
     """Pack each row of a boolean array (n, columns), shape (n, ceil(columns/8))."""
-    import numpy as np
-
     rows, columns = bits.shape
     if columns % 8:
         bits = np.pad(bits, ((0, 0), (0, -columns % 8)))
@@ -30,8 +29,6 @@ def pack_rows(bits: NDArray[np.bool_]) -> NDArray[np.uint8]:
 
 def bit_of(reports: Any, column: int) -> NDArray[np.int64]:
     """The bit of one column in each row of packed reports, shape (n,)."""
-    import numpy as np
-
     bits: NDArray[np.int64] = (np.asarray(reports)[:, column >> 3] >> (column & 7) & 1).astype(np.int64)
     return bits
 
@@ -41,8 +38,6 @@ def column_sums(reports: Any, columns: int) -> NDArray[np.int64]:
 
     Raises `NotSupported` where `reports` is not a uint8 array (n, ceil(columns/8)) with zero padding.
     """
-    import numpy as np
-
     rows = np.asarray(reports)
     width = -(-columns // 8)
     if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != width:

@@ -100,13 +100,13 @@ class Collection:
         if self.categories is None:
             values: NDArray[np.float64] | NDArray[np.int64] = self.mechanism.read_values(texts)
             return values
-        import numpy as np
-
         codes = {category: code for code, category in enumerate(self.categories)}
         for position, text in enumerate(texts):
             if text not in codes:
                 raise OutsideDomain(f"one of {', '.join(self.categories)}", text, position)
-        return np.array([codes[text] for text in texts], dtype=np.int64)
+        domain = self.mechanism.domain
+        assert isinstance(domain, Categories)
+        return domain.check([codes[text] for text in texts])
 
     def answer_names(self, answers: int) -> list[str]:
         """What each answer is called: its category, or its number."""

@@ -15,10 +15,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+from scipy.special import erfcx
+
 from ._lattice import UNIT
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from ._lattice import TiltedLaw
@@ -44,8 +46,6 @@ class Curve:
 
     def log_delta(self, epsilon: float) -> float:
         """An upper bound of ln δ(epsilon) if `upper`, else a lower one; -inf where δ may be zero."""
-        import numpy as np
-
         law, sign = self.law, 1 if self.upper else -1
         x = law.losses
         largest = float(np.abs(x).max()) + abs(law.offset) + epsilon + self.mu**2
@@ -61,8 +61,6 @@ class Curve:
         return math.log(total) + exponent + sign * (law.relative + rounding + _SUM)
 
     def _weights(self, y: Floats) -> Floats:
-        import numpy as np
-
         if self.mu == 0:
             y = np.minimum(y, 0)
             return np.exp(self.theta * y) * -np.expm1(y)
@@ -79,9 +77,6 @@ def _gaussian_weights(y: Floats, mu: float, tilt: Floats, kappa: float, error: f
     δ_μ(y) = φ(c)(m(c) - m(b)) with c = y/μ - μ/2, b = c + μ and the Mills ratio m, or 1 - φ(c)(m(-c) + m(b)) for
     c < 0; and tilt·y - κ - c²/2 = -(c - tilt·μ)²/2 for both tilts.
     """
-    import numpy as np
-    from scipy.special import erfcx
-
     c = np.minimum(y / mu, 1e150) - mu / 2
     near = _SQRT_HALF_PI * erfcx(np.abs(c) / math.sqrt(2))
     far = _SQRT_HALF_PI * erfcx((c + mu) / math.sqrt(2))

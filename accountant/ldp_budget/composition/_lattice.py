@@ -19,12 +19,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ._steps import LOSS_ERROR, Law, split_weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
@@ -66,15 +67,11 @@ class TiltedLaw:
     @property
     def losses(self) -> Floats:
         """index·spacing, without the offset."""
-        import numpy as np
-
         return np.multiply(self.index, float(self.spacing), dtype=np.float64)
 
 
 def tilt(law: Law, theta: float, count: int) -> TiltedLaw:
     """`law`, `count` times, tilted by `theta`."""
-    import numpy as np
-
     lift = theta * (law.index * float(law.spacing))
     exponent = law.log_mass + lift
     top = float(exponent.max())
@@ -89,8 +86,6 @@ def tilt(law: Law, theta: float, count: int) -> TiltedLaw:
 
 def log_mgf(laws: Sequence[TiltedLaw], s: float) -> float:
     """ln E[e^{sX}] of the tilted sum X, offsets left out."""
-    import numpy as np
-
     total = 0.0
     for law in laws:
         x = law.losses
@@ -164,8 +159,6 @@ def convolve(laws: Sequence[TiltedLaw]) -> TiltedLaw:
 
 def _circular(laws: Sequence[TiltedLaw], first: int, cells: int) -> tuple[Integers, Floats, float]:
     """The cells from `first` on that hold any mass, their masses, and a bound of the error in the 1-norm."""
-    import numpy as np
-
     size = 1 << (cells - 1).bit_length()
     product, error = _product(laws, size)
     mass = np.roll(np.fft.irfft(product, size), -first % size)[:cells]
@@ -182,8 +175,6 @@ def _circular(laws: Sequence[TiltedLaw], first: int, cells: int) -> tuple[Intege
 
 def _product(laws: Sequence[TiltedLaw], size: int) -> tuple[Complexes, float]:
     """The spectrum of the sum, and a bound of its error in the 2-norm over the whole circle."""
-    import numpy as np
-
     product = np.ones(size // 2 + 1, dtype=np.complex128)
     log_modulus = np.zeros(size // 2 + 1)
     slopes = np.zeros(size // 2 + 1)
@@ -198,15 +189,11 @@ def _product(laws: Sequence[TiltedLaw], size: int) -> tuple[Complexes, float]:
 
 def _norm(half: Floats | Complexes) -> float:
     """The 2-norm over the whole circle, at least, of what is given for its upper half."""
-    import numpy as np
-
     return math.sqrt(2 * float(np.sum(np.abs(half) ** 2))) * (1 + 1e-9)
 
 
 def _spectrum(law: TiltedLaw, size: int) -> tuple[Complexes, float]:
     """The discrete Fourier transform of one loss at 0 <= f <= size/2, and a bound of its error at each f."""
-    import numpy as np
-
     if len(law.index) <= _FEW:
         return _few(law, size), _ROOT * len(law.index) * float(law.mass.sum())
     cell = law.index % size
@@ -218,8 +205,6 @@ def _spectrum(law: TiltedLaw, size: int) -> tuple[Complexes, float]:
 
 
 def _few(law: TiltedLaw, size: int) -> Complexes:
-    import numpy as np
-
     frequency = np.arange(size // 2 + 1, dtype=np.int64)
     spectrum = np.zeros(size // 2 + 1, dtype=np.complex128)
     for index, mass in zip(law.index % size, law.mass, strict=True):
@@ -244,8 +229,6 @@ def _power(spectrum: Complexes, count: int) -> Complexes:
 
 def regrid(law: TiltedLaw, spacing: Fraction, theta: float, upper: bool) -> TiltedLaw:
     """`law` moved onto the multiples of `spacing`, a power of two: split if `upper`, else lowered, see `steps`."""
-    import numpy as np
-
     h = float(spacing)
     slack = 2 * LOSS_ERROR * (float(np.abs(law.losses).max()) + abs(law.offset))
     position = (law.losses - law.offset + (slack if upper else -slack)) / h

@@ -19,8 +19,9 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
@@ -82,8 +83,6 @@ class Symmetric(Step):
         return self.bound
 
     def law(self, spacing: Fraction, upper: bool) -> Law:
-        import numpy as np
-
         top = int(self.bound / spacing)
         epsilon = float(self.bound)
         plus = float(self.tau.ln(_PRECISE)) - math.log1p(math.exp(-epsilon))
@@ -106,8 +105,6 @@ class LaplaceNoise(Step):
         return self.bound / max(2, math.ceil(self.bound / finest))
 
     def law(self, spacing: Fraction, upper: bool) -> Law:
-        import numpy as np
-
         top = int(self.bound / spacing)
         h = float(spacing)
         index = np.arange(-top, top + 1, dtype=np.int64)
@@ -116,8 +113,6 @@ class LaplaceNoise(Step):
 
     def _split(self, h: float, top: int) -> Floats:
         """Each cell between two lattice points leaves ½tanh(h/4)e^{-(ε-l)/2} at both of them."""
-        import numpy as np
-
         half = math.tanh(h / 4) / 2
         factor = np.full(2 * top + 1, math.log(2 * half))
         factor[-1] = math.log(0.5 + half)
@@ -129,8 +124,6 @@ class LaplaceNoise(Step):
 
         The one below ε is lowered to ε - h; the one above -ε is merged with the atom there.
         """
-        import numpy as np
-
         factor = np.full(2 * top + 1, math.log(-math.expm1(-h / 2) / 2) + h / 4)  # ln sinh(h/4)
         factor[-1] = math.log(0.5)
         left_over = -math.expm1(-h / 4) / 2
@@ -149,14 +142,10 @@ class Finite(Step):
 
     @cached_property
     def losses(self) -> Floats:
-        import numpy as np
-
         return np.array([_log_ratio(p, q) for p, q in self.outcomes])
 
     @cached_property
     def log_masses(self) -> Floats:
-        import numpy as np
-
         total = sum((p for p, _ in self.outcomes), Fraction(0))
         return np.array([_log_ratio(p, total) for p, _ in self.outcomes])
 
@@ -165,15 +154,11 @@ class Finite(Step):
         return max(Fraction(abs(loss)) for loss in self.losses.tolist())
 
     def outline(self) -> Law:
-        import numpy as np
-
         spacing = self.widest / 2**40
         return Law(spacing, np.rint(self.losses / float(spacing)).astype(np.int64), self.log_masses)
 
     def own_spacing(self, finest: Fraction) -> Fraction:
         """The spacing within a per mille or so below `finest` whose multiples come nearest to all the losses."""
-        import numpy as np
-
         losses, mass = self.losses, np.exp(self.log_masses)
         widest = float(self.widest)
         tried = max(1, min(_CANDIDATES, _MOST_RATIOS // len(losses)))
@@ -186,8 +171,6 @@ class Finite(Step):
         return Fraction(widest / float(cells[best]))
 
     def law(self, spacing: Fraction, upper: bool) -> Law:
-        import numpy as np
-
         losses = self.losses
         slack = LOSS_ERROR * np.abs(losses)
         if upper:
@@ -200,8 +183,6 @@ def split_weights(position: Floats, h: float) -> tuple[Floats, Floats]:
 
     Both e^0 and e^{-loss} must keep their mean: w + w' = 1 and w + w'e^{-h} = e^{-position·h}.
     """
-    import numpy as np
-
     whole = -math.expm1(-h)
     below = np.exp(-position * h) * -np.expm1((position - 1) * h) / whole
     above = -np.expm1(-position * h) / whole
@@ -209,8 +190,6 @@ def split_weights(position: Floats, h: float) -> tuple[Floats, Floats]:
 
 
 def _split(spacing: Fraction, losses: Floats, log_mass: Floats) -> Law:
-    import numpy as np
-
     h = float(spacing)
     cell = np.floor(losses / h)
     below, above = split_weights(np.clip(losses / h - cell, 0, 1), h)
@@ -223,8 +202,6 @@ def _split(spacing: Fraction, losses: Floats, log_mass: Floats) -> Law:
 
 def _lowered(spacing: Fraction, losses: Floats, log_mass: Floats) -> Law:
     """Every loss to the nearest lattice point, and the whole lattice lowered until none has been raised."""
-    import numpy as np
-
     h = float(spacing)
     cell = np.rint(losses / h)
     raised = float(np.max(cell * h * (1 + np.sign(cell) * LOSS_ERROR) - losses))

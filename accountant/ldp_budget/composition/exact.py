@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ..guarantees.amounts import DOWN, UP, exp_down, exp_up, float_above, float_below, float_up
+from ..guarantees.gaussian import gaussian_log_delta
 from ._curve import Curve
 from ._lattice import TiltedLaw, TooFine, convolve, regrid, tilt
 from ._parts import ONE, Parts, basic_epsilon, finite_targets, infinite_mass, largest_loss, take_apart
@@ -101,8 +102,6 @@ def _finite_delta(parts: Parts, epsilon: float) -> tuple[Decimal, Decimal]:
         return Decimal(0), Decimal(0)
     mu_low, mu_high = mu_bounds(parts.mu_squared)
     if not parts.steps:
-        from ..guarantees.gaussian import gaussian_log_delta
-
         return _exp(gaussian_log_delta_down(epsilon, mu_low), gaussian_log_delta(epsilon, mu_high))
     saddle = saddle_for_epsilon(parts.steps, mu_high, epsilon)
     try:

@@ -104,7 +104,9 @@ def gaussian_sigma(
     _check_method(method)
     if isinstance(epsilon, Real) and isinstance(delta, Real) and isinstance(sensitivity, Real):
         return _sigma(float(epsilon), float(delta), float(sensitivity), method)
-    return _sigma_array(epsilon, delta, sensitivity, method)
+    from ._gaussian_arrays import sigma_array
+
+    return sigma_array(epsilon, delta, sensitivity, method)
 
 
 def gaussian_log_delta(epsilon: float, mu: float, *, method: str = "exact") -> float:
@@ -161,7 +163,7 @@ def _check_target(epsilon: float, delta: float, sensitivity: float) -> None:
         raise ValueError(f"sensitivity must be finite and > 0, found {sensitivity!r}")
 
 
-# One number at a time: the standard library only.
+# One number at a time: the standard library only. Whole arrays have a file of their own.
 
 
 def _sigma(epsilon: float, delta: float, sensitivity: float, method: str) -> float:
@@ -310,67 +312,3 @@ def _upper_quantile(log_p: float) -> float:
         newton = (_log_density(z) + math.log(mills) - log_p) * mills
         z += newton / (1 + newton * (1 / mills - z) / 2)
     return z
-
-
-# Whole arrays: numpy and scipy.special, imported here only.
-
-
-def _sigma_array(epsilon: ArrayLike, delta: ArrayLike, sensitivity: ArrayLike, method: str) -> _Array:
-    import numpy as np
-
-    e, d, s = np.broadcast_arrays(*(np.asarray(v, dtype=np.float64) for v in (epsilon, delta, sensitivity)))
-    if e.size:
-        _check_target(float(e.min()), float(d.min()), float(s.min()))  # a nan is both min and max
-        _check_target(float(e.max()), float(d.max()), float(s.max()))
-    mu = _mu_tail_array(e, d)
-    if method == "exact":
-        differ = e < _METHODS_AGREE_EPSILON
-        mu[differ] = _mu_exact_array(e[differ], d[differ], mu[differ])
-    with np.errstate(over="ignore"):
-        sigma = np.nextafter(s / mu * _ROUND_UP, np.inf)
-    if np.any(np.isinf(sigma)):
-        raise ValueError(f"sensitivity must leave sigma finite, found up to {float(s.max())!r}")
-    return sigma
-
-
-def _mu_tail_array(epsilon: _Array, delta: _Array) -> _Array:
-    import numpy as np
-    from scipy.special import ndtri
-
-    z = -ndtri(delta)
-    root = np.hypot(z, _SQRT_2 * np.sqrt(epsilon))
-    return np.where(z > 0, 2 * (epsilon / (np.abs(z) + root)), root - z)
-
-
-def _mu_exact_array(epsilon: _Array, delta: _Array, mu_tail: _Array) -> _Array:
-    import numpy as np
-
-    log_delta = np.log(delta)
-    mu = np.maximum(mu_tail, np.sqrt(-math.tau * np.log1p(-delta * delta)))
-    for _ in range(_MAX_STEPS):
-        c = epsilon / mu - mu / 2
-        value, slope = _log_delta_exact_array(c, mu)
-        step = _halley_step(log_delta - value, slope, c * (c + mu))
-        mu = mu * np.exp(step)
-        if np.all(np.abs(step) * np.maximum(1.0, c + mu) < _LAST_STEP):
-            return mu
-    raise ArithmeticError("sigma not found for some elements of epsilon and delta")
-
-
-def _log_delta_exact_array(c: _Array, mu: _Array) -> tuple[_Array, _Array]:
-    """As `_log_delta_exact`. erfcx replaces the fraction, and the series serves any c: a root has c < 39."""
-    import numpy as np
-    from scipy.special import erfcx
-
-    def mills(x: _Array) -> _Array:
-        return _SQRT_HALF_PI * erfcx(x / _SQRT_2)
-
-    small = mu < _SMALL_MU
-    series = _mills_fall_series(c + mu / 2, mu, mills(c + mu / 2))
-    fall = np.where(small, series, (mills(c) - mills(c + mu)) / mu)
-    density = np.exp(-c * c / 2) / _SQRT_TAU
-    missing = density * (mills(np.abs(c)) + mills(c + mu))
-    use_fall = small | (c >= 0)
-    with np.errstate(divide="ignore", invalid="ignore"):  # every element goes through both sides
-        value = np.where(use_fall, -c * c / 2 - _LOG_SQRT_TAU + np.log(mu * fall), np.log1p(-missing))
-        return value, np.where(use_fall, 1 / fall, mu * density / np.exp(value))

@@ -3,15 +3,50 @@
 Every discrete draw compares bytes of a stream with integers, so its probabilities are exact multiples of
 2**-64 (or exact ratios of integers); floating point never decides. ``open_stream`` gives the stream, the
 other functions draw.
+
+``threshold`` and ``ONE`` are all that a calibration needs. Whatever draws loads numpy, and is imported when it is
+first asked for.
 """
 
 from __future__ import annotations
 
-from ._bits import ONE, bernoulli, threshold, unary_bits
-from ._discrete import choices, geometric, integers, subsets
-from ._exponentials import laplace
-from ._normals import normal
-from .streams import ChaCha20Stream, GeneratorStream, RandomSource, SeededStream, Stream, SystemStream, open_stream
+from typing import TYPE_CHECKING, Any
+
+from .thresholds import ONE, threshold
+
+if TYPE_CHECKING:
+    # What `__getattr__` finds, for type checkers and editors.
+    from ._bits import bernoulli, unary_bits
+    from ._discrete import choices, geometric, integers, subsets
+    from ._exponentials import laplace
+    from ._normals import normal
+    from .streams import (
+        ChaCha20Stream,
+        GeneratorStream,
+        RandomSource,
+        SeededStream,
+        Stream,
+        SystemStream,
+        open_stream,
+    )
+
+_HOMES = {
+    "ChaCha20Stream": "streams",
+    "GeneratorStream": "streams",
+    "RandomSource": "streams",
+    "SeededStream": "streams",
+    "Stream": "streams",
+    "SystemStream": "streams",
+    "bernoulli": "_bits",
+    "choices": "_discrete",
+    "geometric": "_discrete",
+    "integers": "_discrete",
+    "laplace": "_exponentials",
+    "normal": "_normals",
+    "open_stream": "streams",
+    "subsets": "_discrete",
+    "unary_bits": "_bits",
+}
 
 __all__ = [
     "ONE",
@@ -32,3 +67,11 @@ __all__ = [
     "threshold",
     "unary_bits",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)

@@ -9,43 +9,19 @@ bits are zero.
 
 from __future__ import annotations
 
-import math
-from decimal import Decimal
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from .streams import BLOCK_BYTES, Stream, blocks
+from .thresholds import ONE
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
-
-ONE = 1 << 64
-"""The threshold of probability 1."""
 
 _LOW_BITS = 56
 _LOW_MASK = (1 << _LOW_BITS) - 1
 _BLOCK = BLOCK_BYTES // 4  # the bytes, the bits and the ties of a block share the cache
-
-
-def threshold(probability: Decimal | Fraction, *, up: bool) -> int:
-    """Return ``probability * 2**64`` rounded to an integer, up or down; an exact product stays as it is.
-
-    Parameters:
-        probability: in [0, 1].
-        up: the direction: whichever makes the true loss of the mechanism at most the declared one.
-
-    Raises:
-        TypeError: ``probability`` is a float, which would hide a rounding that nobody chose.
-        ValueError: ``probability`` is outside [0, 1] or not a number.
-    """
-    if isinstance(probability, float):
-        raise TypeError(f"probability must be a Decimal or a Fraction, not the float {probability!r}")
-    finite = not isinstance(probability, Decimal) or probability.is_finite()
-    if not (finite and 0 <= probability <= 1):
-        raise ValueError(f"probability must be in [0, 1], got {probability!r}")
-    scaled = Fraction(probability) * ONE
-    return math.ceil(scaled) if up else math.floor(scaled)
 
 
 def bernoulli(stream: Stream, threshold: int | npt.NDArray[np.uint64], size: int) -> npt.NDArray[np.bool_]:
@@ -58,8 +34,6 @@ def bernoulli(stream: Stream, threshold: int | npt.NDArray[np.uint64], size: int
         TypeError: ``threshold`` is an array of another type than uint64, or not an integer.
         ValueError: ``threshold`` is out of range, or an array of another shape.
     """
-    import numpy as np
-
     bits = np.empty(size, np.bool_)
     if isinstance(threshold, np.ndarray):
         _check_thresholds(threshold, size)
@@ -93,8 +67,6 @@ def unary_bits(
         TypeError: ``values`` are not integers.
         ValueError: a value, a threshold or ``domain_size`` is out of range, or ``values`` has another shape.
     """
-    import numpy as np
-
     _check_threshold("keep", keep)
     _check_threshold("noise", noise)
     _check_values(values, domain_size)
@@ -108,8 +80,6 @@ def unary_bits(
 def _unary_block(
     stream: Stream, values: npt.NDArray[np.integer], domain_size: int, keep: int, noise: int
 ) -> npt.NDArray[np.uint8]:
-    import numpy as np
-
     bits = bernoulli(stream, noise, values.size * domain_size).reshape(-1, domain_size)
     # The value's own place is drawn like the others and then overwritten: cheaper than leaving it out.
     bits[np.arange(values.size), values] = bernoulli(stream, keep, values.size)
@@ -120,8 +90,6 @@ def _unary_block(
 
 
 def _fill(stream: Stream, threshold: int, bits: npt.NDArray[np.bool_]) -> None:
-    import numpy as np
-
     if threshold in (0, ONE):
         bits[:] = threshold == ONE
         return
@@ -134,8 +102,6 @@ def _fill(stream: Stream, threshold: int, bits: npt.NDArray[np.bool_]) -> None:
 
 
 def _fill_each(stream: Stream, thresholds: npt.NDArray[np.uint64], bits: npt.NDArray[np.bool_]) -> None:
-    import numpy as np
-
     tops = (thresholds >> np.uint64(_LOW_BITS)).astype(np.uint8)
     draws = np.frombuffer(stream.read(bits.size), np.uint8, bits.size)
     np.less(draws, tops, out=bits)
@@ -145,8 +111,6 @@ def _fill_each(stream: Stream, thresholds: npt.NDArray[np.uint64], bits: npt.NDA
 
 def _low_words(stream: Stream, count: int) -> npt.NDArray[np.uint64]:
     """Return ``count`` uniform integers in [0, 2**56), seven bytes each."""
-    import numpy as np
-
     words = np.zeros((count, 8), np.uint8)
     words[:, :7] = np.frombuffer(stream.read(7 * count), np.uint8, 7 * count).reshape(count, 7)
     return words.view("<u8").reshape(count).astype(np.uint64, copy=False)

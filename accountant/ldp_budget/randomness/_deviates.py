@@ -5,10 +5,11 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from .streams import Stream
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     Slots = npt.NDArray[np.intp]
@@ -24,8 +25,6 @@ class Deviates:
     """
 
     def __init__(self, size: int) -> None:
-        import numpy as np
-
         self.first = np.empty(size, np.uint64)
         self._further: dict[int, list[int]] = {}
 
@@ -36,8 +35,6 @@ class Deviates:
 
     def less(self, stream: Stream, other: Deviates, slots: Slots) -> Flags:
         """Return for each of the slots whether this deviate is less than the other one's."""
-        import numpy as np
-
         mine, others = self.first[slots], other.first[slots]
         result = mine < others
         for tie in np.flatnonzero(mine == others):

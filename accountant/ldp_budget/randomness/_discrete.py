@@ -5,13 +5,15 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING
 
-from ._bits import ONE, bernoulli
+import numpy as np
+
+from ._bits import bernoulli
 from .streams import Stream, blocks
+from .thresholds import ONE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     import numpy.typing as npt
 
 _MAX_BOUND = 1 << 63
@@ -33,8 +35,6 @@ def integers(
         TypeError: ``bound`` is not made of integers.
         ValueError: ``bound`` is out of range, or an array of another shape.
     """
-    import numpy as np
-
     result = np.empty(size, np.int64)
     if not isinstance(bound, np.ndarray):
         bound = operator.index(bound)
@@ -63,8 +63,6 @@ def choices(stream: Stream, cumulative: Sequence[int] | npt.NDArray[np.uint64], 
         TypeError: ``cumulative`` holds something that is not an integer.
         ValueError: it is empty, decreases somewhere, or its total is out of range.
     """
-    import numpy as np
-
     totals = _running_totals(cumulative)
     result = np.empty(size, np.int64)
     for part in blocks(size, _BLOCK):
@@ -82,8 +80,6 @@ def subsets(stream: Stream, population: int, size: int, count: int) -> npt.NDArr
     Raises:
         ValueError: ``population`` is not in [1, 2**63] or ``size`` not in [0, population].
     """
-    import numpy as np
-
     _check_bounds("population", population, population)
     if not 0 <= size <= population:
         raise ValueError(f"size must be in [0, {population}], got {size}")
@@ -110,8 +106,6 @@ def geometric(stream: Stream, continue_threshold: int, size: int) -> npt.NDArray
         TypeError: ``continue_threshold`` is not an int.
         ValueError: it is not in [0, 2**64): at 2**64 no count would ever end.
     """
-    import numpy as np
-
     if not 0 <= continue_threshold < ONE:
         raise ValueError(f"continue_threshold must be in [0, 2**64), got {continue_threshold}")
     counts = np.zeros(size, np.int64)
@@ -138,8 +132,6 @@ def _fill_below(stream: Stream, bound: int, result: npt.NDArray[np.int64]) -> No
 def _fill_below_each(
     stream: Stream, bounds: npt.NDArray[np.int64] | npt.NDArray[np.uint64], result: npt.NDArray[np.int64]
 ) -> None:
-    import numpy as np
-
     largest = int(bounds.max())
     _check_bounds("bound", int(bounds.min()), largest)
     last = bounds.astype(np.uint64) - np.uint64(1)
@@ -154,16 +146,12 @@ def _fill_below_each(
 
 def _words(stream: Stream, count: int, largest: int) -> npt.NDArray[np.unsignedinteger]:
     """Return ``count`` uniform words of the fewest bytes (1, 2, 4 or 8) that hold ``largest``."""
-    import numpy as np
-
     width = next(width for width in (1, 2, 4, 8) if largest < 1 << (8 * width))
     return np.frombuffer(stream.read(width * count), f"<u{width}", count)
 
 
 def _masks(last: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Return, for each number, the least 2**j - 1 that is not below it."""
-    import numpy as np
-
     masks = last.copy()
     for shift in (1, 2, 4, 8, 16, 32):
         masks |= masks >> np.uint64(shift)
@@ -177,8 +165,6 @@ def _distinct(stream: Stream, population: int, size: int, count: int) -> npt.NDA
     replaced by as many fresh draws, never more than it still lacks, so nothing drawn is discarded but
     repetitions.
     """
-    import numpy as np
-
     rows = integers(stream, population, count * size).reshape(count, size)
     rows.sort(axis=1)
     pending = np.arange(count)
@@ -195,16 +181,12 @@ def _distinct(stream: Stream, population: int, size: int, count: int) -> npt.NDA
 
 
 def _complement(rows: npt.NDArray[np.int64], population: int) -> npt.NDArray[np.int64]:
-    import numpy as np
-
     members = np.ones((len(rows), population), np.bool_)
     np.put_along_axis(members, rows, False, axis=1)
     return np.nonzero(members)[1].reshape(len(rows), -1)
 
 
 def _running_totals(cumulative: Sequence[int] | npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    import numpy as np
-
     if not isinstance(cumulative, np.ndarray):
         cumulative = np.array([operator.index(total) for total in cumulative], dtype=object)
     elif cumulative.dtype.kind not in "iu":

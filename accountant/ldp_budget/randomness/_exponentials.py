@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._bits import ONE, bernoulli
+import numpy as np
+
+from ._bits import bernoulli
 from ._deviates import Deviates
 from .streams import Stream, blocks
+from .thresholds import ONE
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
 _HALF = ONE // 2
@@ -34,8 +36,6 @@ def laplace(stream: Stream, bits: int, size: int) -> npt.NDArray[np.int64]:
     Raises:
         ValueError: ``bits`` is out of range.
     """
-    import numpy as np
-
     if not 0 <= bits <= _MAX_BITS:
         raise ValueError(f"bits must be in [0, {_MAX_BITS}], got {bits}")
     result = np.empty(size, np.int64)
@@ -48,8 +48,6 @@ def laplace(stream: Stream, bits: int, size: int) -> npt.NDArray[np.int64]:
 
 def _exponential(stream: Stream, bits: int, size: int) -> npt.NDArray[np.int64]:
     """Return floor(2**bits * E), E exactly of density exp(-x) on x > 0."""
-    import numpy as np
-
     result = np.zeros(size, np.int64)
     pending = np.arange(size)
     while pending.size:
@@ -64,8 +62,6 @@ def _exponential(stream: Stream, bits: int, size: int) -> npt.NDArray[np.int64]:
 
 def _falling_runs(stream: Stream, size: int) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint64]]:
     """Return for each slot whether its falling run has an odd length, and the first 64 bits of its U1."""
-    import numpy as np
-
     odd = np.ones(size, np.bool_)
     falling = np.arange(size)
     last, fresh = Deviates(size), Deviates(size)

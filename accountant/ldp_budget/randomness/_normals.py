@@ -13,13 +13,15 @@ from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING
 
-from ._bits import ONE, bernoulli
+import numpy as np
+
+from ._bits import bernoulli
 from ._deviates import Deviates
 from ._discrete import integers
 from .streams import Stream
+from .thresholds import ONE
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     Slots = npt.NDArray[np.intp]
@@ -39,8 +41,6 @@ def normal(stream: Stream, bits: int, size: int) -> npt.NDArray[np.int64]:
     Raises:
         ValueError: ``bits`` is out of range.
     """
-    import numpy as np
-
     if not 0 <= bits <= _MAX_BITS:
         raise ValueError(f"bits must be in [0, {_MAX_BITS}], got {bits}")
     result = np.empty(size, np.int64)
@@ -56,8 +56,6 @@ def normal(stream: Stream, bits: int, size: int) -> npt.NDArray[np.int64]:
 
 def _accepted(stream: Stream, bits: int, proposals: int) -> npt.NDArray[np.int64]:
     """Return floor(2**bits * Z) for those of the proposals that Algorithm N accepts (steps N1 to N5)."""
-    import numpy as np
-
     whole = _whole_parts(stream, proposals)
     fraction = Deviates(whole.size)
     fraction.draw(stream, np.arange(whole.size))
@@ -71,8 +69,6 @@ def _accepted(stream: Stream, bits: int, proposals: int) -> npt.NDArray[np.int64
 
 def _whole_parts(stream: Stream, proposals: int) -> npt.NDArray[np.int64]:
     """Return the k of the proposals that survive, P(k) proportional to exp(-k**2 / 2) (steps N1 and N2)."""
-    import numpy as np
-
     whole = np.zeros(proposals, np.int64)
     alive = np.arange(proposals)
     while alive.size:
@@ -84,8 +80,6 @@ def _whole_parts(stream: Stream, proposals: int) -> npt.NDArray[np.int64]:
 
 def _all_succeed(trials: npt.NDArray[np.int64], attempt: Callable[[Slots], Flags]) -> Flags:
     """Return for each slot whether ``trials[slot]`` independent attempts all succeed."""
-    import numpy as np
-
     failed = np.zeros(trials.size, np.bool_)
     alive = np.flatnonzero(trials)
     for done in count(1):
@@ -103,8 +97,6 @@ def _half_exponential(stream: Stream, size: int) -> Flags:
 
     The longest n with 1/2 > U1 > ... > Un is even with that probability.
     """
-    import numpy as np
-
     even = np.ones(size, np.bool_)
     falling = np.arange(size)
     last, fresh = Deviates(size), Deviates(size)
@@ -123,8 +115,6 @@ def _trial(stream: Stream, whole: npt.NDArray[np.int64], fraction: Deviates, slo
 
     The longest n with x > U1 > ... > Un and every Vi < (2k+x) / (2k+2) is even with that probability.
     """
-    import numpy as np
-
     even = np.ones(whole.size, np.bool_)
     last, fresh, spare = fraction, Deviates(whole.size), Deviates(whole.size)
     falling = slots
@@ -143,8 +133,6 @@ def _below_ratio(stream: Stream, whole: npt.NDArray[np.int64], fraction: Deviate
     V lies in one of 2k+2 equal intervals. In the last it is above the ratio, in the last but one its place
     within the interval is compared with x, and in all the others it is below.
     """
-    import numpy as np
-
     twice = 2 * whole[slots]
     interval = integers(stream, twice + 2, slots.size)
     below = interval < twice

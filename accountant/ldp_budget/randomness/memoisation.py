@@ -13,12 +13,13 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..errors import InvalidParameter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import numpy as np
     import numpy.typing as npt
 
 LEAST_SECRET_BYTES = 16
@@ -44,8 +45,6 @@ def memo_words(secrets: Any, context: str, values: npt.NDArray[np.integer], coun
     Raises:
         InvalidParameter: `secrets` is neither bytes nor one bytes object for each value, or one is too short.
     """
-    import numpy as np
-
     data = values.astype("<i8").tobytes()
     prefixes = _prefixes(secrets, context, len(values))
     digests = [

@@ -12,10 +12,11 @@ import os
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
     import numpy.typing as npt
 
 BLOCK_BYTES = 1 << 20
@@ -36,8 +37,6 @@ class Stream(ABC):
 
     def words(self, count: int) -> npt.NDArray[np.uint64]:
         """Return the next ``8 * count`` bytes as ``count`` little-endian 64-bit words, shape (count,)."""
-        import numpy as np
-
         return np.frombuffer(self.read(8 * count), "<u8", count).astype(np.uint64, copy=False)
 
 
@@ -147,8 +146,6 @@ def open_stream(rng: RandomSource = None) -> Stream:
         return rng
     if isinstance(rng, int) and not isinstance(rng, bool):
         return SeededStream(rng)
-    import numpy as np
-
     if isinstance(rng, np.random.Generator):
         return GeneratorStream(rng)
     raise TypeError(
