@@ -70,11 +70,11 @@ def charged(one: Mechanism, reports: int) -> float:
 def main() -> None:
     visits = values(QUESTIONS[1], people()[0::2])
     print(f"Health: the standard error of a share, {len(visits)} users")
-    print_table(("epsilon", "document 002", "its error", "compare", "its error"), choices(len(visits)))
+    print_table(("epsilon", "document 002", "its error", "compare", "its error"), list(choices(len(visits))))
     print(f"\nVisits: the error of a mean at ε = 1, {len(visits)} users")
     print_table(("mechanism", "bias", "std error", "root MSE"), means(visits))
     print("\nVisits: ε charged / standard error of the mean over all rounds, if no answer changes")
-    print_table(("reports", "1 round", "4 rounds", "52 rounds"), memoised(visits))
+    print_table(("reports", "1 round", "4 rounds", "52 rounds"), list(memoised(visits)))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,23 @@ from __future__ import annotations
 import math
 import sys
 from numbers import Real
-from typing import TYPE_CHECKING, TypeVar, overload
+from typing import TYPE_CHECKING, overload
+
+from ._gaussian_common import (
+    LAST_STEP,
+    LOG_SQRT_TAU,
+    MAX_STEPS,
+    METHODS_AGREE_EPSILON,
+    ROUND_UP,
+    SMALL_MU,
+    SQRT_2,
+    SQRT_HALF_PI,
+    SQRT_TAU,
+    check_epsilon,
+    check_target,
+    halley_step,
+    mills_fall_series,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,31 +44,8 @@ if TYPE_CHECKING:
 
 __all__ = ["gaussian_delta", "gaussian_log_delta", "gaussian_sigma", "mu_of_pure"]
 
-_Number = TypeVar("_Number", float, "_Array")
-
-_SQRT_2 = math.sqrt(2)
-_SQRT_TAU = math.sqrt(math.tau)
-_SQRT_HALF_PI = math.sqrt(math.pi / 2)
-_LOG_SQRT_TAU = math.log(math.tau) / 2
-
-# The relative error of μ is below 4e-14: rounding in c acts like a change of μ by a few units in the last
-# place, and the worst evaluation, m(c) − m(b) for c < 5, is off by at most 2e-15, which moves μ by
-# 2e-15 / _SMALL_MU (2.4e-14 is the most that was seen). So this factor keeps σ on the private side, and its
-# excess far below 1e-12.
-_ROUND_UP = 1 + 3e-13
-
-# Below this μ, m(c) − m(b) cancels and a Taylor series replaces it; the first term left out is below 2e-16.
-_SMALL_MU = 0.05
 # From here on Mills ratios come from Laplace's continued fraction: erfc loses digits and then underflows.
 _LARGE_C = 5.0
-
-# The σ of the two methods differ by a factor of about 1 + 1/(2ε), invisible from here on.
-_METHODS_AGREE_EPSILON = 1e13
-# Keeps μ away from subnormal numbers, which have no relative accuracy to promise.
-_EPSILON_MIN = 1e-300
-
-_MAX_STEPS = 30  # Four are enough for ε in [1e-8, 1000] and δ in [1e-300, 0.9].
-_LAST_STEP = 1e-5  # Halley's error after a step is of the order of the step cubed.
 
 
 @overload
@@ -137,12 +130,12 @@ def mu_of_pure(epsilon: float) -> float:
     N(μ, 1), which is convex and so below. Rounded up, by at most 1e-12 relatively. Raises ValueError unless
     `epsilon` is finite and at least 1e-300.
     """
-    _check_epsilon(epsilon)
+    check_epsilon(epsilon)
     if epsilon < 1:
         z = _central_quantile(math.tanh(epsilon / 2))
     else:
         z = _upper_quantile(-epsilon - math.log1p(math.exp(-epsilon)))
-    return 2 * z * _ROUND_UP
+    return 2 * z * ROUND_UP
 
 
 def _check_method(method: str) -> None:
@@ -150,29 +143,16 @@ def _check_method(method: str) -> None:
         raise ValueError(f"method must be 'tail' or 'exact', found {method!r}")
 
 
-def _check_epsilon(epsilon: float) -> None:
-    if not _EPSILON_MIN <= epsilon <= sys.float_info.max:
-        raise ValueError(f"epsilon must be finite and > 0 (at least {_EPSILON_MIN}), found {epsilon!r}")
-
-
-def _check_target(epsilon: float, delta: float, sensitivity: float) -> None:
-    _check_epsilon(epsilon)
-    if not 0 < delta < 1:
-        raise ValueError(f"delta must be > 0 and < 1, found {delta!r}")
-    if not 0 < sensitivity <= sys.float_info.max:
-        raise ValueError(f"sensitivity must be finite and > 0, found {sensitivity!r}")
-
-
 # One number at a time: the standard library only. Whole arrays have a file of their own.
 
 
 def _sigma(epsilon: float, delta: float, sensitivity: float, method: str) -> float:
-    _check_target(epsilon, delta, sensitivity)
+    check_target(epsilon, delta, sensitivity)
     mu = _mu_tail(epsilon, delta)
-    if method == "exact" and epsilon < _METHODS_AGREE_EPSILON:
+    if method == "exact" and epsilon < METHODS_AGREE_EPSILON:
         mu = _mu_exact(epsilon, delta, mu)
-    # nextafter: a subnormal product is not accurate to _ROUND_UP, only to one unit in the last place.
-    sigma = math.nextafter(sensitivity / mu * _ROUND_UP, math.inf)
+    # nextafter: a subnormal product is not accurate to ROUND_UP, only to one unit in the last place.
+    sigma = math.nextafter(sensitivity / mu * ROUND_UP, math.inf)
     if sigma == math.inf:
         raise ValueError(f"sensitivity must leave sigma finite, found {sensitivity!r} with mu = {mu!r}")
     return sigma
@@ -181,7 +161,7 @@ def _sigma(epsilon: float, delta: float, sensitivity: float, method: str) -> flo
 def _mu_tail(epsilon: float, delta: float) -> float:
     """The root of μ²/2 + zμ = ε, in the form in which nothing cancels."""
     z = _normal_quantile(delta)
-    root = math.hypot(z, _SQRT_2 * math.sqrt(epsilon))
+    root = math.hypot(z, SQRT_2 * math.sqrt(epsilon))
     return 2 * (epsilon / (z + root)) if z > 0 else root - z
 
 
@@ -193,28 +173,22 @@ def _mu_exact(epsilon: float, delta: float, mu_tail: float) -> float:
     """
     log_delta = math.log(delta)
     mu = max(mu_tail, math.sqrt(-math.tau * math.log1p(-delta * delta)))
-    for _ in range(_MAX_STEPS):
+    for _ in range(MAX_STEPS):
         c = epsilon / mu - mu / 2
         value, slope = _log_delta_exact(c, mu)
-        step = _halley_step(log_delta - value, slope, c * (c + mu))
+        step = halley_step(log_delta - value, slope, c * (c + mu))
         mu *= math.exp(step)
-        if abs(step) * max(1.0, c + mu) < _LAST_STEP:
+        if abs(step) * max(1.0, c + mu) < LAST_STEP:
             return mu
     raise ArithmeticError(f"sigma not found for epsilon = {epsilon!r}, delta = {delta!r}")
-
-
-def _halley_step(missing: _Number, slope: _Number, cb: _Number) -> _Number:
-    """The step in ln μ; the second derivative of ln δ is slope · (1 + cb − slope)."""
-    newton = missing / slope
-    return newton / (1 + newton * (1 + cb - slope) / 2)
 
 
 def _log_delta_exact(c: float, mu: float) -> tuple[float, float]:
     """ln δ and its derivative by ln μ, which is μφ(c)/δ."""
     if c >= _LARGE_C:
         fall = _mills_fall(c, mu)
-    elif mu < _SMALL_MU:
-        fall = _mills_fall_series(c + mu / 2, mu, _mills(c + mu / 2))
+    elif mu < SMALL_MU:
+        fall = mills_fall_series(c + mu / 2, mu, _mills(c + mu / 2))
     elif c >= 0:
         fall = (_mills(c) - _mills(c + mu)) / mu
     else:  # δ may be close to 1: sum what is missing
@@ -234,17 +208,17 @@ def _log_delta_tail(c: float, mu: float) -> tuple[float, float]:
 
 
 def _log_density(x: float) -> float:
-    return -x / 2 * x - _LOG_SQRT_TAU
+    return -x / 2 * x - LOG_SQRT_TAU
 
 
 def _density(x: float) -> float:
-    return math.exp(-x * x / 2) / _SQRT_TAU
+    return math.exp(-x * x / 2) / SQRT_TAU
 
 
 def _mills(x: float) -> float:
     """m(x) = Φ(−x) / φ(x) for x >= 0."""
     if x < _LARGE_C:
-        return _SQRT_HALF_PI * math.exp(x * x / 2) * math.erfc(x / _SQRT_2)
+        return SQRT_HALF_PI * math.exp(x * x / 2) * math.erfc(x / SQRT_2)
     rest = 0.0
     for j in range(_fraction_terms(x), 0, -1):
         rest = j / (x + rest)
@@ -270,21 +244,6 @@ def _fraction_terms(x: float) -> int:
     return int(8 + 430 / (x * x))
 
 
-def _mills_fall_series(x: _Number, mu: _Number, mills: _Number) -> _Number:
-    """(m(x − h) − m(x + h)) / μ = −(m′ + h² m‴/3! + …) with h = μ/2, for μ < _SMALL_MU, given mills = m(x).
-
-    The derivatives follow from m′ = xm − 1 and m⁽ᵏ⁺¹⁾ = x m⁽ᵏ⁾ + k m⁽ᵏ⁻¹⁾.
-    """
-    first = x * mills - 1
-    second = x * first + mills
-    third = x * second + 2 * first
-    fourth = x * third + 3 * second
-    fifth = x * fourth + 4 * third
-    seventh = x * (x * fifth + 5 * fourth) + 6 * fifth
-    h2 = mu * mu / 4
-    return -(first + h2 * (third / 6 + h2 * (fifth / 120 + h2 * seventh / 5040)))
-
-
 def _normal_quantile(p: float) -> float:
     """Φ⁻¹(1 − p)."""
     if p > 0.5:
@@ -294,16 +253,16 @@ def _normal_quantile(p: float) -> float:
 
 def _central_quantile(w: float) -> float:
     """Φ⁻¹((1 + w)/2) for 0 <= w <= 1/2, to a relative accuracy: two Halley steps after two terms in w."""
-    z = _SQRT_HALF_PI * w * (1 + math.pi / 12 * w * w)
+    z = SQRT_HALF_PI * w * (1 + math.pi / 12 * w * w)
     for _ in range(2):
-        newton = (w - math.erf(z / _SQRT_2)) / (2 * _density(z))
+        newton = (w - math.erf(z / SQRT_2)) / (2 * _density(z))
         z += newton / (1 - newton * z / 2)
     return z
 
 
 def _upper_quantile(log_p: float) -> float:
     """Φ⁻¹(1 − p) for p <= 0.3: two Halley steps after Abramowitz and Stegun 26.2.23, good to 4.5e-4."""
-    t = _SQRT_2 * math.sqrt(-log_p)
+    t = SQRT_2 * math.sqrt(-log_p)
     above = (0.010328 * t + 0.802853) * t + 2.515517
     below = ((0.001308 * t + 0.189269) * t + 1.432788) * t + 1
     z = t - above / below
