@@ -57,9 +57,7 @@ def imports() -> grimp.ImportGraph:
         ("ldp_budget_cli", {"click", "matplotlib", "tabulate"}),
     ],
 )
-def test_each_package_uses_these_and_no_others(
-    imports: grimp.ImportGraph, package: str, allowed: set[str]
-) -> None:
+def test_each_package_uses_these_and_no_others(imports: grimp.ImportGraph, package: str, allowed: set[str]) -> None:
     modules = {package, *imports.find_descendants(package)}
     used = {name for module in modules for name in imports.find_modules_directly_imported_by(module)}
     assert {name for name in used if name.partition(".")[0] not in STANDARD | OURS} <= allowed

@@ -1,4 +1,4 @@
-"""What `import ldp_budget` offers: the names that the documentation promises, each of them there and explained."""
+"""What is public: the names of `import ldp_budget`, the modules below it, and nothing that begins with `_`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import grimp
 import pytest
 
 import ldp_budget
@@ -98,3 +99,121 @@ for module in pkgutil.walk_packages(ldp_budget.__path__, "ldp_budget."):
 assert ldp_budget.mechanism("oue").name == "oue"
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+# -- modules --------------------------------------------------------------------------------------------------
+
+# Whatever begins with `_` is nobody else's business; these are there for everybody.
+PUBLIC_MODULES = """
+ldp_budget.accounting
+ldp_budget.accounting.accountant
+ldp_budget.accounting.bulk
+ldp_budget.accounting.charging
+ldp_budget.accounting.decision
+ldp_budget.accounting.idempotency
+ldp_budget.accounting.limits
+ldp_budget.accounting.plans
+ldp_budget.accounting.policies
+ldp_budget.accounting.receipts
+ldp_budget.accounting.request
+ldp_budget.accounting.reservations
+ldp_budget.authoring
+ldp_budget.authoring.base
+ldp_budget.authoring.channels
+ldp_budget.authoring.domain
+ldp_budget.authoring.estimates
+ldp_budget.authoring.fields
+ldp_budget.authoring.frequency
+ldp_budget.authoring.numeric
+ldp_budget.authoring.packing
+ldp_budget.authoring.quadrature
+ldp_budget.catalogue
+ldp_budget.catalogue.certificates
+ldp_budget.catalogue.collections
+ldp_budget.catalogue.hookspecs
+ldp_budget.catalogue.plugins
+ldp_budget.catalogue.ranking
+ldp_budget.collecting
+ldp_budget.collecting.release
+ldp_budget.collecting.reports
+ldp_budget.composition
+ldp_budget.composition.basic
+ldp_budget.composition.charges
+ldp_budget.composition.crossing
+ldp_budget.composition.exact
+ldp_budget.composition.gdp
+ldp_budget.composition.rules
+ldp_budget.composition.zcdp
+ldp_budget.errors
+ldp_budget.guarantees
+ldp_budget.guarantees.amounts
+ldp_budget.guarantees.evidence
+ldp_budget.guarantees.gaussian
+ldp_budget.guarantees.pairs
+ldp_budget.guarantees.vocabulary
+ldp_budget.ledger
+ldp_budget.ledger.cache
+ldp_budget.ledger.clock
+ldp_budget.ledger.entries
+ldp_budget.ledger.groups
+ldp_budget.ledger.integrity
+ldp_budget.ledger.journal
+ldp_budget.ledger.keys
+ldp_budget.ledger.ledger
+ldp_budget.ledger.listing
+ldp_budget.ledger.reading
+ldp_budget.ledger.replay
+ldp_budget.ledger.store
+ldp_budget.ledger.transaction
+ldp_budget.ledger.windows
+ldp_budget.randomness
+ldp_budget.randomness.memoisation
+ldp_budget.randomness.streams
+ldp_budget.randomness.thresholds
+ldp_budget.testing
+ldp_budget.trust
+ldp_budget.trust.auditing
+ldp_budget.trust.contract
+ldp_budget.trust.verification
+ldp_budget.trust.verification.dominance
+ldp_budget.trust.verification.estimators
+"""
+
+OURS = ("ldp_budget", "ldp_budget_mechanisms", "ldp_budget_cli")
+
+
+@pytest.fixture(scope="module")
+def imports() -> grimp.ImportGraph:
+    return grimp.build_graph(*OURS, cache_dir=None)
+
+
+def is_public(module: str) -> bool:
+    return not any(part.startswith("_") for part in module.split("."))
+
+
+def test_the_public_modules_are_these(imports: grimp.ImportGraph) -> None:
+    found = {module for module in imports.modules if module.startswith("ldp_budget.") and is_public(module)}
+    assert found == set(PUBLIC_MODULES.split())
+
+
+def private_root(module: str) -> str:
+    """The outermost package or module with a leading underscore that `module` is in, or is."""
+    parts = module.split(".")
+    first = next(at for at, part in enumerate(parts) if part.startswith("_"))
+    return ".".join(parts[: first + 1])
+
+
+# These two every room may use, and the commands; the accounting opens the ledger's only store.
+SHARED = ("ldp_budget._files", "ldp_budget._json")
+OPENS = {("ldp_budget.accounting.accountant", "ldp_budget.ledger._sqlite")}
+
+
+def test_nobody_imports_what_is_private_to_another_package(imports: grimp.ImportGraph) -> None:
+    taken = set()
+    for module in imports.modules:
+        if is_public(module) or module in SHARED:
+            continue
+        owner = private_root(module).rpartition(".")[0]
+        users = imports.find_modules_that_directly_import(module)
+        taken |= {(user, module) for user in users if user != owner and not user.startswith(f"{owner}.")}
+    assert taken == OPENS
