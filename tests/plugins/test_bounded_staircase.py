@@ -312,14 +312,6 @@ def test_the_mean_of_the_reports_comes_with_their_own_spread():
     assert f"{mechanism.utility()['max_bias']:.4g}" in mechanism.notes[0]
 
 
-def test_aggregates_merge_exactly():
-    mechanism = BoundedStaircase.calibrate(epsilon=2, lower=0, upper=10)
-    reports = mechanism.randomize(np.linspace(0, 10, 1001), rng=SeededStream(228))
-    parts = mechanism.aggregate(reports[:400]).merge(mechanism.aggregate(reports[400:]))
-    assert parts == mechanism.aggregate(reports)
-    assert mechanism.estimate(parts) == mechanism.estimate(reports)
-
-
 def test_one_report_alone_gets_the_largest_error_there_can_be():
     assert BoundedStaircase.calibrate(epsilon=2, lower=0, upper=10).estimate([4.0]).std_error == 5
 

@@ -15,8 +15,6 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from mpmath import mpf
 
 import ldp_budget
@@ -290,25 +288,6 @@ def test_a_comparison_holds_it_at_a_stated_setting(sketch: Any) -> None:
 
 
 # -- reports and aggregates -----------------------------------------------------------------------------------
-
-
-@both
-@settings(max_examples=20)
-@given(cuts=st.lists(st.integers(0, 60), max_size=6), order=st.randoms(use_true_random=False))
-def test_aggregates_merge_exactly_in_any_order(sketch: Any, cuts: list[int], order: Any) -> None:
-    made = sketch(epsilon=1, hashes=5, width=4, domain_size=11)
-    reports = made.randomize(np.arange(60) % 11, rng=2)
-    edges = [0, *sorted(cuts), 60]
-    parts = [made.aggregate(reports[start:end]) for start, end in itertools.pairwise(edges)]
-    order.shuffle(parts)
-    merged = parts[0]
-    for part in parts[1:]:
-        assert merged.merge(part) is merged
-    whole = made.aggregate(reports)
-    assert (merged.reports, merged.cells.tolist()) == (60, whole.cells.tolist())
-    assert merged.functions.tolist() == whole.functions.tolist()
-    assert made.estimate(merged).counts.tolist() == made.estimate(reports).counts.tolist()
-    assert made.estimate(merged).std_errors.tolist() == made.estimate(whole).std_errors.tolist()
 
 
 @both

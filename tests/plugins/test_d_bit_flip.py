@@ -13,7 +13,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mpf
 
@@ -257,17 +257,6 @@ def test_the_4bitflip_cells_of_table_2_are_those_of_an_estimator_without_its_fac
         errors[name] = np.abs(factor * counts - truth).max(axis=1).mean() / users
     assert min(("4BitFlip", "5BitFlip"), key=errors.__getitem__) == printed_best
     assert errors["corrected"] > 1.05 * errors["5BitFlip"]
-
-
-@settings(max_examples=25)
-@given(cut=st.integers(0, 60), bits=st.sampled_from([1, 4, 11]))
-def test_aggregates_merge_exactly(cut: int, bits: int) -> None:
-    mechanism = made(11, bits)
-    reports = mechanism.randomize(np.arange(60) % 11, rng=2)
-    merged = mechanism.aggregate(reports[:cut]).merge(mechanism.aggregate(reports[cut:]))
-    whole = mechanism.aggregate(reports)
-    assert (merged.reports, merged.support.tolist()) == (60, whole.support.tolist())
-    assert mechanism.estimate(merged).counts.tolist() == mechanism.estimate(reports).counts.tolist()
 
 
 # -- over time ------------------------------------------------------------------------------------------------

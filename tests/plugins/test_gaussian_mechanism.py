@@ -6,7 +6,6 @@ declared decimals to the stated σ, because a double may stand on the wrong side
 
 from __future__ import annotations
 
-import itertools
 import json
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -293,23 +292,6 @@ def test_a_sensitivity_alone_calibrates_but_collects_nothing(declared: dict[str,
 
 
 # -- what the server makes of it ------------------------------------------------------------------------------
-
-
-@settings(max_examples=25)
-@given(cuts=st.lists(st.integers(0, 40), max_size=6), order=st.randoms(use_true_random=False))
-def test_aggregates_merge_exactly_in_any_order(cuts: list[int], order: Any) -> None:
-    made = Gaussian.calibrate(**TARGET, lower="-0.3", upper="1.1")
-    reports = made.randomize(np.linspace(-0.3, 1.1, 40), rng=2)
-    edges = [0, *sorted(cuts), 40]
-    parts = [made.aggregate(reports[start:end]) for start, end in itertools.pairwise(edges)]
-    order.shuffle(parts)
-    merged = parts[0]
-    for part in parts[1:]:
-        merged = merged.merge(part)
-    whole = made.aggregate(reports)
-    assert (merged.reports, merged.total) == (whole.reports, whole.total)
-    assert made.estimate(merged) == made.estimate(reports)
-    assert made.estimate(merged).mean == pytest.approx(reports.mean(), abs=1e-9)
 
 
 def test_what_another_mechanism_made_is_refused() -> None:

@@ -271,14 +271,6 @@ def test_share_errors_are_those_of_random_substitution() -> None:
     assert by_matrix.share_errors(100) == pytest.approx(by_gamma.share_errors(100), rel=1e-12)
 
 
-def test_partial_aggregates_merge_exactly() -> None:
-    mechanism = MatrixSubstitution(matrix=UNEVEN)
-    sent = mechanism.randomize(np.arange(900) % 3, rng=8)
-    merged = mechanism.aggregate(sent[:300]).merge(mechanism.aggregate(sent[300:]))
-    assert merged.support.shape == (4,)
-    assert np.array_equal(mechanism.estimate(merged).counts, mechanism.estimate(sent).counts)
-
-
 # -- bad input ------------------------------------------------------------------------------------------------
 
 

@@ -416,14 +416,6 @@ def test_a_report_is_one_bit_and_no_values_give_none(made: Any) -> None:
     assert made.randomize([]).shape == (0,)
 
 
-@given(cut=st.integers(0, 60))
-def test_aggregates_merge_exactly(cut: int) -> None:
-    reports = FRESH.randomize(np.arange(60), rng=2)
-    merged = FRESH.aggregate(reports[:cut]).merge(FRESH.aggregate(reports[cut:]))
-    assert merged == FRESH.aggregate(reports)
-    assert FRESH.estimate(merged) == FRESH.estimate(reports)
-
-
 @pytest.mark.parametrize("bad", [[0, 2], [[0, 1]], [0.0, 0.5], ["1"], [-1]], ids=repr)
 def test_what_is_no_bit_is_refused(bad: Any) -> None:
     with pytest.raises(NotSupported, match="expected reports of 0 and 1"):

@@ -632,16 +632,6 @@ def test_a_long_report_holds_almost_every_answer() -> None:
 # -- the server -----------------------------------------------------------------------------------------------
 
 
-@every_sampling
-def test_partial_aggregates_merge_exactly(sampling: str) -> None:
-    mechanism = RandomSubstitution(epsilon=3, domain_size=9, draws=2, **SAMPLINGS[sampling])
-    sent = mechanism.randomize(np.arange(900) % 9, rng=8)
-    merged = mechanism.aggregate(sent[:300]).merge(mechanism.aggregate(sent[300:]))
-    assert merged.reports == 900
-    assert merged.support.sum() == 1800
-    assert np.array_equal(mechanism.estimate(merged).counts, mechanism.estimate(sent).counts)
-
-
 def test_foreign_reports_are_refused() -> None:
     single = RandomSubstitution(epsilon=1, domain_size=5)
     subset = SubsetSelection(epsilon=1, domain_size=5, draws=2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mpf
 
@@ -232,21 +231,6 @@ def test_intervals_cover_the_truth_as_often_as_they_say(mechanism: Any) -> None:
     # The counts of the two answers add up to the users, so their intervals are each other's mirror image.
     low, high = intervals[0]
     assert low + high[::-1] == pytest.approx([users, users])
-
-
-@settings(max_examples=25)
-@given(cuts=st.lists(st.integers(0, 50), max_size=6), order=st.randoms(use_true_random=False))
-def test_aggregates_merge_exactly_in_any_order(cuts: list[int], order: Any) -> None:
-    made = RandomizedResponse.calibrate(epsilon=1)
-    reports = made.randomize(np.arange(50) % 2, rng=2)
-    edges = [0, *sorted(cuts), 50]
-    parts = [made.aggregate(reports[start:end]) for start, end in itertools.pairwise(edges)]
-    order.shuffle(parts)
-    merged = parts[0]
-    for part in parts[1:]:
-        merged = merged.merge(part)
-    assert (merged.reports, merged.support.tolist()) == (50, made.aggregate(reports).support.tolist())
-    assert made.estimate(merged).counts.tolist() == made.estimate(reports).counts.tolist()
 
 
 def test_what_another_mechanism_made_is_refused() -> None:

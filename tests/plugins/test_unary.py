@@ -16,7 +16,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mpf
 
@@ -390,22 +390,6 @@ def test_the_expected_support_is_estimated_as_the_truth(mechanism: Any) -> None:
     total.reports, total.support = 1000, truth * float(p) + (1000 - truth) * float(q)
     assert mechanism.estimate(total).counts == pytest.approx(truth, abs=1e-9)
     assert mechanism.estimate(total).shares == pytest.approx(truth / 1000, abs=1e-12)
-
-
-@settings(max_examples=25)
-@given(cuts=st.lists(st.integers(0, 60), max_size=6), order=st.randoms(use_true_random=False))
-def test_aggregates_merge_exactly_in_any_order(cuts: list[int], order: Any) -> None:
-    made = Oue.calibrate(epsilon=1, domain_size=11)
-    reports = made.randomize(np.arange(60) % 11, rng=2)
-    edges = [0, *sorted(cuts), 60]
-    parts = [made.aggregate(reports[start:end]) for start, end in itertools.pairwise(edges)]
-    order.shuffle(parts)
-    merged = parts[0]
-    for part in parts[1:]:
-        merged = merged.merge(part)
-    whole = made.aggregate(reports)
-    assert (merged.reports, merged.support.tolist()) == (60, whole.support.tolist())
-    assert made.estimate(merged).counts.tolist() == made.estimate(reports).counts.tolist()
 
 
 def test_what_another_mechanism_made_is_refused() -> None:
