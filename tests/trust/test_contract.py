@@ -22,6 +22,7 @@ from ldp_budget.catalogue.plugins import registry
 from ldp_budget.testing import MechanismContract
 from ldp_budget.trust import contract
 from ldp_budget.trust.contract import CHECKS, NotChecked, examples_of, made
+from random_mechanisms import DRAWS, random_mechanisms
 
 MEMO = {"memo_is_kept", "many_reports_stay_within_the_cap"}
 CALIBRATED = {"calibration_is_safe"}
@@ -186,6 +187,18 @@ def test_what_is_found_by_trying_keeps_the_contract(cls: type[Mechanism]) -> Non
     for parameters in examples_of(cls):
         results = contract.run_all(made(cls, parameters))
         assert [result for result in results if result.verdict == contract.FAILED] == [], parameters
+
+
+SMALL = 10_000  # answers
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DRAWS)
+def test_clients_draw_what_they_describe_at_random_settings(name: str) -> None:
+    drawn = random_mechanisms(name, 8, seed=4)
+    small = [each for each in drawn if (getattr(each, "domain_size", None) or 0) < SMALL]
+    for instance in small[:3]:
+        assert contract.run("client_matches_channel", instance).verdict != contract.FAILED, instance
 
 
 AUTHORS_TESTS = """

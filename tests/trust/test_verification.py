@@ -74,19 +74,27 @@ def lowered(promise: Guarantee) -> Guarantee:
 # -- the built-in mechanisms ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("count", [3, pytest.param(50, marks=pytest.mark.slow)])
+# Of these some estimators are proved to be unbiased with the variance that they state; of none is it refuted.
+PROVED = {"randomized-response", "sue", "oue", "random-substitution", "subset-selection", "d-bit-flip"}
+
+
+@pytest.mark.parametrize("count", [2, pytest.param(50, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", DRAWS)
 def test_every_promise_holds_at_random_settings(name: str, count: int) -> None:
+    proved = set()
     for mechanism in random_mechanisms(name, count):
         found = verify(mechanism)
         assert found.verdict == HOLDS, (mechanism, found)
         assert found.estimator in (HOLDS, UNPROVEN), (mechanism, found)
         assert found.method
+        proved.add(found.estimator)
+    assert name not in PROVED or HOLDS in proved
 
 
+@pytest.mark.parametrize("count", [1, pytest.param(10, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", DRAWS)
-def test_a_promise_lowered_by_a_millionth_is_violated(name: str) -> None:
-    for mechanism in random_mechanisms(name, 2, seed=2):
+def test_a_promise_lowered_by_a_millionth_is_violated(name: str, count: int) -> None:
+    for mechanism in random_mechanisms(name, count, seed=2):
         lie = promising(mechanism, lowered(mechanism.guarantee))
         assert verify(lie).verdict == VIOLATED, mechanism
 
@@ -95,15 +103,6 @@ def test_a_promise_lowered_by_a_millionth_is_violated(name: str) -> None:
 def test_every_built_in_mechanism_has_settings(name: str) -> None:
     assert {cls.name for cls in ldp_budget.mechanisms()} >= set(DRAWS)
     assert ldp_budget.mechanism(name).name == name
-
-
-@pytest.mark.parametrize(
-    "name", ["randomized-response", "sue", "oue", "random-substitution", "subset-selection", "d-bit-flip"]
-)
-def test_estimates_are_proved_unbiased_with_true_variances(name: str) -> None:
-    proved = [verify(mechanism).estimator for mechanism in random_mechanisms(name, 8, seed=3)]
-    assert HOLDS in proved
-    assert VIOLATED not in proved
 
 
 def test_the_loss_found_is_the_one_of_the_drawn_integers() -> None:
@@ -275,34 +274,6 @@ def same_curve(one: list[tuple[Fraction, Fraction]], other: list[tuple[Fraction,
     """Whether two pairs of distributions are equally hard to tell apart: one divergence at every kink of either."""
     kinks = {p / q for p, q in (*one, *other) if q}
     return all(hockey_stick(one, kink) == hockey_stick(other, kink) for kink in kinks)
-
-
-@pytest.mark.parametrize("name", [name for name in DRAWS if name not in ("gaussian", "laplace")])
-def test_the_client_draws_what_the_channel_says(name: str) -> None:
-    """Chi-square over all outcomes of two inputs, at a probability of a false alarm of 1e-5 a setting."""
-    from scipy.special import chdtrc
-
-    small = [each for each in random_mechanisms(name, 8, seed=4) if (getattr(each, "domain_size", 0) or 0) < 10**4]
-    for number, mechanism in enumerate(small[:3]):
-        first, *_, second = mechanism.critical_inputs()
-        masses = mechanism.compare(first, second).masses()
-        for side, value in enumerate((first, second)):
-            n = 20_000
-            secrets = [user.to_bytes(32, "big") for user in range(n)]
-            reports = mechanism.randomize(np.full(n, value), rng=number, secrets=secrets)
-            codes = np.asarray(mechanism.outcomes(reports, first, second)).astype(np.int64)
-            seen = np.bincount(codes, minlength=len(masses))
-            expected = n * np.array([float(mass[side]) for mass in masses])
-            assert len(seen) == len(masses)
-            assert not seen[expected == 0].any()
-            rare = expected < 5
-            seen, expected = (
-                np.append(seen[~rare], seen[rare].sum()),
-                np.append(expected[~rare], expected[rare].sum()),
-            )
-            used = expected > 0
-            statistic = ((seen - expected)[used] ** 2 / expected[used]).sum()
-            assert chdtrc(max(1, used.sum() - 1), statistic) > 1e-5, mechanism
 
 
 # -- dominance, by its definition ----------------------------------------------------------------------------

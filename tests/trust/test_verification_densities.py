@@ -33,10 +33,31 @@ def test_gaussian_holds_however_small_its_density(sigma: str) -> None:
     assert verify(GaussianNoise(sigma=sigma, lower=0, upper=1)).verdict == HOLDS
 
 
-@pytest.mark.parametrize("name", ["laplace", "staircase", "bounded-laplace", "bounded-staircase"])
+# Ranges where doubles are short of digits: of the loss, of the place, of both.
+HARD = {
+    "a tiny loss": ("1e-8", "0", "1"),
+    "far from 0": ("1", "1e8", "100000001"),
+    "farther, and narrow": ("1", "1e10", "10000000000.01"),
+    "a huge loss": ("700", "0", "1"),
+}
+
+
+def hard(name: str, at_once: str) -> list[Any]:
+    """A mechanism at every range; what is not run `at_once` is slow."""
+    return [
+        pytest.param(name, *ends, id=f"{name}, {place}", marks=[] if place == at_once else [pytest.mark.slow])
+        for place, ends in HARD.items()
+    ]
+
+
 @pytest.mark.parametrize(
-    ("epsilon", "lower", "upper"),
-    [("1e-8", "0", "1"), ("1", "1e8", "100000001"), ("1", "1e10", "10000000000.01"), ("700", "0", "1")],
+    ("name", "epsilon", "lower", "upper"),
+    [
+        *hard("laplace", at_once="a tiny loss"),
+        *hard("staircase", at_once="farther, and narrow"),
+        *hard("bounded-laplace", at_once="a huge loss"),
+        *hard("bounded-staircase", at_once="far from 0"),
+    ],
 )
 def test_rounding_is_no_violation(name: str, epsilon: str, lower: str, upper: str) -> None:
     assert verify(mechanism(name)(epsilon=epsilon, lower=lower, upper=upper)).verdict != VIOLATED
