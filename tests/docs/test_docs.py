@@ -30,9 +30,10 @@ needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="the comman
 
 @needs_bash
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_block_of_a_page_runs_and_prints_what_it_shows(page: Path, tmp_path: Path) -> None:
+def test_every_block_of_a_page_runs_and_prints_what_it_shows(page: Path, tmp_path: Path, programs: str) -> None:
     _wait_over_midnight()
     environment = {
+        "PATH": programs,
         "LDP_BUDGET_LEDGER": str(tmp_path / "ledger.db"),
         "LDP_BUDGET_CERTIFICATES": str(tmp_path / "certificates.json"),
         "LDP_BUDGET_NO_PLUGINS": "1",

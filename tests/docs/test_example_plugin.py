@@ -15,7 +15,6 @@ import pytest
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "ldp-budget-olh"
 TARGET = ("olh", "--epsilon", "1", "--domain-size", "4")
-SCRIPT = Path(sys.executable).parent / "ldp-budget"
 CATEGORIES = ("spring", "summer", "autumn", "winter")
 STANDARD_ERRORS = 4.5
 
@@ -46,27 +45,29 @@ print(json.dumps(found))
 class Machine:
     """Where the plugin is installed, and runs commands that see it."""
 
-    def __init__(self, folder: Path, site: Path) -> None:
+    def __init__(self, folder: Path, site: Path, programs: str) -> None:
         self.folder = folder
         self.environment = {
             **os.environ,
-            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+            "PATH": programs,
             "PYTHONPATH": str(site),
             "LDP_BUDGET_LEDGER": str(folder / "budget.db"),
             "LDP_BUDGET_CERTIFICATES": str(folder / "certificates.json"),
         }
 
     def python(self, *arguments: object, cwd: Path | None = None) -> str:
-        command = [sys.executable, *map(str, arguments)]
-        done = subprocess.run(
-            command, cwd=cwd or self.folder, env=self.environment, capture_output=True, text=True, timeout=300
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        return self._run(sys.executable, *map(str, arguments), cwd=cwd or self.folder)
 
     def ldp_budget(self, *arguments: object) -> Any:
         """The JSON that a command prints."""
-        return json.loads(self.python(SCRIPT, *arguments, "--json"))
+        program = shutil.which("ldp-budget", path=self.environment["PATH"])
+        assert program is not None
+        return json.loads(self._run(program, *map(str, arguments), "--json", cwd=self.folder))
+
+    def _run(self, *command: str, cwd: Path) -> str:
+        done = subprocess.run(command, cwd=cwd, env=self.environment, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -77,10 +78,10 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def machine(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Machine:
+def machine(source: Path, programs: str, tmp_path_factory: pytest.TempPathFactory) -> Machine:
     folder = tmp_path_factory.mktemp("machine")
     site = folder / "site"
-    made = Machine(folder, site)
+    made = Machine(folder, site, programs)
     options = ("--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check", "--target", site)
     made.python("-m", "pip", "install", *options, source)
     return made
@@ -137,7 +138,7 @@ def test_a_survey_from_agreement_to_estimate(machine: Machine) -> None:
         rows = csv.writer(file)
         rows.writerow(["person", "season"])
         rows.writerows([f"p{number}", CATEGORIES[number % 7 % 4]] for number in range(users))
-    machine.python(SCRIPT, "policy", "set", "default", "--limit", "lifetime=1.5")
+    machine.ldp_budget("policy", "set", "default", "--limit", "lifetime=1.5")
     spent = machine.ldp_budget("spend", "p0", *TARGET, "--key", "once")
     assert (spent["status"], spent["cost"]["epsilon"]) == ("spent", 1)
 

@@ -143,12 +143,12 @@ def test_a_tracker_without_its_secret_is_turned_away_before_anything_is_stored(
         pytest.param("", 40, id="all of it", marks=pytest.mark.slow),
     ],
 )
-def test_the_commands_of_the_page_print_what_it_shows(tmp_path: Path, end: str, least: int) -> None:
+def test_the_commands_of_the_page_print_what_it_shows(tmp_path: Path, programs: str, end: str, least: int) -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert end in page
     asked = [command for command in commands(page.split(end)[0] if end else page) if command.text != STUDY]
     assert len(asked) >= least
-    with Shell(tmp_path, EXAMPLES=str(EXAMPLES)) as shell:
+    with Shell(tmp_path, PATH=programs, EXAMPLES=str(EXAMPLES)) as shell:
         for command in asked:
             # A progress bar that has no terminal prints its label.
             output = shell.run(command.text).replace("charging\n", "")

@@ -59,8 +59,8 @@ def blocks(page: str) -> Iterator[Block]:
 class Workshop:
     """A folder to follow the page in, with the example plugin beside it."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.site = folder, folder / "site"
+    def __init__(self, folder: Path, programs: str) -> None:
+        self.folder, self.site, self.programs = folder, folder / "site", programs
         self.names: dict[str, Any] = {"__name__": "tutorial"}
         shutil.copytree(EXAMPLE, folder / "ldp-budget-olh", ignore=shutil.ignore_patterns("__pycache__", ".*"))
 
@@ -123,7 +123,7 @@ class Workshop:
     def _environment(self) -> dict[str, str]:
         return {
             **os.environ,
-            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+            "PATH": self.programs,
             # The folder itself first: `pip install -e` makes what stands there importable as it is.
             "PYTHONPATH": os.pathsep.join([str(self.folder), str(self.site)]),
             "LDP_BUDGET_LEDGER": str(self.folder / "budget.db"),
@@ -157,8 +157,8 @@ def _unindented(source: str) -> str:
 
 
 @pytest.fixture
-def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workshop]:
-    made = Workshop(tmp_path)
+def workshop(tmp_path: Path, programs: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workshop]:
+    made = Workshop(tmp_path, programs)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(made.site))
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -28,7 +28,7 @@ def olh(**declared: Any) -> OptimalLocalHashing:
 
 class TestContract(MechanismContract):
     mechanism = OptimalLocalHashing
-    targets = (*OptimalLocalHashing.examples, {"epsilon": 4, "domain_size": 1000})
+    targets = (*OptimalLocalHashing.examples, {"epsilon": 4, "domain_size": 100})
 
 
 # -- the hash family ------------------------------------------------------------------------------------------
