@@ -45,7 +45,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
 MECHANISMS = {guarantee: promising(guarantee) for guarantee in GUARANTEES}
 USERS = ("alice", "bob")
 LABELS = ("home", "work")
-NAMES = ("default", "default", "other", "planned", "planned")
+NAMES = ("default", "default", "other", "planned", "planned", "second")
 
 
 @cache
@@ -98,8 +98,14 @@ MENU = {
         Terms((), plan=2),
         Terms(("lifetime=2,1e-3",), plan=1),
         Terms(("lifetime=1.8,1e-3",), plan=2),
-        Terms(("lifetime=2.4,1e-3",), plan=2),
+        Terms(("lifetime=9,1e-3",), plan=2),
+        Terms(("lifetime=90,1e-3",), plan=1),
         Terms(("lifetime=2,1e-3",)),
+    ),
+    "second": (
+        Terms((), plan=2),
+        Terms(("lifetime=90,1e-3",), plan=2),
+        Terms(("lifetime=2.3,1e-3",), plan=1),
     ),
 }
 
@@ -177,13 +183,19 @@ class Model:
         terms = self.terms(policy)
         if user in self.erased or (terms.relation == "any" and guarantee.relation != "any inputs"):
             return False
-        if terms.plan and self.quota_left(user, guarantee, terms.plan) < reports:
+        if terms.plan and (
+            self.quota_left(user, guarantee, terms.plan) < reports
+            or not fit_together({terms.plan, *self.plans_used(user)}, terms)
+        ):
             return False
         return all(
             within(self.spent(user, limit.period, self.moment), cost, limit.capacity)
             for limit in terms.parsed()
             for cost in [self.cost(user, guarantee, reports, label, limit.period)]
         )
+
+    def plans_used(self, user: str) -> set[int]:
+        return {c.plan for c in self.charges if (c.user, c.counts) == (user, True)} - {0}
 
     def quota_left(self, user: str, guarantee: Guarantee, plan: int) -> int:
         used = sum(
@@ -216,7 +228,7 @@ class Model:
         return made
 
     def may_follow(self, policy: str, terms: Terms) -> bool:
-        """Whether a policy may be set so: charged limits keep rule and δ, and all plans' prices fit the lifetime."""
+        """Whether a policy may be set so: charged limits keep rule and δ, and all plans fit the lifetime limit."""
         charged = [earlier for earlier, was_charged in self.versions.get(policy, []) if was_charged]
         new = {(limit.period, limit.rule, limit.delta) for limit in terms.parsed()}
         for limit in (limit for earlier in charged for limit in earlier.parsed()):
@@ -224,11 +236,7 @@ class Model:
                 return False
         if not terms.plan:
             return True
-        priced = [plans()[number] for number in {terms.plan, *(t.plan for t in charged)} if number]
-        epsilon = sum((decimal(plan.epsilon) for plan in priced if plan), Decimal(0))
-        delta = sum((plan.delta for plan in priced if plan), Decimal(0))
-        lifetimes = [limit for limit in terms.parsed() if limit.period == "lifetime"]
-        return all(epsilon <= limit.epsilon and delta <= limit.delta for limit in lifetimes)
+        return fit_together({terms.plan, *(earlier.plan for earlier in charged)} - {0}, terms)
 
     def erase(self, user: str) -> bool:
         known = any(charge.user == user for charge in self.charges)
@@ -238,6 +246,17 @@ class Model:
                 charge.user = f"{user}, erased"
         self.newest = self.moment
         return known
+
+
+def fit_together(numbers: set[int], terms: Terms) -> bool:
+    """Whether the full prices of plans fit the lifetime limit; more than one need one."""
+    priced = [plan for plan in (plans()[number] for number in numbers) if plan is not None]
+    lifetimes = [limit for limit in terms.parsed() if limit.period == "lifetime"]
+    if not lifetimes:
+        return len(priced) == 1
+    epsilon = sum((decimal(plan.epsilon) for plan in priced), Decimal(0))
+    delta = sum((plan.delta for plan in priced), Decimal(0))
+    return all(epsilon <= limit.epsilon and delta <= limit.delta for limit in lifetimes)
 
 
 def same_window(period: str, one: datetime, other: datetime) -> bool:
@@ -310,9 +329,10 @@ class LedgerMachine(RuleBasedStateMachine):
         default=st.sampled_from(MENU["default"]),
         other=st.sampled_from(MENU["other"]),
         planned=st.sampled_from(MENU["planned"]),
+        second=st.sampled_from(MENU["second"]),
     )
-    def start(self, default: Terms, other: Terms, planned: Terms) -> None:
-        for name, terms in (("default", default), ("other", other), ("planned", planned)):
+    def start(self, default: Terms, other: Terms, planned: Terms, second: Terms) -> None:
+        for name, terms in (("default", default), ("other", other), ("planned", planned), ("second", second)):
             self._set(name, terms)
 
     # -- policies and time --------------------------------------------------------------------------------

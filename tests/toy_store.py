@@ -79,6 +79,9 @@ class ToyRows:
     def quota_used(self, account: int, plan: str, promise: str) -> int:
         return self._quotas.get((account, plan, promise), 0)
 
+    def plans_used(self, account: int) -> Iterable[str]:
+        return {plan for (owner, plan, _), used in self._quotas.items() if owner == account and used}
+
     def answers(self, keys: Sequence[bytes]) -> Iterable[StoredAnswer]:
         return [self._answers[key] for key in keys if key in self._answers]
 

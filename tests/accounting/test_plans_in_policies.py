@@ -17,7 +17,7 @@ from ldp_budget.accounting.plans import Plan
 from ldp_budget.composition import compose
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Approximate, Memoised
 from ldp_budget.guarantees.amounts import decimal
-from ledger_contract import CURVE, check, coin, promising, spent
+from ledger_contract import CURVE, check, coin, everything, promising, spent
 
 ONE, HALF, TENTH = coin(1), coin("0.5"), coin("0.1")
 DELTA = Decimal("1e-6")
@@ -162,19 +162,32 @@ def test_a_plan_needs_no_other_limit(accountant: Accountant) -> None:
 
 # -- successors ----------------------------------------------------------------------------------------------
 
+WIDE = "lifetime=99,1e-3"
+"""A lifetime limit that all of these plans fit in together."""
+
 
 def test_a_successors_full_price_is_added(accountant: Accountant) -> None:
     first, second, third = plan((ONE, 2)), plan((HALF, 3)), plan((TENTH, 9))
     accountant.set_policy("default", [], plan=first)
     accountant.spend("alice", ONE)
-    accountant.set_policy("default", [], plan=second)
+    accountant.set_policy("default", [WIDE], plan=second)
     prices = [decimal(p.epsilon) for p in (first, second, third)]
     assert accountant.policy().planned() == (prices[0] + prices[1], 2 * DELTA), "though one report was charged of two"
     assert not accountant.spend("alice", ONE), "what the old plan had left is gone"
     accountant.spend("bob", HALF)
-    accountant.set_policy("default", [], plan=third)
+    accountant.set_policy("default", [WIDE], plan=third)
     assert accountant.policy().planned() == (sum(prices), 3 * DELTA)
     check(accountant)
+
+
+def test_a_successor_needs_a_lifetime_limit(accountant: Accountant) -> None:
+    """A plan alone is a bound for a lifetime; a row of plans is none."""
+    accountant.set_policy("default", [], plan=plan((ONE, 2)))
+    accountant.spend("alice", ONE)
+    for limits in ([], ["day=1"]):
+        with pytest.raises(InvalidParameter, match="limit: expected a lifetime limit, as this plan succeeds another"):
+            accountant.set_policy("default", limits, plan=plan((HALF, 3)))
+    assert accountant.policy().version == 1
 
 
 def test_all_plans_together_must_fit_the_lifetime_limit(accountant: Accountant) -> None:
@@ -199,22 +212,146 @@ def test_a_plan_nobody_was_charged_under_costs_nothing(accountant: Accountant) -
 def test_going_back_to_a_plan_goes_on_with_its_quotas(accountant: Accountant) -> None:
     first, second = plan((ONE, 2)), plan((HALF, 3))
     for chosen, mechanism in ((first, ONE), (second, HALF)):
-        accountant.set_policy("default", [], plan=chosen)
+        accountant.set_policy("default", [WIDE], plan=chosen)
         assert accountant.spend("alice", mechanism)
-    accountant.set_policy("default", [], plan=first)
+    accountant.set_policy("default", [WIDE], plan=first)
     assert accountant.policy().planned() == (decimal(first.epsilon) + decimal(second.epsilon), 2 * DELTA)
     assert used(accountant, "alice") == [(2, 1)]
     assert [bool(accountant.spend("alice", ONE)) for _ in range(2)] == [True, False]
     check(accountant)
 
 
-def test_the_same_plan_again_is_no_successor(accountant: Accountant) -> None:
+# -- the same plan again -------------------------------------------------------------------------------------
+
+
+def test_the_same_plan_again_changes_nothing(accountant: Accountant) -> None:
     same = plan((ONE, 2))
-    for version in (1, 2, 3):
-        assert accountant.set_policy("default", [], plan=plan((ONE, 1), (ONE, 1))).version == version
-        accountant.spend("alice", ONE)
+    accountant.set_policy("default", [], plan=same)
+    accountant.spend("alice", ONE)
+    before = everything(accountant)
+    for again in (same, plan((ONE, 1), (ONE, 1)), Plan.from_json(same.to_json())):
+        assert accountant.set_policy("default", [], plan=again).version == 1
+    assert everything(accountant) == before, "not even an entry in the journal"
     assert accountant.policy().planned() == (decimal(same.epsilon), DELTA)
-    assert used(accountant, "alice") == [(2, 2)]
+    assert used(accountant, "alice") == [(2, 1)]
+
+
+@pytest.mark.parametrize("change", [1e-12, 1e-3])
+def test_a_price_that_moved_gives_no_fresh_quota(accountant: Accountant, change: float) -> None:
+    """A release of the library that computes another price finds the plan that was declared, at its first price."""
+    first = plan((ONE, 2))
+    accountant.set_policy("default", [], plan=first)
+    accountant.spend("alice", ONE, reports=2)
+    later = Plan(first.charges, DELTA, price=first.epsilon + change)
+    assert accountant.set_policy("default", [], plan=later).version == 1
+    assert accountant.set_policy("default", ["day=9"], plan=later).version == 2, "something else is new"
+    assert accountant.set_policy("other", ["day=9"], plan=later).version == 1
+    for name in ("default", "other"):
+        assert accountant.policy(name).planned() == (decimal(first.epsilon), DELTA)
+        assert not accountant.spend("alice", ONE, policy=name)
+        assert used(accountant, "alice", name) == [(2, 2)]
+    check(accountant)
+
+
+def test_a_plan_is_what_was_declared() -> None:
+    """Its charges and its δ; not what they were found to cost."""
+    one = plan((ONE, 2))
+    assert one.identity == Plan(((ONE, 1), (ONE, 1)), DELTA, price=one.epsilon + 1).identity
+    others = [plan((ONE, 3)), plan((HALF, 2)), plan((ONE, 2), (HALF, 1)), Plan(((ONE, 2),), Decimal("1e-7"))]
+    assert len({each.identity for each in (one, *others)}) == 5
+
+
+def test_a_policy_set_again_as_it_is_gets_no_new_version(accountant: Accountant) -> None:
+    for _ in range(2):
+        assert accountant.set_policy("default", ["lifetime=1", "day=0.50"], relation="any").version == 1
+    assert accountant.set_policy("default", ["lifetime=1", "day=0.5"]).version == 2
+    assert accountant.set_policy("default", ["lifetime=1", "day=0.5"], checked=True).version == 3
+    assert accountant.set_policy("default", ["lifetime=1", "day=0.5"], relation="any").version == 4
+    assert [row["kind"] for row in accountant.journal()] == ["policy"] * 4
+
+
+# -- every plan that a user has used -------------------------------------------------------------------------
+
+
+def test_a_plan_under_another_name_adds_its_price(accountant: Accountant) -> None:
+    first, second = plan((ONE, 2)), plan((HALF, 3))
+    both = decimal(first.epsilon) + decimal(second.epsilon)
+    accountant.set_policy("first", [], plan=first)
+    accountant.set_policy("alone", [], plan=second)
+    accountant.set_policy("scant", [f"lifetime={both - Decimal('1e-9')},1e-3"], plan=second)
+    accountant.set_policy("strict", [f"lifetime={both},1.9e-6"], plan=second)
+    accountant.set_policy("enough", [f"lifetime={both},2e-6"], plan=second)
+    assert accountant.spend("alice", ONE, policy="first")
+
+    refused = accountant.spend("alice", HALF, policy="alone")
+    assert (refused.status, refused.binding, refused.affordable_reports) == ("refused", ("plan",), 0)
+    assert "this user has used another plan, and policy alone has no lifetime limit that both fit in" in refused.why
+    for name in ("scant", "strict"):
+        refused = accountant.spend("alice", HALF, policy=name)
+        assert (refused.status, refused.binding, refused.affordable_reports) == ("refused", ("plan",), 0)
+        assert f"cost together (ε = {both:.12g}, δ = 0.000002)" in refused.why
+        assert f"the lifetime limit of policy {name}" in refused.explain()
+    assert accountant.quote("alice", HALF, policy="alone").why
+    assert accountant.reserve("alice", HALF, policy="alone").status == "refused"
+    assert accountant.spend("alice", HALF, policy="enough").status == "spent"
+    assert accountant.spend("bob", HALF, policy="alone").status == "spent", "who has used no other plan"
+    check(accountant)
+
+
+def test_who_used_two_plans_has_both_in_every_sum(accountant: Accountant) -> None:
+    """Also in that of the plan that came first, and of one that a policy held long ago."""
+    first, second, third = plan((ONE, 2)), plan((HALF, 3)), plan((TENTH, 9))
+    accountant.set_policy("first", [], plan=first)
+    accountant.set_policy("second", [WIDE], plan=second)
+    accountant.spend("alice", ONE, policy="first")
+    accountant.spend("alice", HALF, policy="second")
+    assert "another plan" in accountant.spend("alice", ONE, policy="first").why
+    accountant.set_policy("first", ["lifetime=9"])
+    prices = sum(decimal(each.epsilon) for each in (first, second, third))
+    accountant.set_policy("third", [f"lifetime={prices - Decimal('1e-9')},1e-3"], plan=third)
+    assert not accountant.spend("alice", TENTH, policy="third")
+    accountant.set_policy("third", [f"lifetime={prices},1e-3"], plan=third)
+    assert accountant.spend("alice", TENTH, policy="third").status == "spent"
+    check(accountant)
+
+
+def test_a_quota_that_was_given_back_whole_counts_no_more(accountant: Accountant) -> None:
+    accountant.set_policy("first", [], plan=plan((ONE, 2)))
+    accountant.set_policy("second", [], plan=plan((HALF, 3)))
+    held = accountant.reserve("alice", ONE, policy="first").receipt or ""
+    assert not accountant.spend("alice", HALF, policy="second")
+    accountant.void(held)
+    assert accountant.spend("alice", HALF, policy="second").status == "spent"
+    check(accountant)
+
+
+def test_a_plan_leaves_a_plain_limit_what_its_reports_cost(accountant: Accountant) -> None:
+    """What is charged under a plan is in the sums as well, so a plain lifetime limit needs no price of it."""
+    accountant.set_policy("planned", [], plan=plan((HALF, 4)))
+    accountant.set_policy("plain", ["lifetime=2"])
+    accountant.spend("alice", HALF, policy="planned", reports=3)
+    assert [bool(accountant.spend("alice", HALF, policy="plain")) for _ in range(2)] == [True, False]
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(("0", "2", "4", "99"))), max_size=8))
+def test_whatever_is_set_and_asked_the_plans_used_fit_the_limit_asked_under(steps: list[tuple[int, str]]) -> None:
+    """Against a sum over the journal's quotas, worked out anew."""
+    plans = [plan((ONE, 2)), plan((HALF, 4)), plan((TENTH, 9))]
+    mechanisms = [ONE, HALF, TENTH]
+    seen: set[int] = set()
+    with Accountant(":memory:") as accountant:
+        for number, (chosen, lifetime) in enumerate(steps):
+            limits = [] if lifetime == "0" else [f"lifetime={lifetime},1e-3"]
+            accountant.set_policy(str(number), limits, plan=plans[chosen])
+            price = sum(decimal(plans[each].epsilon) for each in {*seen, chosen})
+            fits = price <= Decimal(lifetime) if limits else seen <= {chosen}
+            answer = accountant.spend("alice", mechanisms[chosen], policy=str(number))
+            assert bool(answer) <= fits
+            assert fits or answer.why
+            assert bool(answer) == (fits and not answer.binding)
+            seen |= {chosen} if answer else set()
+        check(accountant)
 
 
 def test_one_plan_under_two_names_is_one_plan(accountant: Accountant) -> None:

@@ -87,16 +87,19 @@ class Accountant:
     ) -> Policy:
         """Store a policy, as a new version where there is one of that name; what was spent stays spent.
 
-        Raises `InvalidParameter` where the policy makes no sense, where it changes the rule or δ of a limit that was
-        charged already, or where a plan's price on top of the earlier ones exceeds its lifetime limit.
+        Set again as it is, it stays as it is. A plan that the ledger knows keeps the price it came with. Raises
+        `InvalidParameter` where the policy makes no sense, where it changes the rule or δ of a limit that was charged
+        already, or where a plan succeeds others and all of them fit no lifetime limit together.
         """
         proposed = propose(name, limits, relation=relation, unbounded=unbounded, checked=checked, plan=plan)
 
         def store(transaction: Transaction) -> Policy:
             stored = transaction.find_policy(name)
-            policy = follow(transaction, proposed, None if stored is None else Policy.read(stored.definition))
-            keep_periods(transaction, policy)
-            transaction.add_policy(name, policy.version, canonical_json(policy.to_json()))
+            previous = None if stored is None else Policy.read(stored.definition)
+            policy = follow(transaction, proposed, previous)
+            if policy is not previous:
+                keep_periods(transaction, policy)
+                transaction.add_policy(name, policy.version, canonical_json(policy.to_json()))
             return policy
 
         return self._ledger.run(store)

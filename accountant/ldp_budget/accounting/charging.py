@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ..guarantees import Memoised
 from ..ledger.entries import Entry
 from ..ledger.windows import LIFETIME
+from .policies import prices
 
 if TYPE_CHECKING:
     from ..ledger import Account, Reading, Transaction
@@ -29,8 +30,10 @@ def account_for(reading: Reading, request: Request, policy: Policy) -> Account:
         }
         account = account._replace(reported=done)
     if policy.plan is not None:
-        used = reading.quota_used(account.number, policy.plan.identity, charge.promise)
-        account = account._replace(quota_used=used)
+        identity = policy.plan.identity
+        used = reading.quota_used(account.number, identity, charge.promise)
+        others = [plan for plan in reading.plans_used(account.number) if plan != identity]
+        account = account._replace(quota_used=used, other_plans=prices(reading, others))
     return account
 
 

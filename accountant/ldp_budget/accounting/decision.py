@@ -31,7 +31,7 @@ class Decision:
     """What is decided about a request.
 
     `costs` are what it adds in each window, `why` the reason that no budget would help, `binding` the periods whose
-    limit it does not fit, and `plan` where a quota is used up.
+    limit it does not fit, and `plan` where a quota is used up or the user's plans together are too much.
     """
 
     def __init__(self, account: Account, request: Request, policy: Policy, windows: Mapping[str, Window]) -> None:
@@ -53,10 +53,10 @@ class Decision:
     def after(self) -> Account:
         """The account once the request is charged."""
         if self._after is None:
-            (number, before, erased, reported, used), reports = self.account, self.request.reports
+            (number, before, erased, reported, used, others), reports = self.account, self.request.reports
             spent = {period: spent.plus(self.costs[period]) for period, spent in before.items()}
             done = {period: count + reports for period, count in reported.items()} if reported else reported
-            self._after = Account(number, spent, erased, done, used + reports)
+            self._after = Account(number, spent, erased, done, used + reports, others)
         return self._after
 
     def affordable(self, account: Account) -> int:
@@ -111,7 +111,28 @@ def _objection(account: Account, request: Request, policy: Policy) -> str:
     """Why no amount of budget would do; empty if it is a matter of budget."""
     if account.erased:
         return ERASED_USER
-    return objection(request.charge, policy)
+    return objection(request.charge, policy) or _objection_to_plans(account, policy)
+
+
+def _objection_to_plans(account: Account, policy: Policy) -> str:
+    """Why the policy's plan cannot be used beside the plans the user has used; empty if it can.
+
+    A plan's price holds for that plan alone, so whoever uses several pays the full price of each, and that needs a
+    lifetime limit. A policy without a plan asks for none of this: what is charged under a plan is added to the sums
+    of the account as well, at least what it truly costs, and so a plain lifetime limit counts it already.
+    """
+    if policy.plan is None or not account.other_plans:
+        return ""
+    if not policy.lifetimes:
+        return f"this user has used another plan, and policy {policy.name} has no lifetime limit that both fit in"
+    epsilon, delta = policy.planned(account.other_plans)
+    limit = policy.overdrawn_by((epsilon, delta))
+    if limit is None:
+        return ""
+    return (
+        f"this plan and those the user has used cost together (ε = {epsilon:.12g}, δ = {delta:.12g}), and the lifetime"
+        f" limit of policy {policy.name} is (ε = {limit.epsilon:.12g}, δ = {limit.delta:.12g})"
+    )
 
 
 def objection(charge: Charge, policy: Policy) -> str:
@@ -127,10 +148,12 @@ def objection(charge: Charge, policy: Policy) -> str:
 
 
 def _binding(account: Account, request: Request, policy: Policy, costs: dict[str, Costs]) -> tuple[str, ...]:
-    """The periods whose limit the request does not fit, and `plan` where a quota is used up."""
+    """The periods whose limit the request does not fit, and `plan` where the plan is what stands in the way."""
     spent = account.spent
     over = [limit.period for limit in policy.limits if not limit.fits(spent[limit.period], costs[limit.period])]
     plan = policy.plan
-    if plan is not None and plan.count(request.charge.promise) - account.quota_used < request.reports:
-        over.append(PLAN)
+    if plan is not None:
+        left = plan.count(request.charge.promise) - account.quota_used
+        if left < request.reports or _objection_to_plans(account, policy):
+            over.append(PLAN)
     return tuple(dict.fromkeys(over)) if over else ()

@@ -6,6 +6,7 @@ its price is that of all its reports, any order and any early stop is within it.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import InitVar, dataclass, field
@@ -57,17 +58,22 @@ class Plan:
         object.__setattr__(self, "epsilon", total.epsilon if price is None else price)
 
     @cached_property
+    def identity(self) -> str:
+        """A hash of what was declared: charges and δ. What they cost is no part of it, for that was worked out."""
+        return hashlib.sha256(canonical_json(self._declared()).encode()).hexdigest()
+
+    @cached_property
     def counts(self) -> Mapping[Guarantee, int]:
         """How many reports of each guarantee the plan admits."""
         return MappingProxyType(dict(self.charges))
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that `from_json` turns back into an equal plan, price included; numbers as exact text."""
-        return {
-            "charges": [{"guarantee": guarantee.to_json(), "count": count} for guarantee, count in self.charges],
-            "delta": canonical(self.delta),
-            "epsilon": canonical(decimal(self.epsilon)),
-        }
+        return {**self._declared(), "epsilon": canonical(decimal(self.epsilon))}
+
+    def _declared(self) -> dict[str, Any]:
+        charges = [{"guarantee": guarantee.to_json(), "count": count} for guarantee, count in self.charges]
+        return {"charges": charges, "delta": canonical(self.delta)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Plan:

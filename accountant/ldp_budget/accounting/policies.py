@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from .._json import canonical_json
@@ -16,9 +16,10 @@ from ..ledger.windows import LIFETIME, PER_YEAR, to_micros
 from .limits import Limit, as_limits
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from ..ledger import Transaction
+    from ..ledger import Reading, Transaction
+    from ..ledger.reading import Price
     from .plans import Plan
 
 DEFAULT = "default"
@@ -30,7 +31,8 @@ class PlanTerms:
     """A plan as a policy holds it: how many reports of each guarantee, and what all of them cost together.
 
     The price is exact composition's, which is no filter; that is sound because what may be charged was fixed
-    beforehand: any order and any early stop lies within it. A successor's full price is added to those before.
+    beforehand: any order and any early stop lies within it. A successor's full price is added to those before. The
+    price with which a plan came into the ledger stays its price, whatever is worked out for it later.
     """
 
     identity: str
@@ -40,10 +42,14 @@ class PlanTerms:
 
     @classmethod
     def of(cls, plan: Plan) -> PlanTerms:
-        """The terms of a plan; its identity is a hash of all of it, price included."""
+        """The terms of a plan."""
         quotas = tuple((canonical_json(guarantee.to_json()), count) for guarantee, count in plan.charges)
-        identity = hashlib.sha256(canonical_json(plan.to_json()).encode()).hexdigest()
-        return cls(identity, quotas, decimal(plan.epsilon), plan.delta)
+        return cls(plan.identity, quotas, decimal(plan.epsilon), plan.delta)
+
+    @property
+    def price(self) -> Price:
+        """(ε, δ) of the whole plan."""
+        return self.epsilon, self.delta
 
     def count(self, promise: str) -> int:
         """How many reports with a guarantee, in canonical JSON, the plan holds."""
@@ -103,10 +109,22 @@ class Policy:
         """The periods that have a limit, each once."""
         return tuple(dict.fromkeys(limit.period for limit in self.limits))
 
-    def planned(self) -> tuple[Decimal, Decimal]:
-        """(ε, δ) of every plan so far, added up; zeros without one."""
-        plans = [*self.earlier, *([self.plan] if self.plan is not None else [])]
-        return sum((p.epsilon for p in plans), Decimal(0)), sum((p.delta for p in plans), Decimal(0))
+    @property
+    def lifetimes(self) -> tuple[Limit, ...]:
+        """The limits of a lifetime, one for each rule."""
+        return tuple([limit for limit in self.limits if limit.period == LIFETIME])
+
+    def planned(self, others: Iterable[Price] | None = None) -> Price:
+        """(ε, δ) of its plan and of `others`, by default the earlier ones, added up; zeros without any."""
+        beside = [plan.price for plan in self.earlier] if others is None else list(others)
+        prices = [*beside, *([] if self.plan is None else [self.plan.price])]
+        return sum((epsilon for epsilon, _ in prices), Decimal(0)), sum((delta for _, delta in prices), Decimal(0))
+
+    def overdrawn_by(self, price: Price) -> Limit | None:
+        """A lifetime limit that does not admit so much for all plans together."""
+        epsilon, delta = price
+        over = [limit for limit in self.lifetimes if epsilon > limit.epsilon or delta > limit.delta]
+        return over[0] if over else None
 
     def worst_epsilon_per_year(self) -> float | None:
         """The largest ε one year can cost under an unbounded policy, by its `basic` limits; None if none says."""
@@ -130,7 +148,7 @@ class Policy:
     @classmethod
     def read(cls, definition: str) -> Policy:
         """A policy from its definition, as the ledger stores it."""
-        return cls.from_json(json.loads(definition))
+        return _read(definition)
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Policy:
@@ -148,6 +166,11 @@ class Policy:
         )
 
 
+@lru_cache(maxsize=1024)
+def _read(definition: str) -> Policy:
+    return Policy.from_json(json.loads(definition))
+
+
 def propose(
     name: str,
     limits: Sequence[Limit | str],
@@ -163,16 +186,52 @@ def propose(
 
 
 def follow(transaction: Transaction, proposed: Policy, previous: Policy | None) -> Policy:
-    """`proposed` as the version after `previous`; raises `InvalidParameter` where it may not follow it."""
-    policy = proposed
+    """`proposed` as the version after `previous`, or `previous` itself where nothing would change.
+
+    Raises `InvalidParameter` where it may not follow it.
+    """
+    proposed = policy = _at_first_price(transaction, proposed)
     if previous is not None:
         # Not the newest version alone: a limit that was dropped does not come back with another rule.
         charged = [Policy.read(version.definition) for version in transaction.charged_versions(proposed.name)]
         for earlier in charged:
             _check_limits(earlier, proposed)
-        policy = replace(proposed, version=previous.version + 1, earlier=_earlier_plans(charged, proposed))
+        policy = replace(proposed, version=previous.version, earlier=_earlier_plans(charged, proposed))
+        if policy == previous:
+            return previous
+        policy = replace(policy, version=previous.version + 1)
     _check_price(policy)
     return policy
+
+
+def _at_first_price(reading: Reading, policy: Policy) -> Policy:
+    """The policy with the plan as it came into the ledger: set again, under whatever name, it costs what it did."""
+    if policy.plan is None:
+        return policy
+    known = _stored_plans(reading, {policy.plan.identity})
+    return replace(policy, plan=known.get(policy.plan.identity, policy.plan))
+
+
+def prices(reading: Reading, identities: Iterable[str]) -> tuple[Price, ...]:
+    """(ε, δ) of plans, whatever policies they were set with; one that nothing is known of has no finite price."""
+    wanted = set(identities)
+    if not wanted:
+        return ()
+    known = _stored_plans(reading, wanted)
+    return tuple([known[each].price if each in known else _UNKNOWN for each in sorted(wanted)])
+
+
+_UNKNOWN = Decimal("Infinity"), Decimal(1)
+
+
+def _stored_plans(reading: Reading, identities: set[str]) -> dict[str, PlanTerms]:
+    """Plans by identity, as the first policy holds them."""
+    found: dict[str, PlanTerms] = {}
+    for stored in reading.rows.policies():
+        plan = Policy.read(stored.definition).plan
+        if plan is not None and plan.identity in identities:
+            found.setdefault(plan.identity, plan)
+    return found
 
 
 def keep_periods(transaction: Transaction, policy: Policy) -> None:
@@ -204,12 +263,18 @@ def _earlier_plans(charged: list[Policy], proposed: Policy) -> tuple[PlanTerms, 
 
 
 def _check_price(policy: Policy) -> None:
-    """All plans together must fit the lifetime limit, whatever of them was used."""
+    """All plans together must fit the lifetime limit, whatever of them was used; more than one needs such a limit."""
+    if policy.plan is None:
+        return
+    if policy.earlier and not policy.lifetimes:
+        raise InvalidParameter(
+            "limit", "a lifetime limit, as this plan succeeds another; their full prices are added", "none"
+        )
     epsilon, delta = policy.planned()
-    for limit in policy.limits:
-        if limit.period == LIFETIME and policy.plan is not None and (epsilon > limit.epsilon or delta > limit.delta):
-            raise InvalidParameter(
-                "plan",
-                f"plans that cost together at most the lifetime limit of ({limit.epsilon}, {limit.delta})",
-                f"({epsilon}, {delta})",
-            )
+    limit = policy.overdrawn_by((epsilon, delta))
+    if limit is not None:
+        raise InvalidParameter(
+            "plan",
+            f"plans that cost together at most the lifetime limit of ({limit.epsilon}, {limit.delta})",
+            f"({epsilon}, {delta})",
+        )

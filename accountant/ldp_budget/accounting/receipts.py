@@ -28,7 +28,7 @@ REFUSED = "refused"
 QUOTED = "quoted"
 
 PLAN = "plan"
-"""Stands among the periods in `Receipt.binding` where a quota of the policy's plan is used up."""
+"""Stands among the periods in `Receipt.binding` where the policy's plan is what stands in the way."""
 
 
 class LimitState(NamedTuple):

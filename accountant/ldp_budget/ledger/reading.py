@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ..errors import UnknownName
 from ..guarantees.amounts import ZERO, Costs
@@ -12,6 +12,7 @@ from .windows import PERIODS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from decimal import Decimal
 
     from .clock import Clock
     from .keys import Key
@@ -22,11 +23,15 @@ if TYPE_CHECKING:
 _PERIODS = len(PERIODS)
 
 
+Price: TypeAlias = "tuple[Decimal, Decimal]"
+"""(ε, δ) of a plan, whole."""
+
+
 class Account(NamedTuple):
     """A user's account, `number` None before the first charge, and what was charged to it in each open window.
 
     What only some requests depend on is filled in for them: whether the user was `erased`, the reports of one label
-    in each window, and how much of one quota was used.
+    in each window, how much of one quota was used, and the prices of the other plans the user has used a quota of.
     """
 
     number: int | None
@@ -34,6 +39,7 @@ class Account(NamedTuple):
     erased: bool = False
     reported: Mapping[str, int] = MappingProxyType({})
     quota_used: int = 0
+    other_plans: tuple[Price, ...] = ()
 
 
 class Reading:
@@ -104,6 +110,10 @@ class Reading:
     def quota_used(self, account: int | None, plan: str, promise: str) -> int:
         """How much of a plan's quota was used."""
         return 0 if account is None else self.rows.quota_used(account, plan, promise)
+
+    def plans_used(self, account: int | None) -> list[str]:
+        """The plans of which an account has used a quota."""
+        return [] if account is None else list(self.rows.plans_used(account))
 
     def history(self, account: int) -> list[tuple[Entry, bytes | None]]:
         """An account's entries, each with its label."""

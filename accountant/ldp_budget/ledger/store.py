@@ -61,6 +61,9 @@ class Snapshot(Protocol):
     def quota_used(self, account: int, plan: str, promise: str) -> int:
         """How much of a plan's quota was used."""
 
+    def plans_used(self, account: int) -> Iterable[str]:
+        """The plans of which an account has used a quota, each once."""
+
     def answers(self, keys: Sequence[bytes]) -> Iterable[StoredAnswer]:
         """What was answered under those of `keys` that were used."""
 

@@ -87,6 +87,10 @@ class SqliteRows:
         row = self._execute(sql, (account, plan, promise)).fetchone()
         return 0 if row is None else row[0]
 
+    def plans_used(self, account: int) -> Iterable[str]:
+        rows = self._execute("SELECT DISTINCT plan FROM quotas WHERE account = ? AND used > 0", (account,))
+        return [plan for (plan,) in rows]
+
     def answers(self, keys: Sequence[bytes]) -> Iterable[StoredAnswer]:
         return map(StoredAnswer._make, self._execute(_answers(len(keys)), keys))
 
