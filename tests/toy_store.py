@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from ldp_budget.guarantees.amounts import ZERO, Costs
 from ldp_budget.ledger.entries import (
-    CHARGES,
     End,
+    EntryLabel,
     LabelRow,
     QuotaRow,
     StoredAnswer,
@@ -22,6 +22,7 @@ from ldp_budget.ledger.entries import (
     Tombstone,
     User,
 )
+from ldp_budget.ledger.journal import seal_counters
 from ldp_budget.ledger.keys import Key, new_key
 from ldp_budget.ledger.store import Rooms
 
@@ -31,29 +32,27 @@ T = TypeVar("T")
 class ToyRows:
     """The rows of a lane, each table a dictionary by its key."""
 
-    def __init__(self) -> None:
-        self._end = End()
+    def __init__(self, key: Key) -> None:
+        self._end, self._seal = End(), seal_counters(key, End())
         self._users: dict[int, User] = {}
         self._tombstones: dict[bytes, Tombstone] = {}
         self._sums: dict[tuple[int, int], Costs] = {}
         self._labels: dict[tuple[int, bytes, int, int], int] = {}
         self._quotas: dict[tuple[int, str, str], int] = {}
-        self._answers: dict[bytes, StoredAnswer] = {}
+        self._answers: dict[tuple[bytes, bytes], StoredAnswer] = {}
         self._journal: dict[int, tuple[Any, ...]] = {}
         self._links: dict[int, bytes] = {}
-        self._entry_labels: dict[int, bytes] = {}
+        self._entry_labels: dict[int, EntryLabel] = {}
         self._periods = {"lifetime": 0}
         self._charges: dict[int, StoredCharge] = {}
         self._policies: dict[int, StoredPolicy] = {}
         self._collections: dict[str, StoredCollection] = {}
 
-    def end(self) -> End:
-        return self._end
+    def end(self) -> tuple[End, bytes]:
+        return self._end, self._seal
 
-    def set_end(self, end: End) -> None:
-        self._end = end
-
-    # -- one user
+    def set_end(self, end: End, seal: bytes | None) -> None:
+        self._end, self._seal = end, seal or self._seal
 
     def accounts(self, users: Sequence[bytes], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
         for user in self._users.values():
@@ -68,7 +67,7 @@ class ToyRows:
         return user in self._tombstones
 
     def is_cut_off(self, account: int) -> bool:
-        return account in self._users and self._users[account].hash is None
+        return any(user.hash is None for user in self.users(account, account))
 
     def spent(self, account: int, window: int) -> Costs | None:
         return self._sums.get((account, window))
@@ -82,10 +81,11 @@ class ToyRows:
     def plans_used(self, account: int) -> Iterable[str]:
         return {plan for (owner, plan, _), used in self._quotas.items() if owner == account and used}
 
-    def answers(self, keys: Sequence[bytes]) -> Iterable[StoredAnswer]:
-        return [self._answers[key] for key in keys if key in self._answers]
+    def answers(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[StoredAnswer]:
+        return [each for (user, key), each in self._answers.items() if user in users and key in keys]
 
-    # -- the journal
+    def answers_of(self, user: bytes) -> Iterator[StoredAnswer]:
+        return iter([each for each in self._answers.values() if each.user == user])
 
     def entries(self, first: int, last: int) -> Iterator[tuple[tuple[Any, ...], bytes | None]]:
         for number in range(first, min(last, len(self._journal)) + 1):
@@ -97,16 +97,17 @@ class ToyRows:
     def resolution(self, number: int) -> tuple[Any, ...] | None:
         return next((row for row in self._journal.values() if row[13] == number), None)
 
-    def label(self, number: int) -> bytes | None:
+    def label(self, number: int) -> EntryLabel | None:
         return self._entry_labels.get(number)
 
     def history(self, account: int) -> Iterator[tuple[Any, ...]]:
         for number, row in self._journal.items():
             if row[3] == account:
-                yield (*row, self._entry_labels.get(number))
+                label = self._entry_labels.get(number)
+                yield (*row, *((None, None) if label is None else label[1:]))
 
-    def histories(self, since: int | None = None) -> Iterator[tuple[Any, ...]]:
-        for account in sorted({row[3] for row in self._journal.values() if row[2] in CHARGES}):
+    def histories(self, first: int, last: int, since: int | None = None) -> Iterator[tuple[Any, ...]]:
+        for account in sorted({row[3] for row in self._journal.values() if first <= row[3] <= last}):
             yield from (row for row in self.history(account) if since is None or row[1] >= since)
 
     def add_entries(self, rows: list[tuple[Any, ...]], link: bytes | None) -> None:
@@ -117,10 +118,8 @@ class ToyRows:
     def set_link(self, number: int, link: bytes) -> None:
         self._links[number] = link
 
-    def add_label(self, number: int, label: bytes) -> None:
-        self._entry_labels[number] = label
-
-    # -- what changes with the accounts
+    def add_label(self, label: EntryLabel) -> None:
+        self._entry_labels[label.entry] = label
 
     def add_user(self, user: User) -> None:
         self._users[user.account] = user
@@ -135,22 +134,22 @@ class ToyRows:
         self._quotas[row[:3]] = row.used
 
     def add_answers(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        self._answers.update((row[0], StoredAnswer(*row)) for row in rows)
+        self._answers.update((tuple(row[:2]), StoredAnswer(*row)) for row in rows)
 
-    def forget(self, tombstone: Tombstone, account: int | None) -> None:
+    def forget(self, tombstone: Tombstone, cut_off: User | None, answers: Iterable[StoredAnswer]) -> None:
         self._tombstones[tombstone.hash] = tombstone
-        self._answers = {key: each for key, each in self._answers.items() if each.user != tombstone.hash}
-        if account is not None:
+        self._answers = {key: each for key, each in self._answers.items() if key[0] != tombstone.hash}
+        self.add_answers(answers)
+        if cut_off is not None:
+            account = cut_off.account
             mine = {row[0] for row in self.history(account)}
             self._entry_labels = {n: label for n, label in self._entry_labels.items() if n not in mine}
             self._labels = {key: reports for key, reports in self._labels.items() if key[0] != account}
             self._sums = {key: costs for key, costs in self._sums.items() if key[0] != account or key[1] == 0}
-            self._users[account] = User(account, None, None)
+            self._users[account] = cut_off
 
     def batch(self, users: list[bytes]) -> ToyBatch:
         return ToyBatch(self, users)
-
-    # -- what was set
 
     def periods(self) -> dict[str, int]:
         return dict(self._periods)
@@ -189,22 +188,20 @@ class ToyRows:
     def add_collection(self, collection: StoredCollection) -> None:
         self._collections[collection.name] = collection
 
-    # -- everything
-
-    def users(self) -> Iterator[User]:
-        return iter(self._users.values())
+    def users(self, first: int, last: int) -> Iterator[User]:
+        return iter([user for number, user in sorted(self._users.items()) if first <= number <= last])
 
     def tombstones(self) -> Iterator[Tombstone]:
         return iter(self._tombstones.values())
 
-    def sums(self) -> Iterator[SumRow]:
-        return iter([SumRow(*key, *costs) for key, costs in sorted(self._sums.items(), key=lambda item: item[0])])
+    def sums(self, first: int, last: int) -> Iterator[SumRow]:
+        return iter([SumRow(*key, *self._sums[key]) for key in sorted(self._sums) if first <= key[0] <= last])
 
-    def label_counts(self) -> Iterator[LabelRow]:
-        return iter([LabelRow(*key, reports) for key, reports in sorted(self._labels.items())])
+    def label_counts(self, first: int, last: int) -> Iterator[LabelRow]:
+        return iter([LabelRow(*key, self._labels[key]) for key in sorted(self._labels) if first <= key[0] <= last])
 
-    def quotas(self) -> Iterator[QuotaRow]:
-        return iter([QuotaRow(*key, used) for key, used in sorted(self._quotas.items())])
+    def quotas(self, first: int, last: int) -> Iterator[QuotaRow]:
+        return iter([QuotaRow(*key, self._quotas[key]) for key in sorted(self._quotas) if first <= key[0] <= last])
 
     def stored_answers(self) -> Iterator[StoredAnswer]:
         return iter(self._answers.values())
@@ -214,8 +211,8 @@ class ToyRows:
         return {
             "users": sum(user.hash is not None for user in self._users.values()),
             "erased": len(self._tombstones),
-            "keys": len(self._answers),
-            "collections": len(self._collections),
+            "cut_off": sum(user.hash is None for user in self._users.values()),
+            "keys": sum(bool(answer.request) for answer in self._answers.values()),
             "entries_by_kind": {kind: kinds.count(kind) for kind in sorted(set(kinds))},
         }
 
@@ -248,7 +245,7 @@ class ToyBatch:
         return True
 
     def _account(self, user: bytes) -> int | None:
-        return next((each.account for each in self._rows.users() if each.hash == user), None)
+        return next((each.account for each in self._rows._users.values() if each.hash == user), None)
 
     def unknown(self) -> list[bytes]:
         return [user for user in self._left if self._account(user) is None]
@@ -269,7 +266,9 @@ class ToyBatch:
     def append(self, first: int, common: tuple[Any, ...]) -> list[int]:
         accounts = self._accounts()
         at, kind, charge, policy, *amounts = common
-        rows = [(n, at, kind, a, charge, policy, 1, *amounts, 0, None, None) for n, a in enumerate(accounts, first)]
+        rows = [
+            (n, at, kind, a, charge, policy, 1, *amounts, None, None, None, 0) for n, a in enumerate(accounts, first)
+        ]
         self._rows.add_entries(rows, None)
         return accounts
 
@@ -280,7 +279,7 @@ class ToyStore:
     def __init__(self) -> None:
         self.name = "toy"
         self.key = Key(new_key())
-        self._rows = ToyRows()
+        self._rows = ToyRows(self.key)
         self._lock = threading.Lock()
 
     def run(self, work: Callable[[ToyRows], T]) -> T:

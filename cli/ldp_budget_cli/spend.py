@@ -69,7 +69,7 @@ def reserve(mechanism: Mechanism, user: str, as_json: bool, **request: Any) -> N
 @click.pass_context
 def commit(ctx: click.Context, receipt: str, as_json: bool) -> None:
     """Keep what the reservation RECEIPT charged; one that has expired stays charged too, and says so."""
-    _answer(open_ledger(ctx).commit(receipt), as_json)
+    _print(open_ledger(ctx).commit(receipt), as_json)
 
 
 @click.command()
@@ -78,18 +78,18 @@ def commit(ctx: click.Context, receipt: str, as_json: bool) -> None:
 @click.pass_context
 def void(ctx: click.Context, receipt: str, as_json: bool) -> None:
     """Give back what the reservation RECEIPT charged, unless it was committed or has expired."""
-    _answer(open_ledger(ctx).void(receipt), as_json)
+    _print(open_ledger(ctx).void(receipt), as_json)
 
 
 def _answer(receipt: Receipt, as_json: bool) -> None:
-    """Print the answer; a refusal is exit code 3."""
-    _print(receipt, as_json)
+    """Print the answer; a refusal, and a reservation that was voided since, is exit code 3: nothing may be sent."""
+    _print(receipt, as_json, err=not receipt)
     if not receipt:
         sys.exit(REFUSED)
 
 
-def _print(receipt: Receipt, as_json: bool) -> None:
+def _print(receipt: Receipt, as_json: bool, *, err: bool = False) -> None:
     if as_json:
         print_json(receipt.to_json())
     else:
-        click.echo(receipt.explain(), err=not receipt)
+        click.echo(receipt.explain(), err=err)

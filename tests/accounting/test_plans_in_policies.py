@@ -261,13 +261,11 @@ def test_a_plan_is_what_was_declared() -> None:
     assert len({each.identity for each in (one, *others)}) == 5
 
 
-def test_a_policy_set_again_as_it_is_gets_no_new_version(accountant: Accountant) -> None:
-    for _ in range(2):
-        assert accountant.set_policy("default", ["lifetime=1", "day=0.50"], relation="any").version == 1
-    assert accountant.set_policy("default", ["lifetime=1", "day=0.5"]).version == 2
-    assert accountant.set_policy("default", ["lifetime=1", "day=0.5"], checked=True).version == 3
-    assert accountant.set_policy("default", ["lifetime=1", "day=0.5"], relation="any").version == 4
-    assert [row["kind"] for row in accountant.journal()] == ["policy"] * 4
+def test_only_a_plan_set_again_as_it_is_gets_no_new_version(accountant: Accountant) -> None:
+    """Limits set again are a version of their own, as they have always been."""
+    assert [accountant.set_policy("plain", ["lifetime=1"]).version for _ in range(2)] == [1, 2]
+    assert [accountant.set_policy("planned", [], plan=plan((ONE, 2))).version for _ in range(2)] == [1, 1]
+    assert [row["kind"] for row in accountant.journal()] == ["policy"] * 3
 
 
 # -- every plan that a user has used -------------------------------------------------------------------------

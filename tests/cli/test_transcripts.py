@@ -60,7 +60,7 @@ COMMAND, FILE, NEEDS, REMARK = "$ ", "= file ", "= needs ", "# "
 INDENT = "    "
 
 # What no two runs share, and what stands for it. It is the group that matched; a pattern may have several.
-HEAD = re.compile(r"(?:head\b\W+|the link )(?P<it>[0-9a-f]{64})")
+HEAD = re.compile(r"(?:head\b\W+|the head )(?P<it>[0-9a-f]{84})")
 RECEIPT = re.compile(
     r"\"receipt\": \"(?P<it>[^\"]+)\""
     r"|\(receipt (?P<of_charge>[^)\s]+)\)"

@@ -43,7 +43,7 @@ def test_a_journal_that_is_closed_in_another_thread_holds_up_nobody(accountant: 
     assert accountant.spend("alice", coin("0.1"))
     rows = accountant.journal()
     in_another_thread(lambda: next(rows))
-    del rows
+    rows = iter(())
     assert accountant.spend("alice", coin("0.1"))
     check(accountant)
 
@@ -53,10 +53,10 @@ def test_a_spend_goes_on_beside_a_reader(tmp_path: Path) -> None:
     with Accountant(tmp_path / "budget.db") as accountant:
         accountant.set_policy("default", ["lifetime=9"])
         with store_of(accountant).snapshot() as rows:
-            before = rows.end()
+            before, _ = rows.end()
             assert accountant.spend("alice", coin("0.1"))
             in_another_thread(lambda: accountant.spend("bob", coin("0.1")))
-            assert rows.end() == before
+            assert rows.end()[0] == before
         assert accountant.stats()["entries"] == before.entries + 2
 
 

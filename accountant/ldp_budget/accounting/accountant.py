@@ -13,22 +13,23 @@ from __future__ import annotations
 import json
 import os
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from .._json import canonical_json
 from ..catalogue.collections import Collection
 from ..errors import InvalidParameter, NameTaken, UnknownName
 from ..ledger import Ledger, Reading, Transaction
-from ..ledger.entries import RESERVED
+from ..ledger.entries import RESERVED, VOIDED
 from ..ledger.integrity import Integrity, check_integrity
 from ..ledger.listing import charges_of, history_rows, journal_rows, stats
 from .bulk import BulkCharge, BulkResult, batch_key, batches, read_refused, write_refused
 from .charging import account_for, apply
 from .decision import Decision, decide
-from .idempotency import once
+from .idempotency import Kept, once
 from .limits import Limit
 from .policies import DEFAULT, Policy, follow, keep_periods, propose
-from .receipts import QUOTED, REFUSED, Balance, BudgetExceeded, LimitState, Receipt
+from .receipts import QUOTED, REFUSED, Balance, BudgetExceeded, LimitState, Receipt, receipt_of
 from .request import Request, charge_of, check_digest, check_text
 from .reservations import MOST_SECONDS, Resolved, commit, void
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from ..authoring.base import Mechanism
     from ..guarantees.amounts import Costs
+    from ..ledger.entries import StoredAnswer
     from ..ledger.store import Store
     from .bulk import Outcome
     from .idempotency import IdempotencyKey
@@ -278,8 +280,7 @@ class Accountant:
 
     def verify(self, expect: str | None = None) -> Integrity:
         """Work everything out again: links, sums, costs, seals. `expect` is a `head` that was noted earlier."""
-        with self._ledger.reading() as reading:
-            return check_integrity(reading, expect)
+        return check_integrity(self._ledger.reading, expect)
 
     # -- collections ------------------------------------------------------------------------------------
 
@@ -323,22 +324,33 @@ class Accountant:
 
     def _charge_in(self, transaction: Transaction, request: Request) -> Receipt:
         """Decide, then write; or answer again what was answered under the same key."""
-        number = 0
+        policy, entry, erased = 0, None, False
 
         def act() -> Receipt:
-            nonlocal number
-            decision, number = self._decide(transaction, request)
+            nonlocal policy, entry, erased
+            decision, policy = self._decide(transaction, request)
             if not decision.fits:
+                erased = decision.account.erased
                 return decision.receipt(REFUSED)
-            return decision.receipt(request.kind, apply(transaction, decision, number))
+            entry = apply(transaction, decision, policy)
+            return decision.receipt(request.kind, receipt_of(transaction.key, entry))
 
-        def write(receipt: Receipt) -> str:
-            return receipt.store(number, transaction.moment.micros)
+        def write(receipt: Receipt) -> Kept | None:
+            # Nothing that leads to an erased user is kept again.
+            return None if erased else Kept(receipt.store(policy, transaction.moment.micros), entry)
 
-        def read(answer: str) -> Receipt:
-            return Receipt.restore(request.user, lambda version: self._policy_version(transaction, version), answer)
+        def read(stored: StoredAnswer) -> Receipt:
+            return self._stored_receipt(transaction, request, stored)
 
         return once(transaction, request.key, act, write=write, read=read)
+
+    def _stored_receipt(self, transaction: Transaction, request: Request, stored: StoredAnswer) -> Receipt:
+        """The answer that was kept; of a reservation that was voided since it says so, for nothing may be sent."""
+        granted = stored.place > 0
+        receipt = receipt_of(transaction.key, stored.place) if granted else None
+        answer = Receipt.restore(request.user, receipt, partial(self._policy_version, transaction), stored.answer)
+        resolution = transaction.resolution(stored.place) if granted and request.kind == RESERVED else None
+        return answer._replace(status=VOIDED) if resolution is not None and resolution.kind == VOIDED else answer
 
     def _charge_batch(
         self, charge: Charge, policy: str, users: list[str], key: IdempotencyKey | None, transaction: Transaction

@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from .._json import canonical_json
 from ..errors import InvalidParameter, NotSupported
-from ..ledger.entries import SPENT
+from ..ledger.entries import NOBODY, SPENT
 from .decision import objection
-from .idempotency import IdempotencyKey
+from .idempotency import IdempotencyKey, Kept
 from .request import check_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from ..ledger import Transaction
+    from ..ledger.entries import StoredAnswer
     from ..ledger.keys import Key
     from .policies import Policy
     from .request import Charge
@@ -110,14 +111,14 @@ def _rounds(users: list[str]) -> Iterator[list[str]]:
         left = Counter({user: times - 1 for user, times in left.items() if times > 1})
 
 
-def write_refused(users: list[str]) -> Callable[[Outcome], str]:
+def write_refused(users: list[str]) -> Callable[[Outcome], Kept]:
     """How the answer to a batch is kept: where in it the refused requests stand."""
-    return lambda outcome: canonical_json({"refused": refused_places(users, outcome[0])})
+    return lambda outcome: Kept(canonical_json({"refused": refused_places(users, outcome[0])}))
 
 
-def read_refused(users: list[str]) -> Callable[[str], Outcome]:
+def read_refused(users: list[str]) -> Callable[[StoredAnswer], Outcome]:
     """The answer to the same batch, charged before."""
-    return lambda answer: ([users[place] for place in json.loads(answer)["refused"]], True)
+    return lambda stored: ([users[place] for place in json.loads(stored.answer)["refused"]], True)
 
 
 def batch_key(
@@ -131,7 +132,7 @@ def batch_key(
         return None
     name = f"{check_text('key', key)}#{number}"
     request = secret.hash(b"request", ascii((identity, secret.hash(b"users", ascii(users)).hex())))
-    return IdempotencyKey(name, secret.hash(b"key", name), None, request)
+    return IdempotencyKey(name, NOBODY, secret.hash(b"key", name), request)
 
 
 def refused_places(users: list[str], refused: list[str]) -> list[int]:

@@ -54,6 +54,8 @@ def apply(transaction: Transaction, decision: Decision, policy_number: int) -> i
         transaction.set_quota_used(number, plan.identity, request.charge.promise, after.quota_used)
     at, costs = transaction.moment.micros, decision.costs[LIFETIME]
     expires = None if request.lasts is None else at + request.lasts
-    labelled = label is not None
-    entry = Entry(0, at, request.kind, number, charge, policy_number, request.reports, costs, labelled, expires)
+    keyed = request.key is not None
+    entry = Entry(
+        0, at, request.kind, number, charge, policy_number, request.reports, costs, None, expires, keyed=keyed
+    )
     return transaction.append(entry, label)

@@ -73,7 +73,7 @@ class Decision:
                 counts.append(limit.affordable_along(curve, account.reported[limit.period], spent))
         return min(counts)
 
-    def receipt(self, status: str, entry: int | None = None) -> Receipt:
+    def receipt(self, status: str, receipt: str | None = None) -> Receipt:
         """The answer: with the limits as they are, or, once it is charged, as they have become."""
         undecided = status in (REFUSED, QUOTED)
         account = self.account if undecided else self.after
@@ -87,7 +87,7 @@ class Decision:
             tuple([LimitState(each, spent[each.period], windows[each.period].ends) for each in self.policy.limits]),
             self.binding if undecided else (),
             self.affordable(account),
-            None if entry is None else str(entry),
+            receipt,
             why=self.why if undecided else "",
             checked=self.request.charge.checked,
         )
@@ -130,8 +130,8 @@ def _objection_to_plans(account: Account, policy: Policy) -> str:
     if limit is None:
         return ""
     return (
-        f"this plan and those the user has used cost together (ε = {epsilon:.12g}, δ = {delta:.12g}), and the lifetime"
-        f" limit of policy {policy.name} is (ε = {limit.epsilon:.12g}, δ = {limit.delta:.12g})"
+        f"this plan and those the user has used cost together (ε = {epsilon:.12g}, δ = {delta:.12g}),"
+        f" and the lifetime limit of policy {policy.name} is (ε = {limit.epsilon:.12g}, δ = {limit.delta:.12g})"
     )
 
 

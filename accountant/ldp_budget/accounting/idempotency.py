@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..ledger import Transaction
+    from ..ledger.entries import StoredAnswer
 
 T = TypeVar("T")
 
@@ -17,13 +18,21 @@ T = TypeVar("T")
 class IdempotencyKey(NamedTuple):
     """A key as its caller named it and as the ledger knows it, and the digest of what it was used for.
 
-    With a `user` (a hash) it goes when that user is erased; without one it names a run, and stays.
+    It is its user's own (a hash): others may use the same name, and it goes when the user is erased. That of a bulk
+    run is nobody's.
     """
 
     name: str
+    user: bytes
     hash: bytes
-    user: bytes | None
     request: bytes
+
+
+class Kept(NamedTuple):
+    """An answer as the ledger keeps it, and the number of the entry it belongs to, if it belongs to one."""
+
+    text: str
+    entry: int | None = None
 
 
 def once(
@@ -31,21 +40,23 @@ def once(
     key: IdempotencyKey | None,
     act: Callable[[], T],
     *,
-    write: Callable[[T], str],
-    read: Callable[[str], T],
+    write: Callable[[T], Kept | None],
+    read: Callable[[StoredAnswer], T],
 ) -> T:
     """What `act` answers, or has answered to the same request under the same key.
 
-    `write` makes of an answer what the ledger keeps, `read` turns that back. Raises `KeyConflict` where the key was
-    used for another request.
+    `write` makes of an answer what the ledger keeps, None for one that is not kept; `read` turns that back. Raises
+    `KeyConflict` where the key was used for another request.
     """
     if key is None:
         return act()
-    stored = transaction.answer_to(key.hash)
+    stored = transaction.answer_to(key.user, key.hash)
     if stored is None:
         answer = act()
-        transaction.store_answer(key.hash, key.user, key.request, write(answer))
+        kept = write(answer)
+        if kept is not None:
+            transaction.store_answer(key.user, key.hash, kept.entry, key.request, kept.text)
         return answer
     if stored.request != key.request:
         raise KeyConflict(key.name)
-    return read(stored.answer)
+    return read(stored)

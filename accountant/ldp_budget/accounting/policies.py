@@ -186,7 +186,7 @@ def propose(
 
 
 def follow(transaction: Transaction, proposed: Policy, previous: Policy | None) -> Policy:
-    """`proposed` as the version after `previous`, or `previous` itself where nothing would change.
+    """`proposed` as the version after `previous`, or `previous` itself where that holds the same plan and limits.
 
     Raises `InvalidParameter` where it may not follow it.
     """
@@ -197,7 +197,7 @@ def follow(transaction: Transaction, proposed: Policy, previous: Policy | None) 
         for earlier in charged:
             _check_limits(earlier, proposed)
         policy = replace(proposed, version=previous.version, earlier=_earlier_plans(charged, proposed))
-        if policy == previous:
+        if policy == previous and policy.plan is not None:
             return previous
         policy = replace(policy, version=previous.version + 1)
     _check_price(policy)

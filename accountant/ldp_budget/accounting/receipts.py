@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
+from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._json import canonical_json
 from ..errors import LdpBudgetError, NotSupported
 from ..guarantees.amounts import DELTA_DIGITS, EPSILON_DIGITS, Costs, float_up, from_units
 from ..guarantees.evidence import LEVELS
+from ..ledger.entries import VOIDED
 from ..ledger.windows import from_micros, window_at
 from .limits import Limit
 from .policies import Policy
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..guarantees import Guarantee
+    from ..ledger.keys import Key
 
 ODOMETER_NOTE = "valid only if the spends did not depend on earlier outputs"
 
@@ -29,6 +32,20 @@ QUOTED = "quoted"
 
 PLAN = "plan"
 """Stands among the periods in `Receipt.binding` where the policy's plan is what stands in the way."""
+
+
+def receipt_of(key: Key, entry: int) -> str:
+    """The receipt of an entry: its number, and what only this ledger can say of it."""
+    return f"{entry}-{key.hash(b'receipt', str(entry)).hex()[:20]}"
+
+
+def entry_of(key: Key, receipt: str) -> int | None:
+    """The number of the entry that a receipt of this ledger is for; None for any other text."""
+    number = receipt.partition("-")[0]
+    if not (number.isascii() and number.isdigit() and len(number) < 19):
+        return None
+    expected = receipt_of(key, int(number))
+    return int(number) if compare_digest(receipt.encode(), expected.encode()) else None
 
 
 class LimitState(NamedTuple):
@@ -64,7 +81,7 @@ class Receipt(NamedTuple):
     stored answer to the same request. `limits` hold what is spent after the request; `binding` names the periods
     whose limit refused it (of a quote: would refuse it), or `plan`. `affordable_reports` is how many such reports
     still fit. `checked` says how the mechanism's promise was checked ("exact", "audited" or "no"; None where a
-    reservation is resolved). A receipt is true unless it says refused.
+    reservation is resolved). A receipt is true unless it says refused or voided: then nothing may be sent.
     """
 
     status: str
@@ -81,7 +98,7 @@ class Receipt(NamedTuple):
     checked: str | None = None
 
     def __bool__(self) -> bool:
-        return self.status != REFUSED
+        return self.status not in (REFUSED, VOIDED)
 
     @property
     def epsilon(self) -> float | None:
@@ -112,20 +129,20 @@ class Receipt(NamedTuple):
     def store(self, policy: int, at: int) -> str:
         """What the ledger keeps under a key: canonical JSON, with the number of the policy's version and the time.
 
-        Those two say the rest of it. The user's name stays out; it comes back with the retry.
+        Those two say the rest of it. User and receipt stay out; they come back with the retry and the entry.
         """
         level = None if self.checked is None else LEVELS.index(self.checked)
         numbers = [policy, at, self.reports, self.affordable_reports, level, *self.cost]
         for state in self.limits:
             numbers += state.spent
         # By hand, as every spend with a key does it, and numbers are all there is of most answers.
-        answer = f'"{self.status}",{self.receipt},{numbers}'.replace("None", "null").replace(" ", "")
+        answer = f'"{self.status}",{numbers}'.replace("None", "null").replace(" ", "")
         return f"[{answer}]" if self else f"[{answer},{canonical_json([self.binding, self.why])}]"
 
     @classmethod
-    def restore(cls, user: str, policy_of: Callable[[int], Policy], answer: str) -> Receipt:
+    def restore(cls, user: str, receipt: str | None, policy_of: Callable[[int], Policy], answer: str) -> Receipt:
         """The stored answer to a request, marked as repeated; `policy_of` is the policy of a number."""
-        status, receipt, numbers, *refusal = json.loads(answer)
+        status, numbers, *refusal = json.loads(answer)
         number, at, reports, affordable, level, *amounts = numbers
         cost, *spent = [Costs(*amounts[place : place + 4]) for place in range(0, len(amounts), 4)]
         policy, moment = policy_of(number), from_micros(at)
@@ -141,7 +158,7 @@ class Receipt(NamedTuple):
             ),
             binding=tuple(binding),
             affordable_reports=affordable,
-            receipt=None if receipt is None else str(receipt),
+            receipt=receipt,
             repeated=True,
             why=why,
             checked=None if level is None else LEVELS[level],

@@ -80,7 +80,8 @@ class Request:
         self.charge = charge_of(mechanism)
         # The user and the label as the ledger knows them.
         self.user_hash = secret.hash(b"user", user)
-        self.label_hash = None if label is None else secret.hash(b"label", label)
+        # Two users' equal labels must not show that they are equal.
+        self.label_hash = None if label is None else secret.hash(b"label", f"{self.user_hash.hex()} {label}")
         self.key = None if key is None else self._bind(secret, check_text("key", key))
 
     def _bind(self, secret: Key, key: str) -> IdempotencyKey:
@@ -88,7 +89,7 @@ class Request:
         operation = "spend" if self.lasts is None else f"reserve {self.lasts}"
         parts = (operation, self.user, self.charge.fingerprint, self.reports, self.label, self.report_digest)
         digest = secret.hash(b"request", ascii((*parts, self.policy)))
-        return IdempotencyKey(key, secret.hash(b"key", key), self.user_hash, digest)
+        return IdempotencyKey(key, self.user_hash, secret.hash(b"key", key), digest)
 
 
 def check_text(option: str, text: object) -> str:

@@ -13,8 +13,10 @@ from ..errors import ReservationConflict, UnknownName
 from ..guarantees import Memoised, from_json
 from ..guarantees.amounts import ZERO, Costs
 from ..ledger.entries import COMMITTED, EXPIRED, RESERVED, VOIDED, Entry
+from ..ledger.replay import Replay, curves
 from ..ledger.windows import LIFETIME, code_at
 from .policies import Policy
+from .receipts import entry_of
 
 if TYPE_CHECKING:
     from ..ledger import Transaction
@@ -51,15 +53,15 @@ def void(transaction: Transaction, receipt: str) -> Resolved:
         state = EXPIRED
     if state != RESERVED:
         raise ReservationConflict(receipt, state, "voided")
-    given_back = _give_back(transaction, entry)
+    _give_back(transaction, entry)
     _return_quota(transaction, entry)
-    _end(transaction, entry, VOIDED, given_back)
     return Resolved(entry, VOIDED, False)
 
 
 def _reservation(transaction: Transaction, receipt: str) -> tuple[Entry, str]:
     """A reservation and the state it is in. Raises `UnknownName`."""
-    entry = transaction.entry(int(receipt)) if receipt.isascii() and receipt.isdigit() and len(receipt) < 19 else None
+    number = entry_of(transaction.key, receipt)
+    entry = None if number is None else transaction.entry(number)
     if entry is None or entry.kind != RESERVED:
         raise UnknownName("reservation", receipt, [])
     resolution = transaction.resolution(entry.number)
@@ -70,25 +72,47 @@ def _is_over(entry: Entry, transaction: Transaction) -> bool:
     return entry.expires is not None and transaction.moment.micros >= entry.expires
 
 
-def _end(transaction: Transaction, entry: Entry, kind: str, costs: Costs) -> None:
+def _end(transaction: Transaction, entry: Entry, kind: str, costs: Costs) -> Entry:
     at = transaction.moment.micros
-    transaction.append(entry._replace(kind=kind, at=at, costs=costs, expires=None, resolves=entry.number))
+    ended = entry._replace(kind=kind, at=at, costs=costs, expires=None, resolves=entry.number, keyed=False)
+    transaction.append(ended)
+    return ended
 
 
-def _give_back(transaction: Transaction, entry: Entry) -> Costs:
-    """Take the charge out of the windows it was made in; returns what that adds to the lifetime, below zero."""
-    label = transaction.rows.label(entry.number)
-    erased = transaction.rows.is_cut_off(entry.account)
-    lifetime = ZERO
-    for period, since in transaction.periods().items():
-        if period != LIFETIME and (entry.at < since or erased):
-            continue  # of an erased user, or before the period was limited, this window is not kept
-        window = code_at(period, entry.at)
-        cost = _last_step(transaction, entry, label, window) if entry.labelled else entry.costs
-        transaction.set_spent(entry.account, window, transaction.spent(entry.account, window).minus(cost))
-        if period == LIFETIME:
-            lifetime = ZERO.minus(cost)
-    return lifetime
+def _give_back(transaction: Transaction, entry: Entry) -> None:
+    """Take the charge out of the windows it was made in, and say so in the journal."""
+    stored = transaction.rows.label(entry.number)
+    label = None if stored is None else stored.label
+    kept = transaction.periods()
+    if transaction.rows.is_cut_off(entry.account):
+        kept = {LIFETIME: kept[LIFETIME]}  # of an erased user no other window is kept
+    # Nor is one from before its period was limited.
+    windows = {
+        period: code_at(period, entry.at) for period, since in kept.items() if period == LIFETIME or entry.at >= since
+    }
+    costs = {
+        period: _last_step(transaction, entry, label, window) if entry.labelled else entry.costs
+        for period, window in windows.items()
+    }
+    sums = {period: transaction.spent(entry.account, window) for period, window in windows.items()}
+    ended = _end(transaction, entry, VOIDED, ZERO.minus(costs[LIFETIME]))
+    if any(None in spent for spent in sums.values()):
+        # Nothing can be taken away from what is unbounded: what is left is added up anew.
+        left = _add_up(transaction, ended, kept)
+    else:
+        left = {window: sums[period].minus(costs[period]) for period, window in windows.items()}
+    for window in windows.values():
+        transaction.set_spent(entry.account, window, left[window])
+
+
+def _add_up(transaction: Transaction, ended: Entry, kept: dict[str, int]) -> dict[int, Costs]:
+    """The account's sums by window, from its history and the entry that ends it."""
+    replay = Replay(kept, curves(transaction))
+    # What was kept back before this transaction looked for the reservation is written; the last entry is not.
+    for each, label in transaction.history(ended.account):
+        replay.add(each, label)
+    replay.add(ended, None)
+    return replay.sums
 
 
 def _last_step(transaction: Transaction, entry: Entry, label: bytes | None, window: int) -> Costs:

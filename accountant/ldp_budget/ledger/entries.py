@@ -23,12 +23,17 @@ CHARGES = (SPENT, RESERVED, VOIDED)
 
 NO_LINK = b"\0" * 32
 
+NOBODY = b""
+"""Whose the keys of bulk runs are, and of what is left where an erased user's answers were."""
+
 
 class Entry(NamedTuple):
     """One line of the journal: spent, reserved, committed, voided, expired, erased or policy.
 
     `costs` is what it added to the account's lifetime. `reports` of an `erased` entry: how many accounts it cut off.
-    `expires` belongs to a reservation, `resolves` to the entry that ends it, and names it.
+    `mark` stands for the label of a report of a memoised value: a keyed hash of it and a salt that goes when the user
+    is erased. `expires` belongs to a reservation, `resolves` to the entry that ends it, and names it. `keyed` says
+    that its answer is kept under an idempotency key.
     """
 
     number: int
@@ -39,22 +44,27 @@ class Entry(NamedTuple):
     policy: int
     reports: int
     costs: Costs
-    labelled: bool = False
+    mark: bytes | None = None
     expires: int | None = None
     resolves: int | None = None
+    keyed: bool = False
 
     @classmethod
     def of(cls, row: tuple[Any, ...]) -> Entry:
-        """From the flat row in which it is stored and linked: number to reports, four amounts, the last three."""
+        """From the flat row in which it is stored and linked: number to reports, four amounts, the last four."""
         number, at, kind, account, charge, policy, reports = row[:7]
-        labelled, expires, resolves = row[11:14]
-        return cls(
-            number, at, kind, account, charge, policy, reports, Costs(*row[7:11]), bool(labelled), expires, resolves
-        )
+        mark, expires, resolves, keyed = row[11:15]
+        costs = Costs(*row[7:11])
+        return cls(number, at, kind, account, charge, policy, reports, costs, mark, expires, resolves, bool(keyed))
+
+    @property
+    def labelled(self) -> bool:
+        """Whether it is of reports of one memoised value."""
+        return self.mark is not None
 
     def row(self, number: int) -> tuple[Any, ...]:
         """As a flat row, under another number."""
-        return (number, *self[1:7], *self.costs, int(self.labelled), *self[9:])
+        return (number, *self[1:7], *self.costs, *self[8:11], int(self.keyed))
 
 
 class End(NamedTuple):
@@ -66,29 +76,45 @@ class End(NamedTuple):
     accounts: int = 0
     charges: int = 0
     policies: int = 0
+    collections: int = 0
+    answers: int = 0
+    """How many answers were stored that belong to no entry: refusals, and batches of bulk runs."""
+
+    @property
+    def counters(self) -> tuple[int, ...]:
+        """What was numbered beside the entries."""
+        return self[3:]
+
+    @property
+    def head(self) -> str:
+        """What people note to find a rollback: the newest link, and the counts that move without a new one."""
+        return f"{self.link.hex()}{self.answers:012x}{self.collections:08x}"
 
 
 class User(NamedTuple):
-    """Who an account belongs to; an erased user has neither hash nor seal."""
+    """Who an account belongs to; an erased user has no hash, and another seal."""
 
     account: int
     hash: bytes | None
-    seal: bytes | None
+    seal: bytes
 
 
 class Tombstone(NamedTuple):
-    """An erased user, who gets no fresh budget."""
+    """An erased user, who gets no fresh budget. When that was would lead to the account, so it is not kept here."""
 
     hash: bytes
-    at: int
     seal: bytes
 
 
 class StoredAnswer(NamedTuple):
-    """What an idempotency key was used for, and what was answered. Without a user it names a run."""
+    """What a user's idempotency key was used for, and what was answered.
 
+    `place` is the number of the entry that the answer belongs to; of one that belongs to none it counts from -1 down.
+    """
+
+    user: bytes
     key: bytes
-    user: bytes | None
+    place: int
     request: bytes
     answer: str
     seal: bytes
@@ -126,6 +152,7 @@ class StoredPolicy(NamedTuple):
 class StoredCollection(NamedTuple):
     """A collection; it never changes."""
 
+    number: int
     name: str
     fingerprint: str
     definition: str
@@ -151,6 +178,14 @@ class LabelRow(NamedTuple):
     charge: int
     window: int
     reports: int
+
+
+class EntryLabel(NamedTuple):
+    """Which memoised value an entry repeats, and the salt under which the entry bears its mark."""
+
+    entry: int
+    label: bytes
+    salt: bytes
 
 
 class QuotaRow(NamedTuple):

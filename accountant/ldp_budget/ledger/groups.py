@@ -203,6 +203,6 @@ def _do(works: list[_Work[Any]], transaction: Transaction) -> None:
     """Do works in a transaction that they share."""
     needs = [work.needs for work in works if work.needs is not None]
     if len(needs) > 1:
-        transaction.read_ahead([user for user, _ in needs], [key for _, key in needs if key is not None])
+        transaction.read_ahead(needs)
     for work in works:
         work.run(transaction)

@@ -1,7 +1,7 @@
 """Is the ledger what it was when it was written? Every link, sum, cost and seal, worked out again.
 
-One verifier for every store: it walks the journal once in order, for the chain of links, and once account by account
-beside the stored sums, so that it holds no more than one account's history at a time.
+One verifier for every store. It walks the journal once in order, for the chain of links, and once account by account
+beside the stored sums, a part at a time, each as one moment saw it: so it holds little, and nobody waits for it.
 """
 
 from __future__ import annotations
@@ -13,24 +13,32 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from ..errors import LedgerError
 from ..guarantees import from_json
-from ..guarantees.amounts import Costs
-from .entries import CHARGES, NO_LINK, VOIDED, Entry, User
-from .journal import canonical_link, canonical_rows
+from ..guarantees.amounts import LARGEST, Costs
+from .entries import CHARGES, ERASED, NO_LINK, NOBODY, VOIDED, End, Entry, User
+from .journal import canonical_link, canonical_rows, seal_counters
 from .replay import Replay, curves
 from .windows import LIFETIME, PERIODS, from_micros, to_micros, window_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from contextlib import AbstractContextManager
 
     from .reading import Reading
 
+    Open = Callable[[], AbstractContextManager[Reading]]
+    Progress = Callable[[int, int], None]
+    """Told of how many steps out of how many are done."""
+
 _MOST_PROBLEMS = 100
+_ENTRIES_TOGETHER = 20_000
+_ACCOUNTS_TOGETHER = 5_000
 
 
 @dataclass(frozen=True)
 class Integrity:
-    """`ok`, how many journal entries there are, the newest link (`head`), and what is wrong, in words."""
+    """`ok`, how many journal entries there are, the `head` to note, and what is wrong, in words."""
 
     ok: bool
     entries: int
@@ -42,85 +50,218 @@ class Integrity:
         return {"ok": self.ok, "entries": self.entries, "head": self.head, "problems": list(self.problems)}
 
 
-def check_integrity(reading: Reading, expect: str | None = None) -> Integrity:
-    """Check the whole ledger. With `expect`, that link must be in the chain: nothing before it was rolled back."""
-    chain = _Chain(reading)
-    checks: tuple[Callable[[], Iterator[str]], ...] = (
-        lambda: (f"the file is damaged: {line}" for line in reading.rows.damage()),
-        chain.check,
-        lambda: _charges(reading),
-        lambda: _seals(reading, chain),
-        lambda: _periods(reading),
-        lambda: _Accounts(reading).check(),
-        lambda: chain.holds(expect),
-    )
-    problems: list[str] = []
-    for check in checks:
-        try:
-            problems += islice(check(), _MOST_PROBLEMS - len(problems))
-        except Exception as error:  # whatever a changed value makes of the code that reads it
-            problems.append(f"a stored value cannot be read: {error or type(error).__name__}")
-    return Integrity(not problems, chain.entries, chain.head.hex(), tuple(problems))
+def check_integrity(
+    open_reading: Open, expect: str | None = None, on_progress: Progress = lambda done, total: None
+) -> Integrity:
+    """Check the whole ledger. With `expect`, a `head` noted earlier, nothing before it may have been rolled back."""
+    with open_reading() as reading:
+        whole = _Whole(reading)
+        problems = _told(whole.check(), _MOST_PROBLEMS)
+    chain = _Chain(open_reading, whole, expect, on_progress)
+    accounts = _Accounts(open_reading, whole, chain, on_progress)
+    for check in (chain.check(), chain.holds(), accounts.check(), whole.check_answers(open_reading, chain)):
+        problems += _told(check, _MOST_PROBLEMS - len(problems))
+    return Integrity(not problems, whole.end.entries, whole.end.head, tuple(problems))
+
+
+def _told(check: Iterator[str], most: int) -> list[str]:
+    """The problems that a check finds, as many as may still be told."""
+    found: list[str] = []
+    try:
+        found.extend(islice(check, max(0, most)))
+    except LedgerError:
+        raise
+    except Exception as error:  # whatever a changed value makes of the code that reads it
+        found.append(f"a stored value cannot be read: {error or type(error).__name__}")
+    return found
+
+
+class _Whole:
+    """What there is little of, read in one moment: until its end everything that grows is checked."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self.end: End = reading.end
+        self.charges = list(reading.rows.charges())
+        self.policies = list(reading.rows.policies())
+        self._counts = reading.rows.counts()
+        self._tombstones = list(reading.rows.tombstones())
+        self.numbered = min(self.end.entries, sum(self._counts["entries_by_kind"].values()))
+        """How many entries there can be to check: a changed number may be a large one."""
+        self.opened = min(self.end.accounts, self._counts["users"] + self._counts["cut_off"])
+        """How many accounts, likewise."""
+        self.erased_users = {tombstone.hash for tombstone in self._tombstones}
+        self._collections = list(reading.rows.collections())
+        self.periods = reading.periods()
+
+    def check(self) -> Iterator[str]:
+        """The engine's own findings, seals, costs and periods."""
+        yield from (f"the file is damaged: {line}" for line in self._reading.rows.damage())
+        yield from self._seals()
+        yield from self._costs()
+        yield from self._kept_periods()
+
+    def _seals(self) -> Iterator[str]:
+        key, end = self._reading.key, self.end
+        if seal_counters(key, end) != self._reading.end_seal:
+            yield "lanes: its counters were changed"
+        for tombstone in self._tombstones:
+            if key.seal(*tombstone[:-1]) != tombstone.seal:
+                yield f"tombstones: the row {tombstone.hash.hex()} was changed"
+        for collection in self._collections:
+            if key.seal(*collection[:-1]) != collection.seal:
+                yield f"collections: {collection.name} was changed"
+        if sorted(each.number for each in self._collections) != [*range(1, end.collections + 1)]:
+            yield f"collections: there are {len(self._collections)}, and {end.collections} were added"
+        kinds = self._counts["entries_by_kind"]
+        if len(self._tombstones) != kinds.get(ERASED, 0):
+            yield f"tombstones: there are {len(self._tombstones)}, and {kinds.get(ERASED, 0)} users were erased"
+
+    def _costs(self) -> Iterator[str]:
+        """A stored cost must not be below what its guarantee certainly costs."""
+        for charge in self.charges:
+            # Each cost is a ceiling of a bound good to twelve digits, so a true one is at most this much below.
+            true = from_json(json.loads(charge.guarantee)).costs()
+            for name, amount, cost in zip(Costs._fields, charge.costs, true, strict=True):
+                least = None if cost is None else cost - 1 - cost // 10**12
+                if amount is not None and (least is None or amount < least):
+                    yield f"charges: charge {charge.number} has {name} {amount}, below the {cost} its guarantee costs"
+
+    def _kept_periods(self) -> Iterator[str]:
+        """Windows are kept of every period since the first policy that limits it."""
+        first = {LIFETIME: 0}
+        for policy in self.policies:
+            for limit in json.loads(policy.definition)["limits"]:
+                first.setdefault(limit["period"], policy.created_at)
+        for period, at in first.items():
+            since = 0 if period == LIFETIME else to_micros(window_at(period, from_micros(at)).starts)
+            if self.periods.get(period) != since:
+                yield f"periods: {period} is kept since {self.periods.get(period)}, and was limited since {since}"
+        for period in self.periods.keys() - first.keys():
+            yield f"periods: {period} is kept, and no policy limits it"
+
+    def cut_off(self, chain: _Chain) -> Iterator[str]:
+        """As many accounts must be cut off as the journal says."""
+        if self._counts["cut_off"] != chain.cut_off:
+            yield f"users: there are {self._counts['cut_off']} of erased users, and {chain.cut_off} were erased"
+
+    def check_answers(self, open_reading: Open, chain: _Chain) -> Iterator[str]:
+        """Every stored answer, its seal, its place, and that it is nobody's who was erased."""
+        yield from self.cut_off(chain)
+        others = bytearray(self.end.answers + 1)
+        with open_reading() as reading:
+            seal = reading.key.seal
+            for answer in reading.rows.stored_answers():
+                if seal(*answer[:-1]) != answer.seal:
+                    yield f"keys: the row {answer.key.hex()} was changed"
+                if answer.user != NOBODY and answer.user in self.erased_users:
+                    yield f"keys: the row {answer.key.hex()} is of an erased user"
+                if 0 < -answer.place <= self.end.answers:
+                    others[-answer.place] += 1
+                elif 0 < answer.place <= self.end.entries:
+                    chain.answered(answer.place)
+                elif answer.place == 0 or answer.place > reading.end.entries or -answer.place > reading.end.answers:
+                    yield f"keys: the row {answer.key.hex()} is of an entry that is not there"
+        for place in range(1, len(others)):
+            if others[place] != 1:
+                yield f"keys: {others[place]} answers stand at the place {-place} where one was stored"
+        yield from chain.unanswered()
 
 
 class _Chain:
     """The keyed chain of links over the journal."""
 
-    def __init__(self, reading: Reading) -> None:
-        self._reading = reading
-        self._charges = _Ahead(reading.rows.charges())
-        self._policies = _Ahead(reading.rows.policies())
-        self._links: set[bytes] = set()
-        self._newest_at: int | None = None
-        self.head = NO_LINK
-        self.entries = 0
-        self.erased = self.cut_off = 0
-        """How many users were erased, and how many of them had an account."""
+    def __init__(self, open_reading: Open, whole: _Whole, expect: str | None, on_progress: Progress) -> None:
+        self._open = open_reading
+        self._whole = whole
+        self._expect = expect
+        self._noted = None if expect is None else _noted(expect)
+        self._on_progress = on_progress
+        self._charges = _Ahead(whole.charges)
+        self._policies = _Ahead(whole.policies)
+        self._seen = self._noted is not None and self._noted[0] == NO_LINK
+        # Of each entry: whether its answer is kept under a key, and whether it was found.
+        self._keyed = bytearray(whole.numbered + 1)
+        self.cut_off = 0
+        """How many accounts were cut off from their users."""
 
     def check(self) -> Iterator[str]:
         """Walk the chain from the first entry; every link must follow from the one before."""
+        end = self._whole.end
         rows: list[tuple[Any, ...]] = []
-        for row, link in self._reading.rows.entries(1, 2**62):
+        head, number, newest_at = NO_LINK, 0, None
+        for row, link in self._entries(self._whole.numbered):
             rows.append(row)
-            self.entries += 1
-            self._newest_at = row[1]
-            if row[0] != self.entries:
-                yield f"journal: entry {row[0]} stands where entry {self.entries} was written"
-                self.entries = row[0]
-            if row[2] == "erased":
-                self.erased, self.cut_off = self.erased + 1, self.cut_off + row[6]
+            number, newest_at = number + 1, row[1]
+            if row[0] != number:
+                yield f"journal: entry {row[0]} stands where entry {number} was written"
+                number = row[0]
+            if row[2] == ERASED:
+                self.cut_off += row[6]
+            if 0 < row[0] < len(self._keyed):
+                self._keyed[row[0]] = row[14]
             if link is not None:
-                yield from self._link(rows, link)
-                rows = []
+                yield from self._link(rows, head, link)
+                head, rows = link, []
         if rows:
             yield f"journal: entries {rows[0][0]} to {rows[-1][0]} have no link"
         for table, name, left in (("charges", "charge", self._charges), ("policies", "policy", self._policies)):
-            for row in left.until(2**62):
+            for row in left.until(LARGEST):
                 yield f"{table}: {name} {row[0]} stands in no transaction"
-        yield from self._end()
+        if (number, newest_at, head, self._charges.last, self._policies.last) != (*end[:3], *end[4:6]):
+            yield f"lanes: the end of the journal is not where it was written: {end.entries} entries, found {number}"
 
-    def _link(self, rows: list[tuple[Any, ...]], link: bytes) -> Iterator[str]:
+    def _entries(self, last: int) -> Iterator[tuple[tuple[Any, ...], bytes | None]]:
+        for first in range(1, last + 1, _ENTRIES_TOGETHER):
+            with self._open() as reading:
+                part = list(reading.rows.entries(first, min(last, first + _ENTRIES_TOGETHER - 1)))
+            yield from part
+            self._on_progress(min(last, first + _ENTRIES_TOGETHER - 1), last + self._whole.opened)
+
+    def _link(self, rows: list[tuple[Any, ...]], before: bytes, link: bytes) -> Iterator[str]:
         charges = self._charges.until(max(row[4] for row in rows))
         policies = self._policies.until(max(row[5] for row in rows))
-        if self._reading.key.link(canonical_link(self.head, canonical_rows(rows), charges, policies)) != link:
+        covered = canonical_link(before, canonical_rows(rows), charges, policies)
+        if self._whole._reading.key.link(covered) != link:
             yield (
                 f"journal: the link of entries {rows[0][0]} to {rows[-1][0]} does not hold; "
                 "an entry, a charge or a policy was changed"
             )
-        self.head = link
-        self._links.add(link)
+        self._seen = self._seen or (self._noted is not None and link == self._noted[0])
 
-    def _end(self) -> Iterator[str]:
-        """The lane must end where its newest rows do."""
-        end = self._reading.end
-        accounts = max((user.account for user in self._reading.rows.users()), default=0)
-        found = (self.entries, self._newest_at, self.head, accounts, self._charges.last, self._policies.last)
-        if tuple(end) != found:
-            yield f"lanes: the end of the journal is not where it was written: {end.entries} for {self.entries}"
+    def holds(self) -> Iterator[str]:
+        """What is wrong with the head that was noted."""
+        if self._expect is None:
+            return
+        if self._noted is None or not self._seen:
+            yield f"the head {self._expect} is not in the chain: the ledger was rolled back, or it is another one"
+        elif self._noted[1] > self._whole.end.answers or self._noted[2] > self._whole.end.collections:
+            yield f"what was stored before the head {self._expect} is not all there: the ledger was rolled back"
 
-    def holds(self, expect: str | None) -> Iterator[str]:
-        if expect is not None and expect.lower() not in {link.hex() for link in self._links}:
-            yield f"the link {expect} is not in the chain: the ledger was rolled back, or it is another one"
+    def answered(self, entry: int) -> None:
+        """Its answer was found."""
+        if entry < len(self._keyed):
+            self._keyed[entry] += 2
+
+    def unanswered(self) -> Iterator[str]:
+        """Entries whose answer is missing, or that have one and were not asked under a key; of users not erased."""
+        with self._open() as reading:
+            for entry, found in enumerate(self._keyed):
+                if found not in (0, 3):
+                    row = reading.rows.entry(entry)
+                    if found != 1 or row is None or not reading.rows.is_cut_off(row[3]):
+                        yield f"keys: entry {entry} has not the one answer that was stored for it"
+
+
+def _noted(head: str) -> tuple[bytes, int, int] | None:
+    """A head that somebody noted: link, answers and collections; None if it is none."""
+    try:
+        data = bytes.fromhex(head)
+    except ValueError:
+        return None
+    if len(data) != 42:
+        return None
+    return data[:32], int.from_bytes(data[32:38]), int.from_bytes(data[38:])
 
 
 class _Ahead:
@@ -141,97 +282,83 @@ class _Ahead:
         return taken
 
 
-def _charges(reading: Reading) -> Iterator[str]:
-    """A stored cost must not be below what its guarantee certainly costs."""
-    for charge in reading.rows.charges():
-        # Each cost is a ceiling of a bound good to twelve digits, so a true one is at most this much below.
-        for name, amount, cost in zip(
-            Costs._fields, charge.costs, from_json(json.loads(charge.guarantee)).costs(), strict=True
-        ):
-            least = None if cost is None else cost - 1 - cost // 10**12
-            if amount is not None and (least is None or amount < least):
-                yield f"charges: charge {charge.number} has {name} {amount}, below the {cost} its guarantee costs"
-
-
-def _seals(reading: Reading, chain: _Chain) -> Iterator[str]:
-    """Users, tombstones, stored answers and collections bear a keyed hash of their row."""
-    seal, rows = reading.key.seal, reading.rows
-    cut_off = tombstones = 0
-    for user in rows.users():
-        cut_off += user.hash is None
-        if (user.hash is None) != (user.seal is None) or (user.hash is not None and seal(*user[:2]) != user.seal):
-            yield f"users: the row of account {user.account} was changed"
-    for tombstone in rows.tombstones():
-        tombstones += 1
-        if seal(*tombstone[:-1]) != tombstone.seal:
-            yield f"tombstones: the row {tombstone.hash.hex()} was changed"
-    for answer in rows.stored_answers():
-        if seal(*answer[:-1]) != answer.seal:
-            yield f"keys: the row {answer.key.hex()} was changed"
-    for collection in rows.collections():
-        if seal(*collection[:-1]) != collection.seal:
-            yield f"collections: {collection.name} was changed"
-    for table, found, count in (("tombstones", tombstones, chain.erased), ("users", cut_off, chain.cut_off)):
-        if found != count:
-            yield f"{table}: there are {found} of erased users, and {count} were erased"
-
-
-def _periods(reading: Reading) -> Iterator[str]:
-    """Windows are kept of every period since the first policy that limits it."""
-    kept = reading.periods()
-    first = {LIFETIME: 0}
-    for policy in reading.rows.policies():
-        for limit in json.loads(policy.definition)["limits"]:
-            first.setdefault(limit["period"], policy.created_at)
-    for period, at in first.items():
-        since = 0 if period == LIFETIME else to_micros(window_at(period, from_micros(at)).starts)
-        if kept.get(period) != since:
-            yield f"periods: {period} is kept since {kept.get(period)}, and was limited since {since}"
-    for period in kept.keys() - first.keys():
-        yield f"periods: {period} is kept, and no policy limits it"
-
-
 class _Accounts:
-    """Every account's sums, counts of memoised values and used quotas must be those of its history."""
+    """Every account's user, sums, labels and used quotas must be those of its history."""
 
-    def __init__(self, reading: Reading) -> None:
-        self._rows = reading.rows
-        self._kept = reading.periods()
-        self._curve = curves(reading)
-        self._promises = {charge.number: charge.guarantee for charge in reading.rows.charges()}
-        plans = {policy.number: json.loads(policy.definition)["plan"] for policy in reading.rows.policies()}
-        self._plans = {number: plan["identity"] for number, plan in plans.items() if plan is not None}
+    def __init__(self, open_reading: Open, whole: _Whole, chain: _Chain, on_progress: Progress) -> None:
+        self._open = open_reading
+        self._whole = whole
+        self._on_progress = on_progress
+        self._promises = {charge.number: charge.guarantee for charge in whole.charges}
+        self._plans: dict[int, str] = {}
 
     def check(self) -> Iterator[str]:
-        """Walk the accounts, each beside its history."""
-        rows = self._rows
-        histories = (row for row in rows.histories() if row[2] in CHARGES)
-        streams = (rows.users(), rows.sums(), rows.label_counts(), rows.quotas())
-        for account, (history, users, *stored) in _side_by_side((histories, 3), *((each, 0) for each in streams)):
-            if not users:
-                yield f"users: account {account} has no row"
-            yield from self._account(account, bool(users) and User(*users[0]).hash is None, history, *stored)
+        """Walk the accounts, each beside its history, a part of them in each moment."""
+        plans = {policy.number: json.loads(policy.definition)["plan"] for policy in self._whole.policies}
+        self._plans = {number: plan["identity"] for number, plan in plans.items() if plan is not None}
+        last, entries = self._whole.opened, self._whole.numbered
+        for first in range(1, last + 1, _ACCOUNTS_TOGETHER):
+            until = min(last, first + _ACCOUNTS_TOGETHER - 1)
+            with self._open() as reading:
+                yield from self._part(reading, first, until)
+            self._on_progress(entries + until, entries + last)
+        with self._open() as reading:
+            # What was opened meanwhile is for the next time; what nobody opened is not.
+            now = reading.end.accounts
+            strange = [*_beside(reading, now + 1, LARGEST), *_beside(reading, -LARGEST, 0)] if now >= last else []
+        if now < last or self._whole.opened != self._whole.end.accounts:
+            yield f"users: there are {last}, and {self._whole.end.accounts} accounts were opened"
+        for account, _ in strange:
+            yield f"users: account {account} was never opened"
 
-    def _account(
+    def _part(self, reading: Reading, first: int, last: int) -> Iterator[str]:
+        curve, key, expected = curves(reading), reading.key, first
+        for account, (history, users, *stored) in _beside(reading, first, last):
+            if account != expected or not users:
+                yield f"users: account {expected} has no row"
+            expected = account + 1
+            user = users[0] if users else User(account, None, b"")
+            if users and key.seal(user.account, user.hash) != user.seal:
+                yield f"users: the row of account {account} was changed"
+            if user.hash is not None and user.hash in self._whole.erased_users:
+                yield f"users: the row of account {account} is of an erased user"
+            replay = Replay({LIFETIME: 0} if user.hash is None else self._whole.periods, curve)
+            yield from self._labels(reading, user, history)
+            yield from self._sums(account, replay, history, *stored)
+        if expected != last + 1:
+            yield f"users: account {expected} has no row"
+
+    def _labels(self, reading: Reading, user: User, history: list[tuple[Any, ...]]) -> Iterator[str]:
+        """The label of an entry must be the one that its mark stands for; an erased user has none."""
+        for row in history:
+            mark, label, salt = row[11], row[-2], row[-1]
+            if label is not None:
+                if mark is None or user.hash is None or reading.key.mark(salt, label) != mark or row[2] == VOIDED:
+                    yield f"entry_labels: the label of entry {row[0]} is not the one it was written with"
+            elif mark is not None and user.hash is not None and row[2] in CHARGES and row[2] != VOIDED:
+                yield f"entry_labels: entry {row[0]} has lost its label"
+
+    def _sums(
         self,
         account: int,
-        erased: bool,
+        replay: Replay,
         history: list[tuple[Any, ...]],
         sums: list[tuple[Any, ...]],
         labels: list[tuple[Any, ...]],
         quotas: list[tuple[Any, ...]],
     ) -> Iterator[str]:
-        replay = Replay({LIFETIME: 0} if erased else self._kept, self._curve)
         used: dict[tuple[str, str], int] = {}
         for row in history:
             entry = Entry.of(row)
-            replay.add(entry, row[-1])
+            if entry.kind not in CHARGES:
+                continue
+            replay.add(entry, row[-2])
             if entry.policy in self._plans:
                 quota = self._plans[entry.policy], self._promises[entry.charge]
                 used[quota] = used.get(quota, 0) + (-entry.reports if entry.kind == VOIDED else entry.reports)
         stored = {row[1]: Costs._make(row[2:]) for row in sums}
         for window in _differing(stored, replay.sums):
-            if PERIODS[window % len(PERIODS)] not in self._kept:
+            if PERIODS[window % len(PERIODS)] not in self._whole.periods:
                 yield f"accounts: window {window} is of a period that no policy limits"
             else:
                 yield f"accounts: account {account}, window {window}, differs from the journal"
@@ -251,6 +378,14 @@ def _differing(stored: dict[Any, Any], expected: dict[Any, Any]) -> list[Any]:
 
 
 _MISSING = object()
+
+
+def _beside(reading: Reading, first: int, last: int) -> Iterator[tuple[int, list[list[Any]]]]:
+    """Accounts `first` to `last`: (account, its history, users, sums, counts of labels, used quotas)."""
+    rows = reading.rows
+    histories = (row for row in rows.histories(first, last) if row[3])
+    tables = (rows.users, rows.sums, rows.label_counts, rows.quotas)
+    return _side_by_side((histories, 3), *((table(first, last), 0) for table in tables))
 
 
 def _side_by_side(*streams: tuple[Iterable[tuple[Any, ...]], int]) -> Iterator[tuple[int, list[list[Any]]]]:

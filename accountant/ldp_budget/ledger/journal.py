@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .entries import Entry
+from .entries import End, Entry
+
+if TYPE_CHECKING:
+    from .keys import Key
 
 Rows = list[tuple[Any, ...]]
 
@@ -21,13 +24,18 @@ def canonical_batch(first: int, accounts: list[int], common: tuple[Any, ...]) ->
     """
     at, kind, charge, policy, *amounts = common
     start = ascii((at, kind))[1:-1]
-    end = ascii((charge, policy, 1, *amounts, 0, None, None))[1:-1]
+    end = ascii((charge, policy, 1, *amounts, None, None, None, 0))[1:-1]
     return ", ".join([f"({number}, {start}, {account}, {end})" for number, account in enumerate(accounts, first)])
 
 
 def canonical_link(before: bytes, entries: str, charges: Rows, policies: Rows) -> bytes:
     """What a link's hash covers: the link before, and every row the transaction appended, in order."""
     return before + f"[[{entries}], {charges!a}, {policies!a}]".encode("ascii")
+
+
+def seal_counters(key: Key, end: End) -> bytes:
+    """The seal of what a lane has numbered beside its entries."""
+    return key.seal("lane", *end.counters)
 
 
 class Appended:

@@ -43,6 +43,10 @@ class Key:
         """The keyed hash of a link of the journal's chain."""
         return self._digest(b"link", LINK_BYTES, covered)
 
+    def mark(self, salt: bytes, label: bytes) -> bytes:
+        """What stands for a label in the journal; without the salt nobody can tell for which."""
+        return self._digest(b"mark", HASH_BYTES, salt + label)
+
     def seal(self, *values: object) -> bytes:
         """A keyed hash of a row, by which a changed value is found."""
         # ascii(), not repr(): which characters that leaves as they are depends on the version of Python.

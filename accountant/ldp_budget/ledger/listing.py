@@ -107,11 +107,11 @@ def stats(reading: Reading) -> dict[str, Any]:
         "entries_by_kind": counts["entries_by_kind"],
         "charges": end.charges,
         "policies": len(reading.newest_policies()),
-        "collections": counts["collections"],
+        "collections": end.collections,
         "keys": counts["keys"],
         "periods": list(reading.periods()),
         "last_entry_at": None if end.at is None else _iso(end.at),
-        "head": end.link.hex(),
+        "head": end.head,
     }
 
 

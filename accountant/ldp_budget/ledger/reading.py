@@ -48,8 +48,8 @@ class Reading:
     def __init__(self, rows: Snapshot, key: Key, clock: Clock) -> None:
         self.rows = rows
         self.key = key
-        self.end = rows.end()
-        """Where the journal ends."""
+        self.end, self.end_seal = rows.end()
+        """Where the journal ends, and the seal of what was numbered beside it."""
         self._clock = clock
         self._moment: Moment | None = None
         self._windows: dict[str, Window] | None = None
@@ -117,7 +117,7 @@ class Reading:
 
     def history(self, account: int) -> list[tuple[Entry, bytes | None]]:
         """An account's entries, each with its label."""
-        return [(Entry.of(row), row[-1]) for row in self.rows.history(account)]
+        return [(Entry.of(row), row[-2]) for row in self.rows.history(account)]
 
     # -- what was set -------------------------------------------------------------------------------------
 

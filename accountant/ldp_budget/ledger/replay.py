@@ -9,8 +9,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from ..guarantees import Memoised, from_json
-from ..guarantees.amounts import ZERO, Costs
-from .entries import RESERVED, VOIDED, Entry, LabelRow
+from ..guarantees.amounts import LARGEST, ZERO, Costs
+from .entries import CHARGES, RESERVED, VOIDED, Entry, LabelRow
 from .windows import LIFETIME, code_at
 
 if TYPE_CHECKING:
@@ -24,23 +24,52 @@ if TYPE_CHECKING:
 _ROWS_TOGETHER = 10_000
 
 
-class Replay:
-    """The sums of one account in the windows of some periods, added up entry by entry as they were charged.
+class _Sum:
+    """An exact sum of costs: unbounded ones are counted, and no number is too large."""
 
-    `since`: each period and where its first window starts. `sums` are by window; `labels` count reports by label,
-    charge and window.
+    __slots__ = ("_known", "_unbounded")
+
+    def __init__(self) -> None:
+        self._known = [0, 0, 0, 0]
+        self._unbounded = [0, 0, 0, 0]
+
+    def add(self, costs: Costs, times: int) -> None:
+        """Add costs; `times` is -1 where they are given back, and then negative already, as far as they are known."""
+        for place, amount in enumerate(costs):
+            if amount is None:
+                self._unbounded[place] += times
+            else:
+                self._known[place] += amount
+
+    def costs(self) -> Costs:
+        """The sum as an account keeps it: None where it is unbounded, or too large to count."""
+        pairs = zip(self._known, self._unbounded, strict=True)
+        return Costs(*[None if unbounded or known > LARGEST else known for known, unbounded in pairs])
+
+
+class Replay:
+    """The charges of one account that were not voided, added up in the windows of some periods.
+
+    `since`: each period and where its first window starts. `labels` count reports by label, charge and window.
     """
 
     def __init__(self, since: dict[str, int], curve: Curve) -> None:
         self._since = since
         self._curve = curve
         self._reserved: dict[int, tuple[int, bytes | None]] = {}
-        self.sums: dict[int, Costs] = defaultdict(lambda: ZERO)
+        self._sums: dict[int, _Sum] = defaultdict(_Sum)
         self.labels: dict[tuple[bytes, int, int], int] = defaultdict(int)
 
+    @property
+    def sums(self) -> dict[int, Costs]:
+        """What was charged in each window."""
+        return {window: total.costs() for window, total in self._sums.items()}
+
     def add(self, entry: Entry, label: bytes | None) -> None:
-        """Add the next entry that charged the account, or gave a charge back."""
-        at = entry.at
+        """Add the account's next entry; what charges nothing and gives nothing back adds nothing."""
+        if entry.kind not in CHARGES:
+            return
+        at, times = entry.at, -1 if entry.kind == VOIDED else 1
         if entry.kind == RESERVED:
             self._reserved[entry.number] = at, label
         elif entry.kind == VOIDED:
@@ -57,10 +86,13 @@ class Replay:
                 costs = entry.costs
             elif entry.labelled and label is None:
                 continue  # the user was erased, and only the lifetime is kept
-            self.sums[window] = self.sums[window].plus(costs)
+            self._sums[window].add(costs, times)
 
     def _step(self, entry: Entry, label: bytes, window: int) -> Costs:
-        """What a labelled entry costs in a window, along its curve from the start of that window."""
+        """What a labelled entry costs in a window, along its curve from the start of that window.
+
+        A memoised value never costs an unbounded amount, so its steps add up to its curve whichever was given back.
+        """
         key = (label, entry.charge, window)
         curve = self._curve(entry.charge)
         if entry.kind == VOIDED:
@@ -95,13 +127,13 @@ def fill_period(transaction: Transaction, period: str, since: int) -> None:
     transaction.keep_period(period, since)
     curve = curves(transaction)
     rows: list[tuple[Any, ...]] = []
-    cut_off = {user.account for user in transaction.rows.users() if user.hash is None}
-    for account, history in by_account(transaction.rows.histories(since)):
+    cut_off = {user.account for user in transaction.rows.users(1, LARGEST) if user.hash is None}
+    for account, history in by_account(transaction.rows.histories(1, LARGEST, since)):
         if account in cut_off:
             continue  # of an erased user only the lifetime is kept
         replay = Replay({period: since}, curve)
         for row in history:
-            replay.add(Entry.of(row), row[-1])
+            replay.add(Entry.of(row), row[-2])
         rows += [(account, window, *costs) for window, costs in replay.sums.items()]
         for (label, charge, window), reports in replay.labels.items():
             transaction.rows.set_label_reports(LabelRow(account, label, charge, window, reports))

@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 from ..guarantees.amounts import Costs
 from .entries import (
     End,
+    EntryLabel,
     LabelRow,
     QuotaRow,
     StoredAnswer,
@@ -35,8 +36,8 @@ Rooms = Sequence[tuple[int, dict[str, int] | None]]
 class Snapshot(Protocol):
     """One moment of a lane, to read. What it iterates over is good for as long as the snapshot is."""
 
-    def end(self) -> End:
-        """Where the lane ends."""
+    def end(self) -> tuple[End, bytes]:
+        """Where the lane ends, and the seal of its counters."""
 
     # -- one user -----------------------------------------------------------------------------------------
 
@@ -64,8 +65,8 @@ class Snapshot(Protocol):
     def plans_used(self, account: int) -> Iterable[str]:
         """The plans of which an account has used a quota, each once."""
 
-    def answers(self, keys: Sequence[bytes]) -> Iterable[StoredAnswer]:
-        """What was answered under those of `keys` that were used."""
+    def answers(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[StoredAnswer]:
+        """What was answered to any of `users` under any of `keys`."""
 
     # -- the journal --------------------------------------------------------------------------------------
 
@@ -78,14 +79,14 @@ class Snapshot(Protocol):
     def resolution(self, number: int) -> tuple[Any, ...] | None:
         """The flat row of the entry that ended a reservation."""
 
-    def label(self, number: int) -> bytes | None:
+    def label(self, number: int) -> EntryLabel | None:
         """The label of an entry."""
 
     def history(self, account: int) -> Iterator[tuple[Any, ...]]:
-        """The flat rows of an account's entries, each followed by its label."""
+        """The flat rows of an account's entries, each followed by its label and the salt of its mark."""
 
-    def histories(self, since: int | None = None) -> Iterator[tuple[Any, ...]]:
-        """The same of all accounts, account by account, of entries not before a moment."""
+    def histories(self, first: int, last: int, since: int | None = None) -> Iterator[tuple[Any, ...]]:
+        """The same of the accounts `first` to `last`, account by account, of entries not before a moment."""
 
     # -- what was set -------------------------------------------------------------------------------------
 
@@ -115,26 +116,29 @@ class Snapshot(Protocol):
 
     # -- everything ---------------------------------------------------------------------------------------
 
-    def users(self) -> Iterator[User]:
-        """Every account's user."""
+    def users(self, first: int, last: int) -> Iterator[User]:
+        """The users of the accounts `first` to `last`."""
 
     def tombstones(self) -> Iterator[Tombstone]:
         """Every erased user."""
 
-    def sums(self) -> Iterator[SumRow]:
-        """Every account's sums."""
+    def sums(self, first: int, last: int) -> Iterator[SumRow]:
+        """Their sums."""
 
-    def label_counts(self) -> Iterator[LabelRow]:
-        """Every account's counts of memoised values."""
+    def label_counts(self, first: int, last: int) -> Iterator[LabelRow]:
+        """Their counts of memoised values."""
 
-    def quotas(self) -> Iterator[QuotaRow]:
-        """Every account's used quotas."""
+    def quotas(self, first: int, last: int) -> Iterator[QuotaRow]:
+        """Their used quotas."""
 
     def stored_answers(self) -> Iterator[StoredAnswer]:
         """Every stored answer, in any order."""
 
     def counts(self) -> dict[str, Any]:
-        """How many `users`, `erased`, `keys`, `collections` there are, and `entries_by_kind`."""
+        """How many `users`, `erased`, `cut_off`, `keys` there are, and `entries_by_kind`.
+
+        `cut_off` are the accounts of erased users, `keys` the answers that have not gone with one.
+        """
 
     def damage(self) -> Iterator[str]:
         """What the engine itself finds wrong, in words."""
@@ -186,7 +190,7 @@ class Rows(Snapshot, Protocol):
     def set_link(self, number: int, link: bytes) -> None:
         """Give an entry that was appended in this transaction its link."""
 
-    def add_label(self, number: int, label: bytes) -> None:
+    def add_label(self, label: EntryLabel) -> None:
         """Say which memoised value an entry repeats."""
 
     def add_charge(self, charge: StoredCharge) -> None:
@@ -201,14 +205,18 @@ class Rows(Snapshot, Protocol):
     def add_collection(self, collection: StoredCollection) -> None:
         """Store a collection."""
 
-    def forget(self, tombstone: Tombstone, account: int | None) -> None:
-        """Cut a user from the account, and delete keys, labels and all sums but the lifetime's."""
+    def forget(self, tombstone: Tombstone, cut_off: User | None, answers: Iterable[StoredAnswer]) -> None:
+        """Add the tombstone, put `cut_off` in the place of the account's user, and delete labels and all sums but the
+        lifetime's. The user's answers go, and `answers` take their places."""
+
+    def answers_of(self, user: bytes) -> Iterator[StoredAnswer]:
+        """Every answer to a user."""
 
     def batch(self, users: list[bytes]) -> Batch:
         """Distinct users, at least one, in order."""
 
-    def set_end(self, end: End) -> None:
-        """Move the end of the lane."""
+    def set_end(self, end: End, seal: bytes | None) -> None:
+        """Move the end of the lane; `seal` is None where none of its counters has changed."""
 
 
 class Store(Protocol):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING, Any
 
 from ..guarantees.amounts import Costs
 from .cache import Cache
 from .entries import (
     ERASED,
+    NOBODY,
     POLICY_SET,
     End,
     Entry,
+    EntryLabel,
     LabelRow,
     QuotaRow,
     StoredAnswer,
@@ -20,7 +23,8 @@ from .entries import (
     Tombstone,
     User,
 )
-from .journal import Appended
+from .journal import Appended, seal_counters
+from .keys import HASH_BYTES
 from .reading import Account, Reading
 
 if TYPE_CHECKING:
@@ -30,6 +34,9 @@ if TYPE_CHECKING:
     from .windows import Window
 
 _NOTHING = Costs(0, 0, 0, 0)
+
+Needed = tuple[bytes, bytes]
+"""A user and a key of theirs."""
 
 
 class Transaction(Reading):
@@ -48,28 +55,35 @@ class Transaction(Reading):
         self.writes = 0
         """Grows with everything written or kept back; tells whether a step wrote anything."""
         self._entries, self._at = self.end.entries, self.end.at
-        self._accounts, self._charges, self._policies = self.end[3:]
+        self._accounts, self._charges, self._policies, self._collections, self._others = self.end.counters
         self._appended = Appended()
         self._sums: dict[tuple[int, int], Costs] = {}
-        self._answers: dict[bytes, StoredAnswer] = {}
+        self._answers: dict[Needed, StoredAnswer] = {}
         # What was read ahead, by user and by key; good until something else is written, and for one question each.
         self._accounts_ahead: dict[bytes, Account] = {}
-        self._answers_ahead: dict[bytes, StoredAnswer | None] = {}
+        self._answers_ahead: dict[Needed, StoredAnswer | None] = {}
 
     def finish(self) -> None:
         """Write what was kept back, the link over all that was appended, and the new end."""
         self._write_sums_and_answers()
-        if not self._appended:
-            return
+        link = self.end.link
+        if self._appended:
+            link = self._link(link)
+        counters = (self._accounts, self._charges, self._policies, self._collections, self._others)
+        end = End(self._entries, self._at, link, *counters)
+        if end != self.end:
+            self.rows.set_end(end, None if counters == self.end.counters else seal_counters(self.key, end))
+            self.cache.end = end
+
+    def _link(self, before: bytes) -> bytes:
+        """Write the entries that were kept back, with the link over all that was appended."""
         rows = self._appended.take()
-        link = self.key.link(self._appended.link_text(self.end.link))
+        link = self.key.link(self._appended.link_text(before))
         if rows:
             self.rows.add_entries(rows, link)
         else:
             self.rows.set_link(self._entries, link)
-        end = End(self._entries, self._at, link, self._accounts, self._charges, self._policies)
-        self.rows.set_end(end)
-        self.cache.end = end
+        return link
 
     def _write_back(self) -> None:
         """Write what was kept back, for a statement that must see it."""
@@ -105,26 +119,31 @@ class Transaction(Reading):
 
     # -- keys ---------------------------------------------------------------------------------------------
 
-    def read_ahead(self, users: list[bytes], keys: list[bytes]) -> None:
-        """Read at once what `account` and `answer_to` are about to be asked for."""
-        self._accounts_ahead = self._read_accounts(users)
-        self._answers_ahead = dict.fromkeys(keys)
-        if keys:
-            self._answers_ahead.update((stored.key, stored) for stored in self.rows.answers(keys))
+    def read_ahead(self, needs: list[tuple[bytes, bytes | None]]) -> None:
+        """Read at once what `account` and `answer_to` are about to be asked for: users, and their keys."""
+        self._accounts_ahead = self._read_accounts([user for user, _ in needs])
+        pairs = [(user, key) for user, key in needs if key is not None]
+        self._answers_ahead = dict.fromkeys(pairs)
+        if pairs:
+            for stored in self.rows.answers(*map(list, zip(*pairs, strict=True))):
+                self._answers_ahead[stored.user, stored.key] = stored
 
-    def answer_to(self, key: bytes) -> StoredAnswer | None:
-        """What was asked and answered under an idempotency key."""
-        kept_back = self._answers.get(key)
+    def answer_to(self, user: bytes, key: bytes) -> StoredAnswer | None:
+        """What a user asked and was answered under an idempotency key."""
+        needed = user, key
+        kept_back = self._answers.get(needed)
         if kept_back is not None:
             return kept_back
-        if key in self._answers_ahead:
-            return self._answers_ahead.pop(key)
-        return next(iter(self.rows.answers([key])), None)
+        if needed in self._answers_ahead:
+            return self._answers_ahead.pop(needed)
+        return next(iter(self.rows.answers([user], [key])), None)
 
-    def store_answer(self, key: bytes, user: bytes | None, request: bytes, answer: str) -> None:
-        """Bind an answer to its key, for as long as the account lives; without a user, for ever."""
-        row = (key, user, request, answer)
-        self._answers[key] = StoredAnswer(*row, self.key.seal(*row))
+    def store_answer(self, user: bytes, key: bytes, entry: int | None, request: bytes, answer: str) -> None:
+        """Bind an answer to its key, for as long as the account lives; it belongs to an entry, or to none."""
+        if entry is None:
+            self._others += 1
+        row = (user, key, -self._others if entry is None else entry, request, answer)
+        self._answers[user, key] = StoredAnswer(*row, self.key.seal(*row))
         self.writes += 1
 
     # -- accounts -----------------------------------------------------------------------------------------
@@ -177,12 +196,18 @@ class Transaction(Reading):
     def erase(self, user: bytes, account: int | None) -> None:
         """Cut a user from the account, leave a tombstone, and delete keys, labels and all sums but the lifetime's.
 
-        The journal does not say which account it was: a tombstone of the same time would lead there.
+        The journal does not say which account it was, and the tombstone not when. A hole stays where an answer was
+        that belongs to no entry, so that its place is not empty.
         """
-        at = self.moment.micros
         self._write_back()
-        self.rows.forget(Tombstone(user, at, self.key.seal(user, at)), account)
-        self.append(Entry(0, at, ERASED, 0, 0, 0, 0 if account is None else 1, _NOTHING))
+        cut_off = None if account is None else User(account, None, self.key.seal(account, None))
+        holes = [self._hole(answer.place) for answer in self.rows.answers_of(user) if answer.place < 0]
+        self.rows.forget(Tombstone(user, self.key.seal(user)), cut_off, holes)
+        self.append(Entry(0, self.moment.micros, ERASED, 0, 0, 0, 0 if account is None else 1, _NOTHING))
+
+    def _hole(self, place: int) -> StoredAnswer:
+        row = (NOBODY, secrets.token_bytes(HASH_BYTES), place, b"", "")
+        return StoredAnswer(*row, self.key.seal(*row))
 
     # -- charges and the journal --------------------------------------------------------------------------
 
@@ -210,9 +235,11 @@ class Transaction(Reading):
     def append(self, entry: Entry, label: bytes | None = None) -> int:
         """Append to the journal, with its label if it has one; returns its number (the one given is not used)."""
         self._entries, self._at = self._entries + 1, entry.at
-        self._appended.add(entry, self._entries)
         if label is not None:
-            self.rows.add_label(self._entries, label)
+            salt = secrets.token_bytes(HASH_BYTES)
+            self.rows.add_label(EntryLabel(self._entries, label, salt))
+            entry = entry._replace(mark=self.key.mark(salt, label))
+        self._appended.add(entry, self._entries)
         self.writes += 1
         return self._entries
 
@@ -276,6 +303,7 @@ class Transaction(Reading):
 
     def add_collection(self, name: str, fingerprint: str, definition: str) -> None:
         """Store a collection; it never changes."""
-        row = (name, fingerprint, definition)
+        self._collections += 1
+        row = (self._collections, name, fingerprint, definition)
         self.rows.add_collection(StoredCollection(*row, self.key.seal(*row)))
         self.writes += 1

@@ -10,7 +10,7 @@ from pathlib import Path
 from ..._files import alone_in, create_private, sync_folder
 from ...errors import LedgerError, LedgerMissing
 from .. import keys
-from .schema import APPLICATION_ID, SCHEMA_VERSION, migrate
+from .schema import APPLICATION_ID, SCHEMA_VERSION, fill, migrate
 
 MEMORY = ":memory:"
 BUSY_SECONDS = 30.0
@@ -33,10 +33,11 @@ def open_connection(path: str, key: keys.Key) -> sqlite3.Connection:
     return connection
 
 
-def open_memory() -> sqlite3.Connection:
+def open_memory(key: keys.Key) -> sqlite3.Connection:
     """An empty ledger that lives as long as its connection."""
     connection = _connect(MEMORY)
     migrate(connection)
+    fill(connection, key)
     return connection
 
 
@@ -69,7 +70,7 @@ def _write_draft(draft: Path, key: keys.Key) -> None:
         # The journal mode stays in the file, so whoever opens it need not change it. Closing leaves one whole file.
         _make_durable(connection)
         migrate(connection)
-        connection.execute("INSERT INTO meta VALUES ('key_check', ?)", (key.hash(b"check", ""),))
+        fill(connection, key)
     finally:
         connection.close()
 

@@ -10,6 +10,7 @@ from ...guarantees.amounts import Costs
 from ..entries import (
     NO_LINK,
     End,
+    EntryLabel,
     LabelRow,
     QuotaRow,
     StoredAnswer,
@@ -21,18 +22,22 @@ from ..entries import (
     User,
 )
 from .batch import SqliteBatch
+from .schema import TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 _AMOUNTS = ", ".join(Costs._fields)
-_ENTRY = f"entry, at, kind, account, charge, policy, reports, {_AMOUNTS}, labelled, expires, resolves"
-_LABELLED = f"SELECT {_ENTRY}, label FROM journal LEFT JOIN entry_labels USING (entry)"
+_ENTRY = f"entry, at, kind, account, charge, policy, reports, {_AMOUNTS}, mark, expires, resolves, keyed"
+_LABELLED = f"SELECT {_ENTRY}, label, salt FROM journal LEFT JOIN entry_labels USING (entry)"
 _CHARGE = f"charge, fingerprint, mechanism, declared, guarantee, {_AMOUNTS}"
 _POLICY = "policy, name, version, created_at, definition"
-_ANSWER = "SELECT key, user, request, answer, seal FROM keys"
+_ANSWER = "SELECT user, key, place, request, answer, seal FROM keys"
+_SCHEMA = "SELECT type, name, coalesce(sql, '') FROM sqlite_schema WHERE tbl_name <> '_sqlite_migrations'"
+_COUNTERS = ("accounts", "charges", "policies", "collections", "answers")
+_SET_COUNTERS = ", ".join(f"{name} = ?" for name in _COUNTERS)
 _END = (
-    "SELECT j.entry, j.at, j.link, l.accounts, l.charges, l.policies FROM lanes l"
+    f"SELECT j.entry, j.at, j.link, {', '.join(f'l.{name}' for name in _COUNTERS)}, l.seal FROM lanes l"
     " LEFT JOIN journal j ON j.entry = (SELECT max(entry) FROM journal) WHERE l.lane = 0"
 )
 
@@ -44,21 +49,18 @@ class SqliteRows:
         self._connection = connection
         self._execute = connection.execute
         self._execute_many = connection.executemany
-        self._end = End()
 
-    def end(self) -> End:
+    def end(self) -> tuple[End, bytes]:
         row = self._execute(_END).fetchone()
         if row is None:
             raise sqlite3.DatabaseError("the end of its journal is missing")
-        entries, at, link, *numbers = row
-        self._end = End(entries or 0, at, link or NO_LINK, *numbers)
-        return self._end
+        entries, at, link, *counters, seal = row
+        return End(entries or 0, at, link or NO_LINK, *counters), seal
 
-    def set_end(self, end: End) -> None:
-        # Number, time and link stand in the journal's last row: one page less to write for each spend.
-        if end[3:] != self._end[3:]:
-            self._execute("UPDATE lanes SET accounts = ?, charges = ?, policies = ? WHERE lane = 0", end[3:])
-        self._end = end
+    def set_end(self, end: End, seal: bytes | None) -> None:
+        # Number, time and link stand in the journal's last row: one page less to write for most spends.
+        if seal is not None:
+            self._execute(f"UPDATE lanes SET {_SET_COUNTERS}, seal = ? WHERE lane = 0", (*end.counters, seal))
 
     # -- one user -----------------------------------------------------------------------------------------
 
@@ -91,8 +93,11 @@ class SqliteRows:
         rows = self._execute("SELECT DISTINCT plan FROM quotas WHERE account = ? AND used > 0", (account,))
         return [plan for (plan,) in rows]
 
-    def answers(self, keys: Sequence[bytes]) -> Iterable[StoredAnswer]:
-        return map(StoredAnswer._make, self._execute(_answers(len(keys)), keys))
+    def answers(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[StoredAnswer]:
+        return map(StoredAnswer._make, self._execute(_answers(len(users), len(keys)), (*users, *keys)))
+
+    def answers_of(self, user: bytes) -> Iterator[StoredAnswer]:
+        return map(StoredAnswer._make, self._execute(f"{_ANSWER} WHERE user = ?", (user,)))
 
     # -- the journal --------------------------------------------------------------------------------------
 
@@ -111,29 +116,29 @@ class SqliteRows:
         row = self._execute(f"SELECT {_ENTRY} FROM journal WHERE resolves = ?", (number,)).fetchone()
         return row
 
-    def label(self, number: int) -> bytes | None:
-        row = self._execute("SELECT label FROM entry_labels WHERE entry = ?", (number,)).fetchone()
-        return None if row is None else row[0]
+    def label(self, number: int) -> EntryLabel | None:
+        row = self._execute("SELECT entry, label, salt FROM entry_labels WHERE entry = ?", (number,)).fetchone()
+        return None if row is None else EntryLabel._make(row)
 
     def history(self, account: int) -> Iterator[tuple[Any, ...]]:
         return self._execute(f"{_LABELLED} WHERE account = ? ORDER BY entry", (account,))
 
-    def histories(self, since: int | None = None) -> Iterator[tuple[Any, ...]]:
-        if since is None:
-            return self._execute(f"{_LABELLED} ORDER BY account, entry")
-        return self._execute(f"{_LABELLED} WHERE at >= ? AND account > 0 ORDER BY account, entry", (since,))
+    def histories(self, first: int, last: int, since: int | None = None) -> Iterator[tuple[Any, ...]]:
+        late = "" if since is None else f"at >= {since:d} AND "
+        sql = f"{_LABELLED} WHERE {late}account BETWEEN ? AND ? ORDER BY account, entry"
+        return self._execute(sql, (first, last))
 
     def add_entries(self, rows: list[tuple[Any, ...]], link: bytes | None) -> None:
         *before, last = rows
         if before:
-            self._execute_many(f"INSERT INTO journal ({_ENTRY}) VALUES ({_places(14)})", before)
-        self._execute(f"INSERT INTO journal ({_ENTRY}, link) VALUES ({_places(15)})", (*last, link))
+            self._execute_many(f"INSERT INTO journal ({_ENTRY}) VALUES ({_places(15)})", before)
+        self._execute(f"INSERT INTO journal ({_ENTRY}, link) VALUES ({_places(16)})", (*last, link))
 
     def set_link(self, number: int, link: bytes) -> None:
         self._execute("UPDATE journal SET link = ? WHERE entry = ?", (link, number))
 
-    def add_label(self, number: int, label: bytes) -> None:
-        self._execute("INSERT INTO entry_labels VALUES (?, ?)", (number, label))
+    def add_label(self, label: EntryLabel) -> None:
+        self._execute("INSERT INTO entry_labels VALUES (?, ?, ?)", label)
 
     # -- what changes with the accounts -------------------------------------------------------------------
 
@@ -150,17 +155,19 @@ class SqliteRows:
         self._execute("INSERT OR REPLACE INTO quotas VALUES (?, ?, ?, ?)", row)
 
     def add_answers(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        self._execute_many("INSERT INTO keys VALUES (?, ?, ?, ?, ?)", rows)
+        self._execute_many("INSERT INTO keys VALUES (?, ?, ?, ?, ?, ?)", rows)
 
-    def forget(self, tombstone: Tombstone, account: int | None) -> None:
-        self._execute("INSERT INTO tombstones VALUES (?, ?, ?)", tombstone)
+    def forget(self, tombstone: Tombstone, cut_off: User | None, answers: Iterable[StoredAnswer]) -> None:
+        self._execute("INSERT INTO tombstones VALUES (?, ?)", tombstone)
         self._execute("DELETE FROM keys WHERE user = ?", (tombstone.hash,))
-        if account is not None:
+        self.add_answers(answers)
+        if cut_off is not None:
+            account = cut_off.account
             mine = "entry IN (SELECT entry FROM journal WHERE account = ?)"
             self._execute(f"DELETE FROM entry_labels WHERE {mine}", (account,))
             self._execute("DELETE FROM labels WHERE account = ?", (account,))
             self._execute("DELETE FROM accounts WHERE account = ? AND window <> 0", (account,))
-            self._execute("UPDATE users SET hash = NULL, seal = NULL WHERE account = ?", (account,))
+            self._execute("UPDATE users SET hash = NULL, seal = ? WHERE account = ?", (cut_off.seal, account))
 
     def batch(self, users: list[bytes]) -> SqliteBatch:
         return SqliteBatch(self._connection, users)
@@ -209,27 +216,31 @@ class SqliteRows:
         return map(StoredCollection._make, self._execute("SELECT * FROM collections ORDER BY name"))
 
     def add_collection(self, collection: StoredCollection) -> None:
-        self._execute("INSERT INTO collections VALUES (?, ?, ?, ?)", collection)
+        self._execute("INSERT INTO collections VALUES (?, ?, ?, ?, ?)", collection)
 
     # -- everything ---------------------------------------------------------------------------------------
 
-    def users(self) -> Iterator[User]:
-        return map(User._make, self._execute("SELECT account, hash, seal FROM users ORDER BY account"))
+    def users(self, first: int, last: int) -> Iterator[User]:
+        return map(User._make, self._of_accounts("account, hash, seal FROM users", "account", first, last))
 
     def tombstones(self) -> Iterator[Tombstone]:
-        return map(Tombstone._make, self._execute("SELECT hash, at, seal FROM tombstones ORDER BY hash"))
+        return map(Tombstone._make, self._execute("SELECT hash, seal FROM tombstones ORDER BY hash"))
 
-    def sums(self) -> Iterator[SumRow]:
-        rows = self._execute(f"SELECT account, window, {_AMOUNTS} FROM accounts ORDER BY account, window")
+    def sums(self, first: int, last: int) -> Iterator[SumRow]:
+        rows = self._of_accounts(f"account, window, {_AMOUNTS} FROM accounts", "account, window", first, last)
         return map(SumRow._make, rows)
 
-    def label_counts(self) -> Iterator[LabelRow]:
-        sql = "SELECT account, label, charge, window, reports FROM labels ORDER BY account, label, charge, window"
-        return map(LabelRow._make, self._execute(sql))
+    def label_counts(self, first: int, last: int) -> Iterator[LabelRow]:
+        columns = "account, label, charge, window, reports FROM labels"
+        return map(LabelRow._make, self._of_accounts(columns, "account, label, charge, window", first, last))
 
-    def quotas(self) -> Iterator[QuotaRow]:
-        sql = "SELECT account, plan, promise, used FROM quotas ORDER BY account, plan, promise"
-        return map(QuotaRow._make, self._execute(sql))
+    def quotas(self, first: int, last: int) -> Iterator[QuotaRow]:
+        columns = "account, plan, promise, used FROM quotas"
+        return map(QuotaRow._make, self._of_accounts(columns, "account, plan, promise", first, last))
+
+    def _of_accounts(self, columns: str, order: str, first: int, last: int) -> Iterator[Any]:
+        sql = f"SELECT {columns} WHERE account BETWEEN ? AND ? ORDER BY {order}"
+        return self._execute(sql, (first, last))
 
     def stored_answers(self) -> Iterator[StoredAnswer]:
         return map(StoredAnswer._make, self._execute(_ANSWER))
@@ -242,8 +253,8 @@ class SqliteRows:
         return {
             "users": count("users WHERE hash IS NOT NULL"),
             "erased": count("tombstones"),
-            "keys": count("keys"),
-            "collections": count("collections"),
+            "cut_off": count("users WHERE hash IS NULL"),
+            "keys": count("keys WHERE request <> x''"),
             "entries_by_kind": dict(
                 self._execute("SELECT kind, count(*) FROM journal GROUP BY kind ORDER BY kind").fetchall()
             ),
@@ -253,6 +264,8 @@ class SqliteRows:
         for (line,) in self._execute("PRAGMA integrity_check(10)"):
             if line != "ok":
                 yield line
+        for kind, name in _changed_schema(self._connection):
+            yield f"its schema was changed: {kind} {name}"
 
 
 @cache
@@ -265,8 +278,21 @@ def _accounts(windows: int, users: int) -> str:
 
 
 @cache
-def _answers(keys: int) -> str:
-    return f"{_ANSWER} WHERE key IN ({_places(keys)})"
+def _answers(users: int, keys: int) -> str:
+    return f"{_ANSWER} WHERE user IN ({_places(users)}) AND key IN ({_places(keys)})"
+
+
+def _changed_schema(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+    """What is in the schema and does not belong there, or belongs there and is not; sqlite-utils' own table apart."""
+    found = connection.execute(_SCHEMA).fetchall()
+    fresh = sqlite3.connect(":memory:")
+    try:
+        for statement in TABLES:
+            fresh.execute(statement)
+        expected = fresh.execute(_SCHEMA).fetchall()
+    finally:
+        fresh.close()
+    return [row[:2] for row in sorted(set(found) ^ set(expected))]
 
 
 def _places(values: int) -> str:

@@ -7,22 +7,30 @@ unbounded, which SQL addition absorbs; times are microseconds since 1970, UTC.
 from __future__ import annotations
 
 import sqlite3
+from typing import TYPE_CHECKING
+
+from ..entries import End
+from ..journal import seal_counters
+
+if TYPE_CHECKING:
+    from ..keys import Key
 
 # Kept in PRAGMA user_version, so that opening a current ledger needs no look at its tables.
 SCHEMA_VERSION = 1
 # "LdpB": tells a ledger from any other SQLite file.
 APPLICATION_ID = 0x4C647042
 
-_TABLES = (
+TABLES = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value ANY) STRICT",
     # A lane is a whole ledger, and its row counts what it has numbered beside the entries. SQLite has one.
+    # A seal is a keyed hash of its row.
     """CREATE TABLE lanes (
-        lane INTEGER PRIMARY KEY, accounts INTEGER NOT NULL, charges INTEGER NOT NULL, policies INTEGER NOT NULL)
-        STRICT""",
-    # A user is known by a keyed hash only; an erased one by none. A seal is a keyed hash of its row.
-    "CREATE TABLE users (account INTEGER PRIMARY KEY, hash BLOB UNIQUE, seal BLOB) STRICT",
-    # Erased users: they get no fresh budget, and nothing leads from here to an account.
-    "CREATE TABLE tombstones (hash BLOB PRIMARY KEY, at INTEGER NOT NULL, seal BLOB NOT NULL) STRICT, WITHOUT ROWID",
+        lane INTEGER PRIMARY KEY, accounts INTEGER NOT NULL, charges INTEGER NOT NULL, policies INTEGER NOT NULL,
+        collections INTEGER NOT NULL, answers INTEGER NOT NULL, seal BLOB NOT NULL) STRICT""",
+    # A user is known by a keyed hash only; an erased one by none.
+    "CREATE TABLE users (account INTEGER PRIMARY KEY, hash BLOB UNIQUE, seal BLOB NOT NULL) STRICT",
+    # Erased users: they get no fresh budget, and nothing leads from here to an account, no time and no order.
+    "CREATE TABLE tombstones (hash BLOB PRIMARY KEY, seal BLOB NOT NULL) STRICT, WITHOUT ROWID",
     # What a user was charged in one window; window 0 is the lifetime, `windows.window_at` says the others.
     """CREATE TABLE accounts (
         account INTEGER NOT NULL, window INTEGER NOT NULL,
@@ -48,27 +56,38 @@ _TABLES = (
         policy INTEGER PRIMARY KEY, name TEXT NOT NULL, version INTEGER NOT NULL,
         created_at INTEGER NOT NULL, definition TEXT NOT NULL, UNIQUE (name, version)) STRICT""",
     # Append-only. The four amounts are what the entry added to the account's lifetime; those of `voided` are
-    # negative. `resolves` is the reservation that a `committed`, `voided` or `expired` entry ends. The last entry of
-    # each transaction bears its `link`: a keyed hash over what the transaction appended and the link before.
+    # negative. `mark` stands for the label of a memoised value, `resolves` is the reservation that a `committed`,
+    # `voided` or `expired` entry ends, `keyed` says that an answer is kept in `keys`. The last entry of each
+    # transaction bears its `link`: a keyed hash over what the transaction appended and the link before.
     """CREATE TABLE journal (
         entry INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, account INTEGER NOT NULL,
         charge INTEGER NOT NULL, policy INTEGER NOT NULL, reports INTEGER NOT NULL,
         epsilon INTEGER, delta INTEGER, rho INTEGER, mu_squared INTEGER,
-        labelled INTEGER NOT NULL, expires INTEGER, resolves INTEGER, link BLOB) STRICT""",
-    # Which memoised value a labelled entry repeats (a keyed hash); apart, so that it can be erased.
-    "CREATE TABLE entry_labels (entry INTEGER PRIMARY KEY, label BLOB NOT NULL) STRICT",
+        mark BLOB, expires INTEGER, resolves INTEGER, keyed INTEGER NOT NULL, link BLOB) STRICT""",
+    # Which memoised value an entry repeats (a keyed hash, each user's own), and the salt of its mark; apart from the
+    # journal, so that they can be erased.
+    "CREATE TABLE entry_labels (entry INTEGER PRIMARY KEY, label BLOB NOT NULL, salt BLOB NOT NULL) STRICT",
     "CREATE UNIQUE INDEX resolutions ON journal (resolves) WHERE resolves IS NOT NULL",
     "CREATE INDEX journal_by_account ON journal (account)",
-    # One answer for each idempotency key: what was asked (a digest) and what was answered. Keys are hashes, so they
-    # come in no order; with the rows in order of arrival, only the narrow index takes one page for each of them.
+    # One answer for each idempotency key of a user: what was asked (a digest) and what was answered. `place` is the
+    # entry that it answers for; of one that has none, and of the hole where an erased user's was, it counts from -1
+    # down. Keys are hashes, so they come in no order; with the rows in order of arrival, only the narrow index takes
+    # one page for each of them.
     """CREATE TABLE keys (
-        key BLOB PRIMARY KEY NOT NULL, user BLOB, request BLOB NOT NULL, answer TEXT NOT NULL, seal BLOB NOT NULL)
-        STRICT""",
+        user BLOB NOT NULL, key BLOB NOT NULL, place INTEGER NOT NULL, request BLOB NOT NULL, answer TEXT NOT NULL,
+        seal BLOB NOT NULL, PRIMARY KEY (user, key)) STRICT""",
     """CREATE TABLE collections (
-        name TEXT PRIMARY KEY, fingerprint TEXT NOT NULL, definition TEXT NOT NULL, seal BLOB NOT NULL) STRICT""",
+        number INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, fingerprint TEXT NOT NULL, definition TEXT NOT NULL,
+        seal BLOB NOT NULL) STRICT""",
     "INSERT INTO periods VALUES ('lifetime', 0)",
-    "INSERT INTO lanes VALUES (0, 0, 0, 0)",
 )
+
+
+def fill(connection: sqlite3.Connection, key: Key) -> None:
+    """What stands in the tables of a new ledger."""
+    connection.execute("INSERT INTO meta VALUES ('key_check', ?)", (key.hash(b"check", ""),))
+    end = End()
+    connection.execute("INSERT INTO lanes VALUES (0, ?, ?, ?, ?, ?, ?)", (*end.counters, seal_counters(key, end)))
 
 
 def migrate(connection: sqlite3.Connection) -> None:
@@ -79,7 +98,7 @@ def migrate(connection: sqlite3.Connection) -> None:
 
     @migrations()
     def v1_tables(database: Database) -> None:
-        for statement in _TABLES:
+        for statement in TABLES:
             database.execute(statement)
         database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")

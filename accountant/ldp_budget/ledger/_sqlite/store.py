@@ -48,7 +48,7 @@ class SqliteStore:
         _forks.watch(self)
         if self.name == MEMORY:
             self.key = keys.Key(keys.new_key())
-            self._writer = files.open_memory()
+            self._writer = files.open_memory(self.key)
             return
         file = Path(self.name)
         if create and not file.exists() and not keys.key_path(file).exists():
