@@ -187,12 +187,13 @@ def test_over_the_draw_of_hashes_estimates_are_unbiased_with_the_exact_variance(
 
 
 @both
-def test_intervals_cover_the_truth_as_often_as_they_say(sketch: Any) -> None:
+@pytest.mark.parametrize(("repeats", "tolerance"), [(900, 0.03), pytest.param(2000, 0.02, marks=pytest.mark.slow)])
+def test_intervals_cover_the_truth_as_often_as_they_say(sketch: Any, repeats: int, tolerance: float) -> None:
     truth = np.array([120, 50, 30, 0])
     made = sketch(epsilon=2, hashes=16, width=32, domain_size=4)
-    counts, errors = surveys(made, truth.tolist(), 2000)
+    counts, errors = surveys(made, truth.tolist(), repeats)
     covered = (np.abs(counts - truth) <= 1.959964 * errors).mean(axis=0)
-    assert np.abs(covered - 0.95).max() <= 0.02
+    assert np.abs(covered - 0.95).max() <= tolerance  # 4.1 standard errors of the share
     # The estimated collisions are those there are.
     assert (errors**2).mean(axis=0) == pytest.approx(variances(sketch, 2, 16, 32, truth.tolist()), rel=0.03)
 
