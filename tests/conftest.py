@@ -1,4 +1,4 @@
-"""Shared by all tests: the `--slow` option, a clock that stands still, a ledger, and the command line."""
+"""Shared by all tests: the `--slow` option, who runs what, a clock that stands still, a ledger, the command line."""
 
 from __future__ import annotations
 
@@ -35,6 +35,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "slow" in item.keywords:
             item.add_marker(pytest.mark.skip(reason="only with --slow"))
+
+
+# What their first test sets up is dear, so one worker runs the whole file.
+TOGETHER = {
+    "tests/docs/test_example_plugin.py",
+    "tests/docs/test_repeated_survey.py",
+    "tests/house/test_wheel.py",
+}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Each test goes to whoever is free, but for the files of `TOGETHER`, which are handed out first."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return file if file in TOGETHER else nodeid
+
+    return Scheduling(config, log)
 
 
 class Clock:
