@@ -1,0 +1,273 @@
+"""Whoever can write the file, and has no key: what they change, delete, insert, swap or put back is found."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ldp_budget
+from conftest import Clock
+from ldp_budget import Accountant, Limit
+from ldp_budget.accounting.plans import Plan
+from ldp_budget.catalogue.collections import Collection
+from ledger_contract import CURVE, check, coin, promising
+
+Rows = dict[str, list[tuple[Any, ...]]]
+
+# What nobody charges by: the format's own bookkeeping.
+APART = ("meta", "_sqlite_migrations")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "budget.db"
+
+
+def live(path: Path, clock: Clock) -> None:
+    """Something in every table: two users with a label each, keys, a refusal, a bulk run, plans, collections."""
+    with Accountant(path, clock=clock) as accountant:
+        accountant.set_policy("default", [Limit("lifetime", 30), Limit("day", 20)])
+        accountant.set_policy("planned", ["lifetime=9,1e-3"], plan=Plan(((coin(1), 2),), Decimal("1e-6")))
+        poll = ldp_budget.mechanism("oue")(epsilon=1, domain_size=2)
+        for name in ("poll", "survey"):
+            accountant.add_collection(Collection(name, poll, ("a", "b")))
+        for user in ("alice", "bob", "carol"):
+            accountant.spend(user, promising(CURVE), label="home", key="home")
+            accountant.spend(user, promising(CURVE), label=f"work of {user}")
+            accountant.spend(user, coin(1), policy="planned")
+            accountant.spend(user, coin("0.25"), key="k")
+            accountant.spend(user, coin(100), key="refused")
+        accountant.void(accountant.reserve("bob", coin(1), key="held").receipt or "")
+        accountant.spend_many(["alice", "bob"], coin("0.5"), key="run")
+
+
+def later(path: Path, clock: Clock) -> None:
+    """What goes on after somebody took a copy: charges, refusals, erasures, another collection."""
+    clock.advance(hours=1)
+    with Accountant(path, create=False, clock=clock) as accountant:
+        accountant.erase("alice")
+        accountant.erase("carol")
+        for user in ("bob", "dave"):
+            accountant.spend(user, coin("0.125"), key="later")
+            accountant.spend(user, coin(50), key="refused later")
+        third = ldp_budget.mechanism("oue")(epsilon=2, domain_size=2)
+        accountant.add_collection(Collection("third", third, ("a", "b")))
+
+
+def tables(path: Path) -> Rows:
+    connection = sqlite3.connect(path)
+    try:
+        names = [row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        return {name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in names if name not in APART}
+    finally:
+        connection.close()
+
+
+def holds(path: Path, clock: Clock, expect: str | None = None) -> bool:
+    """Whether the ledger opens and verifies."""
+    try:
+        with Accountant(path, create=False, clock=clock) as accountant:
+            return accountant.verify(expect).ok
+    except ldp_budget.LedgerError:
+        return False
+
+
+def attempt(path: Path, clock: Clock, attack: Callable[[sqlite3.Connection], None]) -> bool:
+    """Whether the ledger still holds after an attack, which is taken back; None of the file's rules may stop it."""
+    before = path.read_bytes()
+    connection = sqlite3.connect(path)
+    try:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        attack(connection)
+        connection.commit()
+    except sqlite3.IntegrityError:
+        return False
+    finally:
+        connection.close()
+    held = holds(path, clock)
+    for companion in ("-wal", "-shm", "-journal"):
+        path.with_name(path.name + companion).unlink(missing_ok=True)
+    path.write_bytes(before)
+    return held
+
+
+def rowids(path: Path, table: str) -> list[tuple[str, tuple[Any, ...]]]:
+    """Every row of a table by a condition that holds of it alone."""
+    connection = sqlite3.connect(path)
+    try:
+        info = connection.execute(f"SELECT name FROM pragma_table_info('{table}') WHERE pk ORDER BY pk").fetchall()
+        names = [name for (name,) in info]
+        rows = connection.execute(f"SELECT {', '.join(names)} FROM {table}").fetchall()
+        return [(" AND ".join(f"{name} = ?" for name in names), row) for row in rows]
+    finally:
+        connection.close()
+
+
+@pytest.fixture
+def ledger(path: Path, clock: Clock) -> Path:
+    live(path, clock)
+    later(path, clock)
+    with Accountant(path, create=False, clock=clock) as accountant:
+        check(accountant)
+    assert attempt(path, clock, lambda connection: None), "looking at it breaks nothing"
+    return path
+
+
+TABLES = [
+    "accounts",
+    "charges",
+    "collections",
+    "entry_labels",
+    "journal",
+    "keys",
+    "labels",
+    "lanes",
+    "periods",
+    "policies",
+    "quotas",
+    "tombstones",
+    "users",
+]
+
+
+def test_the_tables_are_all_there_are(ledger: Path) -> None:
+    assert sorted(tables(ledger)) == TABLES
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_deleted_row_is_found(ledger: Path, clock: Clock, table: str) -> None:
+    for where, row in rowids(ledger, table):
+        assert not attempt(
+            ledger, clock, lambda c, where=where, row=row: c.execute(f"DELETE FROM {table} WHERE {where}", row)
+        ), row
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_rows_that_were_put_back_are_found(path: Path, clock: Clock, table: str) -> None:
+    """A row as an older copy has it, in the place of today's or beside it; and all of them."""
+    live(path, clock)
+    old = tables(path)[table]
+    later(path, clock)
+    new = tables(path)[table]
+    replayed = [row for row in old if row not in new]
+
+    def put_back(rows: list[tuple[Any, ...]]) -> Callable[[sqlite3.Connection], None]:
+        def attack(connection: sqlite3.Connection) -> None:
+            for row in rows:
+                places = ", ".join("?" * len(row))
+                connection.execute(f"INSERT OR REPLACE INTO {table} VALUES ({places})", row)
+
+        return attack
+
+    for rows in [*([row] for row in replayed), *([replayed] if replayed else [])]:
+        assert not attempt(path, clock, put_back(rows)), rows
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_values_swapped_between_two_rows_are_found(ledger: Path, clock: Clock, table: str) -> None:
+    """In every column, and of every pair of rows that differ in it."""
+    connection = sqlite3.connect(ledger)
+    columns = [row[0] for row in connection.execute(f"SELECT name FROM pragma_table_info('{table}') WHERE NOT pk")]
+    connection.close()
+    keys = rowids(ledger, table)
+    for column in columns:
+        for number, (where, one) in enumerate(keys):
+            for _, other in keys[number + 1 : number + 4]:
+                assert not attempt(ledger, clock, _swap(table, column, where, one, other)) or _equal(
+                    ledger, table, column, where, one, other
+                ), (column, one, other)
+
+
+def _value(connection: sqlite3.Connection, table: str, column: str, where: str, row: tuple[Any, ...]) -> Any:
+    return connection.execute(f"SELECT {column} FROM {table} WHERE {where}", row).fetchone()[0]
+
+
+def _equal(path: Path, table: str, column: str, where: str, one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    connection = sqlite3.connect(path)
+    try:
+        return bool(_value(connection, table, column, where, one) == _value(connection, table, column, where, other))
+    finally:
+        connection.close()
+
+
+def _swap(
+    table: str, column: str, where: str, one: tuple[Any, ...], other: tuple[Any, ...]
+) -> Callable[[sqlite3.Connection], None]:
+    def attack(connection: sqlite3.Connection) -> None:
+        values = [_value(connection, table, column, where, row) for row in (one, other)]
+        for row, value in ((one, values[1]), (other, values[0])):
+            connection.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", (value, *row))
+
+    return attack
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        # An erased user's account given back, and another's cut off in its place.
+        """UPDATE users SET hash = (SELECT hash FROM users WHERE hash IS NOT NULL LIMIT 1) WHERE hash IS NULL;""",
+        """UPDATE users SET hash = NULL, seal = (SELECT seal FROM users WHERE hash IS NULL LIMIT 1)
+           WHERE account = (SELECT account FROM users WHERE hash IS NOT NULL LIMIT 1);""",
+        # One user's label given to another.
+        """UPDATE entry_labels SET label = (SELECT label FROM entry_labels ORDER BY entry DESC LIMIT 1);""",
+        # The last refusal forgotten, and the count of them with it.
+        """DELETE FROM keys WHERE place = (SELECT min(place) FROM keys); UPDATE lanes SET answers = answers - 1;""",
+        # The last collection forgotten, and the count of them with it.
+        """DELETE FROM collections WHERE number = 3; UPDATE lanes SET collections = 2;""",
+        # The tail cut off and the sums made to fit, although a stored answer names a later entry.
+        """DELETE FROM journal WHERE entry > (SELECT max(entry) FROM journal WHERE link IS NOT NULL
+             AND entry < (SELECT max(entry) FROM journal));
+           DELETE FROM accounts WHERE account = (SELECT max(account) FROM users);
+           DELETE FROM users WHERE account = (SELECT max(account) FROM users);
+           UPDATE lanes SET accounts = (SELECT max(account) FROM users);""",
+        "CREATE TRIGGER forget AFTER INSERT ON accounts BEGIN DELETE FROM accounts WHERE account = NEW.account; END;",
+        "CREATE VIEW shown AS SELECT * FROM accounts;",
+        "DROP INDEX resolutions;",
+        "ALTER TABLE accounts ADD COLUMN more INTEGER;",
+        "CREATE TABLE more (value);",
+    ],
+    ids=lambda attack: " ".join(attack.split())[:50],
+)
+def test_a_change_with_a_purpose_is_found(ledger: Path, clock: Clock, attack: str) -> None:
+    assert not attempt(ledger, clock, lambda connection: connection.executescript(attack))
+
+
+def test_any_rollback_is_found_by_the_head_that_was_noted(path: Path, clock: Clock) -> None:
+    """Of charges, and of what moves without one: a refusal under a key, a collection."""
+    with Accountant(path, clock=clock) as accountant:
+        empty = check(accountant)
+        accountant.set_policy("default", ["lifetime=1"])
+        heads = [empty, check(accountant)]
+        steps: list[Callable[[], Any]] = [
+            lambda: accountant.spend("alice", coin(1)),
+            lambda: accountant.spend("alice", coin(1), key="refused"),
+            lambda: accountant.add_collection(
+                Collection("poll", ldp_budget.mechanism("oue")(epsilon=1, domain_size=2), ("a", "b"))
+            ),
+        ]
+        copies = []
+        for step in steps:
+            step()
+            heads.append(check(accountant))
+    for head in heads:
+        assert holds(path, clock, head)
+    assert len(set(heads)) == len(heads)
+    copies.append(path.read_bytes())
+    with Accountant(path, create=False, clock=clock) as accountant:
+        accountant.spend("bob", coin(100), key="refused later")
+        newest = check(accountant)
+    assert holds(path, clock, newest)
+    path.write_bytes(copies[0])
+    assert holds(path, clock), "alone, an older copy is a ledger as good as any"
+    assert not holds(path, clock, newest)
+    assert not holds(path, clock, "11" * 42), "the head of another ledger"
+
+
+def test_equal_labels_of_two_users_do_not_show(ledger: Path) -> None:
+    labels = [row[1] for row in tables(ledger)["entry_labels"]]
+    assert len(set(labels)) == len(labels) > 1
