@@ -417,20 +417,20 @@ class LedgerContract:
     def test_a_bulk_charge_does_what_single_ones_would(self, accountant: Accountant) -> None:
         accountant.set_policy("default", ["lifetime=1", "day=0.8"])
         accountant.spend("full", coin("0.7"))
-        accountant.erase("gone")
+        accountant.erase("gone", unknown=True)
         result = accountant.spend_many(
             ["new", "full", "gone", "twice", "twice", "often", "often", "often"], coin("0.4")
         )
         assert (result.spent, result.refused) == (5, 3)
         assert sorted(result.refused_users) == ["full", "gone", "often"]
-        charged = {user: spent(accountant, user)["day"] for user in ("new", "full", "gone", "twice", "often")}
+        charged = {user: spent(accountant, user)["day"] for user in ("new", "full", "twice", "often")}
         assert charged == {
             "new": Decimal("0.4"),
             "full": Decimal("0.7"),
-            "gone": 0,
             "twice": Decimal("0.8"),
             "often": Decimal("0.8"),
         }
+        assert accountant.balance("gone").erased
         assert len(accountant.history("often")) == 2, "one entry for each charge"
         check(accountant)
 

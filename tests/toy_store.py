@@ -14,6 +14,7 @@ from ldp_budget.ledger.entries import (
     EntryLabel,
     LabelRow,
     QuotaRow,
+    Repair,
     StoredAnswer,
     StoredCharge,
     StoredCollection,
@@ -96,6 +97,9 @@ class ToyRows:
 
     def resolution(self, number: int) -> tuple[Any, ...] | None:
         return next((row for row in self._journal.values() if row[13] == number), None)
+
+    def repairs(self, first: int = 1) -> Iterator[Repair]:
+        return iter([Repair(*row[:2]) for row in self._journal.values() if row[2] == "clock" and row[0] >= first])
 
     def label(self, number: int) -> EntryLabel | None:
         return self._entry_labels.get(number)

@@ -33,6 +33,7 @@ _HOMES = {
     "mechanism": "catalogue.plugins",
     "mechanisms": "catalogue.plugins",
     "BudgetExceeded": "accounting.receipts",
+    "ClockError": "errors",
     "InvalidParameter": "errors",
     "KeyConflict": "errors",
     "LdpBudgetError": "errors",
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from .catalogue.plugins import mechanism as mechanism
     from .catalogue.plugins import mechanisms as mechanisms
     from .composition import compose as compose
+    from .errors import ClockError as ClockError
     from .errors import InvalidParameter as InvalidParameter
     from .errors import KeyConflict as KeyConflict
     from .errors import LdpBudgetError as LdpBudgetError

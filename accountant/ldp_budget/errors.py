@@ -67,17 +67,20 @@ class OutsideDomain(LdpBudgetError, ValueError):  # noqa: N818
 
 
 class UnknownName(LdpBudgetError, LookupError):  # noqa: N818
-    """Nothing of this kind has that name. Attributes: `kind`, `name`, `known` (the names there are), `hint`."""
+    """Nothing of this kind has that name. Attributes: `kind`, `name`, `known` (the names there are), `hint`.
+
+    Where names are nobody's business, as those of users, `known` is given as None and stays empty.
+    """
 
     code = "unknown-name"
 
-    def __init__(self, kind: str, name: str, known: Sequence[str], hint: str = "") -> None:
+    def __init__(self, kind: str, name: str, known: Sequence[str] | None, hint: str = "") -> None:
         self.kind = kind
         self.name = name
-        self.known = tuple(known)
+        self.known = tuple(known or ())
         self.hint = hint
-        names = ", ".join(self.known) or "none"
-        super().__init__(f"no {kind} is called {name!r}; there are: {names}" + (f". {hint}" if hint else ""))
+        names = "" if known is None else f"; there are: {', '.join(self.known) or 'none'}"
+        super().__init__(f"no {kind} is called {name!r}{names}" + (f". {hint}" if hint else ""))
 
 
 class NameTaken(LdpBudgetError):  # noqa: N818
@@ -125,6 +128,16 @@ class LedgerMissing(LedgerError):  # noqa: N818
 
     def __init__(self, path: str) -> None:
         super().__init__(path, "there is none")
+
+
+class ClockError(LedgerError):
+    """The clock cannot be charged by. Nothing was charged. Attributes: `path`, `repairable` (a repair would help)."""
+
+    code = "clock-error"
+
+    def __init__(self, path: str, why: str, *, repairable: bool = False) -> None:
+        self.repairable = repairable
+        super().__init__(path, why)
 
 
 class KeyConflict(LdpBudgetError):  # noqa: N818

@@ -23,6 +23,9 @@ def balance(ctx: click.Context, user: str, policy: str, as_json: bool) -> None:
         print_json(result)
         return
     click.echo(f"{user}, policy {result['policy']}")
+    if "erased" in result:
+        click.echo("erased: this user gets no budget")
+        return
     rows = [
         (
             limit["period"],

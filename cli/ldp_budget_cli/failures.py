@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ldp_budget.errors import InvalidParameter, LdpBudgetError, LedgerMissing, UnknownName
+from ldp_budget.errors import ClockError, InvalidParameter, LdpBudgetError, LedgerMissing, UnknownName
 
 REFUSED = 3
 
@@ -34,6 +34,10 @@ def _told(error: LdpBudgetError) -> str:
         return error.describe(_spelt(error.option))
     if isinstance(error, LedgerMissing):
         return f"{error}; `ldp-budget policy set` or `ldp-budget ledger init` makes one"
+    if isinstance(error, ClockError) and error.repairable:
+        return f"{error}: ldp-budget ledger repair-clock"
+    if isinstance(error, UnknownName) and error.kind == "user":
+        return f"{error}; --unknown blocks the name all the same"
     if isinstance(error, UnknownName) and error.kind == "policy" and not error.hint:
         return f"{error}. Set one: ldp-budget policy set {error.name} --limit lifetime=EPSILON"
     return str(error)

@@ -10,6 +10,7 @@ import sys
 import click
 
 from .app import ledger_path, open_ledger
+from .asking import confirm, yes_option
 from .output import json_option, print_fields, print_json
 
 
@@ -56,6 +57,28 @@ def verify(ctx: click.Context, expect: str | None, as_json: bool) -> None:
             click.echo(f"  {problem}")
     if not result.ok:
         sys.exit(1)
+
+
+@ledger.command("repair-clock")
+@yes_option
+@json_option
+@click.pass_context
+def repair_clock(ctx: click.Context, yes: bool, as_json: bool) -> None:
+    """Go on from the clock as it is, where it was too far ahead for a while. Asks first.
+
+    What was written meanwhile is dated later than now, and stops every charge. The repair is an entry of the journal.
+    It refills nothing: what is dated later counts in the windows that are open now as well, and what was reserved
+    before it is expired.
+    """
+    from datetime import UTC, datetime
+
+    accountant = open_ledger(ctx)
+    confirm(f"Is it {datetime.now(UTC):%Y-%m-%d %H:%M} UTC now?", yes)
+    repaired = accountant.repair_clock()
+    if as_json:
+        print_json({"repaired": repaired})
+    else:
+        click.echo("repaired" if repaired else "nothing to repair: the newest entry is not dated later than now")
 
 
 @ledger.command("export")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from .app import open_ledger
+from .asking import confirm, yes_option
 from .output import json_option, nl_option, print_json, print_rows
 
 
@@ -15,9 +16,13 @@ from .output import json_option, nl_option, print_json, print_rows
 @click.pass_context
 def history(ctx: click.Context, user: str, as_json: bool, nl: bool) -> None:
     """Show every journal entry of USER, oldest first."""
-    rows = open_ledger(ctx).history(user)
+    ledger = open_ledger(ctx)
+    rows = ledger.history(user)
     if as_json or nl:
         print_rows(rows, as_json=as_json, nl=nl)
+        return
+    if ledger.is_erased(user):
+        click.echo(f"erased: {user}")
         return
     shown = ("entry", "at", "kind", "state", "mechanism", "policy", "reports", "epsilon", "delta", "resolves")
     print_rows([{name: row[name] for name in shown} for row in rows], as_json=False)
@@ -25,12 +30,20 @@ def history(ctx: click.Context, user: str, as_json: bool, nl: bool) -> None:
 
 @click.command()
 @click.argument("user")
+@click.option("--unknown", is_flag=True, help="Block USER for good even if the ledger has never seen that name.")
+@yes_option
 @json_option
 @click.pass_context
-def erase(ctx: click.Context, user: str, as_json: bool) -> None:
-    """Forget who USER's account belongs to; the sums stay, and USER gets no fresh budget."""
-    erased = open_ledger(ctx).erase(user)
+def erase(ctx: click.Context, user: str, unknown: bool, yes: bool, as_json: bool) -> None:
+    """Forget who USER's account belongs to; the sums stay, and USER gets no fresh budget. Asks first."""
+    ledger = open_ledger(ctx)
+    already = ledger.is_erased(user)
+    if not already:
+        confirm(f"Erase {user} for good?", yes)
+    erased = ledger.erase(user, unknown=unknown)
     if as_json:
         print_json({"user": user, "erased": erased})
+    elif already:
+        click.echo(f"erased already: {user}")
     else:
-        click.echo(f"erased: {user}" if erased else f"nothing to erase: {user}")
+        click.echo(f"erased: {user}" if erased else f"nothing to erase, and blocked from now on: {user}")

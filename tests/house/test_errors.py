@@ -11,6 +11,7 @@ import pytest
 import ldp_budget
 from ldp_budget import Accountant, BudgetExceeded, mechanism
 from ldp_budget.errors import (
+    ClockError,
     InvalidParameter,
     KeyConflict,
     LdpBudgetError,
@@ -37,6 +38,7 @@ ERRORS = [
     NotSupported("no such rule"),
     LedgerError("budget.db", "it is locked"),
     LedgerMissing("budget.db"),
+    ClockError("budget.db", "it is far behind", repairable=True),
     KeyConflict("k"),
     ReservationConflict("7", "void", "committed"),
     ReportFileError("r", "it is truncated"),
@@ -56,6 +58,7 @@ CODES = {
     "NotSupported": "not-supported",
     "LedgerError": "ledger-error",
     "LedgerMissing": "ledger-missing",
+    "ClockError": "clock-error",
     "KeyConflict": "key-conflict",
     "ReservationConflict": "reservation-conflict",
     "ReportFileError": "report-file-error",
@@ -99,6 +102,12 @@ def test_the_command_line_knows_only_codes_that_there_are() -> None:
         (ERRORS[1], 2, "--epsilon: expected a number > 0; found -1"),
         (refusal(), 3, "refused: alice asked ε = 2"),
         (LedgerMissing("b.db"), 1, "there is none; `ldp-budget policy set` or `ldp-budget ledger init` makes one"),
+        (
+            ClockError("b.db", "it is late. Repair it", repairable=True),
+            1,
+            "Repair it: ldp-budget ledger repair-clock",
+        ),
+        (UnknownName("user", "x", None), 1, "no user is called 'x'; --unknown blocks the name all the same"),
         (UnknownName("policy", "x", []), 1, "are: none. Set one: ldp-budget policy set x --limit lifetime=EPSILON"),
         (UnknownName("policy", "x", [], "Ask"), 1, "there are: none. Ask"),
         (UnknownName("collection", "x", ["y"]), 1, "there are: y"),

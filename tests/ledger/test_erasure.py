@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from conftest import Clock
-from ldp_budget import Accountant, InvalidParameter
+from ldp_budget import Accountant, InvalidParameter, UnknownName
 from ldp_budget.errors import ReservationConflict
 from ldp_budget.ledger.keys import read_key
-from ledger_contract import CURVE, check, coin, in_threads, promising, spent
+from ledger_contract import CURVE, check, coin, everything, in_threads, promising, spent
 from ledger_inside import tables
 
 RAPPOR = promising(CURVE)
@@ -49,7 +49,7 @@ def test_an_erased_user_is_refused_in_every_way(accountant: Accountant, known: b
     """Also one who was never charged."""
     if known:
         live(accountant, "alice")
-    assert accountant.erase("alice") == known
+    assert accountant.erase("alice", unknown=not known) == known
     for ask in (accountant.spend, accountant.reserve, accountant.quote):
         receipt = ask("alice", coin("1e-9"))
         assert (receipt.status in ("refused", "quoted"), receipt.affordable_reports, receipt.why) == (True, 0, ERASED)
@@ -103,8 +103,8 @@ def test_nothing_leads_from_a_tombstone_to_an_account(accountant: Accountant, cl
     entries = [row for row in accountant.journal() if row["kind"] == "erased"]
     assert [(row["account"], row["mechanism"], row["policy"]) for row in entries] == [(None, None, None)] * 2
     assert accountant.history("alice") == []
-    assert spent(accountant, "alice") == {"lifetime": 0, "day": 0, "week": 0}
-    assert accountant.balance("alice").to_json()["odometer"] is None
+    balance = accountant.balance("alice")
+    assert (balance.erased, balance.limits, balance.to_json()["odometer"]) == (True, (), None)
 
 
 def test_no_trace_of_a_user_is_left_in_the_file(tmp_path: Path, clock: Clock) -> None:
@@ -224,3 +224,48 @@ def test_erasing_while_others_spend(tmp_path: Path) -> None:
         assert entries.count("spent") == granted
         assert entries[-1] == "erased"
         check(accountant)
+
+
+# -- a name never seen ---------------------------------------------------------------------------------------
+
+
+def test_a_user_never_seen_is_not_erased_unless_that_is_said(accountant: Accountant) -> None:
+    """The name may be misspelt, and would be blocked for good."""
+    live(accountant, "alice")
+    before = everything(accountant)
+    with pytest.raises(UnknownName, match=r"no user is called 'alcie'\. Nothing was erased") as caught:
+        accountant.erase("alcie")
+    assert (caught.value.kind, caught.value.known) == ("user", ())
+    assert everything(accountant) == before
+    assert not accountant.is_erased("alcie")
+    assert accountant.spend("alcie", coin(1)).status == "spent"
+    assert accountant.erase("dave", unknown=True) is False
+    assert accountant.is_erased("dave")
+    assert accountant.spend("dave", coin(1)).status == "refused"
+    assert accountant.erase("alice", unknown=True) is True
+    assert accountant.erase("alice") is False, "done before"
+    check(accountant)
+
+
+def test_who_was_only_ever_refused_was_seen(accountant: Accountant) -> None:
+    """An answer is kept under the key, and goes with the user."""
+    accountant.spend("carol", coin(50), key="refused")
+    assert accountant.erase("carol") is True
+    assert accountant.stats()["keys"] == 0
+    check(accountant)
+
+
+def test_the_balance_of_an_erased_user_shows_no_budget(accountant: Accountant) -> None:
+    live(accountant, "alice")
+    assert "erased" not in accountant.balance("alice").to_json()
+    accountant.erase("alice")
+    balance = accountant.balance("alice")
+    assert balance.erased
+    assert balance.to_json() == {
+        "user": "alice",
+        "policy": "default",
+        "limits": [],
+        "odometer": None,
+        "erased": True,
+    }
+    assert (accountant.is_erased("alice"), accountant.is_erased("bob")) == (True, False)

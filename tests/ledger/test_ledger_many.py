@@ -451,7 +451,7 @@ def test_charging_in_bulk_is_charging_one_by_one(
             for user, mechanism, reports in past:
                 accountant.spend(user, mechanism, reports=reports, label="home")
             for user in erased:
-                accountant.erase(user)
+                accountant.erase(user, unknown=True)
         for users, mechanism in runs:
             refused = Counter(user for user in users if not one.spend(user, mechanism))
             assert Counter(many.spend_many(users, mechanism).refused_users) == refused

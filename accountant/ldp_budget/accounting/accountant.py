@@ -20,9 +20,11 @@ from .._json import canonical_json
 from ..catalogue.collections import Collection
 from ..errors import InvalidParameter, NameTaken, UnknownName
 from ..ledger import Ledger, Reading, Transaction
+from ..ledger.clock import BOUND_SECONDS
 from ..ledger.entries import RESERVED, VOIDED
 from ..ledger.integrity import Integrity, check_integrity
 from ..ledger.listing import charges_of, history_rows, journal_rows, stats
+from ..ledger.replay import count_at_repair
 from .bulk import BulkCharge, BulkResult, batch_key, batches, read_refused, write_refused
 from .charging import account_for, apply
 from .decision import Decision, decide
@@ -51,8 +53,9 @@ class Accountant:
     """The privacy budgets of the users of one ledger.
 
     `ledger`: the path of a file, made with its key if neither exists (unless `create` is false); ":memory:"; or a
-    `Store`. `clock`: a function that returns now, as an aware datetime or in seconds since 1970; for tests. May be
-    shared by threads, and its file by processes; after a fork it opens the file anew.
+    `Store`. `clock`: a function that returns now, as an aware datetime or in seconds since 1970; for tests. Of the
+    default one, what it jumps within this process by more than `clock_bound` seconds is refused. May be shared by
+    threads, and its file by processes; after a fork it opens the file anew.
     """
 
     def __init__(
@@ -61,8 +64,9 @@ class Accountant:
         *,
         create: bool = True,
         clock: Callable[[], datetime | float] = time.time,
+        clock_bound: float = BOUND_SECONDS,
     ) -> None:
-        self._ledger = Ledger(_open(ledger, create), clock)
+        self._ledger = Ledger(_open(ledger, create), clock, clock_bound)
         self._policies: dict[int, Policy] = {}
 
     def __enter__(self) -> Self:
@@ -130,6 +134,7 @@ class Accountant:
         """What a spend would cost and whether it would fit; changes nothing."""
         request = Request(self._ledger.key, user, mechanism, reports=reports, policy=policy, label=label)
         with self._ledger.reading() as reading:
+            reading.go_by_the_clock()
             return self._decide(reading, request)[0].receipt(QUOTED)
 
     def spend(
@@ -238,15 +243,18 @@ class Accountant:
         """What `user` has spent under each limit of `policy`, in the windows that are open now."""
         with self._ledger.reading() as reading:
             _, found = self._policy(reading, policy)
+            if reading.rows.is_erased(self._hash(user)):
+                return Balance(user, found, (), erased=True)
             account = reading.account(self._hash(user))
             charges = () if account.number is None else charges_of(reading, account.number)
             quotas = _quotas(reading, found, account.number)
             return Balance(user, found, _limit_states(reading, found, account.spent), quotas, charges)
 
-    def erase(self, user: str) -> bool:
+    def erase(self, user: str, *, unknown: bool = False) -> bool:
         """Forget who an account belongs to: keys and labels go, its sum stays, and the user gets no fresh budget.
 
-        Returns whether there was anything to erase; a user never seen gets a tombstone as well.
+        Returns whether there was anything to erase, which is no more if it was done before. A user never seen is an
+        error, `UnknownName`: it may be misspelt. With `unknown` the name is blocked like any other, for good.
         """
         hashed = self._hash(user)
 
@@ -254,12 +262,37 @@ class Accountant:
             if transaction.rows.is_erased(hashed):
                 return False
             account = transaction.number_of(hashed)
+            seen = account is not None or transaction.has_answers(hashed)
+            if not seen and not unknown:
+                raise UnknownName("user", user, None, "Nothing was erased")
             transaction.erase(hashed, account)
-            return account is not None
+            return seen
 
         erased = self._ledger.run(cut_off)
         self._ledger.clear_log()
         return erased
+
+    def is_erased(self, user: str) -> bool:
+        """Whether `user` was erased, and gets no budget."""
+        with self._ledger.reading() as reading:
+            return reading.rows.is_erased(self._hash(user))
+
+    def repair_clock(self) -> bool:
+        """Go on from the clock as it is now, where the newest entries are dated later; says whether they were.
+
+        For a clock that was too far ahead for a while: what was written meanwhile stops every charge. The repair is
+        an entry of the journal, and refills nothing: what is dated later counts in the windows that are open now as
+        well, and reservations made before it are expired, as nobody knows how old they are. Raises `ClockError` where
+        the clock has run away within this process.
+        """
+
+        def repair(transaction: Transaction) -> bool:
+            moment = transaction.repair_clock()
+            if moment is not None:
+                count_at_repair(transaction, moment)
+            return moment is not None
+
+        return self._ledger.run(repair)
 
     # -- looking at the ledger --------------------------------------------------------------------------
 

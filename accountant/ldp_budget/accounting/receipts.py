@@ -203,7 +203,8 @@ class BudgetExceeded(LdpBudgetError):  # noqa: N818
 class Balance:
     """What a user has spent under each limit of a policy, and of its plan's quotas.
 
-    `charges` are all the guarantees the user was charged for in this ledger, and how often.
+    `charges` are all the guarantees the user was charged for in this ledger, and how often. A user who was `erased`
+    has no budget: nothing is known of what was spent, and there are no limits to show.
     """
 
     user: str
@@ -211,6 +212,7 @@ class Balance:
     limits: tuple[LimitState, ...]
     quotas: tuple[dict[str, Any], ...] = ()
     charges: tuple[tuple[Guarantee, int], ...] = ()
+    erased: bool = False
 
     @cached_property
     def odometer(self) -> dict[str, Any] | None:
@@ -238,6 +240,8 @@ class Balance:
             "limits": [state.to_json() for state in self.limits],
             "odometer": self.odometer,
         }
+        if self.erased:
+            result["erased"] = True
         if self.quotas:
             result["quotas"] = list(self.quotas)
         if self.policy.unbounded:

@@ -39,7 +39,7 @@ def commit(transaction: Transaction, receipt: str) -> Resolved:
         raise ReservationConflict(receipt, VOIDED, "committed")
     if state != RESERVED:
         return Resolved(entry, state, True)
-    state = EXPIRED if _is_over(entry, transaction) else COMMITTED
+    state = EXPIRED if transaction.is_over(entry) else COMMITTED
     _end(transaction, entry, state, ZERO)
     return Resolved(entry, state, False)
 
@@ -49,7 +49,7 @@ def void(transaction: Transaction, receipt: str) -> Resolved:
     entry, state = _reservation(transaction, receipt)
     if state == VOIDED:
         return Resolved(entry, VOIDED, True)
-    if state == RESERVED and _is_over(entry, transaction):
+    if state == RESERVED and transaction.is_over(entry):
         state = EXPIRED
     if state != RESERVED:
         raise ReservationConflict(receipt, state, "voided")
@@ -68,10 +68,6 @@ def _reservation(transaction: Transaction, receipt: str) -> tuple[Entry, str]:
     return entry, RESERVED if resolution is None else resolution.kind
 
 
-def _is_over(entry: Entry, transaction: Transaction) -> bool:
-    return entry.expires is not None and transaction.moment.micros >= entry.expires
-
-
 def _end(transaction: Transaction, entry: Entry, kind: str, costs: Costs) -> Entry:
     at = transaction.moment.micros
     ended = entry._replace(kind=kind, at=at, costs=costs, expires=None, resolves=entry.number, keyed=False)
@@ -80,7 +76,10 @@ def _end(transaction: Transaction, entry: Entry, kind: str, costs: Costs) -> Ent
 
 
 def _give_back(transaction: Transaction, entry: Entry) -> None:
-    """Take the charge out of the windows it was made in, and say so in the journal."""
+    """Take the charge out of the windows it was made in, and say so in the journal.
+
+    It counts in no others, for a repair of the clock ends every reservation made before it.
+    """
     stored = transaction.rows.label(entry.number)
     label = None if stored is None else stored.label
     kept = transaction.periods()
@@ -107,8 +106,8 @@ def _give_back(transaction: Transaction, entry: Entry) -> None:
 
 def _add_up(transaction: Transaction, ended: Entry, kept: dict[str, int]) -> dict[int, Costs]:
     """The account's sums by window, from its history and the entry that ends it."""
-    replay = Replay(kept, curves(transaction))
-    # What was kept back before this transaction looked for the reservation is written; the last entry is not.
+    replay = Replay(kept, curves(transaction), transaction.repairs())
+    # What was kept back was written when the reservation was looked for; the entry that ends it was not.
     for each, label in transaction.history(ended.account):
         replay.add(each, label)
     replay.add(ended, None)

@@ -17,6 +17,7 @@ VOIDED = "voided"
 EXPIRED = "expired"
 ERASED = "erased"
 POLICY_SET = "policy"
+CLOCK = "clock"
 
 CHARGES = (SPENT, RESERVED, VOIDED)
 """The kinds of entry that change an account's sums."""
@@ -28,12 +29,13 @@ NOBODY = b""
 
 
 class Entry(NamedTuple):
-    """One line of the journal: spent, reserved, committed, voided, expired, erased or policy.
+    """One line of the journal: spent, reserved, committed, voided, expired, erased, policy or clock.
 
     `costs` is what it added to the account's lifetime. `reports` of an `erased` entry: how many accounts it cut off.
     `mark` stands for the label of a report of a memoised value: a keyed hash of it and a salt that goes when the user
     is erased. `expires` belongs to a reservation, `resolves` to the entry that ends it, and names it. `keyed` says
-    that its answer is kept under an idempotency key.
+    that its answer is kept under an idempotency key. A `clock` entry says that the clock was repaired, and is the
+    only one that may be dated before the entry that it follows.
     """
 
     number: int
@@ -89,6 +91,13 @@ class End(NamedTuple):
     def head(self) -> str:
         """What people note to find a rollback: the newest link, and the counts that move without a new one."""
         return f"{self.link.hex()}{self.answers:012x}{self.collections:08x}"
+
+
+class Repair(NamedTuple):
+    """A repair of the clock: the entry that says so, and when it was."""
+
+    entry: int
+    at: int
 
 
 class User(NamedTuple):

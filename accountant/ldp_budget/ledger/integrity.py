@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import LedgerError
 from ..guarantees import from_json
 from ..guarantees.amounts import LARGEST, Costs
-from .entries import CHARGES, ERASED, NO_LINK, NOBODY, VOIDED, End, Entry, User
+from .entries import CHARGES, CLOCK, ERASED, NO_LINK, NOBODY, POLICY_SET, VOIDED, End, Entry, User
 from .journal import canonical_link, canonical_rows, seal_counters
 from .replay import Replay, curves
 from .windows import LIFETIME, PERIODS, from_micros, to_micros, window_at
@@ -59,7 +59,14 @@ def check_integrity(
         problems = _told(whole.check(), _MOST_PROBLEMS)
     chain = _Chain(open_reading, whole, expect, on_progress)
     accounts = _Accounts(open_reading, whole, chain, on_progress)
-    for check in (chain.check(), chain.holds(), accounts.check(), whole.check_answers(open_reading, chain)):
+    rest = (
+        chain.check(),
+        chain.holds(),
+        whole.check_periods(chain.turns),
+        accounts.check(),
+        whole.check_answers(open_reading, chain),
+    )
+    for check in rest:
         problems += _told(check, _MOST_PROBLEMS - len(problems))
     return Integrity(not problems, whole.end.entries, whole.end.head, tuple(problems))
 
@@ -99,7 +106,6 @@ class _Whole:
         yield from (f"the file is damaged: {line}" for line in self._reading.rows.damage())
         yield from self._seals()
         yield from self._costs()
-        yield from self._kept_periods()
 
     def _seals(self) -> Iterator[str]:
         key, end = self._reading.key, self.end
@@ -127,14 +133,23 @@ class _Whole:
                 if amount is not None and (least is None or amount < least):
                     yield f"charges: charge {charge.number} has {name} {amount}, below the {cost} its guarantee costs"
 
-    def _kept_periods(self) -> Iterator[str]:
-        """Windows are kept of every period since the first policy that limits it."""
-        first = {LIFETIME: 0}
-        for policy in self.policies:
-            for limit in json.loads(policy.definition)["limits"]:
-                first.setdefault(limit["period"], policy.created_at)
-        for period, at in first.items():
-            since = 0 if period == LIFETIME else to_micros(window_at(period, from_micros(at)).starts)
+    def check_periods(self, turns: list[tuple[int, int]]) -> Iterator[str]:
+        """Windows are kept of every period since the first policy that limits it, or a later repair of the clock.
+
+        `turns` are the policies and repairs as they stand in the journal: (number of the policy or 0, time).
+        """
+        limited = {
+            policy.number: [limit["period"] for limit in json.loads(policy.definition)["limits"]]
+            for policy in self.policies
+        }
+        first: dict[str, int] = {}
+        for policy, at in turns:
+            for period in limited.get(policy, first.keys()):
+                if policy == 0 or period not in first:
+                    starts = to_micros(window_at(period, from_micros(at)).starts)
+                    first[period] = min(first.get(period, starts), starts)
+        first[LIFETIME] = 0
+        for period, since in first.items():
             if self.periods.get(period) != since:
                 yield f"periods: {period} is kept since {self.periods.get(period)}, and was limited since {since}"
         for period in self.periods.keys() - first.keys():
@@ -184,6 +199,8 @@ class _Chain:
         self._keyed = bytearray(whole.numbered + 1)
         self.cut_off = 0
         """How many accounts were cut off from their users."""
+        self.turns: list[tuple[int, int]] = []
+        """The policies and the repairs of the clock, in order: (number of the policy or 0, time)."""
 
     def check(self) -> Iterator[str]:
         """Walk the chain from the first entry; every link must follow from the one before."""
@@ -192,6 +209,10 @@ class _Chain:
         head, number, newest_at = NO_LINK, 0, None
         for row, link in self._entries(self._whole.numbered):
             rows.append(row)
+            if row[2] in (CLOCK, POLICY_SET):
+                self.turns.append((row[5], row[1]))
+            if newest_at is not None and row[1] < newest_at and row[2] != CLOCK:
+                yield f"journal: entry {row[0]} is dated before the one before it"
             number, newest_at = number + 1, row[1]
             if row[0] != number:
                 yield f"journal: entry {row[0]} stands where entry {number} was written"
@@ -313,6 +334,8 @@ class _Accounts:
 
     def _part(self, reading: Reading, first: int, last: int) -> Iterator[str]:
         curve, key, expected = curves(reading), reading.key, first
+        # As they are in the moment of the sums: a policy or a repair may have come since the verifier began.
+        periods, repairs = reading.periods(), reading.repairs()
         for account, (history, users, *stored) in _beside(reading, first, last):
             if account != expected or not users:
                 yield f"users: account {expected} has no row"
@@ -322,7 +345,7 @@ class _Accounts:
                 yield f"users: the row of account {account} was changed"
             if user.hash is not None and user.hash in self._whole.erased_users:
                 yield f"users: the row of account {account} is of an erased user"
-            replay = Replay({LIFETIME: 0} if user.hash is None else self._whole.periods, curve)
+            replay = Replay({LIFETIME: 0} if user.hash is None else periods, curve, repairs)
             yield from self._labels(reading, user, history)
             yield from self._sums(account, replay, history, *stored)
         if expected != last + 1:

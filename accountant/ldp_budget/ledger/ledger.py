@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from .cache import Cache
-from .clock import Clock
+from .clock import BOUND_SECONDS, Clock
 from .groups import GroupCommit
 from .reading import Reading
 from .transaction import Transaction
@@ -24,9 +24,9 @@ T = TypeVar("T")
 class Ledger:
     """What an accountant works on, whatever it is kept in."""
 
-    def __init__(self, store: Store, read_clock: Read) -> None:
+    def __init__(self, store: Store, read_clock: Read, clock_bound: float = BOUND_SECONDS) -> None:
         self._store = store
-        self._clock = Clock(read_clock, store.name)
+        self._clock = Clock(read_clock, store.name, clock_bound)
         self._cache = Cache()
         self._group = GroupCommit(store.name, self._transact)
         self.key = store.key

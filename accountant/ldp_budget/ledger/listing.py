@@ -69,13 +69,11 @@ def history_rows(reading: Reading, account: int) -> list[dict[str, Any]]:
     shown = _Shown(reading)
     entries = [entry for entry, _ in reading.history(account)]
     ends = {entry.resolves: entry.kind for entry in entries}
-    now = reading.moment.micros
     rows = []
     for entry in entries:
         state = None
         if entry.kind == RESERVED:
-            over = entry.expires is not None and entry.expires <= now
-            state = ends.get(entry.number, EXPIRED if over else RESERVED)
+            state = ends.get(entry.number) or (EXPIRED if reading.is_over(entry) else RESERVED)
         rows.append({**shown.row(entry), "state": state})
     return rows
 

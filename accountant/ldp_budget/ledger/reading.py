@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ..errors import UnknownName
 from ..guarantees.amounts import ZERO, Costs
-from .entries import Entry, StoredCharge, StoredPolicy
+from .entries import Entry, Repair, StoredCharge, StoredPolicy
 from .windows import PERIODS
 
 if TYPE_CHECKING:
@@ -58,9 +58,18 @@ class Reading:
 
     @property
     def moment(self) -> Moment:
-        """The moment of this reading or transaction: the clock, read once in it."""
+        """The moment of this reading or transaction, the same throughout.
+
+        A transaction goes by the clock; whatever only reads goes by the newest entry where the clock is not to be
+        believed, unless it was told to `go_by_the_clock`.
+        """
         if self._moment is None:
-            self._moment = self._clock.moment(self.newest_at)
+            self._moment = self._clock.moment_to_read(self.newest_at)
+        return self._moment
+
+    def go_by_the_clock(self) -> Moment:
+        """The moment that a charge would be made at. Raises `ClockError`."""
+        self._moment = self._clock.moment(self.newest_at)
         return self._moment
 
     @property
@@ -79,6 +88,19 @@ class Reading:
     def periods(self) -> dict[str, int]:
         """The periods for which windows are kept, and when the first of them starts."""
         return self.rows.periods()
+
+    def repairs(self) -> tuple[Repair, ...]:
+        """The repairs of the clock, in order."""
+        return tuple(self.rows.repairs())
+
+    def is_over(self, reservation: Entry) -> bool:
+        """Whether the time of a reservation is over.
+
+        A repair of the clock ends every one made before it, for nobody knows how old they are.
+        """
+        if reservation.expires is not None and reservation.expires <= self.moment.micros:
+            return True
+        return next(self.rows.repairs(reservation.number), None) is not None
 
     # -- one user -----------------------------------------------------------------------------------------
 

@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from ..guarantees import Memoised, from_json
 from ..guarantees.amounts import LARGEST, ZERO, Costs
-from .entries import CHARGES, RESERVED, VOIDED, Entry, LabelRow
-from .windows import LIFETIME, code_at
+from .entries import CHARGES, RESERVED, VOIDED, Entry, LabelRow, Repair
+from .windows import LIFETIME, PERIODS, Moment, code_at, to_micros
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from .reading import Reading
     from .transaction import Transaction
 
     Curve = Callable[[int], Memoised]
+
+_LIFETIME_WINDOW = 0
 
 _ROWS_TOGETHER = 10_000
 
@@ -51,12 +53,17 @@ class Replay:
     """The charges of one account that were not voided, added up in the windows of some periods.
 
     `since`: each period and where its first window starts. `labels` count reports by label, charge and window.
+
+    A charge counts in the windows of the time it is dated, and at each later one of the `repairs` of the clock that
+    is before that time in the windows of the repair as well: by then it was made, whatever it is dated. So a repair
+    refills no window, and what was charged under a wrong clock counts more often rather than less.
     """
 
-    def __init__(self, since: dict[str, int], curve: Curve) -> None:
+    def __init__(self, since: dict[str, int], curve: Curve, repairs: Sequence[Repair]) -> None:
         self._since = since
         self._curve = curve
-        self._reserved: dict[int, tuple[int, bytes | None]] = {}
+        self._repairs = repairs
+        self._reserved: dict[int, tuple[int, int, bytes | None]] = {}
         self._sums: dict[int, _Sum] = defaultdict(_Sum)
         self.labels: dict[tuple[bytes, int, int], int] = defaultdict(int)
 
@@ -69,24 +76,32 @@ class Replay:
         """Add the account's next entry; what charges nothing and gives nothing back adds nothing."""
         if entry.kind not in CHARGES:
             return
-        at, times = entry.at, -1 if entry.kind == VOIDED else 1
+        number, at, times = entry.number, entry.at, 1
         if entry.kind == RESERVED:
-            self._reserved[entry.number] = at, label
+            self._reserved[number] = number, at, label
         elif entry.kind == VOIDED:
             # A void takes back what its reservation charged, in the windows of that reservation.
-            at, label = self._reserved.get(entry.resolves or 0, (-1, None))
+            number, at, label = self._reserved.get(entry.resolves or 0, (0, -1, None))
+            times = -1
+        moments = self._moments(number, at) if self._repairs else (at,)
         for period, since in self._since.items():
-            if period != LIFETIME and at < since:
-                continue
-            window = code_at(period, at)
-            costs = entry.costs
-            if label is not None:
-                costs = self._step(entry, label, window)
             if period == LIFETIME:
-                costs = entry.costs
-            elif entry.labelled and label is None:
-                continue  # the user was erased, and only the lifetime is kept
-            self._sums[window].add(costs, times)
+                self._add(entry, label, _LIFETIME_WINDOW, times)
+                continue
+            for window in {code_at(period, moment) for moment in moments if moment >= since}:
+                self._add(entry, label, window, times)
+
+    def _moments(self, number: int, at: int) -> list[int]:
+        """When a charge counts: where it is dated, and at the repairs of a clock that had dated it too late."""
+        return [at, *[repair.at for repair in self._repairs if repair.entry > number and repair.at < at]]
+
+    def _add(self, entry: Entry, label: bytes | None, window: int, times: int) -> None:
+        costs = entry.costs if label is None else self._step(entry, label, window)
+        if window == _LIFETIME_WINDOW:
+            costs = entry.costs
+        elif entry.labelled and label is None:
+            return  # the user was erased, and only the lifetime is kept
+        self._sums[window].add(costs, times)
 
     def _step(self, entry: Entry, label: bytes, window: int) -> Costs:
         """What a labelled entry costs in a window, along its curve from the start of that window.
@@ -125,18 +140,46 @@ def curves(reading: Reading) -> Curve:
 def fill_period(transaction: Transaction, period: str, since: int) -> None:
     """Write the sums and label counts of a period that was not kept until now, from the journal."""
     transaction.keep_period(period, since)
-    curve = curves(transaction)
+    # Nothing that is dated earlier counts; but once a clock was repaired, what was voided may be dated before that.
+    late = None if transaction.repairs() else since
+    _write_again(transaction, {period: since}, late, lambda window: True)
+
+
+def count_at_repair(transaction: Transaction, moment: Moment) -> None:
+    """Count what is dated later than a repair of the clock, the newest entry, in the windows of its moment as well.
+
+    A period that was first limited under a clock too far ahead is from now on kept since the window of the repair.
+    """
+    kept = {period: since for period, since in transaction.periods().items() if period != LIFETIME}
+    starts = {period: to_micros(moment.window(period).starts) for period in kept}
+    lowered = {period for period, since in kept.items() if starts[period] < since}
+    for period in lowered:
+        kept[period] = starts[period]
+        transaction.keep_period(period, starts[period])
+    if kept:
+        current = {moment.window(period).code for period in kept}
+        _write_again(
+            transaction, kept, None, lambda window: window in current or PERIODS[window % len(PERIODS)] in lowered
+        )
+
+
+def _write_again(
+    transaction: Transaction, since: dict[str, int], late: int | None, wanted: Callable[[int], bool]
+) -> None:
+    """Write the wanted windows of every account from the journal, as far as it is not dated before `late`."""
+    curve, repairs = curves(transaction), transaction.repairs()
     rows: list[tuple[Any, ...]] = []
     cut_off = {user.account for user in transaction.rows.users(1, LARGEST) if user.hash is None}
-    for account, history in by_account(transaction.rows.histories(1, LARGEST, since)):
+    for account, history in by_account(transaction.rows.histories(1, LARGEST, late)):
         if account in cut_off:
             continue  # of an erased user only the lifetime is kept
-        replay = Replay({period: since}, curve)
+        replay = Replay(since, curve, repairs)
         for row in history:
             replay.add(Entry.of(row), row[-2])
-        rows += [(account, window, *costs) for window, costs in replay.sums.items()]
+        rows += [(account, window, *costs) for window, costs in replay.sums.items() if wanted(window)]
         for (label, charge, window), reports in replay.labels.items():
-            transaction.rows.set_label_reports(LabelRow(account, label, charge, window, reports))
+            if wanted(window):
+                transaction.rows.set_label_reports(LabelRow(account, label, charge, window, reports))
         if len(rows) >= _ROWS_TOGETHER:
             transaction.rows.set_sums(rows)
             rows = []

@@ -17,6 +17,7 @@ from .entries import (
     EntryLabel,
     LabelRow,
     QuotaRow,
+    Repair,
     StoredAnswer,
     StoredCharge,
     StoredCollection,
@@ -78,6 +79,9 @@ class Snapshot(Protocol):
 
     def resolution(self, number: int) -> tuple[Any, ...] | None:
         """The flat row of the entry that ended a reservation."""
+
+    def repairs(self, first: int = 1) -> Iterator[Repair]:
+        """The repairs of the clock from an entry on, in order."""
 
     def label(self, number: int) -> EntryLabel | None:
         """The label of an entry."""
@@ -200,7 +204,7 @@ class Rows(Snapshot, Protocol):
         """Store a version of a policy."""
 
     def add_period(self, period: str, since: int) -> None:
-        """Keep windows of a period."""
+        """Keep windows of a period, or keep them from another moment on."""
 
     def add_collection(self, collection: StoredCollection) -> None:
         """Store a collection."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..guarantees.amounts import Costs
 from .cache import Cache
 from .entries import (
+    CLOCK,
     ERASED,
     NOBODY,
     POLICY_SET,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from .clock import Clock
     from .keys import Key
     from .store import Batch, Rows
-    from .windows import Window
+    from .windows import Moment, Window
 
 _NOTHING = Costs(0, 0, 0, 0)
 
@@ -102,6 +103,10 @@ class Transaction(Reading):
             self._answers = {}
 
     @property
+    def moment(self) -> Moment:
+        return self._moment or self.go_by_the_clock()
+
+    @property
     def newest_at(self) -> int | None:
         return self._at
 
@@ -137,6 +142,11 @@ class Transaction(Reading):
         if needed in self._answers_ahead:
             return self._answers_ahead.pop(needed)
         return next(iter(self.rows.answers([user], [key])), None)
+
+    def has_answers(self, user: bytes) -> bool:
+        """Whether anything was answered to a user under a key."""
+        self._write_back()
+        return next(iter(self.rows.answers_of(user)), None) is not None
 
     def store_answer(self, user: bytes, key: bytes, entry: int | None, request: bytes, answer: str) -> None:
         """Bind an answer to its key, for as long as the account lives; it belongs to an entry, or to none."""
@@ -203,7 +213,9 @@ class Transaction(Reading):
         cut_off = None if account is None else User(account, None, self.key.seal(account, None))
         holes = [self._hole(answer.place) for answer in self.rows.answers_of(user) if answer.place < 0]
         self.rows.forget(Tombstone(user, self.key.seal(user)), cut_off, holes)
-        self.append(Entry(0, self.moment.micros, ERASED, 0, 0, 0, 0 if account is None else 1, _NOTHING))
+        # Whoever is to be erased does not wait for a clock.
+        at = (self._moment or self._clock.moment_to_read(self.newest_at)).micros
+        self.append(Entry(0, at, ERASED, 0, 0, 0, 0 if account is None else 1, _NOTHING))
 
     def _hole(self, place: int) -> StoredAnswer:
         row = (NOBODY, secrets.token_bytes(HASH_BYTES), place, b"", "")
@@ -268,6 +280,15 @@ class Transaction(Reading):
         row = self.rows.resolution(number)
         return None if row is None else Entry.of(row)
 
+    def repair_clock(self) -> Moment | None:
+        """Go on from the clock as it is where it is behind the newest entry; None if there is nothing to repair."""
+        moment = self._clock.moment_to_repair(self.newest_at)
+        if moment is not None:
+            self.append(Entry(0, moment.micros, CLOCK, 0, 0, 0, 0, _NOTHING))
+            self._write_back()
+            self._moment = moment
+        return moment
+
     # -- policies and collections -------------------------------------------------------------------------
 
     def find_policy(self, name: str) -> StoredPolicy | None:
@@ -295,7 +316,7 @@ class Transaction(Reading):
         return [policy for policy in versions if self.rows.was_charged(policy.number)]
 
     def keep_period(self, period: str, since: int) -> None:
-        """Keep windows of `period` from the one on that starts at `since`."""
+        """Keep windows of `period` from the one on that starts at `since`, be they kept already or not."""
         self._write_back()
         self.rows.add_period(period, since)
         self.cache.periods = self.cache.day = None

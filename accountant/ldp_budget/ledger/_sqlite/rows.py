@@ -13,6 +13,7 @@ from ..entries import (
     EntryLabel,
     LabelRow,
     QuotaRow,
+    Repair,
     StoredAnswer,
     StoredCharge,
     StoredCollection,
@@ -116,6 +117,10 @@ class SqliteRows:
         row = self._execute(f"SELECT {_ENTRY} FROM journal WHERE resolves = ?", (number,)).fetchone()
         return row
 
+    def repairs(self, first: int = 1) -> Iterator[Repair]:
+        sql = "SELECT entry, at FROM journal WHERE kind = 'clock' AND entry >= ? ORDER BY entry"
+        return map(Repair._make, self._execute(sql, (first,)))
+
     def label(self, number: int) -> EntryLabel | None:
         row = self._execute("SELECT entry, label, salt FROM entry_labels WHERE entry = ?", (number,)).fetchone()
         return None if row is None else EntryLabel._make(row)
@@ -178,7 +183,7 @@ class SqliteRows:
         return dict(self._execute("SELECT period, since FROM periods"))
 
     def add_period(self, period: str, since: int) -> None:
-        self._execute("INSERT INTO periods VALUES (?, ?)", (period, since))
+        self._execute("INSERT OR REPLACE INTO periods VALUES (?, ?)", (period, since))
 
     def charge_number(self, fingerprint: str, guarantee: str) -> int | None:
         sql = "SELECT charge FROM charges WHERE fingerprint = ? AND guarantee = ?"

@@ -69,6 +69,7 @@ TABLES = (
     "CREATE TABLE entry_labels (entry INTEGER PRIMARY KEY, label BLOB NOT NULL, salt BLOB NOT NULL) STRICT",
     "CREATE UNIQUE INDEX resolutions ON journal (resolves) WHERE resolves IS NOT NULL",
     "CREATE INDEX journal_by_account ON journal (account)",
+    "CREATE INDEX repairs ON journal (entry) WHERE kind = 'clock'",
     # One answer for each idempotency key of a user: what was asked (a digest) and what was answered. `place` is the
     # entry that it answers for; of one that has none, and of the hole where an erased user's was, it counts from -1
     # down. Keys are hashes, so they come in no order; with the rows in order of arrival, only the narrow index takes

@@ -1,0 +1,90 @@
+"""`erase`, `history`, `balance` and `ledger repair-clock`: what cannot be undone is asked for first."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from conftest import CommandLine
+from ldp_budget import Accountant
+from ldp_budget_cli import asking
+from ledger_contract import coin
+
+
+@pytest.fixture(autouse=True)
+def ledger(command: CommandLine) -> None:
+    command("policy", "set", "default", "--limit", "lifetime=4")
+    command("spend", "alice", "rr", "--epsilon", "0.5")
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody sits there."""
+
+    class Terminal:
+        @staticmethod
+        def isatty() -> bool:
+            return True
+
+    monkeypatch.setattr(asking, "sys", type("Sys", (), {"stdin": Terminal}))
+
+
+def test_erase_asks_at_a_terminal(command: CommandLine, terminal: None) -> None:
+    no = command("erase", "alice", input="n\n", code=1)
+    assert "Erase alice for good? [y/N]" in no.stderr
+    assert "Aborted" in no.stderr
+    assert command.json("balance", "alice")["limits"][0]["spent"]["epsilon"] == 0.5
+    yes = command("erase", "alice", "--json", input="y\n")
+    assert yes.stdout == '{\n  "user": "alice",\n  "erased": true\n}\n', "the question is no part of the answer"
+
+
+def test_where_nobody_can_be_asked_it_takes_a_yes(command: CommandLine) -> None:
+    assert "--yes: expected where nobody can be asked" in command.error("erase", "alice", code=2)
+    assert "--yes: expected where nobody can be asked" in command.error("ledger", "repair-clock", code=2)
+    assert command("erase", "alice", "--yes").stdout == "erased: alice\n"
+    assert command("erase", "alice").stdout == "erased already: alice\n"
+
+
+def test_a_name_never_seen_is_blocked_only_where_that_is_said(command: CommandLine) -> None:
+    told = command.error("erase", "alcie", "--yes")
+    assert told == "Error: no user is called 'alcie'. Nothing was erased; --unknown blocks the name all the same\n"
+    assert command.json("erase", "alcie", "--yes", "--unknown") == {"user": "alcie", "erased": False}
+    assert command("erase", "dave", "--yes", "--unknown").stdout.startswith(
+        "nothing to erase, and blocked from now on"
+    )
+    command("spend", "dave", "rr", "--epsilon", "0.5", code=3)
+
+
+def test_balance_and_history_say_that_a_user_was_erased(command: CommandLine) -> None:
+    command("erase", "alice", "--yes")
+    assert command("balance", "alice").stdout == "alice, policy default\nerased: this user gets no budget\n"
+    assert command.json("balance", "alice")["erased"] is True
+    assert command("history", "alice").stdout == "erased: alice\n"
+    assert command.json("history", "alice") == []
+    assert command("history", "alice", "--nl").stdout == ""
+    assert command("history", "bob").stdout == ""
+
+
+def test_the_ledgers_clock_is_repaired(command: CommandLine) -> None:
+    assert command("ledger", "repair-clock", "--yes").stdout.startswith("nothing to repair")
+    ahead = datetime.now(UTC) + timedelta(days=9)
+    with Accountant(command.ledger, clock=lambda: ahead) as accountant:
+        accountant.spend("alice", coin(1))
+    refused = command.error("spend", "alice", "rr", "--epsilon", "0.5")
+    assert "nothing was charged" in refused
+    assert refused.endswith("If the clock is right now, its time can be repaired: ldp-budget ledger repair-clock\n")
+    command("quote", "alice", "rr", "--epsilon", "0.5", code=1)
+    for reading in (("balance", "alice"), ("history", "alice"), ("ledger", "verify"), ("ledger", "stats")):
+        command(*reading)
+    assert command.json("ledger", "repair-clock", "--yes") == {"repaired": True}
+    command("spend", "alice", "rr", "--epsilon", "0.5")
+    assert command.json("balance", "alice")["limits"][0]["spent"]["epsilon"] == 2
+    assert command.json("ledger", "stats")["entries_by_kind"]["clock"] == 1
+    command("ledger", "verify")
+
+
+def test_a_repair_asks_what_time_it_is(command: CommandLine, terminal: None) -> None:
+    asked = command("ledger", "repair-clock", input="n\n", code=1).stderr
+    assert f"Is it {datetime.now(UTC):%Y-%m-%d} " in asked
+    assert "nothing to repair" in command("ledger", "repair-clock", input="y\n").stdout

@@ -1,0 +1,422 @@
+"""Time: reading and erasing never wait for the clock, charging does, and a repair of it refills nothing."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import Clock
+from ldp_budget import Accountant, InvalidParameter
+from ldp_budget.errors import ClockError, ReservationConflict
+from ldp_budget.guarantees.amounts import ZERO, Costs
+from ldp_budget.ledger import clock as clocks
+from ledger_contract import CURVE, check, coin, everything, promising, spent
+from ledger_model import along_curve, same_window
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+LATER = datetime(2099, 3, 5, 9, tzinfo=UTC)
+LIMITS = ["lifetime=90", "day=9", "week=20", "month=30"]
+RAPPOR = promising(CURVE)
+
+NO_CLOCKS: tuple[Any, ...] = (
+    math.nan,
+    math.inf,
+    -math.inf,
+    1e300,
+    -1,
+    datetime(9999, 6, 1, tzinfo=UTC),
+    datetime.max.replace(tzinfo=UTC),
+    datetime.min.replace(tzinfo=UTC),
+    253402300800.0,
+    datetime(2026, 11, 21, 12),  # in which time zone, nobody knows
+    "2026-11-21",
+    None,
+    True,
+)
+
+
+def everything_that_charges(accountant: Accountant, held: str) -> list[Callable[[], Any]]:
+    return [
+        lambda: accountant.quote("alice", coin(1)),
+        lambda: accountant.spend("alice", coin(1), key="fresh"),
+        lambda: accountant.spend_many(["alice", "bob"], coin(1)),
+        lambda: accountant.reserve("alice", coin(1)),
+        lambda: accountant.commit(held),
+        lambda: accountant.void(held),
+        lambda: accountant.set_policy("default", ["lifetime=5"]),
+    ]
+
+
+@pytest.fixture
+def held(accountant: Accountant) -> str:
+    """A ledger with one spend and one open reservation."""
+    accountant.set_policy("default", LIMITS)
+    accountant.spend("alice", coin(1), key="k")
+    return accountant.reserve("alice", coin("0.5"), expires=3600).receipt or ""
+
+
+# -- a clock that is far behind ----------------------------------------------------------------------------------
+
+
+def test_after_a_jump_and_back_all_is_read_and_users_are_erased(
+    accountant: Accountant, held: str, clock: Clock
+) -> None:
+    clock.now = LATER
+    accountant.spend("alice", coin(2))
+    clock.now = NOON
+    assert spent(accountant, "alice") == {"lifetime": 3.5, "day": 2, "week": 2, "month": 2}, "as at the newest entry"
+    assert [row["state"] for row in accountant.history("alice")] == [None, "expired", None]
+    assert len(list(accountant.journal())) == accountant.stats()["entries"] == 4
+    check(accountant)
+    assert accountant.erase("alice")
+    assert list(accountant.journal())[-1]["at"] == "2099-03-05T09:00:00Z", "the journal does not run back"
+    assert accountant.history("alice") == []
+    check(accountant)
+
+
+def test_nothing_is_charged_by_a_clock_that_is_far_behind(accountant: Accountant, held: str, clock: Clock) -> None:
+    clock.now = LATER
+    accountant.spend("alice", coin(2))
+    clock.now = LATER - timedelta(seconds=5, microseconds=1)
+    before = everything(accountant)
+    for charge in everything_that_charges(accountant, held):
+        with pytest.raises(ClockError, match=r"at most 5 s behind its newest entry of .*; nothing was charged"):
+            charge()
+    assert everything(accountant) == before
+    assert accountant.spend("alice", coin(1), key="k").repeated, "an answer is an answer"
+    clock.now = LATER - timedelta(seconds=5)
+    assert accountant.spend("alice", coin(1)).status == "spent"
+
+
+# -- a clock that is none ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("said", NO_CLOCKS, ids=str)
+def test_what_is_no_time_is_an_error_with_a_name_and_nothing_is_written(said: Any) -> None:
+    now: Any = NOON
+    with Accountant(":memory:", clock=lambda: now) as accountant:
+        accountant.set_policy("default", LIMITS)
+        accountant.spend("alice", coin(1), key="k")
+        held = accountant.reserve("alice", coin("0.5")).receipt or ""
+        before = everything(accountant)
+        now = said
+        for charge in (*everything_that_charges(accountant, held), accountant.repair_clock):
+            with pytest.raises(InvalidParameter, match=r"clock: expected an aware datetime or seconds since 1970"):
+                charge()
+        assert everything(accountant) == before
+        assert spent(accountant, "alice")["day"] == 1.5
+        assert len(accountant.history("alice")) == 2
+        assert accountant.erase("alice")
+        check(accountant)
+        now = NOON
+        assert accountant.spend("bob", coin(1)).status == "spent"
+        check(accountant)
+
+
+def test_a_ledger_without_an_entry_can_be_read_whatever_the_clock_says() -> None:
+    with Accountant(":memory:", clock=lambda: math.nan) as accountant:
+        assert accountant.history("alice") == []
+        assert not accountant.erase("alice", unknown=True)
+        check(accountant)
+
+
+# -- a clock that runs away --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def steady(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Moves the clock that never jumps, so that against it the default clock does."""
+    moved = Clock()
+    start, real = moved.now, clocks.steady
+    monkeypatch.setattr(clocks, "steady", lambda: real() + (moved.now - start).total_seconds())
+    return moved
+
+
+@pytest.mark.parametrize("hours", [1.01, -1.01, 24 * 365 * 73])
+def test_a_clock_that_runs_away_within_a_process_is_refused_before_anything_is_written(
+    steady: Clock, hours: float
+) -> None:
+    with Accountant(":memory:") as accountant:
+        accountant.set_policy("default", LIMITS)
+        accountant.spend("alice", coin(1), key="k")
+        held = accountant.reserve("alice", coin("0.5")).receipt or ""
+        before = everything(accountant)
+        steady.advance(hours=-hours)
+        for charge in (*everything_that_charges(accountant, held), accountant.repair_clock):
+            with pytest.raises(ClockError, match=r"than 3600 s (ahead of|behind) what has passed since"):
+                charge()
+        assert everything(accountant) == before
+        assert spent(accountant, "alice")["day"] == 1.5
+        assert accountant.erase("alice")
+        steady.advance(hours=hours)
+        assert accountant.spend("bob", coin(1)).status == "spent", "it came back"
+        check(accountant)
+
+
+def test_a_clock_may_run_away_as_far_as_its_bound(steady: Clock) -> None:
+    for bound, hours in ((3600, 0.9), (3 * 3600, 2.9), (math.inf, 10_000)):
+        with Accountant(":memory:", clock_bound=bound) as accountant:
+            accountant.set_policy("default", LIMITS)
+            steady.advance(hours=-hours)
+            assert accountant.spend("alice", coin(1)).status == "spent"
+
+
+@pytest.mark.parametrize("bound", [0, -1, math.nan, "3600", None, True])
+def test_a_bound_is_a_number_of_seconds(bound: Any) -> None:
+    with pytest.raises(InvalidParameter, match="clock_bound: expected seconds > 0"):
+        Accountant(":memory:", clock_bound=bound)
+
+
+def test_an_idle_ledger_is_no_jump(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a week of silence both clocks have gone on."""
+    passed, real, running = 0.0, clocks.steady, time.time
+    monkeypatch.setattr(clocks, "steady", lambda: real() + passed)
+    monkeypatch.setattr(time, "time", lambda: running() + passed)
+    with Accountant(":memory:", clock=time.time) as accountant:
+        accountant.set_policy("default", LIMITS)
+        passed = 7 * 86_400.0
+        assert accountant.spend("alice", coin(1)).status == "spent"
+
+
+def test_a_clock_of_ones_own_goes_forward_as_it_likes(accountant: Accountant, clock: Clock) -> None:
+    accountant.set_policy("default", LIMITS)
+    for days in (1, 30, 10_000):
+        clock.advance(days=days)
+        assert accountant.spend("alice", coin(1)).status == "spent"
+
+
+# -- a repair ----------------------------------------------------------------------------------------------------
+
+
+def test_after_a_repair_spends_go_on_and_nothing_is_refilled(accountant: Accountant, clock: Clock) -> None:
+    accountant.set_policy("default", LIMITS)
+    accountant.spend("alice", coin(1))
+    accountant.spend("alice", RAPPOR, label="home")
+    head = check(accountant)
+    clock.now = LATER
+    accountant.spend("alice", coin(4))
+    accountant.spend("alice", RAPPOR, label="home")
+    accountant.spend("bob", coin(9))
+    clock.now = NOON + timedelta(hours=1)
+    assert accountant.repair_clock() is True
+    entry = list(accountant.journal())[-1]
+    assert (entry["kind"], entry["at"], entry["account"]) == ("clock", "2026-11-21T13:00:00Z", None)
+    check(accountant, head)
+    # 1 and 4, and two reports of home.
+    assert spent(accountant, "alice") == dict.fromkeys(("lifetime", "day", "week", "month"), Decimal("8.39"))
+    assert not accountant.spend("bob", coin("1e-9"))
+    assert not accountant.spend("alice", coin("0.7"))
+    assert accountant.spend("alice", RAPPOR, label="home").epsilon == 0.63, "the curve goes on, too"
+    check(accountant)
+    clock.advance(days=1)
+    assert spent(accountant, "bob") == {"lifetime": 9, "day": 0, "week": 9, "month": 9}
+    assert accountant.spend("bob", coin(1)).status == "spent"
+    clock.now = LATER
+    assert spent(accountant, "bob")["day"] == 9, "there it counts as well"
+    check(accountant)
+
+
+def test_where_the_clock_is_not_behind_there_is_nothing_to_repair(accountant: Accountant, clock: Clock) -> None:
+    assert accountant.repair_clock() is False
+    accountant.set_policy("default", LIMITS)
+    before = everything(accountant)
+    assert accountant.repair_clock() is False
+    clock.advance(seconds=-5)
+    assert accountant.repair_clock() is False
+    assert everything(accountant) == before
+    clock.advance(seconds=-1)
+    assert accountant.repair_clock() is True
+    assert accountant.repair_clock() is False
+    check(accountant)
+
+
+def test_a_repair_ends_what_was_reserved_before_it(accountant: Accountant, clock: Clock) -> None:
+    """Nobody knows how old a reservation is; so it stays charged, as any that was not voided in time."""
+    accountant.set_policy("default", LIMITS)
+    early = accountant.reserve("alice", coin(1)).receipt or ""
+    voided = accountant.reserve("alice", coin(3)).receipt or ""
+    clock.now = LATER
+    late = accountant.reserve("alice", coin(2)).receipt or ""
+    gone = accountant.reserve("alice", coin(3)).receipt or ""
+    accountant.void(gone)
+    with pytest.raises(ReservationConflict):
+        accountant.void(voided)
+    clock.now = NOON + timedelta(minutes=1)
+    accountant.repair_clock()
+    assert [row["state"] for row in accountant.history("alice")][:3] == ["expired"] * 3
+    for receipt in (early, late, voided):
+        with pytest.raises(ReservationConflict, match="is expired"):
+            accountant.void(receipt)
+    assert accountant.commit(late).status == "expired"
+    assert spent(accountant, "alice")["day"] == 6
+    fresh = accountant.reserve("alice", coin(1)).receipt or ""
+    accountant.void(fresh)
+    assert spent(accountant, "alice")["day"] == 6
+    check(accountant)
+
+
+def test_a_period_first_limited_under_a_wrong_clock_is_kept_from_the_repair_on(
+    accountant: Accountant, clock: Clock
+) -> None:
+    accountant.set_policy("default", ["lifetime=90"])
+    accountant.spend("alice", coin(1))
+    accountant.spend("bob", coin(2))
+    clock.now = LATER
+    accountant.set_policy("default", LIMITS)
+    accountant.spend("alice", coin(4))
+    clock.now = NOON
+    accountant.repair_clock()
+    check(accountant)
+    assert spent(accountant, "alice")["day"] == 5
+    assert spent(accountant, "bob")["week"] == 2
+    clock.advance(days=1)
+    accountant.spend("alice", coin(1))
+    assert spent(accountant, "alice") == {"lifetime": 6, "day": 1, "week": 6, "month": 6}
+    check(accountant)
+
+
+def test_an_erased_user_is_left_as_they_are_by_a_repair(accountant: Accountant, clock: Clock) -> None:
+    accountant.set_policy("default", LIMITS)
+    accountant.spend("alice", RAPPOR, label="home")
+    clock.now = LATER
+    for user in ("alice", "bob"):
+        accountant.spend(user, RAPPOR, label="home")
+    accountant.erase("alice")
+    clock.now = NOON
+    accountant.repair_clock()
+    check(accountant)
+    accountant.erase("bob")
+    check(accountant)
+
+
+def test_an_answer_stands_in_the_windows_it_was_given_in(accountant: Accountant, clock: Clock) -> None:
+    accountant.set_policy("default", LIMITS)
+    clock.now = LATER
+    first = accountant.spend("alice", coin(1), key="k")
+    clock.now = NOON
+    accountant.repair_clock()
+    assert accountant.spend("alice", coin(1), key="k").to_json() == {**first.to_json(), "repeated": True}
+
+
+def test_a_repair_lasts(tmp_path: Path, clock: Clock) -> None:
+    """In a file, for the next process."""
+    path = tmp_path / "budget.db"
+    with Accountant(path, clock=clock) as accountant:
+        accountant.set_policy("default", LIMITS)
+        clock.now = LATER
+        accountant.spend("alice", coin(4))
+        clock.now = NOON
+    with Accountant(path, clock=clock) as accountant:
+        assert accountant.repair_clock()
+    with Accountant(path, clock=clock) as accountant:
+        assert spent(accountant, "alice")["day"] == 4
+        assert not accountant.spend("alice", coin(6))
+        check(accountant)
+
+
+# -- against a recomputation -------------------------------------------------------------------------------------
+
+SECONDS = st.sampled_from((-400 * 86_400, -90_000, -86_400, -3600, -6, 1, 3600, 86_400, 200_000, 40 * 86_400))
+STEPS = st.one_of(
+    st.tuples(st.just("clock"), SECONDS),
+    st.tuples(st.just("clock"), SECONDS),
+    st.tuples(st.just("spend"), st.sampled_from(("alice", "bob"))),
+    st.tuples(st.just("spend"), st.sampled_from(("alice", "bob"))),
+    st.tuples(st.just("label"), st.sampled_from(("alice", "bob"))),
+    st.tuples(st.just("reserve"), st.sampled_from(("alice", "bob"))),
+    st.tuples(st.just("void"), st.integers(0, 9)),
+    st.tuples(st.just("bulk"), st.none()),
+    st.tuples(st.just("limit"), st.sampled_from(("day", "week", "month"))),
+    st.tuples(st.just("erase"), st.just("bob")),
+)
+
+
+class Charged:
+    """What was charged, and every moment at which it counts."""
+
+    def __init__(self, user: str, at: datetime, cost: Any, receipt: str = "") -> None:
+        self.user, self.cost, self.receipt = user, cost, receipt
+        self.at, self.moments, self.voidable = at, [at], bool(receipt)
+
+
+class Replayed:
+    """A ledger's windows in plain Python, where the clock goes back and is repaired."""
+
+    def __init__(self) -> None:
+        self.charges: list[Charged] = []
+
+    def repaired(self, at: datetime) -> None:
+        for charge in self.charges:
+            charge.voidable = False
+            if charge.at > at:
+                charge.moments.append(at)
+
+    def spent(self, user: str, period: str, now: datetime) -> Costs:
+        total, reports = ZERO, 0
+        for charge in self.charges:
+            if charge.user == user and any(same_window(period, moment, now) for moment in charge.moments):
+                reports += charge.cost == "label"
+                total = total if charge.cost == "label" else total.plus(coin(charge.cost).guarantee.costs())
+        return total.plus(along_curve(CURVE, reports))
+
+
+@settings(max_examples=150)
+@given(st.lists(STEPS, max_size=30))
+def test_however_the_clock_runs_windows_hold_what_was_charged(steps: list[tuple[str, Any]]) -> None:
+    clock, model, erased = Clock(), Replayed(), False
+    with Accountant(":memory:", clock=clock) as accountant:
+        accountant.set_policy("default", ["lifetime=1e6"])
+        for step, what in steps:
+            if step == "clock":
+                clock.now += timedelta(seconds=what)
+                continue
+            if step == "erase":
+                erased = accountant.erase("bob", unknown=True) or True
+                continue
+            newest = datetime.fromisoformat(accountant.stats()["last_entry_at"])
+            if clock.now < newest - timedelta(seconds=5):
+                with pytest.raises(ClockError):
+                    accountant.spend("alice", coin(1))
+                assert accountant.repair_clock()
+                newest = clock.now
+                model.repaired(clock.now)
+            now = max(clock.now, newest)
+            if step == "limit":
+                accountant.set_policy(what, [f"{what}=1e6"], unbounded=True)
+            elif step == "bulk":
+                accountant.spend_many(["alice", "bob"], coin(2))
+                model.charges += [Charged(user, now, 2) for user in ("alice", "bob")[: 2 - erased]]
+            elif step == "void":
+                open_ones = [charge for charge in model.charges if charge.voidable]
+                if open_ones:
+                    chosen = open_ones[what % len(open_ones)]
+                    accountant.void(chosen.receipt)
+                    model.charges.remove(chosen)
+            elif what == "bob" and erased:
+                assert not accountant.spend(what, coin(1))
+            elif step == "reserve":
+                receipt = accountant.reserve(what, coin("0.5"), expires=300 * 86_400)
+                model.charges.append(Charged(what, now, "0.5", receipt.receipt or ""))
+            elif step == "spend":
+                accountant.spend(what, coin(1))
+                model.charges.append(Charged(what, now, 1))
+            else:
+                accountant.spend(what, RAPPOR, label="home")
+                model.charges.append(Charged(what, now, "label"))
+            for charge in model.charges:
+                charge.voidable = charge.voidable and now < charge.at + timedelta(days=300)
+            for policy in accountant.policies():
+                for user in ("alice", "bob")[: 2 - erased]:
+                    for state in accountant.balance(user, policy.name).limits:
+                        period = state.limit.period
+                        assert state.spent == model.spent(user, period, now), (user, period)
+        check(accountant)
