@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Callable
 from datetime import datetime
@@ -79,7 +80,7 @@ def test_a_spend_is_durable_before_it_is_answered(tmp_path: Path, clock: Clock) 
             accountant.spend("alice", coin(1))
             copy = tmp_path / f"copy-{number}.db"
             for end in ("", ".key", "-wal"):
-                copy.with_name(copy.name + end).write_bytes(path.with_name(path.name + end).read_bytes())
+                shutil.copy(path.with_name(path.name + end), copy.with_name(copy.name + end))
             with Accountant(copy, create=False, clock=clock) as other:
                 assert spent(other, "alice") == {"lifetime": number + 1}
 

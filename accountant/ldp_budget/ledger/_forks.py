@@ -10,7 +10,11 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from typing import Protocol
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class Forkable(Protocol):
@@ -24,30 +28,52 @@ class Forkable(Protocol):
 _watched: weakref.WeakSet[Forkable] = weakref.WeakSet()
 _held: list[Forkable] = []
 _forking = threading.RLock()
+_opening = threading.RLock()
+"""Nobody opens a ledger while the process forks. Whoever forks takes it last, so whoever has it waits for nobody."""
 
 
 def watch(one: Forkable) -> None:
     """Tell `one` of every fork, for as long as it lives."""
-    _watched.add(one)
+    with _opening:
+        _watched.add(one)
+
+
+@contextmanager
+def opening(one: Forkable) -> Iterator[None]:
+    """Hold forks off while `one` is opened, and tell it of every later one.
+
+    SQLite has locks of its own, which a child would find shut for ever.
+    """
+    with _opening:
+        yield
+        _watched.add(one)
 
 
 def _before() -> None:
     _forking.acquire()
-    _held[:] = list(_watched)
-    for one in _held:
-        one.before_fork()
+    while True:
+        _opening.acquire()
+        others = [one for one in _watched if one not in _held]
+        if not others:
+            return
+        # Who writes may be opening another ledger just now, and one more may have been opened meanwhile.
+        _opening.release()
+        for one in others:
+            one.before_fork()
+            _held.append(one)
 
 
 def _after_in_parent() -> None:
     for one in _held:
         one.after_fork_in_parent()
     _held.clear()
+    _opening.release()
     _forking.release()
 
 
 def _after_in_child() -> None:
-    global _forking
-    _forking = threading.RLock()
+    global _forking, _opening
+    _forking, _opening = threading.RLock(), threading.RLock()
     for one in _held:
         one.after_fork_in_child()
     _held.clear()

@@ -44,6 +44,7 @@ class _Work(Generic[T]):
     def __init__(self, work: Callable[[Transaction], T], needs: Needs | None) -> None:
         self.work = work
         self.needs = needs
+        self.thread = threading.get_ident()
         self.batch: list[_Work[Any]] = []  # what it does, if it leads
 
     def run(self, transaction: Transaction) -> None:
@@ -80,6 +81,7 @@ class GroupCommit:
         self._mutex = threading.Lock()
         self._queue: deque[_Work[Any]] = deque()
         self._led = False
+        self._inside: set[int] = set()  # the threads that have come with a work
 
     def before_fork(self) -> None: ...
 
@@ -94,8 +96,11 @@ class GroupCommit:
 
         `needs` are the user and the key that it will look up, as hashes.
         """
+        if threading.get_ident() in self._inside:  # as when the handler of a signal spends; it would wait for itself
+            raise LedgerError(self._ledger, "this thread is writing to it just now; finish that first")
         mine = _Work(work, needs)
         try:
+            self._inside.add(mine.thread)
             self._queue_up(mine)
             if mine.gate is not None:
                 mine.gate.acquire()
@@ -126,7 +131,7 @@ class GroupCommit:
             for work in mine.batch:
                 self._alone(work)
         except LdpBudgetError as error:
-            for work in mine.batch:  # nothing was committed
+            for work in mine.batch:  # nothing was committed, or nobody knows
                 work.tell(error)
 
     def _take(self, batch: list[_Work[Any]]) -> None:
@@ -179,6 +184,7 @@ class GroupCommit:
                 if mine.leads:
                     self._hand_over()
                     mine.leads = False
+        self._inside.discard(mine.thread)
 
     def _hand_over(self) -> None:
         """Make the first in the queue lead; with the mutex held."""

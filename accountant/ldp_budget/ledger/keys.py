@@ -29,6 +29,11 @@ class Key:
         self._secret = secret
         self._begun: dict[bytes, blake2b] = {}
 
+    @property
+    def secret(self) -> bytes:
+        """What stands in its file."""
+        return self._secret
+
     def hash(self, purpose: bytes, text: str) -> bytes:
         """A keyed hash of `text`; the same text has unrelated hashes for different purposes (at most 16 bytes)."""
         hasher = (self._begun.get(purpose) or self._begin(purpose, HASH_BYTES)).copy()

@@ -7,6 +7,7 @@ tests hold a dictionary to the same contract. A store knows no rule, no policy a
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
@@ -241,8 +242,11 @@ class Store(Protocol):
     def snapshot(self) -> AbstractContextManager[Snapshot]:
         """Read one moment of the ledger, on a connection of its own: no writer waits for it."""
 
-    def clear_log(self) -> None:
-        """Let what was deleted be overwritten, as far as nobody reads it just now."""
+    def clear_log(self) -> bool:
+        """Let what was deleted be overwritten; whether nobody who reads it just now kept that off."""
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copy one moment of the ledger to a place where there is nothing yet; others may write meanwhile."""
 
     def close(self) -> None:
         """Close it; it can be used no more."""

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..._files import alone_in, create_private, sync_folder
 from ...errors import LedgerError, LedgerMissing
 from .. import keys
+from .names import INDEX, JOURNAL, LOG, companion, refuse_strays
 from .schema import APPLICATION_ID, SCHEMA_VERSION, fill, migrate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 MEMORY = ":memory:"
 BUSY_SECONDS = 30.0
+CHECKPOINT_PAGES = 4000
+"""After so many pages of log SQLite brings them into the database; then the log can be started anew."""
 
 
-def open_connection(path: str, key: keys.Key) -> sqlite3.Connection:
-    """A connection to a ledger that is there. Raises `LedgerError` where it is none, damaged, or of another key."""
-    connection = _connect(path)
+def open_connection(path: str, key: keys.Key, *, read_only: bool = False) -> sqlite3.Connection:
+    """A connection to a ledger that is there. Raises `LedgerError` where it is none, damaged, or of another key.
+
+    With `read_only`, for a file that nobody writes: without locks, and without a log beside it.
+    """
+    connection = _connect(path, "mode=ro&immutable=1" if read_only else "mode=rw")
     try:
         _check(connection, path)
         _check_key(connection, key, path)
@@ -45,29 +55,68 @@ def create(file: Path) -> None:
     """Make key and ledger, unless somebody else just has; the ledger appears whole, under its name, last."""
     if not file.parent.is_dir():
         raise LedgerError(str(file), f"the folder {file.parent} does not exist")
-    draft = file.with_name(f"{file.name}.new")
+    secret = keys.new_key()
+    with _created(file), alone_in(file.parent):
+        if file.exists() or keys.key_path(file).exists():
+            return
+        refuse_strays(file)
+        _put(file, secret, lambda draft: _write_empty(draft, keys.Key(secret)))
+
+
+def copy(connection: sqlite3.Connection, key: keys.Key, file: Path) -> None:
+    """Make a copy of a ledger and of its key, of one moment, while others write; it appears under its name, last."""
+    if not file.parent.is_dir():
+        raise LedgerError(str(file), f"the folder {file.parent} does not exist")
+    with _created(file), alone_in(file.parent):
+        for name in (file, keys.key_path(file)):
+            if os.path.lexists(name):
+                raise LedgerError(str(name), "it is there already; name another file")
+        refuse_strays(file)
+        _put(file, key.secret, lambda draft: _write_copy(draft, connection))
+
+
+@contextmanager
+def _created(file: Path) -> Iterator[None]:
     try:
-        with alone_in(file.parent):
-            if file.exists() or keys.key_path(file).exists():
-                return
-            # What a crash may have left was never a ledger: it has no key.
-            draft.unlink(missing_ok=True)
-            secret = keys.new_key()
-            _write_draft(draft, keys.Key(secret))
-            create_private(keys.key_path(file), secret)
-            os.rename(draft, file)
-            sync_folder(file.parent)
+        yield
     except OSError as error:
         raise LedgerError(str(file), f"it cannot be created: {error.strerror}") from None
     except sqlite3.Error as error:
         raise LedgerError(str(file), f"it cannot be created: {error}") from None
 
 
-def _write_draft(draft: Path, key: keys.Key) -> None:
+def _put(file: Path, secret: bytes, write: Callable[[Path], None]) -> None:
+    """Put a ledger that `write` writes, and its key, where there is none."""
+    draft = file.with_name(f"{file.name}.new")
+    # What a crash may have left was never a ledger: it has no key.
+    for ending in ("", LOG, INDEX, JOURNAL):
+        companion(draft, ending).unlink(missing_ok=True)
     create_private(draft, b"")
+    try:
+        write(draft)
+        create_private(keys.key_path(file), secret)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    os.rename(draft, file)
+    sync_folder(file.parent)
+
+
+def _write_copy(draft: Path, connection: sqlite3.Connection) -> None:
+    """All pages as they stand, so that a log of the original is found not to belong to the copy."""
+    target = _connect(str(draft))
+    try:
+        target.execute("PRAGMA synchronous = FULL")
+        connection.backup(target)
+    finally:
+        target.close()
+
+
+def _write_empty(draft: Path, key: keys.Key) -> None:
     connection = _connect(str(draft))
     try:
-        # The journal mode stays in the file, so whoever opens it need not change it. Closing leaves one whole file.
+        # Closing leaves one whole file.
+        give_log(connection)
         _make_durable(connection)
         migrate(connection)
         fill(connection, key)
@@ -92,12 +141,32 @@ def require_both(file: Path) -> None:
 
 def is_busy(error: sqlite3.Error) -> bool:
     """Whether others were in the way. SQLITE_PROTOCOL: they changed the log's index for ten seconds on end."""
-    busy = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in busy
+    return _code(error) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 
 
-def _connect(path: str) -> sqlite3.Connection:
-    uri = path if path == MEMORY else Path(path).absolute().as_uri() + "?mode=rw"
+def has_log(connection: sqlite3.Connection) -> bool:
+    """Whether the database is kept with a log (WAL)."""
+    mode: str = connection.execute("PRAGMA journal_mode").fetchone()[0]
+    return mode == "wal"
+
+
+def give_log(connection: sqlite3.Connection) -> None:
+    """Keep the database with a log; that stays in the file, so whoever opens it need not change it."""
+    if not has_log(connection):
+        connection.execute("PRAGMA journal_mode = WAL")
+
+
+def busy() -> str:
+    """Why somebody who has waited gives up."""
+    return f"others kept it locked for {BUSY_SECONDS:g} s; nothing was charged"
+
+
+def same_key(one: keys.Key, other: keys.Key) -> bool:
+    return _key_check(one) == _key_check(other)
+
+
+def _connect(path: str, how: str = "mode=rw") -> sqlite3.Connection:
+    uri = path if path == MEMORY else f"{Path(path).absolute().as_uri()}?{how}"
     try:
         return sqlite3.connect(
             uri, uri=path != MEMORY, isolation_level=None, timeout=BUSY_SECONDS, check_same_thread=False
@@ -107,11 +176,10 @@ def _connect(path: str) -> sqlite3.Connection:
 
 
 def _make_durable(connection: sqlite3.Connection) -> None:
-    connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     # What is erased is overwritten, not only unlinked.
     connection.execute("PRAGMA secure_delete = ON")
-    connection.execute("PRAGMA wal_autocheckpoint = 4000")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
     # A bulk run visits the whole index of user hashes with every batch.
     connection.execute("PRAGMA cache_size = -65536")
 
@@ -143,11 +211,33 @@ def _check_size(connection: sqlite3.Connection, path: str) -> None:
 
 def _check_key(connection: sqlite3.Connection, key: keys.Key, path: str) -> None:
     row = connection.execute("SELECT value FROM meta WHERE name = 'key_check'").fetchone()
-    if row is None or row[0] != key.hash(b"check", ""):
+    if row is None or row[0] != _key_check(key):
         raise LedgerError(path, f"its key {keys.key_path(Path(path))} belongs to another ledger")
 
 
-def reason(error: Exception) -> str:
+def _key_check(key: keys.Key) -> bytes:
+    return key.hash(b"check", "")
+
+
+def reason(error: Exception, *, committing: bool = False) -> str:
+    """What to tell of an error of SQLite, above all whether anything was charged."""
     if isinstance(error, sqlite3.Error) and is_busy(error):
-        return f"others kept it locked for {BUSY_SECONDS:g} s; nothing was charged"
+        return busy()
+    if committing and not _came_before_the_end(error):
+        return f"{error}; it may or may not have been charged: ask again by the key"
     return f"{error}; nothing was charged"
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Whether the disk had no room."""
+    return _code(error) & 0xFF == sqlite3.SQLITE_FULL
+
+
+def _came_before_the_end(error: BaseException) -> bool:
+    """Whether an error of a commit left its last page unwritten. Of any other, the page may be on the disk."""
+    return _code(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_READONLY)
+
+
+def _code(error: BaseException | None) -> int:
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return code

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ...errors import LedgerError
 from .. import _forks, keys
-from . import files
+from . import files, log
 from .files import MEMORY
+from .place import Place
 from .rows import SqliteRows
+from .turns import STEP_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_STEP_SECONDS = 0.0003
 _IDLE_READERS = 4
 _READ, _WRITE = "BEGIN", "BEGIN IMMEDIATE"
 
@@ -36,8 +37,8 @@ class SqliteStore:
     """A store in one file, with one connection that writes and others that read; in memory, one does both."""
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool) -> None:
-        # Absolute, as the process may change its folder before it opens the ledger again after a fork.
-        self.name = MEMORY if str(path) == MEMORY else str(Path(path).absolute())
+        # The file itself, wherever links to it lie, and wherever the process goes before it opens it again.
+        self.name = MEMORY if str(path) == MEMORY else os.path.realpath(path)
         self._unlock()
         self._writer: sqlite3.Connection | None = None
         self._readers: list[sqlite3.Connection] = []
@@ -45,18 +46,26 @@ class SqliteStore:
         self._reading: dict[object, tuple[int, sqlite3.Connection]] = {}
         self._closed = False
         self._pid = os.getpid()
-        _forks.watch(self)
-        if self.name == MEMORY:
-            self.key = keys.Key(keys.new_key())
-            self._writer = files.open_memory(self.key)
-            return
-        file = Path(self.name)
+        self._place: Place | None = None
+        with _forks.opening(self):
+            if self.name == MEMORY:
+                self.key = keys.Key(keys.new_key())
+                self._writer = files.open_memory(self.key)
+            else:
+                self._open_file(Path(self.name), create)
+
+    def _open_file(self, file: Path, create: bool) -> None:
         if create and not file.exists() and not keys.key_path(file).exists():
             files.create(file)
         files.require_both(file)
         self.key = keys.read_key(file)
+        self._place = Place(self.name, self.key)
         # Whoever comes first uses it, to read or to write.
-        self._readers = [files.open_connection(self.name, self.key)]
+        self._readers = [self._place.open()]
+
+    def __del__(self) -> None:
+        with suppress(Exception):
+            self.close()
 
     def _unlock(self) -> None:
         """New locks: one for whoever writes, one for the list of readers; who needs both takes them in this order."""
@@ -71,7 +80,8 @@ class SqliteStore:
             return
         with self._lock, self._pool:
             self._closed = True
-            self._drop_connections()
+            if not self._reading:
+                self._close_connections()
 
     # -- transactions -------------------------------------------------------------------------------------
 
@@ -79,34 +89,81 @@ class SqliteStore:
         """Do `work` with the ledger's write lock, held from the start; all of it happens or nothing."""
         self._check_process()
         with self._lock:
-            connection = self._current()
-            if connection.in_transaction:
-                raise LedgerError(self.name, "this thread is writing to it just now; finish that first")
+            self._check_free()
+            return self._in_turn(lambda: self._run(work))
+
+    def _check_free(self) -> None:
+        if self._writer is not None and self._writer.in_transaction:
+            raise LedgerError(self.name, "this thread is writing to it just now; finish that first")
+
+    def _in_turn(self, act: Callable[[], T]) -> T:
+        """Do what only one thread of all processes may do at a time."""
+        place = self._open_place()
+        if place is None:
+            return act()
+        try:
+            place.take_turn()
+            return act()
+        finally:
+            # An interrupt (Ctrl-C) may come here too.
             try:
-                _begin(connection, _WRITE)
-                result = work(SqliteRows(connection))
-                connection.execute("COMMIT")
-                return result
-            except BaseException as error:
-                raise self._taken_back(connection, error)  # noqa: B904 - it bears its cause
+                place.turn.give_back()
+            finally:
+                place.turn.give_back()
+
+    def _run(self, work: Callable[[Rows], T]) -> T:
+        try:
+            return self._transact(work)
+        except LedgerError as error:
+            # On a disk without room the log may have some to give.
+            if not files.is_full(error.__cause__) or not self._empty_log():
+                raise
+        return self._transact(work)
+
+    def _transact(self, work: Callable[[Rows], T]) -> T:
+        connection, place, committing = self._current(), self._place, False
+        try:
+            if place is not None:
+                place.check_before(connection)
+            _begin(connection, _WRITE)
+            if place is not None and place.log_is_empty:
+                log.note(connection)
+            result = work(SqliteRows(connection))
+            committing = True
+            connection.execute("COMMIT")
+        except BaseException as error:
+            raise self._taken_back(connection, error, committing)  # noqa: B904 - it bears its cause
+        if place is not None:
+            self._look_after(place, connection)
+        return result
+
+    def _look_after(self, place: Place, connection: sqlite3.Connection) -> None:
+        """Before a commit is told: that it will last. House-keeping that fails is done another time."""
+        try:
+            place.check_after(connection)
+        except sqlite3.Error:
+            self._roll_back(connection)
+        except BaseException:
+            self._roll_back(connection)
+            raise
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
         """One moment of the file, on a connection that no writer waits for; of a ledger in memory, between writes."""
+        with self._connection_to_read() as connection, self._moment_of(connection):
+            yield SqliteRows(connection)
+
+    @contextmanager
+    def _connection_to_read(self) -> Iterator[sqlite3.Connection]:
         self._check_process()
         if self.name == MEMORY:
             with self._lock:
-                connection = self._current()
-                if connection.in_transaction:
-                    raise LedgerError(self.name, "this thread is writing to it just now; finish that first")
-                with self._moment_of(connection):
-                    yield SqliteRows(connection)
+                self._check_free()
+                yield self._current()
             return
         reader = object()
         try:
-            connection = self._lend_connection(reader)
-            with self._moment_of(connection):
-                yield SqliteRows(connection)
+            yield self._lend_connection(reader)
         finally:
             self._take_back(reader)
 
@@ -120,12 +177,14 @@ class SqliteStore:
         except BaseException as error:
             raise self._taken_back(connection, error)  # noqa: B904 - it bears its cause
 
-    def _taken_back(self, connection: sqlite3.Connection, error: BaseException) -> BaseException:
+    def _taken_back(
+        self, connection: sqlite3.Connection, error: BaseException, committing: bool = False
+    ) -> BaseException:
         """Undo a transaction that an error has ended; returns what the caller is to be told."""
         self._roll_back(connection)
         if not isinstance(error, sqlite3.Error | UnicodeError):
             return error
-        told = LedgerError(self.name, files.reason(error))
+        told = LedgerError(self.name, files.reason(error, committing=committing))
         told.__cause__ = error
         return told
 
@@ -140,10 +199,23 @@ class SqliteStore:
                 if connection is self._writer:
                     self._writer = None
 
-    def clear_log(self) -> None:
-        """Bring what was committed into the file and empty the log, as far as nobody reads it just now."""
-        with self._lock, suppress(sqlite3.Error):
-            self._current().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    def clear_log(self) -> bool:
+        """Bring what was committed into the file and empty the log; whether nobody who reads it kept that off."""
+        self._check_process()
+        with self._lock:
+            self._check_free()
+            return self._in_turn(self._empty_log)
+
+    def _empty_log(self) -> bool:
+        try:
+            return self._place is None or self._place.empty_log(self._current())
+        except sqlite3.Error:
+            return False
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copy the ledger, as it is at one moment, and its key to a place where there is nothing yet."""
+        with self._connection_to_read() as connection:
+            files.copy(connection, self.key, Path(os.path.realpath(path)))
 
     # -- connections --------------------------------------------------------------------------------------
 
@@ -156,12 +228,24 @@ class SqliteStore:
 
     def _idle_connection(self) -> sqlite3.Connection:
         with self._pool:
-            return self._readers.pop() if self._readers else files.open_connection(self.name, self.key)
+            place = self._open_place()
+            assert place is not None
+            return self._readers.pop() if self._readers else place.connect()
 
-    def _lend_connection(self, reader: object) -> sqlite3.Connection:
+    def _open_place(self) -> Place | None:
+        """Where the file lies, opened if it is not since a fork."""
         with self._pool:
             if self._closed:
                 raise LedgerError(self.name, "it is closed")
+            if self._place is not None and not self._place.is_open:
+                self._readers.append(self._place.open())
+            return self._place
+
+    def _lend_connection(self, reader: object) -> sqlite3.Connection:
+        with self._pool:
+            place = self._open_place()
+            assert place is not None
+            place.check()
             connection = self._idle_connection()
             self._reading[reader] = threading.get_ident(), connection
             return connection
@@ -171,18 +255,23 @@ class SqliteStore:
             _, connection = self._reading.pop(reader, (0, None))
             if connection is None:
                 return
-            if self._closed or len(self._readers) >= _IDLE_READERS:
-                connection.close()
-            elif not _is_closed(connection):
+            if not _is_closed(connection):
                 self._readers.append(connection)
+            if self._closed and not self._reading:
+                self._close_connections()
+            elif len(self._readers) > _IDLE_READERS:
+                self._readers.pop().close()
             self._pool.notify_all()
 
-    def _drop_connections(self) -> None:
-        """Close whatever nobody uses just now."""
-        for connection in [self._writer, *self._readers]:
-            if connection is not None:
-                connection.close()
+    def _close_connections(self) -> None:
+        """Close the file, which nobody uses just now."""
+        connections = [each for each in (self._writer, *self._readers) if each is not None]
         self._writer, self._readers = None, []
+        if self._place is None:
+            for connection in connections:
+                connection.close()
+        elif self._place.is_open:
+            self._place.close(connections)
 
     # -- forks --------------------------------------------------------------------------------------------
 
@@ -196,7 +285,7 @@ class SqliteStore:
         # A transaction of the thread that forks goes on; then the child has a connection that it cannot use.
         busy = self._reading or (self._writer is not None and self._writer.in_transaction)
         if self.name != MEMORY and not busy:
-            self._drop_connections()
+            self._close_connections()
 
     def after_fork_in_parent(self) -> None:
         self._pool.release()
@@ -206,6 +295,8 @@ class SqliteStore:
         self._unlock()
         if self._writer is None and not self._reading:
             self._pid = os.getpid()
+        elif self._place is not None:
+            self._place.leave()
 
     def _abandon(self) -> None:
         """Leave what is the parent's alone."""
@@ -253,4 +344,4 @@ def _begin(connection: sqlite3.Connection, begin: str) -> None:
                 connection.execute("ROLLBACK")
             if not files.is_busy(error) or time.monotonic() > deadline:
                 raise
-            time.sleep(_STEP_SECONDS)
+            time.sleep(STEP_SECONDS)

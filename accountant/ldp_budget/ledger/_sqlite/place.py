@@ -1,0 +1,267 @@
+"""Where a ledger lies: its files are the ones that were opened, and stay so for as long as they are open.
+
+SQLite keeps a database in two files, and trusts their names. Two things can part them behind its back, and each loses
+what was acknowledged:
+
+- A process that opens and closes the database on its own (a checksum, a backup, a file response) drops all locks
+  that SQLite has on it there, for they are POSIX locks. The next process to close would find itself alone, and delete
+  a log that is still written to. Hence the `_Guard`: a shared lock on the same bytes that belongs to an open file
+  instead (an "open file description lock", of Linux), which no close of another descriptor drops. While anybody has
+  the database open, no SQLite, not even another program's, can take it for itself and remove the log.
+- Somebody renames, replaces or deletes a file or its folder. No lock forbids that, so it is looked for: before each
+  transaction, and after each commit, before it is acknowledged.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...errors import LedgerError
+from . import files, log
+from .names import INDEX, LINKED, LOG, check_modes, check_names, is_read_only
+from .turns import STEP_SECONDS, Turn
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Sequence
+
+    from ..keys import Key
+
+CHARGED_NOTHING = "; nothing was charged"
+MAYBE_LOST = "; what was written just now may be lost, so ask again by the key whether it was charged"
+
+_OTHER = "another copy was put in its place while it was open"
+_STALE = (
+    "its log {log} is of another state than the database: a copy was put in its place while the log still lay there. "
+    "Put the database back that was there before; or, to go on from the copy, move the log away"
+)
+
+# How long the close of a connection waits for its turn. Who does not get it is not the last that has the file open.
+_CLOSING_SECONDS = 0.2
+# How long it is waited for readers where somebody asked for an empty log.
+_EMPTYING_SECONDS = 1.0
+
+# Connections that may not be closed, where the system has no guards.
+_LEFT_OPEN: list[sqlite3.Connection] = []
+
+
+class Place:
+    """The files of one ledger in one process, and whose turn it is to write to them."""
+
+    def __init__(self, path: str, key: Key) -> None:
+        self.path = path
+        self.is_open = False
+        self._key = key
+        self._names = (path + LOG, path + INDEX)
+        self._guard = _Guard(path)
+
+    def open(self) -> sqlite3.Connection:
+        """The first connection. Raises `LedgerError` where the files are not the ledger's, or not all of it."""
+        deadline = time.monotonic() + files.BUSY_SECONDS
+        check_names(Path(self.path))
+        self.turn = Turn(self.path, self._key)
+        try:
+            self.turn.take(deadline)
+            self._read_only = is_read_only(Path(self.path))
+            connection = self._first_connection(deadline)
+            self.is_open = True
+            return connection
+        finally:
+            self.turn.give_back()
+            if not self.is_open:
+                self._let_go()
+
+    def take_turn(self) -> None:
+        """Wait for the turn to write. Raises `LedgerError`."""
+        try:
+            self.turn.take(time.monotonic() + files.BUSY_SECONDS)
+        except LedgerError:
+            self._check_database(CHARGED_NOTHING)  # if it is gone with all its folder, that is told
+            raise
+
+    def connect(self) -> sqlite3.Connection:
+        """One more connection."""
+        return files.open_connection(self.path, self._key, read_only=self._read_only)
+
+    def _first_connection(self, deadline: float) -> sqlite3.Connection:
+        logged = not self._read_only and log.length(self.path) > 0
+        if logged:  # so that it stays what it is if it turns out to be strange
+            self._guard.take(deadline)
+        connection = self.connect()
+        try:
+            check_modes(Path(self.path))
+            if logged and not log.belongs(self.path, connection):
+                raise LedgerError(self.path, _STALE.format(log=self._names[0]))
+            if not self._read_only:
+                files.give_log(connection)
+                self._guard.take(deadline)
+            self._opened = _identity(os.stat(self.path)), *map(_identity_of, self._names)
+            self._stamp = _stamp(os.stat(self.path))
+        except BaseException:
+            self._close_apart(connection)
+            raise
+        return connection
+
+    def close(self, connections: Sequence[sqlite3.Connection]) -> None:
+        """Close the last connections there are.
+
+        The last of all processes brings the log into the database and removes it, unless that is another one by now.
+        """
+        try:
+            self.turn.take(time.monotonic() + _CLOSING_SECONDS)
+            if connections:
+                self._check_log_may_go(connections[0])
+            self._guard.release()
+            for connection in connections:
+                connection.close()
+        except LedgerError:
+            for connection in connections:
+                self._close_apart(connection)
+        finally:
+            self.turn.give_back()
+            self._let_go()
+
+    def leave(self) -> None:
+        """In the child of a fork: what was open stays the parent's."""
+        if self.is_open:
+            self.turn.leave()
+            self._let_go()
+
+    def _close_apart(self, connection: sqlite3.Connection) -> None:
+        """Close a connection without touching log and database."""
+        if self._guard.is_taken or self._read_only:
+            connection.close()
+        else:
+            _LEFT_OPEN.append(connection)
+
+    def _let_go(self) -> None:
+        self.is_open = False
+        self.turn.close()
+        self._guard.close()
+
+    # -- are the files still there? -----------------------------------------------------------------------
+
+    @property
+    def log_is_empty(self) -> bool:
+        """Whether a transaction that begins now starts the log."""
+        return not self._read_only and not log.length(self.path)
+
+    def empty_log(self, connection: sqlite3.Connection) -> bool:
+        """Bring the log into the database and empty it, with the turn to write; whether readers let that be."""
+        self.check_before(connection)
+        emptied = log.empty(connection, _EMPTYING_SECONDS)
+        self._stamp = _stamp(os.stat(self.path))
+        return emptied
+
+    def check(self, then: str = "") -> os.stat_result:
+        """Raise `LedgerError` unless the files are the ones that were opened; `then` says what that means."""
+        database = self._check_database(then)
+        for name, opened in zip(self._names, self._opened[1:], strict=True):
+            if _identity_of(name) != opened:
+                raise LedgerError(self.path, f"{name} beside it was removed or replaced while it was open{then}")
+        return database
+
+    def check_before(self, connection: sqlite3.Connection) -> None:
+        """The same before a transaction, with the turn to write; also where the file was written over."""
+        self._check_content(self.check(CHARGED_NOTHING), connection, CHARGED_NOTHING)
+
+    def check_after(self, connection: sqlite3.Connection) -> None:
+        """The same after a commit, and see to the log."""
+        changed = _stamp(self.check(MAYBE_LOST)) != self._stamp
+        if changed:  # this commit has brought the log into the database
+            log.started_anew(connection)
+        if log.keep_short(connection, log.length(self.path)) or changed:
+            self._stamp = _stamp(os.stat(self.path))
+
+    def _check_database(self, then: str) -> os.stat_result:
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            raise LedgerError(self.path, f"it was moved or deleted while it was open{then}") from None
+        if _identity(found) != self._opened[0]:
+            raise LedgerError(self.path, f"another file has taken its place while it was open{then}")
+        if found.st_nlink != 1:
+            raise LedgerError(self.path, LINKED + then)
+        return found
+
+    def _check_content(self, found: os.stat_result, connection: sqlite3.Connection, then: str) -> None:
+        """A database that changed since it was looked at: by a checkpoint of another process, or by somebody else."""
+        if _stamp(found) != self._stamp:
+            if not log.belongs(self.path, connection):
+                raise LedgerError(self.path, _OTHER + then)
+            self._stamp = _stamp(found)
+
+    def _check_log_may_go(self, connection: sqlite3.Connection) -> None:
+        """That the log may be brought into the database. It may also where its name is gone: so it is not lost."""
+        log_now = _identity_of(self._names[0])
+        if log_now not in (None, self._opened[1]):
+            raise LedgerError(self.path, "its log was replaced")
+        self._check_content(self._check_database(""), connection, "")
+
+
+class _Guard:
+    """Keeps SQLite from removing the log of a database that is open here; where the system has such locks."""
+
+    # The bytes that SQLite locks to read a database, and to have it alone (PENDING_BYTE + 2).
+    _BYTES = (0x40000002, 510)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._descriptor = -1
+        self.is_taken = False
+
+    def take(self, deadline: float) -> None:
+        import fcntl
+
+        if not hasattr(fcntl, "F_OFD_SETLK"):
+            return
+        if self._descriptor < 0:
+            self._descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        while not self.is_taken:
+            try:
+                self._lock(fcntl.F_RDLCK)
+                self.is_taken = True
+            except (BlockingIOError, PermissionError):  # the last of all is just closing
+                if time.monotonic() > deadline:
+                    raise LedgerError(self._path, files.busy()) from None
+                time.sleep(STEP_SECONDS)
+            except OSError:
+                return  # a file system without such locks
+
+    def release(self) -> None:
+        import fcntl
+
+        if self.is_taken:
+            self._lock(fcntl.F_UNLCK)
+            self.is_taken = False
+
+    def close(self) -> None:
+        """Close the file; not before SQLite's connections, whose locks go with it."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor, self.is_taken = -1, False
+
+    def _lock(self, kind: int) -> None:
+        import fcntl
+
+        fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", kind, os.SEEK_SET, *self._BYTES, 0))
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
+
+
+def _identity_of(name: str) -> tuple[int, int] | None:
+    try:
+        return _identity(os.stat(name))
+    except OSError:
+        return None
+
+
+def _stamp(found: os.stat_result) -> tuple[int, int]:
+    """Changes with every write."""
+    return found.st_mtime_ns, found.st_size
