@@ -6,20 +6,18 @@ beside the stored sums, a part at a time, each as one moment saw it: so it holds
 
 from __future__ import annotations
 
-import heapq
 import json
 from dataclasses import dataclass
-from itertools import groupby, islice
-from operator import itemgetter
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ..errors import LedgerError
 from ..guarantees import from_json
 from ..guarantees.amounts import LARGEST, Costs
-from .entries import CHARGES, CLOCK, ERASED, NO_LINK, NOBODY, POLICY_SET, VOIDED, End, Entry, User
+from .entries import CHARGES, CLOCK, ERASED, NO_LINK, NOBODY, POLICY_SET, SPENT, VOIDED, End, Entry, User
 from .journal import canonical_link, canonical_rows, seal_counters
 from .replay import Replay, curves
-from .windows import LIFETIME, PERIODS, from_micros, to_micros, window_at
+from .windows import DAY_MICROS, LIFETIME, PERIODS, code_at, from_micros, to_micros, window_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
     Open = Callable[[], AbstractContextManager[Reading]]
     Progress = Callable[[int, int], None]
     """Told of how many steps out of how many are done."""
+    Rows = list[Any]
 
 _MOST_PROBLEMS = 100
 _ENTRIES_TOGETHER = 20_000
@@ -58,7 +57,7 @@ def check_integrity(
         whole = _Whole(reading)
         problems = _told(whole.check(), _MOST_PROBLEMS)
     chain = _Chain(open_reading, whole, expect, on_progress)
-    accounts = _Accounts(open_reading, whole, chain, on_progress)
+    accounts = _Accounts(open_reading, whole, on_progress)
     rest = (
         chain.check(),
         chain.holds(),
@@ -306,121 +305,160 @@ class _Ahead:
 class _Accounts:
     """Every account's user, sums, labels and used quotas must be those of its history."""
 
-    def __init__(self, open_reading: Open, whole: _Whole, chain: _Chain, on_progress: Progress) -> None:
+    def __init__(self, open_reading: Open, whole: _Whole, on_progress: Progress) -> None:
         self._open = open_reading
         self._whole = whole
         self._on_progress = on_progress
-        self._promises = {charge.number: charge.guarantee for charge in whole.charges}
-        self._plans: dict[int, str] = {}
 
     def check(self) -> Iterator[str]:
         """Walk the accounts, each beside its history, a part of them in each moment."""
-        plans = {policy.number: json.loads(policy.definition)["plan"] for policy in self._whole.policies}
-        self._plans = {number: plan["identity"] for number, plan in plans.items() if plan is not None}
         last, entries = self._whole.opened, self._whole.numbered
         for first in range(1, last + 1, _ACCOUNTS_TOGETHER):
             until = min(last, first + _ACCOUNTS_TOGETHER - 1)
             with self._open() as reading:
-                yield from self._part(reading, first, until)
+                yield from _Part(reading, self._whole.erased_users).check(first, until)
             self._on_progress(entries + until, entries + last)
         with self._open() as reading:
             # What was opened meanwhile is for the next time; what nobody opened is not.
             now = reading.end.accounts
-            strange = [*_beside(reading, now + 1, LARGEST), *_beside(reading, -LARGEST, 0)] if now >= last else []
+            strange = _strange(reading, now) if now >= last else []
         if now < last or self._whole.opened != self._whole.end.accounts:
             yield f"users: there are {last}, and {self._whole.end.accounts} accounts were opened"
-        for account, _ in strange:
+        for account in strange:
             yield f"users: account {account} was never opened"
 
-    def _part(self, reading: Reading, first: int, last: int) -> Iterator[str]:
-        curve, key, expected = curves(reading), reading.key, first
-        # As they are in the moment of the sums: a policy or a repair may have come since the verifier began.
-        periods, repairs = reading.periods(), reading.repairs()
-        for account, (history, users, *stored) in _beside(reading, first, last):
-            if account != expected or not users:
-                yield f"users: account {expected} has no row"
-            expected = account + 1
-            user = users[0] if users else User(account, None, b"")
-            if users and key.seal(user.account, user.hash) != user.seal:
-                yield f"users: the row of account {account} was changed"
-            if user.hash is not None and user.hash in self._whole.erased_users:
-                yield f"users: the row of account {account} is of an erased user"
-            replay = Replay({LIFETIME: 0} if user.hash is None else periods, curve, repairs)
-            yield from self._labels(reading, user, history)
-            yield from self._sums(account, replay, history, *stored)
-        if expected != last + 1:
-            yield f"users: account {expected} has no row"
 
-    def _labels(self, reading: Reading, user: User, history: list[tuple[Any, ...]]) -> Iterator[str]:
-        """The label of an entry must be the one that its mark stands for; an erased user has none."""
-        for row in history:
-            mark, label, salt = row[11], row[-2], row[-1]
-            if label is not None:
-                if mark is None or user.hash is None or reading.key.mark(salt, label) != mark or row[2] == VOIDED:
-                    yield f"entry_labels: the label of entry {row[0]} is not the one it was written with"
-            elif mark is not None and user.hash is not None and row[2] in CHARGES and row[2] != VOIDED:
-                yield f"entry_labels: entry {row[0]} has lost its label"
+def _strange(reading: Reading, last: int) -> list[int]:
+    """Accounts that have rows, and a number that was never given."""
+    found: set[int] = set()
+    for first, until in ((last + 1, LARGEST), (-LARGEST, 0)):
+        found.update(row[3] for row in reading.rows.histories(first, until) if row[3])
+        for table in (reading.rows.users, reading.rows.sums, reading.rows.label_counts, reading.rows.quotas):
+            found.update(row[0] for row in table(first, until))
+    return sorted(found)
 
-    def _sums(
-        self,
-        account: int,
-        replay: Replay,
-        history: list[tuple[Any, ...]],
-        sums: list[tuple[Any, ...]],
-        labels: list[tuple[Any, ...]],
-        quotas: list[tuple[Any, ...]],
+
+class _Part:
+    """Some accounts, in one moment."""
+
+    def __init__(self, reading: Reading, erased_users: set[bytes]) -> None:
+        self._reading = reading
+        self._erased_users = erased_users
+        self._periods = reading.periods()
+        self._repairs = reading.repairs()
+        self._curve = curves(reading)
+        self._promises = {charge.number: charge.guarantee for charge in reading.rows.charges()}
+        plans = {policy.number: json.loads(policy.definition)["plan"] for policy in reading.rows.policies()}
+        self._plans = {number: plan["identity"] for number, plan in plans.items() if plan is not None}
+        self._windows: dict[int, tuple[int, ...]] = {}
+
+    def check(self, first: int, last: int) -> Iterator[str]:
+        """Every account from `first` to `last`, each with its rows of every table."""
+        rows = self._reading.rows
+        users, sums = _InOrder(rows.users(first, last)), _InOrder(rows.sums(first, last))
+        labels, quotas = _InOrder(rows.label_counts(first, last)), _InOrder(rows.quotas(first, last))
+        histories = _InOrder(rows.histories(first, last), 3)
+        for account in range(first, last + 1):
+            user = next(iter(users.of(account)), None)
+            if user is None:
+                yield f"users: account {account} has no row"
+            else:
+                yield from self._user(user)
+            erased = user is None or user.hash is None
+            stored = sums.of(account), labels.of(account), quotas.of(account)
+            yield from self._account(account, erased, histories.of(account), *stored)
+
+    def _user(self, user: User) -> Iterator[str]:
+        if self._reading.key.seal(user.account, user.hash) != user.seal:
+            yield f"users: the row of account {user.account} was changed"
+        if user.hash in self._erased_users:
+            yield f"users: the row of account {user.account} is of an erased user"
+
+    def _account(
+        self, account: int, erased: bool, history: Rows, sums: Rows, labels: Rows, quotas: Rows
     ) -> Iterator[str]:
-        used: dict[tuple[str, str], int] = {}
+        plain = None if erased or self._repairs else self._plain_sums(history)
+        if plain is not None and not labels and not quotas and plain == {row[1]: tuple(row[2:]) for row in sums}:
+            return  # as nearly all of them
+        yield from self._labels(erased, history)
+        replay = Replay({LIFETIME: 0} if erased else self._periods, self._curve, self._repairs)
         for row in history:
-            entry = Entry.of(row)
-            if entry.kind not in CHARGES:
-                continue
-            replay.add(entry, row[-2])
-            if entry.policy in self._plans:
-                quota = self._plans[entry.policy], self._promises[entry.charge]
-                used[quota] = used.get(quota, 0) + (-entry.reports if entry.kind == VOIDED else entry.reports)
-        stored = {row[1]: Costs._make(row[2:]) for row in sums}
-        for window in _differing(stored, replay.sums):
-            if PERIODS[window % len(PERIODS)] not in self._whole.periods:
+            replay.add(Entry.of(row), row[-2])
+        for window in _differing({row[1]: Costs._make(row[2:]) for row in sums}, replay.sums):
+            if PERIODS[window % len(PERIODS)] not in self._periods:
                 yield f"accounts: window {window} is of a period that no policy limits"
             else:
                 yield f"accounts: account {account}, window {window}, differs from the journal"
         counted = {(row[1], row[2], row[3]): row[4] for row in labels}
         for _, _, window in _differing(counted, replay.labels):
             yield f"labels: a label of account {account}, window {window}, differs from the journal"
-        kept = {(row[1], row[2]): row[3] for row in quotas if row[3]}
-        if kept != {quota: count for quota, count in used.items() if count}:
+        if {(row[1], row[2]): row[3] for row in quotas if row[3]} != self._used(history):
             yield f"quotas: account {account} differs from the journal"
+
+    def _plain_sums(self, history: Rows) -> dict[int, tuple[Any, ...]] | None:
+        """The sums of a history of nothing but plain charges; None of any other one."""
+        sums: dict[int, tuple[Any, ...]] = {}
+        for row in history:
+            if row[2] != SPENT or row[11] is not None or row[5] in self._plans:
+                return None
+            amounts = row[7:11]
+            for window in self._windows_of(row[1]):
+                sums[window] = (
+                    tuple(Costs._make(sums[window]).plus(Costs._make(amounts))) if window in sums else amounts
+                )
+        return sums
+
+    def _windows_of(self, at: int) -> tuple[int, ...]:
+        """The kept windows in which a moment lies; they are the same all day."""
+        day = at // DAY_MICROS
+        if day not in self._windows:
+            kept = [period for period, since in self._periods.items() if period == LIFETIME or at >= since]
+            self._windows[day] = tuple([code_at(period, at) for period in kept])
+        return self._windows[day]
+
+    def _labels(self, erased: bool, history: Rows) -> Iterator[str]:
+        """The label of an entry must be the one that its mark stands for; an erased user has none."""
+        for row in history:
+            mark, label, salt = row[11], row[-2], row[-1]
+            if label is not None:
+                if mark is None or erased or self._reading.key.mark(salt, label) != mark or row[2] == VOIDED:
+                    yield f"entry_labels: the label of entry {row[0]} is not the one it was written with"
+            elif mark is not None and not erased and row[2] in CHARGES and row[2] != VOIDED:
+                yield f"entry_labels: entry {row[0]} has lost its label"
+
+    def _used(self, history: Rows) -> dict[tuple[str, str], int]:
+        """How much of each plan's quotas the journal says was used."""
+        used: dict[tuple[str, str], int] = {}
+        for row in history:
+            if row[2] in CHARGES and row[5] in self._plans:
+                quota = self._plans[row[5]], self._promises[row[4]]
+                used[quota] = used.get(quota, 0) + (-row[6] if row[2] == VOIDED else row[6])
+        return {quota: count for quota, count in used.items() if count}
+
+
+class _InOrder:
+    """Rows in the order of an account that stands at a place of theirs, taken account by account."""
+
+    def __init__(self, rows: Iterator[Any], place: int = 0) -> None:
+        self._rows = rows
+        self._place = place
+        self._next = next(rows, None)
+
+    def of(self, account: int) -> Rows:
+        """The rows of an account; those before it are passed over."""
+        found: Rows = []
+        row, place = self._next, self._place
+        while row is not None and row[place] <= account:
+            if row[place] == account:
+                found.append(row)
+            row = next(self._rows, None)
+        self._next = row
+        return found
 
 
 def _differing(stored: dict[Any, Any], expected: dict[Any, Any]) -> list[Any]:
     """The keys under which two mappings do not hold the same."""
+    missing = object()
     return sorted(
-        key for key in stored.keys() | expected.keys() if stored.get(key, _MISSING) != expected.get(key, _MISSING)
+        key for key in stored.keys() | expected.keys() if stored.get(key, missing) != expected.get(key, missing)
     )
-
-
-_MISSING = object()
-
-
-def _beside(reading: Reading, first: int, last: int) -> Iterator[tuple[int, list[list[Any]]]]:
-    """Accounts `first` to `last`: (account, its history, users, sums, counts of labels, used quotas)."""
-    rows = reading.rows
-    histories = (row for row in rows.histories(first, last) if row[3])
-    tables = (rows.users, rows.sums, rows.label_counts, rows.quotas)
-    return _side_by_side((histories, 3), *((table(first, last), 0) for table in tables))
-
-
-def _side_by_side(*streams: tuple[Iterable[tuple[Any, ...]], int]) -> Iterator[tuple[int, list[list[Any]]]]:
-    """Streams in the order of an account that stands at a place of their rows: (account, its rows in each)."""
-    keyed = [_grouped(place, stream, at) for place, (stream, at) in enumerate(streams)]
-    for account, groups in groupby(heapq.merge(*keyed, key=itemgetter(0)), key=itemgetter(0)):
-        found: list[list[Any]] = [[] for _ in streams]
-        for _, place, rows in groups:
-            found[place] = rows
-        yield account, found
-
-
-def _grouped(place: int, rows: Iterable[tuple[Any, ...]], at: int) -> Iterator[tuple[int, int, list[Any]]]:
-    for account, group in groupby(rows, key=itemgetter(at)):
-        yield account, place, list(group)

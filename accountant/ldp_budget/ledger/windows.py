@@ -15,7 +15,7 @@ PER_YEAR = {"day": 366, "week": 54, "month": 12}
 _EPOCH_MONDAY = datetime(1969, 12, 29, tzinfo=UTC)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_DAY_MICROS = 86_400_000_000
+DAY_MICROS = 86_400_000_000
 
 
 class Window(NamedTuple):
@@ -33,7 +33,7 @@ def window_at(period: str, moment: datetime) -> Window:
 
 def code_at(period: str, micros: int) -> int:
     """The number of the window of `period` that contains a moment in microseconds since 1970."""
-    return _window_on(period, micros // _DAY_MICROS).code
+    return _window_on(period, micros // DAY_MICROS).code
 
 
 @lru_cache(maxsize=4096)
@@ -68,7 +68,7 @@ class Moment:
     @property
     def day(self) -> int:
         """Its day, counted from 1970: all moments of a day lie in the same windows."""
-        return self.micros // _DAY_MICROS
+        return self.micros // DAY_MICROS
 
     def window(self, period: str) -> Window:
         """The window of `period` that contains this moment."""
