@@ -213,6 +213,7 @@ class ToyRows:
     def counts(self) -> dict[str, Any]:
         kinds = [row[2] for row in self._journal.values()]
         return {
+            "engine": {},
             "users": sum(user.hash is not None for user in self._users.values()),
             "erased": len(self._tombstones),
             "cut_off": sum(user.hash is None for user in self._users.values()),

@@ -11,8 +11,8 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ORDINARY, PRIVATE = 0o666, 0o600
-"""Modes of files, less the umask: what it lets others see, and what is for the owner's eyes alone."""
+PRIVATE = 0o600
+"""The mode of every file that is written here: it says something about users, or is a secret."""
 
 
 def application_folder() -> Path:
@@ -23,20 +23,22 @@ def application_folder() -> Path:
 
 
 @contextmanager
-def replacing(path: Path, *, mode: int = ORDINARY) -> Iterator[IO[bytes]]:
+def replacing(path: Path) -> Iterator[IO[bytes]]:
     """A file to write, which takes the place of `path` when the block ends, whole and durable.
 
     Until then it is a neighbour, `path` with `.new`, that one run writes at a time; after an exception it is gone and
-    `path` is as it was. `mode`, less the umask, is the file's. A link stays a link. Raises OSError, also where `path`
-    is there and is no ordinary file, or where another run is writing it.
+    `path` is as it was. The file is for its owner's eyes alone. A link stays a link. Raises OSError, also where
+    `path` is there and is no ordinary file, or where another run is writing it.
     """
     place = Path(os.path.realpath(path))
     if not replaceable(place):
         raise OSError(errno.EINVAL, "it is no ordinary file")
     draft = place.with_name(f"{place.name}.new")
-    file = open_alone(draft, mode=mode)
+    file = open_alone(draft)
     try:
-        file.truncate(0)  # what a run that was killed may have left
+        # What a run that was killed may have left, or somebody else.
+        os.fchmod(file.fileno(), PRIVATE)
+        file.truncate(0)
         yield file
         file.flush()
         os.fsync(file.fileno())
@@ -57,15 +59,15 @@ def replaceable(path: Path) -> bool:
     return path.is_file() or not path.exists()
 
 
-def open_alone(path: Path, *, mode: int = ORDINARY) -> IO[bytes]:
+def open_alone(path: Path) -> IO[bytes]:
     """`path`, created if need be, to read and append to; no other run opens it like this until it is closed.
 
-    `mode`, less the umask, is that of a file that is created. Raises OSError, also where another run has it.
+    A file that is created is for its owner's eyes alone. Raises OSError, also where another run has it.
     """
     import fcntl
 
     # No filelock: that locks a file of its own, which stays behind, and goes on holding one that was renamed.
-    file = os.fdopen(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, mode), "a+b")
+    file = os.fdopen(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, PRIVATE), "a+b")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # What was opened may be what a run that was just ending has removed, or given another name.

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import sys
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
 import click
+
+from ldp_budget._files import replacing
 
 from .app import ledger_path, open_ledger
 from .asking import confirm, yes_option
 from .output import json_option, print_fields, print_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @click.group()
@@ -81,17 +89,48 @@ def repair_clock(ctx: click.Context, yes: bool, as_json: bool) -> None:
         click.echo("repaired" if repaired else "nothing to repair: the newest entry is not dated later than now")
 
 
+@ledger.command("backup")
+@click.argument("file")
+@json_option
+@click.pass_context
+def backup(ctx: click.Context, file: str, as_json: bool) -> None:
+    """Copy the ledger to FILE and its key to FILE.key, while others may write. Nothing that exists is replaced."""
+    open_ledger(ctx).backup(file)
+    if as_json:
+        print_json({"ledger": ledger_path(ctx), "backup": file})
+    else:
+        click.echo(f"copied: {file} and {file}.key")
+
+
 @ledger.command("export")
 @click.option("--csv", "as_csv", is_flag=True, help="Comma-separated values instead of JSON lines.")
+@click.option("--to", "path", metavar="FILE", help="A file for your eyes alone, instead of standard output.")
 @click.pass_context
-def export(ctx: click.Context, as_csv: bool) -> None:
-    """Write the journal to standard output, one JSON object a line; users appear as account numbers."""
+def export(ctx: click.Context, as_csv: bool, path: str | None) -> None:
+    """Write the journal out, one JSON object a line; users appear as account numbers."""
+    write = _write_csv if as_csv else _write_lines
+    rows = open_ledger(ctx).journal()
+    if path is None:
+        write(rows, sys.stdout)
+        return
+    try:
+        with replacing(Path(path)) as file:
+            text = io.TextIOWrapper(file, "utf-8", newline="")
+            write(rows, text)
+            text.detach()
+    except OSError as error:
+        raise click.ClickException(f"--to: {path} cannot be written: {error.strerror}") from None
+
+
+def _write_lines(rows: Iterator[dict[str, Any]], file: IO[str]) -> None:
+    for row in rows:
+        click.echo(json.dumps(row, ensure_ascii=False), file)
+
+
+def _write_csv(rows: Iterator[dict[str, Any]], file: IO[str]) -> None:
     writer = None
-    for row in open_ledger(ctx).journal():
-        if not as_csv:
-            click.echo(json.dumps(row, ensure_ascii=False))
-            continue
+    for row in rows:
         if writer is None:
-            writer = csv.DictWriter(sys.stdout, list(row))
+            writer = csv.DictWriter(file, list(row))
             writer.writeheader()
         writer.writerow({**row, "declared": json.dumps(row["declared"])})

@@ -33,6 +33,7 @@ import os
 import re
 import shlex
 import shutil
+import sqlite3
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -69,7 +70,7 @@ RECEIPT = re.compile(
     r"|reservation is called '(?P<unknown>[^']+)'"
 )
 TIME = re.compile(r"(?P<it>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)")
-VERSION = re.compile(rf"\b(?P<it>{re.escape(ldp_budget.__version__)})\b")
+VERSION = re.compile(rf"\b(?P<it>{re.escape(ldp_budget.__version__)}|{re.escape(sqlite3.sqlite_version)})\b")
 VARYING = {"<head>": HEAD, "<receipt>": RECEIPT, "<time>": TIME, "<version>": VERSION}
 REMEMBERED = ("<head>", "<receipt>")
 """What a later command may name: as it was told last on standard output."""

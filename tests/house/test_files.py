@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ldp_budget._files import PRIVATE, alone_in, create_private, open_alone, replacing
+from ldp_budget._files import alone_in, create_private, open_alone, replacing
 
 
 def mode(path: Path) -> int:
@@ -124,10 +124,18 @@ def test_a_folder_or_a_device_is_not_replaced(tmp_path: Path) -> None:
     assert contents(tmp_path) == {}
 
 
-def test_a_private_file_is_private_from_the_start(tmp_path: Path) -> None:
-    with replacing(tmp_path / "f", mode=PRIVATE):
-        assert mode(tmp_path / "f.new") == 0o600
-    assert mode(tmp_path / "f") == 0o600
+@pytest.mark.parametrize("left", [False, True], ids=["nothing there", "a draft of somebody else"])
+def test_a_file_is_its_owners_alone_from_the_start(tmp_path: Path, left: bool) -> None:
+    before = os.umask(0)
+    try:
+        if left:
+            (tmp_path / "f.new").touch(0o666)
+        (tmp_path / "f").touch(0o666)
+        with replacing(tmp_path / "f"):
+            assert mode(tmp_path / "f.new") == 0o600
+        assert mode(tmp_path / "f") == 0o600
+    finally:
+        os.umask(before)
 
 
 # -- what the ledger's key needs -------------------------------------------------------------------------------

@@ -254,7 +254,8 @@ class Accountant:
         """Forget who an account belongs to: keys and labels go, its sum stays, and the user gets no fresh budget.
 
         Returns whether there was anything to erase, which is no more if it was done before. A user never seen is an
-        error, `UnknownName`: it may be misspelt. With `unknown` the name is blocked like any other, for good.
+        error, `UnknownName`: it may be misspelt. With `unknown` the name is blocked like any other, for good. Raises
+        `LedgerError` where the user is erased, but somebody was reading what was overwritten.
         """
         hashed = self._hash(user)
 
@@ -271,6 +272,17 @@ class Accountant:
         erased = self._ledger.run(cut_off)
         self._ledger.clear_log()
         return erased
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copy the ledger, as it is at one moment, and its key (to `path` with `.key`); others may write meanwhile.
+
+        Raises `LedgerError` where something is there already.
+        """
+        self._ledger.backup(path)
+
+    def keyed_digest(self, data: bytes) -> str:
+        """A digest of data, in hex, by which nobody without the ledger's key can guess it."""
+        return self._ledger.key.hash(b"data", data.hex()).hex()
 
     def is_erased(self, user: str) -> bool:
         """Whether `user` was erased, and gets no budget."""

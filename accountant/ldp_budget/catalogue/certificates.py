@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._files import PRIVATE, application_folder, replacing
+from .._files import application_folder, replacing
 from ..guarantees.evidence import AUDITED, EXACT, NO
 
 if TYPE_CHECKING:
@@ -163,5 +163,5 @@ def _warn(text: str) -> None:
 def _write(path: Path, data: dict[str, Any]) -> None:
     """The whole file or nothing, for the user's own eyes."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path, mode=PRIVATE) as file:
+    with replacing(path) as file:
         file.write(json.dumps(data, indent=2).encode())

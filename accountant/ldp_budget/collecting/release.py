@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from .._files import PRIVATE, open_alone, sync_folder
+from .._files import open_alone, sync_folder
 from ..accounting.bulk import refused_places
 from ..errors import ReportFileError
 from ..guarantees import Memoised
@@ -77,7 +77,7 @@ def release(
     # An unknown policy, or a place that is no file, is told before anything is stored.
     singly = secrets is not None or accountant.policy(policy).plan is not None
     writer = ReportWriter(out, collection)
-    with _Store(Path(out), collection, _digest(values, users, policy, singly)) as store:
+    with _Store(Path(out), collection, accountant.keyed_digest(_input(values, users, policy, singly))) as store:
         with writer:
             for number, start in enumerate(range(0, len(values), _BATCH)):
                 batch = slice(start, start + _BATCH)
@@ -141,11 +141,15 @@ def _labels(mechanism: Mechanism, values: NDArray[Any], secrets: Sequence[bytes]
     return [*mechanism.labels(values, secrets)]
 
 
-def _digest(values: NDArray[Any], users: Sequence[str], policy: str, singly: bool) -> str:
-    """What makes two runs the same run, so that each charge has the same key in both."""
+def _input(values: NDArray[Any], users: Sequence[str], policy: str, singly: bool) -> bytes:
+    """What makes two runs the same run, so that each charge has the same key in both.
+
+    It is a digest of the true answers, of which there are few: whoever has it can try them all. So it is stored only
+    under the ledger's key.
+    """
     digest = hashlib.sha256(values.tobytes())
     digest.update(json.dumps([list(users), policy, singly]).encode())
-    return digest.hexdigest()
+    return digest.digest()
 
 
 class _Store:
@@ -161,7 +165,7 @@ class _Store:
 
     def __enter__(self) -> Self:
         try:
-            self._file = open_alone(self._path, mode=PRIVATE)
+            self._file = open_alone(self._path)
         except OSError as error:
             raise ReportFileError(str(self._path), f"it cannot be written: {error.strerror}") from None
         try:

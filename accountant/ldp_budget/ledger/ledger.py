@@ -73,9 +73,14 @@ class Ledger:
             why = f"it has gone back: this process was told of {told.entries} entries which it does not have any more"
             raise LedgerError(self._store.name, why + then)
 
-    def clear_log(self) -> bool:
-        """Let what was deleted be overwritten; whether nobody who reads it just now kept that off."""
-        return self._store.clear_log()
+    def clear_log(self) -> None:
+        """Let what was deleted be overwritten. Raises `LedgerError` where somebody who reads it keeps that off."""
+        if not self._store.clear_log():
+            why = (
+                "what was deleted is gone from the ledger and still stands in its log, for somebody reads it; "
+                "do the same again when they are through"
+            )
+            raise LedgerError(self._store.name, why)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy the ledger, as it is at one moment, and its key to a place where there is nothing yet."""
@@ -91,4 +96,5 @@ def _goes_on(reading: Reading, told: End) -> bool:
     end = reading.end
     if end.entries < told.entries or any(now < then for now, then in zip(end.counters, told.counters, strict=True)):
         return False
-    return all(link == told.link for _, link in reading.rows.entries(told.entries, told.entries))
+    links = [link for _, link in reading.rows.entries(told.entries, told.entries)]
+    return links == [told.link] or not told.entries

@@ -96,7 +96,7 @@ def charges_of(reading: Reading, account: int) -> tuple[tuple[Guarantee, int], .
 
 
 def stats(reading: Reading) -> dict[str, Any]:
-    """Counts of what the ledger holds, and its newest link."""
+    """Counts of what the ledger holds, its newest link, and which version of what engine keeps it."""
     end, counts = reading.end, reading.rows.counts()
     return {
         "users": counts["users"],
@@ -110,6 +110,7 @@ def stats(reading: Reading) -> dict[str, Any]:
         "periods": list(reading.periods()),
         "last_entry_at": None if end.at is None else _iso(end.at),
         "head": end.head,
+        **counts["engine"],
     }
 
 

@@ -140,7 +140,7 @@ class Snapshot(Protocol):
         """Every stored answer, in any order."""
 
     def counts(self) -> dict[str, Any]:
-        """How many `users`, `erased`, `cut_off`, `keys` there are, and `entries_by_kind`.
+        """How many `users`, `erased`, `cut_off`, `keys` there are, `entries_by_kind`, and `engine`: name and version.
 
         `cut_off` are the accounts of erased users, `keys` the answers that have not gone with one.
         """

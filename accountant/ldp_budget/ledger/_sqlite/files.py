@@ -108,6 +108,7 @@ def _write_copy(draft: Path, connection: sqlite3.Connection) -> None:
     try:
         target.execute("PRAGMA synchronous = FULL")
         connection.backup(target)
+        give_log(target)
     finally:
         target.close()
 
@@ -154,6 +155,7 @@ def give_log(connection: sqlite3.Connection) -> None:
     """Keep the database with a log; that stays in the file, so whoever opens it need not change it."""
     if not has_log(connection):
         connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # which makes the log
 
 
 def busy() -> str:

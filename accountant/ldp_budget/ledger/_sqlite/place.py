@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 import struct
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +25,9 @@ from ...errors import LedgerError
 from . import files, log
 from .names import INDEX, LINKED, LOG, check_modes, check_names, is_read_only
 from .turns import STEP_SECONDS, Turn
+
+if sys.platform != "win32":
+    import fcntl
 
 if TYPE_CHECKING:
     import sqlite3
@@ -215,8 +219,6 @@ class _Guard:
         self.is_taken = False
 
     def take(self, deadline: float) -> None:
-        import fcntl
-
         if not hasattr(fcntl, "F_OFD_SETLK"):
             return
         if self._descriptor < 0:
@@ -233,8 +235,6 @@ class _Guard:
                 return  # a file system without such locks
 
     def release(self) -> None:
-        import fcntl
-
         if self.is_taken:
             self._lock(fcntl.F_UNLCK)
             self.is_taken = False
@@ -246,8 +246,6 @@ class _Guard:
         self._descriptor, self.is_taken = -1, False
 
     def _lock(self, kind: int) -> None:
-        import fcntl
-
         fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", kind, os.SEEK_SET, *self._BYTES, 0))
 
 

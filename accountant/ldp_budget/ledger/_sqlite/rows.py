@@ -256,6 +256,7 @@ class SqliteRows:
             return number
 
         return {
+            "engine": {"sqlite": sqlite3.sqlite_version},
             "users": count("users WHERE hash IS NOT NULL"),
             "erased": count("tombstones"),
             "cut_off": count("users WHERE hash IS NULL"),

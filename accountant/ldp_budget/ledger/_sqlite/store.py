@@ -64,8 +64,10 @@ class SqliteStore:
         self._readers = [self._place.open()]
 
     def __del__(self) -> None:
-        with suppress(Exception):
-            self.close()
+        # Unless a thread has it still, which the end of the interpreter has stopped.
+        if not getattr(self, "_closed", True) and self._lock.acquire(False) and self._pool.acquire(False):
+            with suppress(Exception):
+                self.close()
 
     def _unlock(self) -> None:
         """New locks: one for whoever writes, one for the list of readers; who needs both takes them in this order."""

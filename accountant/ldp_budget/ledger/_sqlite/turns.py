@@ -16,6 +16,7 @@ closes. The key is there as long as the ledger is, in the same folder, and SQLit
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from pathlib import Path
@@ -23,6 +24,9 @@ from pathlib import Path
 from ...errors import LedgerError
 from .. import keys
 from . import files
+
+if sys.platform != "win32":
+    import fcntl  # here, as it is needed while the interpreter ends, too
 
 STEP_SECONDS = 0.0003
 
@@ -42,8 +46,6 @@ class Turn:
 
     def take(self, deadline: float) -> None:
         """Wait for the turn, in short steps, always the same, so that whoever waits has the same chance."""
-        import fcntl
-
         while True:
             try:
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -59,8 +61,6 @@ class Turn:
 
     def give_back(self) -> None:
         """Let others write; without the turn this does nothing."""
-        import fcntl
-
         if _held.get(self._ledger) == threading.get_ident():
             del _held[self._ledger]
         if self._descriptor >= 0:
