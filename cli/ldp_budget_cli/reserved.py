@@ -39,6 +39,7 @@ OPTIONS = (
     "total_delta",
     "total_epsilon",
     "unbounded",
+    "unknown",
     "user",
     "user_column",
     "users",
