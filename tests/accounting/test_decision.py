@@ -17,7 +17,7 @@ from ldp_budget.accounting.request import Request
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Memoised, Pure
 from ldp_budget.guarantees.amounts import LARGEST, ZERO, Costs
 from ldp_budget.ledger.keys import Key
-from ldp_budget.ledger.reading import Account
+from ldp_budget.ledger.reading import Account, Price
 from ldp_budget.ledger.windows import Moment
 from ledger_contract import promising
 
@@ -37,6 +37,7 @@ def held(
     erased: bool = False,
     relation: str | None = None,
     plan: Plan | None = None,
+    other_plans: tuple[Price, ...] = (),
 ) -> Decision:
     """The decision about one request of `guarantee` on top of ε = `spent` in every window."""
     terms = None if plan is None else PlanTerms.of(plan)
@@ -44,7 +45,7 @@ def held(
     sums = dict.fromkeys(WINDOWS, Costs.of(Decimal(spent), Decimal(0), Decimal(0), Decimal(0)))
     reported = dict.fromkeys(WINDOWS, done) if label else {}
     request = Request(SECRET, "alice", promising(guarantee), reports=reports, policy="default", label=label)
-    account = Account(None if spent == "0" else 1, sums, erased, reported, used)
+    account = Account(None if spent == "0" else 1, sums, erased, reported, used, other_plans)
     return decide(account, request, policy, WINDOWS)
 
 
@@ -91,6 +92,32 @@ def test_a_quota_binds_as_a_plan() -> None:
     decision = held(Pure(1), plan=plan, used=2, reports=2)
     assert decision.binding == ("plan",)
     assert decision.affordable(decision.account) == 1
+
+
+@pytest.mark.parametrize(
+    ("limits", "others", "fits"),
+    [
+        ((), (), True),
+        ((), (("1", "1e-6"),), False),
+        (("day=99",), (("1", "1e-6"),), False),
+        (("lifetime=4,2e-6",), (("1", "1e-6"),), True),
+        (("lifetime=4,2e-6",), (("1", "1.1e-6"),), False),
+        (("lifetime=4,2e-6",), (("1.01", "1e-6"),), False),
+        (("lifetime=4,2e-6", "lifetime=3.9,0.5,zcdp"), (("1", "1e-6"),), False),
+        (("lifetime=5,3e-6",), (("1", "1e-6"), ("1", "1e-6")), True),
+        (("lifetime=4,3e-6",), (("1", "1e-6"), ("1", "1e-6")), False),
+        (("lifetime=1e9,0.99",), (("Infinity", "1"),), False),
+    ],
+)
+def test_the_full_prices_of_the_plans_used_must_fit_the_lifetime_limit(
+    limits: tuple[str, ...], others: tuple[tuple[str, str], ...], fits: bool
+) -> None:
+    plan = Plan(((Pure(1), 3),), Decimal("1e-6"), price=3.0)
+    decision = held(
+        Pure(1), *limits, plan=plan, other_plans=tuple((Decimal(price), Decimal(delta)) for price, delta in others)
+    )
+    assert (decision.fits, not decision.why, decision.binding) == (fits, fits, () if fits else ("plan",))
+    assert decision.affordable(decision.account) == (3 if fits else 0)
 
 
 CURVES = st.lists(st.integers(0, 400), min_size=1, max_size=8).map(sorted)
