@@ -62,9 +62,13 @@ def started_anew(connection: sqlite3.Connection) -> None:
         connection.execute("COMMIT")
 
 
-def keep_short(connection: sqlite3.Connection, bytes_now: int) -> bool:
-    """Cut a long log off, if nobody reads it; whether it was. The longer it is, the longer this waits for readers."""
-    if bytes_now < SHORTENED_BYTES:
+def keep_short(path: str, connection: sqlite3.Connection) -> bool:
+    """Cut a long log off, if nobody reads it; whether it was. The longer it is, the longer this waits for readers.
+
+    As long as there is room on the disk for all of it once more, the database can take it in.
+    """
+    bytes_now = length(path)
+    if bytes_now < min(SHORTENED_BYTES, _room(path)):
         return False
     return empty(connection, _BRIEF_SECONDS if bytes_now < MOST_BYTES else _LONGER_SECONDS)
 
@@ -86,6 +90,12 @@ def length(path: str) -> int:
         return os.stat(path + LOG).st_size
     except FileNotFoundError:
         return 0
+
+
+def _room(path: str) -> int:
+    """How many bytes are left on the disk."""
+    disk = os.statvfs(path)
+    return disk.f_bavail * disk.f_frsize
 
 
 def _bare(path: str) -> sqlite3.Connection:

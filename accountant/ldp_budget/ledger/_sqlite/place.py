@@ -18,6 +18,7 @@ import os
 import struct
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -152,7 +153,7 @@ class Place:
     @property
     def log_is_empty(self) -> bool:
         """Whether a transaction that begins now starts the log."""
-        return not self._read_only and not log.length(self.path)
+        return not self._read_only and not self._log_before
 
     def empty_log(self, connection: sqlite3.Connection) -> bool:
         """Bring the log into the database and empty it, with the turn to write; whether readers let that be."""
@@ -160,6 +161,12 @@ class Place:
         emptied = log.empty(connection, _EMPTYING_SECONDS)
         self._stamp = _stamp(os.stat(self.path))
         return emptied
+
+    def make_room(self, connection: sqlite3.Connection) -> bool:
+        """After a transaction for which the disk had no room: give back what it took, and what the log holds."""
+        with suppress(OSError):
+            os.truncate(self._names[0], min(self._log_before, log.length(self.path)))
+        return self.empty_log(connection)
 
     def check(self, then: str = "") -> os.stat_result:
         """Raise `LedgerError` unless the files are the ones that were opened; `then` says what that means."""
@@ -172,13 +179,14 @@ class Place:
     def check_before(self, connection: sqlite3.Connection) -> None:
         """The same before a transaction, with the turn to write; also where the file was written over."""
         self._check_content(self.check(CHARGED_NOTHING), connection, CHARGED_NOTHING)
+        self._log_before = log.length(self.path)
 
     def check_after(self, connection: sqlite3.Connection) -> None:
         """The same after a commit, and see to the log."""
         changed = _stamp(self.check(MAYBE_LOST)) != self._stamp
         if changed:  # this commit has brought the log into the database
             log.started_anew(connection)
-        if log.keep_short(connection, log.length(self.path)) or changed:
+        if log.keep_short(self.path, connection) or changed:
             self._stamp = _stamp(os.stat(self.path))
 
     def _check_database(self, then: str) -> os.stat_result:

@@ -117,10 +117,16 @@ class SqliteStore:
         try:
             return self._transact(work)
         except LedgerError as error:
-            # On a disk without room the log may have some to give.
-            if not files.is_full(error.__cause__) or not self._empty_log():
+            if not files.is_full(error.__cause__) or not self._make_room():
                 raise
         return self._transact(work)
+
+    def _make_room(self) -> bool:
+        """On a disk without room the log may have some to give; whether it was emptied."""
+        try:
+            return self._place is not None and self._place.make_room(self._current())
+        except sqlite3.Error:
+            return False
 
     def _transact(self, work: Callable[[Rows], T]) -> T:
         connection, place, committing = self._current(), self._place, False
