@@ -15,17 +15,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import Clock
-from ldp_budget import Accountant, InvalidParameter
+from ldp_budget import Accountant, InvalidParameter, Mechanism
 from ldp_budget.errors import ClockError, ReservationConflict
+from ldp_budget.guarantees import Approximate
 from ldp_budget.guarantees.amounts import ZERO, Costs
 from ldp_budget.ledger import clock as clocks
+from ldp_budget.ledger.windows import window_at
 from ledger_contract import CURVE, check, coin, everything, promising, spent
+from ledger_inside import writer_of
 from ledger_model import along_curve, same_window
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 LATER = datetime(2099, 3, 5, 9, tzinfo=UTC)
 LIMITS = ["lifetime=90", "day=9", "week=20", "month=30"]
 RAPPOR = promising(CURVE)
+SLACK = promising(Approximate("0.5", "1e-9"))
+"""Has no ρ: a void of it adds the sums up anew."""
 
 NO_CLOCKS: tuple[Any, ...] = (
     math.nan,
@@ -225,6 +230,35 @@ def test_after_a_repair_spends_go_on_and_nothing_is_refilled(accountant: Account
     check(accountant)
 
 
+def test_a_repair_a_moment_before_midnight_counts_what_is_dated_a_moment_after(
+    accountant: Accountant, clock: Clock
+) -> None:
+    accountant.set_policy("default", LIMITS)
+    midnight = datetime(2026, 12, 1, tzinfo=UTC)
+    clock.now = midnight + timedelta(seconds=5)
+    accountant.spend("alice", coin(9))
+    clock.now = midnight - timedelta(seconds=1)
+    assert accountant.repair_clock()
+    assert not accountant.spend("alice", coin("1e-9"))
+    clock.now = midnight
+    assert accountant.spend("alice", coin("1e-9")).binding == ("day",), "there it counts as well"
+    check(accountant)
+
+
+def test_the_verifier_misses_what_a_repair_counted(accountant: Accountant, clock: Clock) -> None:
+    """Plain charges, whose sums would be right without the repair."""
+    accountant.set_policy("default", LIMITS)
+    clock.now = LATER
+    accountant.spend("alice", coin(9))
+    clock.now = NOON
+    accountant.repair_clock()
+    day = window_at("day", NOON).code
+    with writer_of(accountant) as connection:
+        connection.execute("DELETE FROM accounts WHERE window = ?", (day,))
+    problems = accountant.verify().problems
+    assert problems == (f"accounts: account 1, window {day}, differs from the journal",)
+
+
 def test_where_the_clock_is_not_behind_there_is_nothing_to_repair(accountant: Accountant, clock: Clock) -> None:
     assert accountant.repair_clock() is False
     accountant.set_policy("default", LIMITS)
@@ -343,7 +377,7 @@ STEPS = st.one_of(
 class Charged:
     """What was charged, and every moment at which it counts."""
 
-    def __init__(self, user: str, at: datetime, cost: Any, receipt: str = "") -> None:
+    def __init__(self, user: str, at: datetime, cost: Mechanism, receipt: str = "") -> None:
         self.user, self.cost, self.receipt = user, cost, receipt
         self.at, self.moments, self.voidable = at, [at], bool(receipt)
 
@@ -364,8 +398,8 @@ class Replayed:
         total, reports = ZERO, 0
         for charge in self.charges:
             if charge.user == user and any(same_window(period, moment, now) for moment in charge.moments):
-                reports += charge.cost == "label"
-                total = total if charge.cost == "label" else total.plus(coin(charge.cost).guarantee.costs())
+                reports += charge.cost is RAPPOR
+                total = total if charge.cost is RAPPOR else total.plus(charge.cost.guarantee.costs())
         return total.plus(along_curve(CURVE, reports))
 
 
@@ -374,7 +408,7 @@ class Replayed:
 def test_however_the_clock_runs_windows_hold_what_was_charged(steps: list[tuple[str, Any]]) -> None:
     clock, model, erased = Clock(), Replayed(), False
     with Accountant(":memory:", clock=clock) as accountant:
-        accountant.set_policy("default", ["lifetime=1e6"])
+        accountant.set_policy("default", ["lifetime=1e6,0.5"])
         for step, what in steps:
             if step == "clock":
                 clock.now += timedelta(seconds=what)
@@ -391,10 +425,10 @@ def test_however_the_clock_runs_windows_hold_what_was_charged(steps: list[tuple[
                 model.repaired(clock.now)
             now = max(clock.now, newest)
             if step == "limit":
-                accountant.set_policy(what, [f"{what}=1e6"], unbounded=True)
+                accountant.set_policy(what, [f"{what}=1e6,0.5"], unbounded=True)
             elif step == "bulk":
                 accountant.spend_many(["alice", "bob"], coin(2))
-                model.charges += [Charged(user, now, 2) for user in ("alice", "bob")[: 2 - erased]]
+                model.charges += [Charged(user, now, coin(2)) for user in ("alice", "bob")[: 2 - erased]]
             elif step == "void":
                 open_ones = [charge for charge in model.charges if charge.voidable]
                 if open_ones:
@@ -404,14 +438,14 @@ def test_however_the_clock_runs_windows_hold_what_was_charged(steps: list[tuple[
             elif what == "bob" and erased:
                 assert not accountant.spend(what, coin(1))
             elif step == "reserve":
-                receipt = accountant.reserve(what, coin("0.5"), expires=300 * 86_400)
-                model.charges.append(Charged(what, now, "0.5", receipt.receipt or ""))
+                receipt = accountant.reserve(what, SLACK, expires=300 * 86_400)
+                model.charges.append(Charged(what, now, SLACK, receipt.receipt or ""))
             elif step == "spend":
                 accountant.spend(what, coin(1))
-                model.charges.append(Charged(what, now, 1))
+                model.charges.append(Charged(what, now, coin(1)))
             else:
                 accountant.spend(what, RAPPOR, label="home")
-                model.charges.append(Charged(what, now, "label"))
+                model.charges.append(Charged(what, now, RAPPOR))
             for charge in model.charges:
                 charge.voidable = charge.voidable and now < charge.at + timedelta(days=300)
             for policy in accountant.policies():

@@ -110,6 +110,15 @@ def test_a_commit_adds_nothing_to_a_period_that_is_limited_later(accountant: Acc
     check(accountant)
 
 
+def test_a_commit_on_another_day_opens_no_window(accountant: Accountant, clock: Clock) -> None:
+    accountant.set_policy("default", ["lifetime=9,1e-3", "day=9,1e-3"])
+    held = hold(accountant, Pure(1))
+    clock.advance(days=1)
+    accountant.commit(held)
+    assert sums(accountant) == {"lifetime": Pure(1).costs(), "day": ZERO}
+    check(accountant)
+
+
 # -- against a recomputation -------------------------------------------------------------------------------------
 
 GUARANTEES: Sequence[Guarantee] = (SLACK, HALF_LOST, ROUND, Pure("0.3"), CURVE, Memoised(("0.2", "0.3"), "0.9"))

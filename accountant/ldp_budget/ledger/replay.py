@@ -140,9 +140,8 @@ def curves(reading: Reading) -> Curve:
 def fill_period(transaction: Transaction, period: str, since: int) -> None:
     """Write the sums and label counts of a period that was not kept until now, from the journal."""
     transaction.keep_period(period, since)
-    # Nothing that is dated earlier counts; but once a clock was repaired, what was voided may be dated before that.
-    late = None if transaction.repairs() else since
-    _write_again(transaction, {period: since}, late, lambda window: True)
+    # Nothing that is dated earlier counts, and no void is dated before its reservation: a repair ends those it finds.
+    _write_again(transaction, {period: since}, since, lambda window: True)
 
 
 def count_at_repair(transaction: Transaction, moment: Moment) -> None:

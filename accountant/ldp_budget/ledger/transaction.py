@@ -286,7 +286,6 @@ class Transaction(Reading):
         if moment is not None:
             self.append(Entry(0, moment.micros, CLOCK, 0, 0, 0, 0, _NOTHING))
             self._write_back()
-            self._moment = moment
         return moment
 
     # -- policies and collections -------------------------------------------------------------------------
