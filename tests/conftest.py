@@ -5,10 +5,14 @@ from __future__ import annotations
 import csv
 import importlib.resources
 import json
+import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+# Before numpy is imported: there is a worker for every core, and none to spare for threads.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import hypothesis
 import pytest

@@ -145,7 +145,7 @@ def check_against_the_oracle(seed: int, kinds: str) -> None:
     assert number(upper) >= exact - ORACLE_ERROR, (seed, charges, epsilon)
 
 
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize("block", range(5))
 def test_never_below_the_truth(block: int) -> None:
     for seed in range(30 * block, 30 * (block + 1)):
         check_against_the_oracle(seed, "any" if seed % 3 == 0 else "lattice")
@@ -154,7 +154,7 @@ def test_never_below_the_truth(block: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(100))
 def test_never_below_the_truth_in_many_cases(block: int) -> None:
-    for seed in range(1000 * (block + 1), 1000 * (block + 2)):
+    for seed in range(1000 * block, 1000 * (block + 1)):
         check_against_the_oracle(seed, "any" if seed % 10 == 0 else "lattice")
 
 

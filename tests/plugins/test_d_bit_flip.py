@@ -362,29 +362,6 @@ def test_memoised_bits_need_a_secret_of_every_user(bits: int) -> None:
     assert mechanism.randomize([1, 2, 3], secrets=b"the secret of one user").shape[0] == 3
 
 
-def attack(mechanism: Any, own: Any, users: int = 500, reports: int = 200) -> float:
-    """How often the likelier of the answers 0 and 1, by as many reports of one user, is the right one."""
-    answers = np.arange(users) % 2
-    evidence = np.zeros(users)
-    for turn in range(reports):
-        drawn, ones = unpack(mechanism, mechanism.randomize(answers, rng=turn, secrets=own(turn, users)))
-        towards = np.where(drawn == 1, 1, np.where(drawn == 0, -1, 0))
-        evidence += (towards * (2 * ones.astype(int) - 1)).sum(axis=1)
-    # Whom nothing gives away has to be guessed.
-    guesses = np.where(evidence == 0, np.arange(users) // 2 % 2, evidence > 0)
-    return float(np.mean(guesses == answers))
-
-
-@pytest.mark.parametrize("mechanism", [made(4, 4, memoize=True), made(4, 2, memoize=True)], ids=repr)
-def test_two_hundred_reports_of_one_value_tell_no_more_than_the_cap_allows(mechanism: Any) -> None:
-    cap = math.exp(mechanism.guarantee.cap)
-    most = cap / (1 + cap)
-    memoised = attack(mechanism, lambda turn, users: secrets(users))
-    assert memoised <= most + 4.5 * (most * (1 - most) / 500) ** 0.5
-    assert attack(mechanism, lambda turn, users: secrets(users, start=users * turn)) > 0.99
-    assert attack(mechanism.replace(memoize=False), lambda turn, users: None) > 0.99
-
-
 def test_the_ledger_charges_a_memoised_value_once_and_refuses_where_any_inputs_are_asked_for() -> None:
     mechanism = made(5, 3, memoize=True)
     assert isinstance(mechanism.guarantee, Memoised)

@@ -345,27 +345,6 @@ def test_for_any_inputs_a_report_loses_at_most_what_the_flip_shows(reports: int,
     assert exact(made.guarantee.bound) == pytest.approx(math.log(1 / float(flip) - 1), rel=1e-14)
 
 
-# -- an attacker ----------------------------------------------------------------------------------------------
-
-
-def attack(made: Any, own: Any, users: int = 600, reports: int = 200) -> float:
-    """How often the likelier of 0 and `maximum`, by as many reports of one user, is the right one."""
-    values = np.where(np.arange(users) % 2, float(made.maximum), 0.0)
-    ones = sum(made.randomize(values, rng=turn, secrets=own(turn, users)).astype(int) for turn in range(reports))
-    # Every further 1 speaks for the maximum, so the likelier value is that of the majority.
-    return float(np.mean((2 * ones > reports) == (values > 0)))
-
-
-@pytest.mark.parametrize("made", [TWO_BITS, TWO_BITS.replace(flip=0)], ids=repr)
-def test_two_hundred_reports_of_one_value_tell_no_more_than_the_cap_allows(made: Any) -> None:
-    cap = math.exp(made.guarantee.cap)
-    most = cap / (1 + cap)
-    memoised = attack(made, lambda turn, users: secrets(users))
-    assert memoised <= most + 4.5 * (most * (1 - most) / 600) ** 0.5
-    fresh = attack(made, lambda turn, users: secrets(users, start=users * turn))
-    assert fresh > 0.99
-
-
 # -- the ledger -----------------------------------------------------------------------------------------------
 
 

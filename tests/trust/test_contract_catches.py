@@ -86,10 +86,10 @@ def test_every_check_catches_something() -> None:
 @pytest.mark.parametrize(
     ("cls", "parameters"),
     [
-        (careless.HashesByHash, OUE),
         (careless.RoundsUp, OUE),
         (careless.AlwaysTheSame, OUE),
-        (careless.NeverEmpty, OUE),
+        pytest.param(careless.HashesByHash, OUE, marks=pytest.mark.slow),
+        pytest.param(careless.NeverEmpty, OUE, marks=pytest.mark.slow),
         pytest.param(careless.TenPerCentOff, UNIT, marks=pytest.mark.slow),
     ],
     ids=lambda item: getattr(item, "name", None),
@@ -99,12 +99,10 @@ def test_one_slip_fails_one_check(cls: type[Mechanism], parameters: dict[str, An
     assert failed == {check for caught, _, check, _ in CAUGHT if caught is cls}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "instance",
-    [
-        careless.TenPerCentOff(**UNIT, share=1),
-        pytest.param(careless.CountsTenPerCentOff(**OUE, honest=True), marks=pytest.mark.slow),
-    ],
+    [careless.TenPerCentOff(**UNIT, share=1), careless.CountsTenPerCentOff(**OUE, honest=True)],
     ids=lambda instance: instance.name,
 )
 def test_the_honest_twin_passes(instance: Mechanism) -> None:
