@@ -252,11 +252,21 @@ def test_the_verifier_misses_what_a_repair_counted(accountant: Accountant, clock
     accountant.spend("alice", coin(9))
     clock.now = NOON
     accountant.repair_clock()
-    day = window_at("day", NOON).code
-    with writer_of(accountant) as connection:
-        connection.execute("DELETE FROM accounts WHERE window = ?", (day,))
+    windows = sorted(window_at(period, NOON).code for period in ("day", "week", "month"))
+    for window in windows:
+        writer_of(accountant).execute("DELETE FROM accounts WHERE window = ?", (window,))
     problems = accountant.verify().problems
-    assert problems == (f"accounts: account 1, window {day}, differs from the journal",)
+    assert problems == tuple(f"accounts: account 1, window {each}, differs from the journal" for each in windows)
+
+
+def test_only_a_repair_is_dated_before_what_it_follows(
+    accountant: Accountant, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accountant.set_policy("default", LIMITS)
+    monkeypatch.setattr(clocks.Clock, "moment", lambda self, newest: self._now())
+    clock.advance(seconds=-1)
+    accountant.spend("alice", coin(1))
+    assert accountant.verify().problems == ("journal: entry 2 is dated before the one before it",)
 
 
 def test_where_the_clock_is_not_behind_there_is_nothing_to_repair(accountant: Accountant, clock: Clock) -> None:
@@ -315,6 +325,17 @@ def test_a_period_first_limited_under_a_wrong_clock_is_kept_from_the_repair_on(
     clock.advance(days=1)
     accountant.spend("alice", coin(1))
     assert spent(accountant, "alice") == {"lifetime": 6, "day": 1, "week": 6, "month": 6}
+    check(accountant)
+
+
+def test_a_void_beside_a_repair_leaves_what_the_repair_counted(accountant: Accountant, clock: Clock) -> None:
+    accountant.set_policy("default", ["lifetime=90,0.5", "day=9,0.5"])
+    clock.now = LATER
+    accountant.spend("alice", coin(4))
+    clock.now = NOON
+    accountant.repair_clock()
+    accountant.void(accountant.reserve("alice", SLACK).receipt or "")
+    assert spent(accountant, "alice") == {"lifetime": 4, "day": 4}
     check(accountant)
 
 
@@ -404,11 +425,11 @@ class Replayed:
 
 
 @settings(max_examples=150)
-@given(st.lists(STEPS, max_size=30))
-def test_however_the_clock_runs_windows_hold_what_was_charged(steps: list[tuple[str, Any]]) -> None:
+@given(st.booleans(), st.lists(STEPS, max_size=30))
+def test_however_the_clock_runs_windows_hold_what_was_charged(daily: bool, steps: list[tuple[str, Any]]) -> None:
     clock, model, erased = Clock(), Replayed(), False
     with Accountant(":memory:", clock=clock) as accountant:
-        accountant.set_policy("default", ["lifetime=1e6,0.5"])
+        accountant.set_policy("default", ["lifetime=1e6,0.5", *(["day=1e6,0.5"] if daily else [])])
         for step, what in steps:
             if step == "clock":
                 clock.now += timedelta(seconds=what)
