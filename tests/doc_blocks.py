@@ -24,6 +24,7 @@ from ldp_budget import Accountant
 
 RANDOM = "<!-- random -->"
 _NAMED = re.compile(r"# (\w+\.py)\n")
+_RECEIPT = re.compile(r"receipt (\d+)-[0-9a-f]{20}")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _MARK = "==== end of a command ===="
 _SECONDS = 300
@@ -85,8 +86,8 @@ def shape(output: str) -> list[int]:
 
 
 def timeless(output: str) -> str:
-    """The output with every moment, such as when a limit resets, as the same word."""
-    return _MOMENT.sub("MOMENT", output)
+    """The output with every moment, such as when a limit resets, and what nobody can guess of a receipt as a word."""
+    return _RECEIPT.sub(r"receipt \1-RECEIPT", _MOMENT.sub("MOMENT", output))
 
 
 def differences(command: Command, output: str) -> str:
@@ -153,7 +154,7 @@ class Reader:
                     yield command.line, found
         elif block.kind == "python":
             self._python(block)
-        elif block.kind == "text" and self._printed is not None and block.text != self._printed:
+        elif block.kind == "text" and self._printed is not None and timeless(block.text) != timeless(self._printed):
             yield block.line, self._printed
         if block.kind != "python":
             self._printed = None
