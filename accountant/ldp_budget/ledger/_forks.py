@@ -20,9 +20,17 @@ if TYPE_CHECKING:
 class Forkable(Protocol):
     """What wants to know of a fork."""
 
-    def before_fork(self) -> None: ...
-    def after_fork_in_parent(self) -> None: ...
-    def after_fork_in_child(self) -> None: ...
+    def hold(self, wait: bool) -> bool:
+        """Keep every other thread out; without `wait`, only if that can be done at once. Whether it was done."""
+
+    def let_go(self) -> None:
+        """Undo `hold`."""
+
+    def before_fork(self) -> None:
+        """Get ready, once all are held."""
+
+    def after_fork_in_child(self) -> None:
+        """Begin anew: no thread is there but the one that forked."""
 
 
 _watched: weakref.WeakSet[Forkable] = weakref.WeakSet()
@@ -51,22 +59,40 @@ def opening(one: Forkable) -> Iterator[None]:
 
 def _before() -> None:
     _forking.acquire()
-    while True:
-        _opening.acquire()
-        others = [one for one in _watched if one not in _held]
-        if not others:
-            return
-        # Who writes may be opening another ledger just now, and one more may have been opened meanwhile.
-        _opening.release()
-        for one in others:
-            one.before_fork()
+    while not _hold_all():
+        pass
+    for one in _held:
+        one.before_fork()
+
+
+def _hold_all() -> bool:
+    """Hold all there are, and keep others from being opened; whether there were no more than were held before.
+
+    A thread may have one and wait for another, so whoever forks waits for one at a time, with none held.
+    """
+    _opening.acquire()
+    others = [one for one in _watched if one not in _held]
+    if not others:
+        return True
+    _opening.release()
+    for one in others:
+        if not one.hold(wait=False):
+            _let_all_go()
+            one.hold(wait=True)
             _held.append(one)
+            break
+        _held.append(one)
+    return False
+
+
+def _let_all_go() -> None:
+    for one in _held:
+        one.let_go()
+    _held.clear()
 
 
 def _after_in_parent() -> None:
-    for one in _held:
-        one.after_fork_in_parent()
-    _held.clear()
+    _let_all_go()
     _opening.release()
     _forking.release()
 

@@ -83,9 +83,13 @@ class GroupCommit:
         self._led = False
         self._inside: set[int] = set()  # the threads that have come with a work
 
-    def before_fork(self) -> None: ...
+    def hold(self, wait: bool) -> bool:
+        """Nothing of it is in the way of a fork."""
+        return True
 
-    def after_fork_in_parent(self) -> None: ...
+    def let_go(self) -> None: ...
+
+    def before_fork(self) -> None: ...
 
     def after_fork_in_child(self) -> None:
         """Whoever led or waited in the parent is not here."""

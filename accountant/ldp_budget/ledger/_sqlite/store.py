@@ -283,21 +283,34 @@ class SqliteStore:
 
     # -- forks --------------------------------------------------------------------------------------------
 
-    def before_fork(self) -> None:
-        """Wait for whoever writes or reads in other threads, and close the file until after the fork."""
-        self._lock.acquire()
-        self._pool.acquire()
+    def hold(self, wait: bool) -> bool:
+        """Keep out whoever writes or reads in other threads, if need be by waiting for them."""
         me = threading.get_ident()
-        while any(thread != me for thread, _ in self._reading.values()):
-            self._pool.wait()
+        while self._lock.acquire(wait):
+            if self._pool.acquire(wait):
+                if all(thread == me for thread, _ in self._reading.values()):
+                    return True
+                # Whoever reads may write before that is over.
+                self._lock.release()
+                if wait:
+                    self._pool.wait()
+                self._pool.release()
+            else:
+                self._lock.release()
+            if not wait:
+                break
+        return False
+
+    def let_go(self) -> None:
+        self._pool.release()
+        self._lock.release()
+
+    def before_fork(self) -> None:
+        """Close the file until after the fork."""
         # A transaction of the thread that forks goes on; then the child has a connection that it cannot use.
         busy = self._reading or (self._writer is not None and self._writer.in_transaction)
         if self.name != MEMORY and not busy:
             self._close_connections()
-
-    def after_fork_in_parent(self) -> None:
-        self._pool.release()
-        self._lock.release()
 
     def after_fork_in_child(self) -> None:
         self._unlock()
