@@ -22,7 +22,7 @@ from ldp_budget.accounting.plans import Plan
 from ldp_budget.authoring.base import Mechanism as Base
 from ldp_budget.authoring.fields import integer
 from ldp_budget.catalogue.collections import Collection
-from ldp_budget.errors import ReservationConflict
+from ldp_budget.errors import ClockError, ReservationConflict
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Approximate, Guarantee, Memoised, Pure, ZeroConcentrated
 
 # The longitudinal curve of one memoised value: first report, two, three; then the cap.
@@ -400,6 +400,40 @@ class LedgerContract:
         check(accountant)
         assert accountant.spend("alice", promising(CURVE), label=label).epsilon == 2.04
 
+    def test_a_void_takes_back_what_was_unbounded(self, accountant: Accountant) -> None:
+        accountant.set_policy("default", ["lifetime=9,1e-3", "day=9,1e-3"])
+        accountant.spend("alice", coin(1))
+        before = accountant.balance("alice").limits
+        held = accountant.reserve("alice", promising(Approximate(1, "1e-9"))).receipt or ""
+        assert {state.spent.rho for state in accountant.balance("alice").limits} == {None}
+        accountant.void(held)
+        assert accountant.balance("alice").limits == before
+        check(accountant)
+
+    # -- the clock ----------------------------------------------------------------------------------------
+
+    def test_a_repair_of_the_clock_lets_spends_go_on_and_refills_nothing(
+        self, accountant: Accountant, clock: Clock
+    ) -> None:
+        accountant.set_policy("default", ["lifetime=90", "day=9", "month=20"])
+        accountant.spend("alice", coin(1))
+        held = accountant.reserve("bob", coin(1)).receipt or ""
+        clock.advance(days=26_000)
+        accountant.spend("alice", coin(3))
+        accountant.spend("alice", promising(CURVE), label="home")
+        accountant.set_policy("default", ["lifetime=90", "day=9", "week=9", "month=20"])
+        clock.advance(days=-26_000, hours=1)
+        with pytest.raises(ClockError):
+            accountant.spend("alice", coin(1))
+        assert accountant.repair_clock()
+        assert not accountant.repair_clock()
+        assert spent(accountant, "alice") == dict.fromkeys(("lifetime", "day", "week", "month"), Decimal("6.04"))
+        assert accountant.spend("alice", promising(CURVE), label="home").epsilon == 1.35
+        assert not accountant.spend("alice", coin(2))
+        with pytest.raises(ReservationConflict, match="is expired"):
+            accountant.void(held)
+        check(accountant)
+
     # -- plans --------------------------------------------------------------------------------------------
 
     def test_a_plan_admits_its_reports_in_any_order_and_not_one_more(self, accountant: Accountant) -> None:
@@ -410,6 +444,18 @@ class LedgerContract:
         for mechanism in (one, half, coin("0.1")):
             assert accountant.spend("alice", mechanism).status == "refused"
         assert accountant.spend("bob", half, reports=4).binding == ("plan",)
+        check(accountant)
+
+    def test_every_plan_that_a_user_has_used_is_in_the_sum(self, accountant: Accountant) -> None:
+        one, half = coin(1), coin("0.5")
+        first, second = Plan(((one, 2),), Decimal("1e-6")), Plan(((half, 3),), Decimal("1e-6"))
+        accountant.set_policy("first", [], plan=first)
+        accountant.set_policy("second", [], plan=second)
+        accountant.set_policy("wide", ["lifetime=4,1e-3"], plan=second)
+        assert accountant.spend("alice", one, policy="first")
+        assert "another plan" in accountant.spend("alice", half, policy="second").why
+        assert accountant.spend("alice", half, policy="wide")
+        assert "another plan" in accountant.spend("alice", one, policy="first").why
         check(accountant)
 
     # -- many users ---------------------------------------------------------------------------------------

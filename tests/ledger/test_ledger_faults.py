@@ -16,6 +16,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from types import FrameType
@@ -37,7 +38,7 @@ from ldp_budget.ledger._sqlite import store as sqlite
 from ldp_budget.ledger.integrity import check_integrity
 from ldp_budget.ledger.reading import Reading
 from ledger_contract import CURVE, check, coin, promising, spent
-from ledger_inside import replace_writer, store_of, tables, writer_of
+from ledger_inside import ledger_of, replace_writer, store_of, tables, writer_of
 
 
 def io_error() -> sqlite3.OperationalError:
@@ -127,6 +128,12 @@ class Bulk:
         self.repeated = result.repeated > 0
 
 
+def repair_clock(accountant: Accountant) -> bool:
+    """As if the day before had been a clock too far ahead."""
+    ledger_of(accountant)._clock._read = lambda: Clock().now + timedelta(hours=1)
+    return accountant.repair_clock()
+
+
 Operation = Callable[[Accountant, dict[str, str]], Any]
 
 OPERATIONS: dict[str, Operation] = {
@@ -141,6 +148,7 @@ OPERATIONS: dict[str, Operation] = {
     "spend_many": lambda a, held: Bulk(a.spend_many(["alice", "erin", "erin", "dave"], coin("0.25"), key="new")),
     "erase": lambda a, held: a.erase("alice"),
     "set_policy": lambda a, held: a.set_policy("default", ["lifetime=30,1e-6", "month=30", "week=30"]),
+    "repair_clock": lambda a, held: repair_clock(a),
     "add_collection": lambda a, held: a.add_collection(Collection("new", coin(1))),
     "balance": lambda a, held: a.balance("alice"),
 }

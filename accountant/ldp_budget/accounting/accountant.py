@@ -93,9 +93,9 @@ class Accountant:
     ) -> Policy:
         """Store a policy, as a new version where there is one of that name; what was spent stays spent.
 
-        Set again as it is, it stays as it is. A plan that the ledger knows keeps the price it came with. Raises
-        `InvalidParameter` where the policy makes no sense, where it changes the rule or δ of a limit that was charged
-        already, or where a plan succeeds others and all of them fit no lifetime limit together.
+        With a plan, set again as it is, it stays as it is; a plan that the ledger knows keeps the price it came with.
+        Raises `InvalidParameter` where the policy makes no sense, where it changes the rule or δ of a limit that was
+        charged already, or where a plan succeeds others and all of them fit no lifetime limit together.
         """
         proposed = propose(name, limits, relation=relation, unbounded=unbounded, checked=checked, plan=plan)
 
