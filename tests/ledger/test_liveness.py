@@ -198,7 +198,7 @@ def test_forks_while_other_threads_open_accountants_hang_no_child(path: Path) ->
         print(children)
         """
     children = int(run(script, path, seconds=120))
-    assert children > 20
+    assert children, "there were forks beside the openings"
     with Accountant(path, create=False) as accountant:
         assert spent(accountant, "bob")["lifetime"] * 10 == 2 * children
 
