@@ -63,8 +63,17 @@ def cell_sums(
 
 
 def std_errors(counts: Floats, reports: int, law: SupportLaw, same_pairs: float, pair_variance: float) -> Floats:
-    """Those of `counts`, where `same_pairs` is Σ f(f-1) over all values, and one pair adds `pair_variance`."""
-    own = np.clip(counts, 0, reports)
-    pairs = np.clip(same_pairs - own * (own - 1), 0, None)
-    errors: Floats = np.sqrt(reports * law.at_zero + law.slope * own + pairs * pair_variance)
+    """Those of `counts`, where `same_pairs` estimates Σ f(f-1) over all values, and one pair adds `pair_variance`.
+
+    A count's own pairs add nothing to its variance v = a + P·c, where a is the noise of the reports, P the pairs of
+    the other values and c a pair's part. The square of the estimated count is f² + v on average, so f(f-1) is not
+    read off the estimate as it is: P = same_pairs - count·(count-1) + v, which is solved for P. What comes out below
+    0 is cut off, so a sketch of a handful of cells states too large an error rather than too small a one.
+    """
+    noise = reports * law.at_zero + law.slope * np.clip(counts, 0, reports)
+    if pair_variance < 1:
+        pairs = (same_pairs - counts * (counts - 1) + noise) / (1 - pair_variance)
+    else:  # one function of two cells, which tells nothing about a count's own pairs
+        pairs = np.full(len(counts), same_pairs)
+    errors: Floats = np.sqrt(noise + np.clip(pairs, 0, None) * pair_variance)
     return errors

@@ -199,6 +199,16 @@ def test_intervals_cover_the_truth_as_often_as_they_say(sketch: Any, repeats: in
 
 
 @both
+def test_a_handful_of_cells_does_not_understate_its_errors(sketch: Any) -> None:
+    # A count is so uncertain here that its square says little of the pairs that share the value.
+    made = sketch(epsilon=10, hashes=7, width=2, domain_size=4)
+    counts, errors = surveys(made, [120, 80, 40, 0], 900)
+    spread = ((counts - [120, 80, 40, 0]) ** 2).mean(axis=0)
+    assert ((errors**2).mean(axis=0) / spread >= 0.9).all()  # it was 0.85 and less
+    assert ((errors**2).mean(axis=0) / spread <= 1.2).all()
+
+
+@both
 @pytest.mark.parametrize(("epsilon", "users"), [("1", 1_000_000), ("4", 200_000)])
 def test_a_skewed_distribution_is_found_within_the_standard_errors(sketch: Any, epsilon: str, users: int) -> None:
     made = sketch(epsilon=epsilon, hashes=64, width=128, domain_size=60, seed=5)
