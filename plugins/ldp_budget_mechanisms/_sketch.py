@@ -234,7 +234,7 @@ class Sketch(FrequencyMechanism):
         return cell_sums(total, self._family, self._points(values), self._cell_sums)
 
     def _same_pairs(self, total: SketchAggregate) -> float:
-        """An unbiased estimate of Σ f(f-1) over all values, candidates or not; it may lie outside what n users can have.
+        """An unbiased estimate of Σ f(f-1) over all values, candidates or not; n users may be unable to have it.
 
         Its own error moves the variance of a count by about √(2/(km)) of that variance.
         """
