@@ -114,6 +114,7 @@ def _moment_of(said: Any) -> Moment | None:
         now = said if isinstance(said, datetime) else datetime.fromtimestamp(said, UTC)
     except (TypeError, ValueError, OverflowError, OSError):
         return None
-    if now.utcoffset() is None or not _EARLIEST <= to_micros(now) < _LATEST:
+    if now.utcoffset() is None:
         return None
-    return Moment(now)
+    moment = Moment(now)
+    return moment if _EARLIEST <= moment.micros < _LATEST else None

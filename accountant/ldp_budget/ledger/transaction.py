@@ -112,10 +112,12 @@ class Transaction(Reading):
 
     @property
     def windows(self) -> dict[str, Window]:
-        day, cache = self.moment.day, self.cache
-        if cache.day != day:
-            cache.windows, cache.day = {period: self.moment.window(period) for period in self.periods()}, day
-        return cache.windows
+        if self._windows is None:
+            day, cache = self.moment.day, self.cache
+            if cache.day != day:
+                cache.windows, cache.day = {period: self.moment.window(period) for period in self.periods()}, day
+            self._windows = cache.windows
+        return self._windows
 
     def periods(self) -> dict[str, int]:
         if self.cache.periods is None:
@@ -318,7 +320,7 @@ class Transaction(Reading):
         """Keep windows of `period` from the one on that starts at `since`, be they kept already or not."""
         self._write_back()
         self.rows.add_period(period, since)
-        self.cache.periods = self.cache.day = None
+        self.cache.periods = self.cache.day = self._windows = None
         self.writes += 1
 
     def add_collection(self, name: str, fingerprint: str, definition: str) -> None:

@@ -62,15 +62,16 @@ def started_anew(connection: sqlite3.Connection) -> None:
         connection.execute("COMMIT")
 
 
-def keep_short(path: str, connection: sqlite3.Connection) -> bool:
-    """Cut a long log off, if nobody reads it; whether it was. The longer it is, the longer this waits for readers.
+def keep_short(path: str, connection: sqlite3.Connection, before: int, now: int) -> bool:
+    """Cut a log that is too long off, if nobody reads it; whether that was tried. `before` and `now` are bytes.
 
-    As long as there is room on the disk for all of it once more, the database can take it in.
+    The longer it is, the longer this waits for readers. As long as there is room on the disk for all of it once more,
+    the database can take it in.
     """
-    bytes_now = length(path)
-    if bytes_now < min(SHORTENED_BYTES, _room(path)):
+    if now < SHORTENED_BYTES and (now <= before or now < _room(path)):
         return False
-    return empty(connection, _BRIEF_SECONDS if bytes_now < MOST_BYTES else _LONGER_SECONDS)
+    empty(connection, _BRIEF_SECONDS if now < MOST_BYTES else _LONGER_SECONDS)
+    return True
 
 
 def empty(connection: sqlite3.Connection, seconds: float) -> bool:

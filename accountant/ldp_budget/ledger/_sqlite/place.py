@@ -168,32 +168,36 @@ class Place:
             os.truncate(self._names[0], min(self._log_before, log.length(self.path)))
         return self.empty_log(connection)
 
-    def check(self, then: str = "") -> os.stat_result:
-        """Raise `LedgerError` unless the files are the ones that were opened; `then` says what that means."""
+    def check(self, then: str = "") -> tuple[os.stat_result, int]:
+        """Raise `LedgerError` unless the files are the ones that were opened; `then` says what that means.
+
+        Returns what the database is now, and how long its log.
+        """
         database = self._check_database(then)
-        for name, opened in zip(self._names, self._opened[1:], strict=True):
-            if _identity_of(name) != opened:
+        beside = [_stat(name) for name in self._names]
+        for name, found, opened in zip(self._names, beside, self._opened[1:], strict=True):
+            if (found and _identity(found)) != opened:
                 raise LedgerError(self.path, f"{name} beside it was removed or replaced while it was open{then}")
-        return database
+        return database, beside[0].st_size if beside[0] else 0
 
     def check_before(self, connection: sqlite3.Connection) -> None:
         """The same before a transaction, with the turn to write; also where the file was written over."""
-        self._check_content(self.check(CHARGED_NOTHING), connection, CHARGED_NOTHING)
-        self._log_before = log.length(self.path)
+        database, self._log_before = self.check(CHARGED_NOTHING)
+        self._check_content(database, connection, CHARGED_NOTHING)
 
     def check_after(self, connection: sqlite3.Connection) -> None:
-        """The same after a commit, and see to the log."""
-        changed = _stamp(self.check(MAYBE_LOST)) != self._stamp
+        """The same after a commit, before it is acknowledged; and see to the log."""
+        database, log_now = self.check(MAYBE_LOST)
+        changed = _stamp(database) != self._stamp
         if changed:  # this commit has brought the log into the database
             log.started_anew(connection)
-        if log.keep_short(self.path, connection) or changed:
+        if log.keep_short(self.path, connection, self._log_before, log_now) or changed:
             self._stamp = _stamp(os.stat(self.path))
 
     def _check_database(self, then: str) -> os.stat_result:
-        try:
-            found = os.stat(self.path)
-        except OSError:
-            raise LedgerError(self.path, f"it was moved or deleted while it was open{then}") from None
+        found = _stat(self.path)
+        if found is None:
+            raise LedgerError(self.path, f"it was moved or deleted while it was open{then}")
         if _identity(found) != self._opened[0]:
             raise LedgerError(self.path, f"another file has taken its place while it was open{then}")
         if found.st_nlink != 1:
@@ -262,8 +266,13 @@ def _identity(found: os.stat_result) -> tuple[int, int]:
 
 
 def _identity_of(name: str) -> tuple[int, int] | None:
+    found = _stat(name)
+    return found and _identity(found)
+
+
+def _stat(name: str) -> os.stat_result | None:
     try:
-        return _identity(os.stat(name))
+        return os.stat(name)
     except OSError:
         return None
 

@@ -46,12 +46,19 @@ _END = (
 class SqliteRows:
     """A lane of a SQLite ledger inside a transaction of one connection, to read and, if it writes, to write."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, known_end: tuple[End, bytes] | None = None) -> None:
+        self.known_end = known_end
+        """Where the lane ends and the seal of its counters, if that is known without looking."""
         self._connection = connection
         self._execute = connection.execute
         self._execute_many = connection.executemany
 
     def end(self) -> tuple[End, bytes]:
+        if self.known_end is None:
+            self.known_end = self._read_end()
+        return self.known_end
+
+    def _read_end(self) -> tuple[End, bytes]:
         row = self._execute(_END).fetchone()
         if row is None:
             raise sqlite3.DatabaseError("the end of its journal is missing")
@@ -60,7 +67,10 @@ class SqliteRows:
 
     def set_end(self, end: End, seal: bytes | None) -> None:
         # Number, time and link stand in the journal's last row: one page less to write for most spends.
-        if seal is not None:
+        if seal is None:
+            self.known_end = end, self.end()[1]
+        else:
+            self.known_end = end, seal
             self._execute(f"UPDATE lanes SET {_SET_COUNTERS}, seal = ? WHERE lane = 0", (*end.counters, seal))
 
     # -- one user -----------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from .turns import STEP_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from ..entries import End
     from ..store import Rows, Snapshot
 
 T = TypeVar("T")
@@ -41,6 +42,9 @@ class SqliteStore:
         self.name = MEMORY if str(path) == MEMORY else os.path.realpath(path)
         self._unlock()
         self._writer: sqlite3.Connection | None = None
+        # Where the lane ended after a commit, good while the writer's PRAGMA data_version is as it was then: it
+        # changes with the commits of all other connections.
+        self._known_end: tuple[int, tuple[End, bytes] | None] = (0, None)
         self._readers: list[sqlite3.Connection] = []
         # The readers at work, each with its thread.
         self._reading: dict[object, tuple[int, sqlite3.Connection]] = {}
@@ -136,11 +140,16 @@ class SqliteStore:
             _begin(connection, _WRITE)
             if place is not None and place.log_is_empty:
                 log.note(connection)
-            result = work(SqliteRows(connection))
+            version = connection.execute("PRAGMA data_version").fetchone()[0]
+            # An interrupted transaction leaves nothing that is known behind.
+            known, self._known_end = self._known_end, (0, None)
+            rows = SqliteRows(connection, known[1] if known[0] == version else None)
+            result = work(rows)
             committing = True
             connection.execute("COMMIT")
         except BaseException as error:
             raise self._taken_back(connection, error, committing)  # noqa: B904 - it bears its cause
+        self._known_end = version, rows.known_end
         if place is not None:
             self._look_after(place, connection)
         return result
@@ -231,7 +240,7 @@ class SqliteStore:
         if self._closed:
             raise LedgerError(self.name, "it is closed")
         if self._writer is None:
-            self._writer = self._idle_connection()
+            self._writer, self._known_end = self._idle_connection(), (0, None)
         return self._writer
 
     def _idle_connection(self) -> sqlite3.Connection:

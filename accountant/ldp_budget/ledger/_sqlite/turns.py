@@ -41,6 +41,7 @@ class Turn:
         self._ledger = ledger
         self._key = key
         self._file = keys.key_path(Path(ledger))
+        self._path = str(self._file)  # faster to look for
         self._descriptor = -1
         self._open()
 
@@ -89,12 +90,13 @@ class Turn:
         if not files.same_key(keys.read_key(Path(self._ledger)), self._key):
             raise LedgerError(self._ledger, f"its key {self._file} was replaced by another one while it was open")
         before, self._descriptor = self._descriptor, os.open(self._file, os.O_RDONLY | os.O_CLOEXEC)
+        self._opened = os.fstat(self._descriptor)
         if before >= 0:
             os.close(before)
 
     def _is_there(self) -> bool:
         """Whether the key that is locked is the one that others find."""
         try:
-            return os.path.samestat(os.fstat(self._descriptor), os.stat(self._file))
+            return os.path.samestat(self._opened, os.stat(self._path))
         except OSError:
             return False
