@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from ldp_budget import Accountant
+from toy_store import ToyStore
 
 Now = Callable[[], datetime | float]
 
@@ -30,6 +31,16 @@ class InMemory:
 
     def open(self, clock: Now) -> Accountant:
         return Accountant(":memory:", clock=clock)
+
+    def reopen(self, accountant: Accountant, clock: Now) -> Accountant:
+        return accountant
+
+
+class InToys:
+    """A ledger that ends with its object."""
+
+    def open(self, clock: Now) -> Accountant:
+        return Accountant(ToyStore(), clock=clock)
 
     def reopen(self, accountant: Accountant, clock: Now) -> Accountant:
         return accountant

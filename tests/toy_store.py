@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import copy
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from itertools import product
+from typing import Any
 
 from ldp_budget.guarantees.amounts import ZERO, Costs
 from ldp_budget.ledger.entries import (
     End,
+    Entry,
     EntryLabel,
     LabelRow,
     QuotaRow,
@@ -26,8 +29,6 @@ from ldp_budget.ledger.entries import (
 from ldp_budget.ledger.journal import seal_counters
 from ldp_budget.ledger.keys import Key, new_key
 from ldp_budget.ledger.store import Rooms
-
-T = TypeVar("T")
 
 
 class ToyRows:
@@ -58,11 +59,9 @@ class ToyRows:
     def accounts(self, users: Sequence[bytes], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
         for user in self._users.values():
             if user.hash in users:
-                charged = [w for w in windows if (user.account, w) in self._sums]
-                for window in charged:
-                    yield (user.hash, user.account, window, *self._sums[user.account, window])
-                if not charged:
-                    yield (user.hash, user.account, None, None, None, None, None)
+                charged: list[Any] = [window for window in windows if (user.account, window) in self._sums]
+                for window in charged or [None]:
+                    yield (user.hash, user.account, window, *self._sums.get((user.account, window), [None] * 4))
 
     def is_erased(self, user: bytes) -> bool:
         return user in self._tombstones
@@ -107,8 +106,7 @@ class ToyRows:
     def history(self, account: int) -> Iterator[tuple[Any, ...]]:
         for number, row in self._journal.items():
             if row[3] == account:
-                label = self._entry_labels.get(number)
-                yield (*row, *((None, None) if label is None else label[1:]))
+                yield (*row, *self._entry_labels.get(number, (number, None, None))[1:])
 
     def histories(self, first: int, last: int, since: int | None = None) -> Iterator[tuple[Any, ...]]:
         for account in sorted({row[3] for row in self._journal.values() if first <= row[3] <= last}):
@@ -146,8 +144,8 @@ class ToyRows:
         self.add_answers(answers)
         if cut_off is not None:
             account = cut_off.account
-            mine = {row[0] for row in self.history(account)}
-            self._entry_labels = {n: label for n, label in self._entry_labels.items() if n not in mine}
+            labels = self._entry_labels.values()
+            self._entry_labels = {each.entry: each for each in labels if self._journal[each.entry][3] != account}
             self._labels = {key: reports for key, reports in self._labels.items() if key[0] != account}
             self._sums = {key: costs for key, costs in self._sums.items() if key[0] != account or key[1] == 0}
             self._users[account] = cut_off
@@ -162,8 +160,8 @@ class ToyRows:
         self._periods[period] = since
 
     def charge_number(self, fingerprint: str, guarantee: str) -> int | None:
-        same = [c.number for c in self._charges.values() if (c.fingerprint, c.guarantee) == (fingerprint, guarantee)]
-        return same[0] if same else None
+        numbers = {(charge.fingerprint, charge.guarantee): charge.number for charge in self.charges()}
+        return numbers.get((fingerprint, guarantee))
 
     def charges(self, first: int = 1) -> Iterator[StoredCharge]:
         return iter([charge for number, charge in sorted(self._charges.items()) if number >= first])
@@ -211,14 +209,14 @@ class ToyRows:
         return iter(self._answers.values())
 
     def counts(self) -> dict[str, Any]:
-        kinds = [row[2] for row in self._journal.values()]
+        cut_off = sum(user.hash is None for user in self._users.values())
         return {
             "engine": {},
-            "users": sum(user.hash is not None for user in self._users.values()),
+            "users": len(self._users) - cut_off,
             "erased": len(self._tombstones),
-            "cut_off": sum(user.hash is None for user in self._users.values()),
+            "cut_off": cut_off,
             "keys": sum(bool(answer.request) for answer in self._answers.values()),
-            "entries_by_kind": {kind: kinds.count(kind) for kind in sorted(set(kinds))},
+            "entries_by_kind": dict(sorted(Counter(row[2] for row in self._journal.values()).items())),
         }
 
     def damage(self) -> Iterator[str]:
@@ -233,48 +231,39 @@ class ToyBatch:
         self._left = users
 
     def refuse(self, rooms: Rooms) -> list[bytes]:
-        refused = [user for user in self._left if not self._fits(user, rooms)]
+        refused = [user for user in self._left if self._rows.is_erased(user) or not self._fits(user, rooms)]
         self._left = [user for user in self._left if user not in refused]
         return refused
 
     def _fits(self, user: bytes, rooms: Rooms) -> bool:
-        account = self._account(user)
-        if account is None and self._rows.is_erased(user):
-            return False
         for window, room in rooms:
-            if room is None:
-                return False
-            spent = ((account is not None and self._rows.spent(account, window)) or ZERO)._asdict()
-            if any(spent[name] is None or spent[name] > most for name, most in room.items()):
+            sums = (row[3:] for row in self._rows.accounts([user], [window]) if row[2] is not None)
+            spent = Costs(*next(sums, ZERO))._asdict()
+            if room is None or any(spent[name] is None or spent[name] > most for name, most in room.items()):
                 return False
         return True
 
-    def _account(self, user: bytes) -> int | None:
-        return next((each.account for each in self._rows._users.values() if each.hash == user), None)
-
     def unknown(self) -> list[bytes]:
-        return [user for user in self._left if self._account(user) is None]
+        return [user for user in self._left if not [*self._rows.accounts([user], [])]]
 
     def open_accounts(self, first: int, users: list[bytes], seals: list[bytes]) -> None:
         for number, (user, seal) in enumerate(zip(users, seals, strict=True), first):
             self._rows.add_user(User(number, user, seal))
 
     def _accounts(self) -> list[int]:
-        return sorted(account for user in self._left if (account := self._account(user)) is not None)
+        return sorted(row[1] for row in self._rows.accounts(self._left, []))
 
     def charge(self, windows: Iterable[int], cost: Costs) -> None:
-        for window in windows:
-            for account in self._accounts():
-                spent = self._rows.spent(account, window) or ZERO
-                self._rows.set_sums([(account, window, *spent.plus(cost))])
+        for account, window in product(self._accounts(), windows):
+            spent = self._rows.spent(account, window) or ZERO
+            self._rows.set_sums([(account, window, *spent.plus(cost))])
 
     def append(self, first: int, common: tuple[Any, ...]) -> list[int]:
         accounts = self._accounts()
         at, kind, charge, policy, *amounts = common
-        rows = [
-            (n, at, kind, a, charge, policy, 1, *amounts, None, None, None, 0) for n, a in enumerate(accounts, first)
-        ]
-        self._rows.add_entries(rows, None)
+        for number, account in enumerate(accounts, first):
+            entry = Entry(number, at, kind, account, charge, policy, 1, Costs(*amounts))
+            self._rows.add_entries([entry.row(number)], None)
         return accounts
 
 
@@ -287,7 +276,7 @@ class ToyStore:
         self._rows = ToyRows(self.key)
         self._lock = threading.Lock()
 
-    def run(self, work: Callable[[ToyRows], T]) -> T:
+    def run(self, work: Callable[[ToyRows], Any]) -> Any:
         with self._lock:
             work(copy.deepcopy(self._rows))  # as an engine may ask for it again
             rows = copy.deepcopy(self._rows)

@@ -16,7 +16,7 @@ from ldp_budget._files import replacing
 
 from .app import ledger_path, open_ledger
 from .asking import confirm, yes_option
-from .output import json_option, print_fields, print_json
+from .output import json_option, print_fields, print_json, progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +56,9 @@ def stats(ctx: click.Context, as_json: bool) -> None:
 @click.pass_context
 def verify(ctx: click.Context, expect: str | None, as_json: bool) -> None:
     """Work everything out again: every link, sum, cost and seal. Exit code 1 if anything was changed."""
-    result = open_ledger(ctx).verify(expect)
+    accountant = open_ledger(ctx)
+    with progress("verifying") as on_progress:
+        result = accountant.verify(expect, on_progress=on_progress)
     if as_json:
         print_json(result.to_json())
     else:

@@ -115,6 +115,24 @@ def charging(users: int | None) -> Iterator[Callable[[int], None]]:
         yield advance
 
 
+@contextmanager
+def progress(label: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar on stderr, as a function to be told (done, total); None where nobody sits there to see it."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    with ExitStack() as stack:
+        bar: Any = None
+
+        def advance(done: int, total: int) -> None:
+            nonlocal bar
+            if bar is None:
+                bar = stack.enter_context(click.progressbar(length=total, label=label, file=sys.stderr))
+            bar.update(done - bar.pos)
+
+        yield advance
+
+
 def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Several click options as one decorator."""
 

@@ -155,6 +155,7 @@ ldp_budget.ledger
 ldp_budget.ledger.cache
 ldp_budget.ledger.clock
 ldp_budget.ledger.entries
+ldp_budget.ledger.filling
 ldp_budget.ledger.groups
 ldp_budget.ledger.integrity
 ldp_budget.ledger.journal

@@ -22,9 +22,9 @@ from ..errors import InvalidParameter, NameTaken, UnknownName
 from ..ledger import Ledger, Reading, Transaction
 from ..ledger.clock import BOUND_SECONDS
 from ..ledger.entries import RESERVED, VOIDED
+from ..ledger.filling import count_at_repair, fill_ahead
 from ..ledger.integrity import Integrity, check_integrity
 from ..ledger.listing import charges_of, history_rows, journal_rows, stats
-from ..ledger.replay import count_at_repair
 from .bulk import BulkCharge, BulkResult, batch_key, batches, read_refused, write_refused
 from .charging import account_for, apply
 from .decision import Decision, decide
@@ -96,19 +96,28 @@ class Accountant:
         With a plan, set again as it is, it stays as it is; a plan that the ledger knows keeps the price it came with.
         Raises `InvalidParameter` where the policy makes no sense, where it changes the rule or δ of a limit that was
         charged already, or where a plan succeeds others and all of them fit no lifetime limit together.
+
+        The windows of a period that nothing limited before are filled from the journal first; others write meanwhile.
         """
         proposed = propose(name, limits, relation=relation, unbounded=unbounded, checked=checked, plan=plan)
 
-        def store(transaction: Transaction) -> Policy:
+        filled: set[str] = set()
+
+        def store(transaction: Transaction) -> tuple[Policy, list[str]]:
             stored = transaction.find_policy(name)
             previous = None if stored is None else Policy.read(stored.definition)
             policy = follow(transaction, proposed, previous)
-            if policy is not previous:
-                keep_periods(transaction, policy)
+            new = [] if policy is previous else keep_periods(transaction, policy, filled)
+            if policy is not previous and not new:
                 transaction.add_policy(name, policy.version, canonical_json(policy.to_json()))
-            return policy
+            return policy, new
 
-        return self._ledger.run(store)
+        policy, new = self._ledger.run(store)
+        while new:
+            fill_ahead(self._ledger, new)
+            filled.update(new)
+            policy, new = self._ledger.run(store)
+        return policy
 
     def policy(self, name: str = DEFAULT) -> Policy:
         """The newest version of a policy. Raises `UnknownName`."""
@@ -323,9 +332,14 @@ class Accountant:
         with self._ledger.reading() as reading:
             return stats(reading)
 
-    def verify(self, expect: str | None = None) -> Integrity:
-        """Work everything out again: links, sums, costs, seals. `expect` is a `head` that was noted earlier."""
-        return check_integrity(self._ledger.reading, expect)
+    def verify(
+        self, expect: str | None = None, *, on_progress: Callable[[int, int], None] | None = None
+    ) -> Integrity:
+        """Work everything out again: links, sums, costs, seals. `expect` is a `head` that was noted earlier.
+
+        `on_progress(done, total)` is called from time to time with how many steps out of how many are done.
+        """
+        return check_integrity(self._ledger.reading, expect, on_progress or (lambda done, total: None))
 
     # -- collections ------------------------------------------------------------------------------------
 

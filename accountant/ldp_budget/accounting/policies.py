@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from .._json import canonical_json
 from ..errors import InvalidParameter
 from ..guarantees.amounts import canonical, decimal, float_up
-from ..ledger.replay import fill_period
-from ..ledger.windows import LIFETIME, PER_YEAR, to_micros
+from ..ledger.filling import keep
+from ..ledger.windows import LIFETIME, PER_YEAR
 from .limits import Limit, as_limits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from ..ledger import Reading, Transaction
     from ..ledger.reading import Price
@@ -234,11 +234,13 @@ def _stored_plans(reading: Reading, identities: set[str]) -> dict[str, PlanTerms
     return found
 
 
-def keep_periods(transaction: Transaction, policy: Policy) -> None:
-    """Keep windows for every period the policy limits; the current one of a new period is filled from the journal."""
-    for period in policy.periods:
-        if period not in transaction.periods():
-            fill_period(transaction, period, to_micros(transaction.moment.window(period).starts))
+def keep_periods(transaction: Transaction, policy: Policy, filled: Collection[str]) -> list[str]:
+    """Keep windows for every period the policy limits; returns new ones that have to be filled from the journal.
+
+    Those are not `filled` by now, and until they are the policy may not be stored.
+    """
+    limited = {LIFETIME}.union(*(Policy.read(stored.definition).periods for stored in transaction.rows.policies()))
+    return keep(transaction, [each for each in policy.periods if each not in limited and each not in filled])
 
 
 def _check_limits(previous: Policy, policy: Policy) -> None:

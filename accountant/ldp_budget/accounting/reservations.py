@@ -120,7 +120,8 @@ def _last_step(transaction: Transaction, entry: Entry, label: bytes | None, wind
         return ZERO  # the user was erased meanwhile; the sums stay as they are
     guarantee = from_json(json.loads(transaction.stored_charge(entry.charge).guarantee))
     assert isinstance(guarantee, Memoised)
-    before = transaction.label_reports(entry.account, label, entry.charge, window) - entry.reports
+    # In a window that is still being filled the count may lack them; then it is written anew.
+    before = max(0, transaction.label_reports(entry.account, label, entry.charge, window) - entry.reports)
     transaction.set_label_reports(entry.account, label, entry.charge, window, before)
     return guarantee.step(before, entry.reports)
 

@@ -18,6 +18,7 @@ EXPIRED = "expired"
 ERASED = "erased"
 POLICY_SET = "policy"
 CLOCK = "clock"
+PERIOD = "period"
 
 CHARGES = (SPENT, RESERVED, VOIDED)
 """The kinds of entry that change an account's sums."""
@@ -29,13 +30,14 @@ NOBODY = b""
 
 
 class Entry(NamedTuple):
-    """One line of the journal: spent, reserved, committed, voided, expired, erased, policy or clock.
+    """One line of the journal: spent, reserved, committed, voided, expired, erased, policy, clock, period.
 
     `costs` is what it added to the account's lifetime. `reports` of an `erased` entry: how many accounts it cut off.
     `mark` stands for the label of a report of a memoised value: a keyed hash of it and a salt that goes when the user
     is erased. `expires` belongs to a reservation, `resolves` to the entry that ends it, and names it. `keyed` says
     that its answer is kept under an idempotency key. A `clock` entry says that the clock was repaired, and is the
-    only one that may be dated before the entry that it follows.
+    only one that may be dated before the entry that it follows. A `period` entry says that windows of a period are
+    kept from now on which no policy limits yet, as they are still to be filled; `reports` is its place in `PERIODS`.
     """
 
     number: int

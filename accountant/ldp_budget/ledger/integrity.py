@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import LedgerError
 from ..guarantees import from_json
 from ..guarantees.amounts import LARGEST, Costs
-from .entries import CHARGES, CLOCK, ERASED, NO_LINK, NOBODY, POLICY_SET, SPENT, VOIDED, End, Entry, User
+from .entries import CHARGES, CLOCK, ERASED, NO_LINK, NOBODY, PERIOD, POLICY_SET, SPENT, VOIDED, End, Entry, User
 from .journal import canonical_link, canonical_rows, seal_counters
 from .replay import Replay, curves
 from .windows import DAY_MICROS, LIFETIME, PERIODS, code_at, from_micros, to_micros, window_at
@@ -53,6 +53,27 @@ def check_integrity(
     open_reading: Open, expect: str | None = None, on_progress: Progress = lambda done, total: None
 ) -> Integrity:
     """Check the whole ledger. With `expect`, a `head` noted earlier, nothing before it may have been rolled back."""
+
+    def tell(done: int, total: int) -> None:
+        try:
+            on_progress(done, total)
+        except Exception as error:
+            raise _CannotTell(error) from error
+
+    try:
+        return _check_integrity(open_reading, expect, tell)
+    except _CannotTell as cannot:
+        raise cannot.error from None
+
+
+class _CannotTell(BaseException):
+    """Whoever was told of progress has failed, which is nothing that is wrong with the ledger."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+def _check_integrity(open_reading: Open, expect: str | None, on_progress: Progress) -> Integrity:
     with open_reading() as reading:
         whole = _Whole(reading)
         problems = _told(whole.check(), _MOST_PROBLEMS)
@@ -132,20 +153,25 @@ class _Whole:
                 if amount is not None and (least is None or amount < least):
                     yield f"charges: charge {charge.number} has {name} {amount}, below the {cost} its guarantee costs"
 
-    def check_periods(self, turns: list[tuple[int, int]]) -> Iterator[str]:
-        """Windows are kept of every period since the first policy that limits it, or a later repair of the clock.
+    def check_periods(self, turns: list[Entry]) -> Iterator[str]:
+        """Windows are kept of every period since it was begun or first limited, or since a later repair of the clock.
 
-        `turns` are the policies and repairs as they stand in the journal: (number of the policy or 0, time).
+        `turns` are the entries that say so.
         """
         limited = {
             policy.number: [limit["period"] for limit in json.loads(policy.definition)["limits"]]
             for policy in self.policies
         }
         first: dict[str, int] = {}
-        for policy, at in turns:
-            for period in limited.get(policy, first.keys()):
-                if policy == 0 or period not in first:
-                    starts = to_micros(window_at(period, from_micros(at)).starts)
+        for turn in turns:
+            periods: Iterable[str] = limited.get(turn.policy, ())
+            if turn.kind == CLOCK:
+                periods = first.keys()
+            elif turn.kind == PERIOD:
+                periods = [PERIODS[turn.reports]]
+            for period in periods:
+                if turn.kind == CLOCK or period not in first:
+                    starts = to_micros(window_at(period, from_micros(turn.at)).starts)
                     first[period] = min(first.get(period, starts), starts)
         first[LIFETIME] = 0
         for period, since in first.items():
@@ -198,8 +224,8 @@ class _Chain:
         self._keyed = bytearray(whole.numbered + 1)
         self.cut_off = 0
         """How many accounts were cut off from their users."""
-        self.turns: list[tuple[int, int]] = []
-        """The policies and the repairs of the clock, in order: (number of the policy or 0, time)."""
+        self.turns: list[Entry] = []
+        """The policies, the periods that were begun, and the repairs of the clock, in order."""
 
     def check(self) -> Iterator[str]:
         """Walk the chain from the first entry; every link must follow from the one before."""
@@ -208,8 +234,8 @@ class _Chain:
         head, number, newest_at = NO_LINK, 0, None
         for row, link in self._entries(self._whole.numbered):
             rows.append(row)
-            if row[2] in (CLOCK, POLICY_SET):
-                self.turns.append((row[5], row[1]))
+            if row[2] in (CLOCK, PERIOD, POLICY_SET):
+                self.turns.append(Entry.of(row))
             if newest_at is not None and row[1] < newest_at and row[2] != CLOCK:
                 yield f"journal: entry {row[0]} is dated before the one before it"
             number, newest_at = number + 1, row[1]
@@ -344,11 +370,16 @@ class _Part:
     def __init__(self, reading: Reading, erased_users: set[bytes]) -> None:
         self._reading = reading
         self._erased_users = erased_users
-        self._periods = reading.periods()
+        definitions = {policy.number: json.loads(policy.definition) for policy in reading.rows.policies()}
+        limited = {limit["period"] for definition in definitions.values() for limit in definition["limits"]}
+        kept = reading.periods()
+        # Nobody goes by windows of a period that no policy limits: they are being filled, or that was stopped.
+        self._filling = kept.keys() - limited - {LIFETIME}
+        self._periods = {period: since for period, since in kept.items() if period not in self._filling}
         self._repairs = reading.repairs()
         self._curve = curves(reading)
         self._promises = {charge.number: charge.guarantee for charge in reading.rows.charges()}
-        plans = {policy.number: json.loads(policy.definition)["plan"] for policy in reading.rows.policies()}
+        plans = {number: definition["plan"] for number, definition in definitions.items()}
         self._plans = {number: plan["identity"] for number, plan in plans.items() if plan is not None}
         self._windows: dict[int, tuple[int, ...]] = {}
 
@@ -365,8 +396,15 @@ class _Part:
             else:
                 yield from self._user(user)
             erased = user is None or user.hash is None
-            stored = sums.of(account), labels.of(account), quotas.of(account)
+            in_force = self._in_force(sums.of(account), 1), self._in_force(labels.of(account), 3)
+            stored = *in_force, quotas.of(account)
             yield from self._account(account, erased, histories.of(account), *stored)
+
+    def _in_force(self, rows: Rows, place: int) -> Rows:
+        """The rows that somebody goes by; their window stands at a place of theirs."""
+        if not self._filling:
+            return rows
+        return [row for row in rows if PERIODS[row[place] % len(PERIODS)] not in self._filling]
 
     def _user(self, user: User) -> Iterator[str]:
         if self._reading.key.seal(user.account, user.hash) != user.seal:

@@ -1,29 +1,27 @@
-"""What an account was charged, worked out again from its history: to fill a new period, and to verify."""
+"""What an account was charged, worked out again from its history: to fill windows, to void, and to verify."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
+from functools import cache, partial
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from ..guarantees import Memoised, from_json
 from ..guarantees.amounts import LARGEST, ZERO, Costs
-from .entries import CHARGES, RESERVED, VOIDED, Entry, LabelRow, Repair
-from .windows import LIFETIME, PERIODS, Moment, code_at, to_micros
+from .entries import CHARGES, RESERVED, VOIDED, Entry, Repair
+from .windows import LIFETIME, code_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from .reading import Reading
-    from .transaction import Transaction
 
     Curve = Callable[[int], Memoised]
 
 _LIFETIME_WINDOW = 0
-
-_ROWS_TOGETHER = 10_000
 
 
 class _Sum:
@@ -42,6 +40,12 @@ class _Sum:
                 self._unbounded[place] += times
             else:
                 self._known[place] += amount
+
+    def copy(self) -> _Sum:
+        """One that goes on from here by itself."""
+        other = _Sum()
+        other._known, other._unbounded = [*self._known], [*self._unbounded]
+        return other
 
     def costs(self) -> Costs:
         """The sum as an account keeps it: None where it is unbounded, or too large to count."""
@@ -66,6 +70,14 @@ class Replay:
         self._reserved: dict[int, tuple[int, int, bytes | None]] = {}
         self._sums: dict[int, _Sum] = defaultdict(_Sum)
         self.labels: dict[tuple[bytes, int, int], int] = defaultdict(int)
+
+    def copy(self) -> Replay:
+        """One that goes on from here by itself."""
+        other = Replay(self._since, self._curve, self._repairs)
+        other._reserved.update(self._reserved)
+        other._sums.update((window, total.copy()) for window, total in self._sums.items())
+        other.labels.update(self.labels)
+        return other
 
     @property
     def sums(self) -> dict[int, Costs]:
@@ -123,63 +135,13 @@ def by_account(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, Iterator[
 
 
 def curves(reading: Reading) -> Curve:
-    """The memoised guarantee of a charge by its number, each read once. It raises ValueError for any other one."""
-    known: dict[int, Memoised] = {}
-
-    def curve(charge: int) -> Memoised:
-        if charge not in known:
-            guarantee = from_json(json.loads(reading.stored_charge(charge).guarantee))
-            if not isinstance(guarantee, Memoised):
-                raise ValueError(f"an entry of charge {charge} has a label, and the charge is not memoised")
-            known[charge] = guarantee
-        return known[charge]
-
-    return curve
+    """The memoised guarantee of a charge by its number, each read once."""
+    return cache(partial(memoised, reading))
 
 
-def fill_period(transaction: Transaction, period: str, since: int) -> None:
-    """Write the sums and label counts of a period that was not kept until now, from the journal."""
-    transaction.keep_period(period, since)
-    # Nothing that is dated earlier counts, and no void is dated before its reservation: a repair ends those it finds.
-    _write_again(transaction, {period: since}, since, lambda window: True)
-
-
-def count_at_repair(transaction: Transaction, moment: Moment) -> None:
-    """Count what is dated later than a repair of the clock, the newest entry, in the windows of its moment as well.
-
-    A period that was first limited under a clock too far ahead is from now on kept since the window of the repair.
-    """
-    kept = {period: since for period, since in transaction.periods().items() if period != LIFETIME}
-    starts = {period: to_micros(moment.window(period).starts) for period in kept}
-    lowered = {period for period, since in kept.items() if starts[period] < since}
-    for period in lowered:
-        kept[period] = starts[period]
-        transaction.keep_period(period, starts[period])
-    if kept:
-        current = {moment.window(period).code for period in kept}
-        _write_again(
-            transaction, kept, None, lambda window: window in current or PERIODS[window % len(PERIODS)] in lowered
-        )
-
-
-def _write_again(
-    transaction: Transaction, since: dict[str, int], late: int | None, wanted: Callable[[int], bool]
-) -> None:
-    """Write the wanted windows of every account from the journal, as far as it is not dated before `late`."""
-    curve, repairs = curves(transaction), transaction.repairs()
-    rows: list[tuple[Any, ...]] = []
-    cut_off = {user.account for user in transaction.rows.users(1, LARGEST) if user.hash is None}
-    for account, history in by_account(transaction.rows.histories(1, LARGEST, late)):
-        if account in cut_off:
-            continue  # of an erased user only the lifetime is kept
-        replay = Replay(since, curve, repairs)
-        for row in history:
-            replay.add(Entry.of(row), row[-2])
-        rows += [(account, window, *costs) for window, costs in replay.sums.items() if wanted(window)]
-        for (label, charge, window), reports in replay.labels.items():
-            if wanted(window):
-                transaction.rows.set_label_reports(LabelRow(account, label, charge, window, reports))
-        if len(rows) >= _ROWS_TOGETHER:
-            transaction.rows.set_sums(rows)
-            rows = []
-    transaction.rows.set_sums(rows)
+def memoised(reading: Reading, charge: int) -> Memoised:
+    """The memoised guarantee of a charge by its number. Raises `ValueError` for any other one."""
+    guarantee = from_json(json.loads(reading.stored_charge(charge).guarantee))
+    if not isinstance(guarantee, Memoised):
+        raise ValueError(f"an entry of charge {charge} has a label, and the charge is not memoised")
+    return guarantee

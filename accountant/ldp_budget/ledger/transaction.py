@@ -11,6 +11,7 @@ from .entries import (
     CLOCK,
     ERASED,
     NOBODY,
+    PERIOD,
     POLICY_SET,
     End,
     Entry,
@@ -27,6 +28,7 @@ from .entries import (
 from .journal import Appended, seal_counters
 from .keys import HASH_BYTES
 from .reading import Account, Reading
+from .windows import PERIODS, to_micros
 
 if TYPE_CHECKING:
     from .clock import Clock
@@ -93,6 +95,12 @@ class Transaction(Reading):
         if rows:
             self.rows.add_entries(rows, None)
         self._accounts_ahead, self._answers_ahead = {}, {}
+
+    def settle(self) -> int:
+        """Write what was kept back, for whoever reads and writes `rows` next; the number of the newest entry."""
+        self._write_back()
+        self.writes += 1
+        return self._entries
 
     def _write_sums_and_answers(self) -> None:
         if self._sums:
@@ -315,6 +323,15 @@ class Transaction(Reading):
         self._write_back()
         versions = [policy for policy in self.rows.policies() if policy.name == name]
         return [policy for policy in versions if self.rows.was_charged(policy.number)]
+
+    def begin_period(self, period: str) -> None:
+        """Keep windows of a period from now on that no policy limits yet, as they are still to be filled.
+
+        Unless that was begun before. The journal says so: from its new end on, nobody goes by the periods before it.
+        """
+        if period not in self.periods():
+            self.append(Entry(0, self.moment.micros, PERIOD, 0, 0, 0, PERIODS.index(period), _NOTHING))
+            self.keep_period(period, to_micros(self.moment.window(period).starts))
 
     def keep_period(self, period: str, since: int) -> None:
         """Keep windows of `period` from the one on that starts at `since`, be they kept already or not."""

@@ -1,0 +1,203 @@
+"""Windows written from the journal: those of a period that was not limited until now, and those of a repaired clock.
+
+A short journal fills a period in the transaction that limits it. Before a long one is read, the period is kept by an
+entry of its own: from then on every charge is written to its windows too, though no policy limits them. Then they are
+filled a part of the accounts at a time. A part is read without a lock; a short transaction adds what came since and
+writes it, and from there the part stays right. Once all are, a policy may limit the period. Whoever is stopped in
+between leaves windows that nobody goes by, and that are filled again from the first account.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from ..guarantees import Memoised
+from ..guarantees.amounts import LARGEST
+from .entries import Entry, LabelRow
+from .replay import Replay, by_account, curves, memoised
+from .windows import LIFETIME, PERIODS, Moment, to_micros
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from .ledger import Ledger
+    from .reading import Reading
+    from .store import Rows, Snapshot
+    from .transaction import Transaction
+
+    Replayed = Iterable[tuple[int, Replay]]
+
+_MOST_AT_ONCE = 5_000
+"""How many entries of a journal may be read while the lock is held."""
+
+_ACCOUNTS_TOGETHER = 2_000
+_ROWS_TOGETHER = 10_000
+# Whoever appends faster than this is read is not waited for.
+_MOST_ROUNDS = 10
+
+
+def keep(transaction: Transaction, periods: Sequence[str]) -> list[str]:
+    """Keep windows of periods that no policy limits yet; returns those that are to be filled ahead, if any."""
+    if not periods:
+        return []
+    if transaction.end.entries > _MOST_AT_ONCE:
+        for period in periods:
+            transaction.begin_period(period)
+        return [*periods]
+    for period in periods:
+        if period not in transaction.periods():
+            transaction.keep_period(period, to_micros(transaction.moment.window(period).starts))
+    kept = transaction.periods()
+    since = {period: kept[period] for period in periods}
+    transaction.settle()
+    # Nothing that is dated earlier counts, and no void is dated before its reservation: a repair ends those it finds.
+    histories = transaction.rows.histories(1, LARGEST, min(since.values()))
+    _write_again(transaction, since, histories, lambda window: True)
+    return []
+
+
+def fill_ahead(ledger: Ledger, periods: Sequence[str]) -> None:
+    """Write the windows of periods that are kept already, in steps beside whoever else writes."""
+    with ledger.reading() as reading:
+        # Whoever gets an account later is charged in these windows from the first time on.
+        last = reading.end.accounts
+    for first in range(1, last + 1, _ACCOUNTS_TOGETHER):
+        accounts = range(first, min(last, first + _ACCOUNTS_TOGETHER - 1) + 1)
+        while not ledger.run(_read_part(ledger, periods, accounts).write):
+            pass  # the clock was repaired meanwhile, and what was read may count in other windows
+
+
+def _read_part(ledger: Ledger, periods: Sequence[str], accounts: range) -> _Part:
+    """A part of the accounts, read so far that little was appended since."""
+    with ledger.reading() as reading:
+        part = _Part(reading, periods, accounts)
+    for _ in range(_MOST_ROUNDS):
+        with ledger.reading() as reading:
+            if part.go_on(reading) <= _MOST_AT_ONCE:
+                break
+    return part
+
+
+class _Part:
+    """Some accounts, replayed as far as one entry of the journal."""
+
+    def __init__(self, reading: Reading, periods: Sequence[str], accounts: range) -> None:
+        kept = reading.periods()
+        self._since = {period: kept[period] for period in periods}
+        self._accounts = accounts
+        self._repairs = reading.repairs()
+        self._reading = reading
+        self._curves: dict[int, Memoised] = {}
+        self._until = reading.end.entries
+        late = min(self._since.values())
+        rows = reading.rows.histories(accounts[0], accounts[-1], late)
+        self._replays = dict(_replayed(rows, self._empty))
+
+    def _empty(self) -> Replay:
+        return Replay(self._since, self._curve, self._repairs)
+
+    def _curve(self, charge: int) -> Memoised:
+        if charge not in self._curves:
+            self._curves[charge] = memoised(self._reading, charge)
+        return self._curves[charge]
+
+    def go_on(self, reading: Reading) -> int:
+        """Add what was appended as far as this moment; returns how many entries that were."""
+        appended = reading.end.entries - self._until
+        self._replays.update(self._with_newest(reading, reading.end.entries))
+        self._until = reading.end.entries
+        return appended
+
+    def write(self, transaction: Transaction) -> bool:
+        """Write the sums and label counts as they are now; not if the clock was repaired since they were read."""
+        newest = transaction.settle()
+        if transaction.repairs() != self._repairs:
+            return False
+        replays = self._replays | self._with_newest(transaction, newest)
+        gone = _cut_off(transaction.rows, self._accounts)
+        left = ((account, replay) for account, replay in replays.items() if account not in gone)
+        _write(transaction.rows, left, lambda window: True)
+        return True
+
+    def _with_newest(self, reading: Reading, newest: int) -> dict[int, Replay]:
+        """The accounts of which there is something newer, with it; what is here stays, as a transaction may fail."""
+        self._reading = reading
+        changed: dict[int, Replay] = {}
+        for row, _ in reading.rows.entries(self._until + 1, newest):
+            account = row[3]
+            if account in self._accounts:
+                if account not in changed:
+                    known = self._replays.get(account)
+                    changed[account] = self._empty() if known is None else known.copy()
+                label = reading.rows.label(row[0])
+                changed[account].add(Entry.of(row), None if label is None else label.label)
+        return changed
+
+
+def count_at_repair(transaction: Transaction, moment: Moment) -> None:
+    """Count what is dated later than a repair of the clock, the newest entry, in the windows of its moment as well.
+
+    A period that was first limited under a clock too far ahead is from now on kept since the window of the repair.
+    """
+    kept = {period: since for period, since in transaction.periods().items() if period != LIFETIME}
+    starts = {period: to_micros(moment.window(period).starts) for period in kept}
+    lowered = {period for period, since in kept.items() if starts[period] < since}
+    for period in lowered:
+        kept[period] = starts[period]
+        transaction.keep_period(period, starts[period])
+    if kept:
+        current = {moment.window(period).code for period in kept}
+        rows = transaction.rows
+        histories = rows.histories(1, LARGEST)
+        if not lowered:
+            # Nothing changes for whom nothing is dated later, which are most where the clock was wrong for a while.
+            late = sorted({row[3] for row in rows.histories(1, LARGEST, moment.micros + 1)})
+            histories = chain.from_iterable(map(rows.history, late))
+        _write_again(
+            transaction,
+            kept,
+            histories,
+            lambda window: window in current or PERIODS[window % len(PERIODS)] in lowered,
+        )
+
+
+def _write_again(
+    transaction: Transaction,
+    since: dict[str, int],
+    histories: Iterator[tuple[Any, ...]],
+    wanted: Callable[[int], bool],
+) -> None:
+    """Write the wanted windows of accounts from their histories, with all that counts in them."""
+    curve, repairs = curves(transaction), transaction.repairs()
+    gone = _cut_off(transaction.rows, range(1, LARGEST))
+    replayed = _replayed(histories, lambda: Replay(since, curve, repairs))
+    _write(transaction.rows, ((account, replay) for account, replay in replayed if account not in gone), wanted)
+
+
+def _cut_off(rows: Snapshot, accounts: range) -> set[int]:
+    """The accounts of erased users, of which only the lifetime is kept."""
+    return {user.account for user in rows.users(accounts[0], accounts[-1]) if user.hash is None}
+
+
+def _replayed(histories: Iterator[tuple[Any, ...]], empty: Callable[[], Replay]) -> Iterator[tuple[int, Replay]]:
+    """Accounts with what their histories add up to."""
+    for account, history in by_account(histories):
+        replay = empty()
+        for row in history:
+            replay.add(Entry.of(row), row[-2])
+        yield account, replay
+
+
+def _write(rows: Rows, replayed: Replayed, wanted: Callable[[int], bool]) -> None:
+    """Write the sums and label counts of the wanted windows."""
+    sums: list[tuple[Any, ...]] = []
+    for account, replay in replayed:
+        sums += [(account, window, *costs) for window, costs in replay.sums.items() if wanted(window)]
+        for (label, charge, window), reports in replay.labels.items():
+            if wanted(window):
+                rows.set_label_reports(LabelRow(account, label, charge, window, reports))
+        if len(sums) >= _ROWS_TOGETHER:
+            rows.set_sums(sums)
+            sums = []
+    rows.set_sums(sums)

@@ -1,0 +1,452 @@
+"""A period that is first limited over a long journal is filled in steps, and everybody goes on meanwhile."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+from conftest import Clock
+from ldp_budget import Accountant, InvalidParameter, Limit
+from ldp_budget.guarantees import Approximate
+from ldp_budget.ledger import filling
+from ledger_contract import CURVE, LedgerContract, Place, check, coin, promising, spent
+from ledger_inside import group_of
+from ledger_model import LedgerMachine
+from ledger_places import InFile, InMemory, InToys
+
+USERS = [f"user-{number}" for number in range(6)]
+LIFETIME: list[Limit | str] = ["lifetime=900,0.1"]
+ALL: list[Limit | str] = [*LIFETIME, "day=90,0.1", "week=90,0.1", "month=90,0.1"]
+
+Beside = Callable[[int], None]
+
+
+def in_steps(monkeypatch: pytest.MonkeyPatch, accounts: int = 2) -> None:
+    """Fill every journal as if it were a long one, so many accounts at a time."""
+    monkeypatch.setattr(filling, "_MOST_AT_ONCE", 0)
+    monkeypatch.setattr(filling, "_ACCOUNTS_TOGETHER", accounts)
+
+
+@pytest.fixture
+def between(monkeypatch: pytest.MonkeyPatch) -> Callable[[Beside], list[int]]:
+    """Do something after each part was read and before it is written; returns the steps that were done."""
+    in_steps(monkeypatch)
+
+    def install(beside: Beside) -> list[int]:
+        read, steps = filling._read_part, [0]
+
+        def read_part(*arguments: Any) -> Any:
+            part = read(*arguments)
+            steps[0] += 1
+            beside(steps[0])
+            return part
+
+        monkeypatch.setattr(filling, "_read_part", read_part)
+        return steps
+
+    return install
+
+
+@pytest.fixture(params=["file", "memory", "toys"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    return {"file": InFile(tmp_path / "budget.db"), "memory": InMemory(), "toys": InToys()}[request.param]
+
+
+class Twins:
+    """A ledger and another one, which had every limit from the start, and to which the same is done."""
+
+    def __init__(self, place: Place, clock: Clock) -> None:
+        self.clock = clock
+        self.one, self.other = place.open(clock), Accountant(":memory:", clock=clock)
+        self.one.set_policy("default", LIFETIME)
+        self.other.set_policy("default", ALL)
+        self.held: list[tuple[str, str]] = []
+
+    def spend(self, number: int) -> None:
+        """A little of everything, by users old and new."""
+        for accountant in (self.one, self.other):
+            accountant.spend(USERS[number % 6], coin("0.1"), reports=number + 1)
+            accountant.spend(USERS[number * 5 % 6], promising(CURVE), label=f"home-{number % 2}", reports=2)
+            accountant.spend_many([*USERS, f"new-{number}"], coin("0.3"))
+
+    def reserve(self) -> None:
+        def one(accountant: Accountant, user: str) -> list[str]:
+            return [
+                accountant.reserve(user, coin("0.5"), expires=10**6).receipt or "",
+                accountant.reserve(user, promising(CURVE), label="home-0", reports=9, expires=10**6).receipt or "",
+                accountant.reserve(user, promising(Approximate(1, "1e-9")), expires=10**6).receipt or "",
+            ]
+
+        for user in USERS:
+            self.held += zip(one(self.one, user), one(self.other, user), strict=True)
+
+    def void(self) -> None:
+        for mine, others in self.held:
+            self.one.void(mine)
+            self.other.void(others)
+        self.held = []
+
+    def check_alike(self) -> None:
+        check(self.one)
+        users = [*USERS, *(f"new-{number}" for number in range(9))]
+        for user in users:
+            mine, others = self.one.balance(user), self.other.balance(user)
+            assert mine.erased == others.erased
+            assert [state.to_json() for state in mine.limits] == [state.to_json() for state in others.limits]
+
+    def close(self) -> None:
+        self.one.close()
+        self.other.close()
+
+
+@pytest.fixture
+def twins(place: Place, clock: Clock) -> Iterator[Twins]:
+    made = Twins(place, clock)
+    for number in range(3):
+        made.spend(number)
+    yield made
+    made.close()
+
+
+def in_thread(work: Callable[[], None]) -> None:
+    """Do it in another thread, as this one is filling."""
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(30)
+    assert not thread.is_alive(), "it waits for the filling"
+
+
+def test_what_others_spend_meanwhile_counts(twins: Twins, between: Callable[[Beside], list[int]]) -> None:
+    def beside(step: int) -> None:
+        check(twins.one)
+        in_thread(lambda: twins.spend(step))
+
+    steps = between(beside)
+    before = twins.one.stats()["entries"]
+    twins.one.set_policy("default", ALL)
+    assert steps[0] >= 4
+    assert twins.one.stats()["entries"] > before + 9 * steps[0], "others went on"
+    twins.check_alike()
+    twins.spend(8)
+    twins.check_alike()
+
+
+def test_what_is_voided_meanwhile_is_given_back(twins: Twins, between: Callable[[Beside], list[int]]) -> None:
+    twins.reserve()
+
+    def beside(step: int) -> None:
+        twins.void()
+        twins.reserve()
+        in_thread(lambda: twins.spend(step))
+
+    between(beside)
+    twins.one.set_policy("default", ALL)
+    twins.check_alike()
+    twins.void()
+    twins.check_alike()
+
+
+def test_nothing_of_who_is_erased_meanwhile_comes_back(twins: Twins, between: Callable[[Beside], list[int]]) -> None:
+    def beside(step: int) -> None:
+        if step <= 3:
+            for accountant in (twins.one, twins.other):
+                accountant.erase(USERS[2 * step - 1])
+            check(twins.one)
+
+    between(beside)
+    twins.one.set_policy("default", ALL)
+    twins.check_alike()
+    assert [user for user in USERS if twins.one.is_erased(user)] == ["user-1", "user-3", "user-5"]
+
+
+@pytest.mark.parametrize("moment", [datetime(2026, 11, 30, 23, tzinfo=UTC), datetime(2026, 11, 22, 23, tzinfo=UTC)])
+def test_a_window_may_end_meanwhile(
+    place: Place, clock: Clock, between: Callable[[Beside], list[int]], moment: datetime
+) -> None:
+    """A day, a week or a month: what was filled and what is open are two windows then."""
+    clock.now = moment
+    twins = Twins(place, clock)
+    for number in range(3):
+        twins.spend(number)
+    twins.reserve()
+
+    def beside(step: int) -> None:
+        twins.spend(step)
+        clock.now = moment + timedelta(minutes=40 * step)
+        twins.spend(step + 1)
+        if step == 2:
+            twins.void()
+
+    between(beside)
+    twins.one.set_policy("default", ALL)
+    assert clock.now.day != moment.day
+    twins.check_alike()
+    twins.spend(5)
+    twins.check_alike()
+    twins.close()
+
+
+def repair(twins: Twins) -> None:
+    twins.clock.advance(days=-100, hours=1)
+    for accountant in (twins.one, twins.other):
+        assert accountant.repair_clock()
+
+
+def test_the_clock_may_be_repaired_meanwhile(twins: Twins, between: Callable[[Beside], list[int]]) -> None:
+    """What was dated later counts where the repair is, in what was filled and in what was not."""
+    twins.clock.advance(days=100)
+    twins.spend(3)
+
+    def beside(step: int) -> None:
+        if step == 2:
+            repair(twins)
+        in_thread(lambda: twins.spend(step))
+
+    between(beside)
+    twins.one.set_policy("default", ALL)
+    twins.check_alike()
+
+
+def test_the_clock_may_go_wrong_and_be_repaired_meanwhile(
+    twins: Twins, between: Callable[[Beside], list[int]]
+) -> None:
+    def beside(step: int) -> None:
+        if step == 1:
+            twins.clock.advance(days=100)
+        twins.spend(step)
+        if step == 3:
+            repair(twins)
+
+    between(beside)
+    twins.one.set_policy("default", ALL)
+    twins.check_alike()
+
+
+def test_a_part_may_be_written_beside_spends_in_one_transaction(
+    twins: Twins, between: Callable[[Beside], list[int]]
+) -> None:
+    """What they keep back counts, and does not take the place of what was filled."""
+    group = group_of(twins.one)
+
+    def queued(works: int) -> None:
+        while len(group._queue) < works:
+            time.sleep(0.001)
+
+    def beside(step: int) -> None:
+        inside, go = threading.Event(), threading.Event()
+
+        def lead(transaction: object) -> None:
+            inside.set()
+            go.wait(30)
+
+        def let_go() -> None:
+            queued(2)
+            go.set()
+
+        twins.other.spend("user-2", coin("0.7"))
+        threading.Thread(target=lambda: group.run(lead), daemon=True).start()
+        inside.wait(30)
+        threading.Thread(target=lambda: twins.one.spend("user-2", coin("0.7")), daemon=True).start()
+        queued(1)
+        threading.Thread(target=let_go, daemon=True).start()
+
+    between(beside)
+    twins.one.set_policy("default", ALL)
+    twins.check_alike()
+
+
+def test_a_filling_that_was_stopped_is_no_damage_and_nobody_goes_by_it(
+    twins: Twins, between: Callable[[Beside], list[int]]
+) -> None:
+    def beside(step: int) -> None:
+        if step == 3:
+            raise KeyboardInterrupt
+
+    stopped = between(beside)
+    with pytest.raises(KeyboardInterrupt):
+        twins.one.set_policy("default", ALL)
+    check(twins.one)
+    assert twins.one.policy().version == 1
+    assert list(spent(twins.one, "user-0")) == ["lifetime"]
+    twins.reserve()
+    twins.void()
+    twins.spend(4)
+    twins.clock.advance(days=40)
+    twins.spend(5)
+    for accountant in (twins.one, twins.other):
+        accountant.erase("user-3")
+    check(twins.one)
+    stopped[0] = 3  # past the step at which it stops
+    twins.one.set_policy("default", ALL)
+    twins.check_alike()
+    kinds = twins.one.stats()["entries_by_kind"]
+    assert kinds["period"] == 3, "it was begun once"
+
+
+def test_two_may_fill_the_same_period(place: Place, clock: Clock, between: Callable[[Beside], list[int]]) -> None:
+    twins = Twins(place, clock)
+    for number in range(3):
+        twins.spend(number)
+    others: list[int] = []
+
+    def beside(step: int) -> None:
+        if not others:
+            others.append(step)
+            twins.one.set_policy("second", ALL)
+            assert twins.one.policy("second").version == 1
+            twins.spend(step)
+            check(twins.one)
+
+    between(beside)
+    assert twins.one.set_policy("default", ALL).version == 2
+    twins.check_alike()
+    twins.close()
+
+
+def test_a_policy_that_may_not_be_set_begins_nothing(twins: Twins, between: Callable[[Beside], list[int]]) -> None:
+    steps = between(lambda step: None)
+    with pytest.raises(InvalidParameter):
+        twins.one.set_policy("default", ["lifetime=9,1e-6,zcdp", "day=1"])
+    assert steps == [0]
+    assert "period" not in twins.one.stats()["entries_by_kind"]
+
+
+def test_the_journal_says_what_was_begun(twins: Twins, between: Callable[[Beside], list[int]]) -> None:
+    between(lambda step: twins.spend(step))
+    before = len(list(twins.one.journal()))
+    twins.one.set_policy("default", [*LIFETIME, "month=90"])
+    begun, *charges, policy = list(twins.one.journal())[before:]
+    assert (begun["kind"], begun["account"], begun["policy"]) == ("period", None, None)
+    assert {row["kind"] for row in charges} == {"spent"}
+    assert policy["kind"] == "policy"
+
+
+def test_a_period_that_the_journal_does_not_know_is_found(tmp_path: Path, clock: Clock) -> None:
+    import sqlite3
+
+    path = tmp_path / "budget.db"
+    with Accountant(path, clock=clock) as accountant:
+        accountant.set_policy("default", LIFETIME)
+        accountant.spend("alice", coin(1))
+        with sqlite3.connect(path) as connection:
+            connection.execute("INSERT INTO periods VALUES ('month', 0)")
+        connection.close()
+        assert accountant.verify().problems == ("periods: month is kept, and no policy limits it",)
+
+
+# -- real processes ------------------------------------------------------------------------------------------
+
+FILL = """
+import sys
+from ldp_budget import Accountant
+from ldp_budget.ledger import filling
+filling._MOST_AT_ONCE, filling._ACCOUNTS_TOGETHER = 100, 50
+read, steps = filling._read_part, iter(range(10**9))
+def read_part(*arguments):
+    part = read(*arguments)
+    print(next(steps), flush=True)
+    sys.stdin.readline()
+    return part
+filling._read_part = read_part
+Accountant(sys.argv[1], create=False).set_policy("default", ["lifetime=900", "month=90"])
+print("filled", flush=True)
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "budget.db"
+    with Accountant(path) as accountant:
+        accountant.set_policy("default", ["lifetime=900"])
+        accountant.spend_many([f"user-{number}" for number in range(500)], coin("0.1"))
+    return path
+
+
+def fill_in_process(path: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", FILL, str(path)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def test_another_process_fills_and_this_one_goes_on(path: Path) -> None:
+    with fill_in_process(path) as filler, Accountant(path, create=False) as accountant:
+        assert filler.stdin is not None
+        assert filler.stdout is not None
+        for step, line in enumerate(filler.stdout):
+            if line == "filled\n":
+                break
+            # A spend of whose part is just filled, of one before, of one to come, and of nobody yet.
+            for user in (f"user-{step * 50}", "user-0", "user-499", f"new-{step}"):
+                assert accountant.spend(user, coin("0.2"))
+            filler.stdin.write("\n")
+            filler.stdin.flush()
+        assert step == 10
+        check(accountant)
+        assert spent(accountant, "user-499")["month"] == spent(accountant, "user-499")["lifetime"] == Decimal("2.1")
+        assert spent(accountant, "user-0")["month"] == Decimal("2.3")
+        assert spent(accountant, "new-3")["month"] == Decimal("0.2")
+        kinds = [row["kind"] for row in accountant.journal()]
+        assert kinds[kinds.index("period") :].count("spent") == 40
+
+
+@pytest.mark.parametrize("steps", [0, 1, 9])
+def test_a_killed_filler_leaves_no_half_filled_period(path: Path, steps: int) -> None:
+    with fill_in_process(path) as filler, Accountant(path, create=False) as accountant:
+        assert filler.stdin is not None
+        assert filler.stdout is not None
+        for line in filler.stdout:
+            if int(line) == steps:
+                break
+            filler.stdin.write("\n")
+            filler.stdin.flush()
+        os.kill(filler.pid, signal.SIGKILL)
+        filler.wait()
+        check(accountant)
+        assert list(spent(accountant, "user-0")) == ["lifetime"]
+        for user in ("user-0", "user-499", "new"):
+            assert accountant.spend(user, coin("0.2"))
+        accountant.set_policy("default", ["lifetime=900", "month=90"])
+        check(accountant)
+        for user in ("user-0", "user-499", "user-250", "new"):
+            assert spent(accountant, user)["month"] == spent(accountant, user)["lifetime"] > 0
+
+
+# -- everything else a ledger owes, with every journal a long one ----------------------------------------------
+
+
+class TestContractInSteps(LedgerContract):
+    @pytest.fixture(autouse=True)
+    def every_journal_is_long(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        in_steps(monkeypatch, accounts=1)
+
+    @pytest.fixture(params=["file", "toys"])
+    def place(self, request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+        return InFile(tmp_path / "budget.db") if request.param == "file" else InToys()
+
+
+class SteppedMachine(LedgerMachine):
+    def make_place(self) -> InMemory:
+        self._patch = pytest.MonkeyPatch()
+        in_steps(self._patch, accounts=1)
+        return InMemory()
+
+    def teardown(self) -> None:
+        try:
+            super().teardown()
+        finally:
+            self._patch.undo()
+
+
+class TestModelInSteps(SteppedMachine.TestCase):  # type: ignore[misc, name-defined]
+    settings = settings(max_examples=20, stateful_step_count=50)
