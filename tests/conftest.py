@@ -6,6 +6,7 @@ import csv
 import importlib.resources
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,21 +21,38 @@ from click.testing import CliRunner, Result
 
 import ldp_budget
 from ldp_budget.accounting.accountant import Accountant
+from warm_command import WarmCommand
 
 # Tests that several ledgers inherit; their assertions are as telling as those of a test file.
 pytest.register_assert_rewrite("ledger_contract", "ledger_model")
 
-# How long an example takes says nothing about whether it is right.
-hypothesis.settings.register_profile("tests", deadline=None)
-hypothesis.settings.load_profile("tests")
+# How long an example takes says nothing about whether it is right. A test that is content with less, or wants more,
+# takes a part or a multiple of `settings.default.max_examples`.
+hypothesis.settings.register_profile("tests", deadline=None, max_examples=40)
+hypothesis.settings.register_profile("slow", deadline=None, max_examples=100)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--slow", action="store_true", help="run the tests marked slow as well")
+    parser.addoption("--slow", action="store_true", help="run the tests marked slow as well, and more examples")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    hypothesis.settings.load_profile("slow" if config.getoption("--slow") else "tests")
+    if sys.dont_write_bytecode and hasattr(config, "cache"):
+        # Nothing may be written beside the sources, and a hundred processes would compile them anew.
+        os.environ["PYTHONPYCACHEPREFIX"] = str(config.cache.mkdir("bytecode"))
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--slow"):
+        # Those that do more now are run again by `--slow -m slow`.
+        for item in items:
+            if "thorough" in getattr(item, "fixturenames", ()) or hypothesis.is_hypothesis_test(
+                getattr(item, "obj", None)
+            ):
+                item.add_marker(pytest.mark.slow)
         return
     for item in items:
         if "slow" in item.keywords:
@@ -58,6 +76,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
             return file if file in TOGETHER else nodeid
+
+        def _pending_of(self, workload: dict[str, dict[str, bool]]) -> int:
+            """A worker takes its units in order: what is left stands at the end, and there are thousands before."""
+            left = 0
+            for unit in reversed(workload.values()):
+                if all(unit.values()):
+                    break
+                left += list(unit.values()).count(False)
+            return left
 
     return Scheduling(config, log)
 
@@ -125,6 +152,19 @@ class CommandLine:
 @pytest.fixture
 def command(tmp_path: Path) -> CommandLine:
     return CommandLine(tmp_path / "budget.db")
+
+
+@pytest.fixture(scope="session")
+def programs() -> Iterator[str]:
+    """A PATH for shells: `ldp-budget` without the wait, the tools of this Python, and what was there."""
+    with WarmCommand() as command:
+        yield os.pathsep.join([str(command.folder), str(Path(sys.executable).parent), os.environ["PATH"]])
+
+
+@pytest.fixture
+def thorough(request: pytest.FixtureRequest) -> bool:
+    """Whether to try everything that there is to try: with `--slow`."""
+    return bool(request.config.getoption("--slow"))
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -27,6 +28,10 @@ class Workshop:
     """A folder to write distributions in, and a machine that has its `site` on the path."""
 
     folder: Path
+    programs: str
+
+    def python(self, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        return self.run(sys.executable, *arguments, cwd=cwd)
 
     def run(self, *command: str, cwd: Path | None = None, code: int = 0) -> subprocess.CompletedProcess[str]:
         paths = [str(self.folder / "site"), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -37,7 +42,7 @@ class Workshop:
             "LDP_BUDGET_LEDGER": str(self.folder / "ledger.db"),
         }
         done = subprocess.run(
-            [sys.executable, *command],
+            command,
             env=environment,
             cwd=cwd or self.folder,
             capture_output=True,
@@ -48,11 +53,13 @@ class Workshop:
         return done
 
     def ldp_budget(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        return self.run("-c", "from ldp_budget_cli import main; main()", *arguments, code=code)
+        program = shutil.which("ldp-budget", path=self.programs)
+        assert program is not None
+        return self.run(program, *arguments, code=code)
 
     def install(self, project: Path) -> None:
         options = ("--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check", "--upgrade")
-        self.run("-m", "pip", "install", "-q", *options, "--target", str(self.folder / "site"), str(project))
+        self.python("-m", "pip", "install", "-q", *options, "--target", str(self.folder / "site"), str(project))
 
     def listed(self, name: str) -> dict[str, Any]:
         rows = json.loads(self.ldp_budget("mechanisms", "--json").stdout)
@@ -66,9 +73,9 @@ class Workshop:
 
 
 @pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+def workshop(tmp_path_factory: pytest.TempPathFactory, programs: str) -> Workshop:
     """A workshop where `plugin new tally-marks` was run, and what it wrote is installed."""
-    workshop = Workshop(tmp_path_factory.mktemp("workshop"))
+    workshop = Workshop(tmp_path_factory.mktemp("workshop"), programs)
     workshop.ldp_budget("plugin", "new", "tally-marks")
     workshop.install(workshop.folder / "tally-marks")
     return workshop
@@ -87,7 +94,7 @@ def test_what_new_writes_is_a_distribution(workshop: Workshop) -> None:
 
 def test_its_tests_pass_at_once(workshop: Workshop) -> None:
     options = ("-q", "-p", "no:cacheprovider", "-W", "error")
-    said = workshop.run("-m", "pytest", *options, cwd=workshop.folder / "tally-marks").stdout
+    said = workshop.python("-m", "pytest", *options, cwd=workshop.folder / "tally-marks").stdout
     [passed, skipped] = re.findall(r"(\d+) (?:passed|skipped)", said)
     assert int(passed) >= 30
     assert int(skipped) == 4  # it memoises nothing

@@ -8,7 +8,7 @@ from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -38,10 +38,24 @@ def script() -> Iterator[ModuleType]:
         yield import_module("repeated_survey")
 
 
-@pytest.fixture(scope="module")
-def study(script: ModuleType) -> Any:
+class Run(NamedTuple):
+    people: int
+    study: Any
+
+
+EVERYBODY = pytest.param(None, marks=pytest.mark.slow, id="everybody")
+
+
+@pytest.fixture(scope="module", params=[pytest.param(4, id="every fourth"), EVERYBODY])
+def run(request: pytest.FixtureRequest, script: ModuleType) -> Run:
+    people = script.people()[:: request.param]
     with Accountant(":memory:") as accountant:
-        return script.run(script.people(), accountant, np.random.default_rng(SEED))
+        return Run(len(people), script.run(people, accountant, np.random.default_rng(SEED)))
+
+
+@pytest.fixture
+def study(run: Run) -> Any:
+    return run.study
 
 
 def test_the_data_are_what_the_page_says(script: ModuleType) -> None:
@@ -71,9 +85,10 @@ def test_four_rounds_together_have_half_the_error_of_one(study: Any) -> None:
     assert means["all"] == pytest.approx(means["1"] / 2, rel=0.02)
 
 
-def test_everybody_is_charged_what_the_plan_says_and_the_fifth_round_refused(study: Any) -> None:
-    assert study.spent == {8.0: 20_190}
-    assert study.refused == 2 * 20_190
+def test_everybody_is_charged_what_the_plan_says_and_the_fifth_round_refused(run: Run) -> None:
+    study = run.study
+    assert study.spent == {8.0: run.people}
+    assert study.refused == 2 * run.people
     assert study.verified
 
 
@@ -155,6 +170,7 @@ def test_the_commands_of_the_page_print_what_it_shows(tmp_path: Path, programs: 
             assert differences(command, output) == "", f"{PAGE.name}, line {command.line}: {command.text}"
 
 
+@pytest.mark.parametrize("run", [EVERYBODY], indirect=True)
 def test_the_page_shows_the_study(script: ModuleType, study: Any, capsys: pytest.CaptureFixture[str]) -> None:
     script.report(study)
     shown = [command.output for command in commands(PAGE.read_text(encoding="utf-8")) if command.text == STUDY]

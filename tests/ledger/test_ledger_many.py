@@ -422,7 +422,7 @@ LAW_MECHANISMS = tuple(
 USERS = st.sampled_from(("alice", "bob", "carol", "dave"))
 
 
-@settings(max_examples=40)
+@settings(max_examples=settings.default.max_examples * 2 // 5)
 @given(
     limits=st.sampled_from(LAW_POLICIES),
     relation=st.sampled_from((None, "any")),

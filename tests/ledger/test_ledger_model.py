@@ -30,7 +30,7 @@ class FileMachine(LedgerMachine):
 
 
 class TestInMemory(MemoryMachine.TestCase):  # type: ignore[misc, name-defined]
-    settings = settings(max_examples=50, stateful_step_count=50)
+    settings = settings(max_examples=20, stateful_step_count=50)
 
 
 class TestInFile(FileMachine.TestCase):  # type: ignore[misc, name-defined]

@@ -169,15 +169,16 @@ def test_rows_that_were_put_back_are_found(path: Path, clock: Clock, table: str)
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_values_swapped_between_two_rows_are_found(ledger: Path, clock: Clock, table: str) -> None:
-    """In every column, and of every pair of rows that differ in it."""
+def test_values_swapped_between_two_rows_are_found(ledger: Path, clock: Clock, table: str, thorough: bool) -> None:
+    """In every column, of every row and the next ones."""
+    reach = 3 if thorough else 1
     connection = sqlite3.connect(ledger)
     columns = [row[0] for row in connection.execute(f"SELECT name FROM pragma_table_info('{table}') WHERE NOT pk")]
     connection.close()
     keys = rowids(ledger, table)
     for column in columns:
         for number, (where, one) in enumerate(keys):
-            for _, other in keys[number + 1 : number + 4]:
+            for _, other in keys[number + 1 : number + 1 + reach]:
                 assert not attempt(ledger, clock, _swap(table, column, where, one, other)) or _equal(
                     ledger, table, column, where, one, other
                 ), (column, one, other)

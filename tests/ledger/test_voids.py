@@ -155,7 +155,7 @@ def naive(made: list[Made], period: str, now: datetime) -> Costs:
     return total
 
 
-@settings(max_examples=80)
+@settings(max_examples=settings.default.max_examples * 4 // 5)
 @given(st.lists(STEPS, max_size=25))
 def test_the_sums_are_those_of_the_charges_that_are_left(steps: list[tuple[Any, ...]]) -> None:
     clock, made = Clock(), []

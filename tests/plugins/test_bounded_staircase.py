@@ -199,7 +199,10 @@ def test_the_same_gamma_is_chosen_for_every_range():
     assert len(gammas) == 1
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize(
+    "epsilon",
+    [pytest.param(epsilon, marks=[pytest.mark.slow] * (epsilon not in (0.2, 1, 4, 10))) for epsilon in EPSILONS],
+)
 def test_the_default_gamma_is_within_a_thousandth_of_the_best_for_heights(epsilon):
     prior = heights_prior()
 

@@ -70,7 +70,7 @@ def test_golden_values(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["tail", "exact"])
-@settings(max_examples=150)
+@settings(max_examples=settings.default.max_examples * 3 // 2)
 @given(
     epsilon=st.decimals("1e-8", "1000", places=20).filter(lambda epsilon: epsilon > 0),
     delta=st.one_of(
@@ -183,7 +183,7 @@ def cell(mechanism: Any, value: float) -> int:
     return total
 
 
-@settings(max_examples=200)
+@settings(max_examples=settings.default.max_examples * 2)
 @given(
     lower=st.decimals("-1000", "1000", places=9),
     width=st.decimals("0.01", "1000", places=9),

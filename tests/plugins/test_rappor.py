@@ -154,7 +154,7 @@ def test_the_printed_epsilon_of_2_is_one_report_only() -> None:
 probabilities = st.decimals("0.001", "0.999", allow_nan=False, places=9)
 
 
-@settings(max_examples=40)
+@settings(max_examples=settings.default.max_examples * 2 // 5)
 @given(f=probabilities, p=probabilities, q=probabilities, hashes=st.integers(1, 6))
 def test_what_is_drawn_loses_no_more_than_stated_after_any_number_of_reports(
     f: Decimal, p: Decimal, q: Decimal, hashes: int

@@ -308,7 +308,7 @@ def test_delta_is_checked_at_epsilon(one: list[int], other: list[int], tenths: i
         assert check(Approximate(epsilon, delta - 1e-9), comparison).verdict == VIOLATED
 
 
-@settings(max_examples=25)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(weights, weights)
 def test_rho_is_the_largest_divergence_over_its_order(one: list[int], other: list[int]) -> None:
     rows = [[Fraction(weight, sum(row)) for weight in row] for row in (one, other)]
