@@ -415,7 +415,7 @@ class _Part:
     def _account(
         self, account: int, erased: bool, history: Rows, sums: Rows, labels: Rows, quotas: Rows
     ) -> Iterator[str]:
-        plain = None if erased or self._repairs else self._plain_sums(history)
+        plain = None if erased else self._plain_sums(history)
         if plain is not None and not labels and not quotas and plain == {row[1]: tuple(row[2:]) for row in sums}:
             return  # as nearly all of them
         yield from self._labels(erased, history)
@@ -437,7 +437,7 @@ class _Part:
         """The sums of a history of nothing but plain charges; None of any other one."""
         sums: dict[int, tuple[Any, ...]] = {}
         for row in history:
-            if row[2] != SPENT or row[11] is not None or row[5] in self._plans:
+            if row[2] != SPENT or row[11] is not None or row[5] in self._plans or self._counts_twice(row):
                 return None
             amounts = row[7:11]
             for window in self._windows_of(row[1]):
@@ -445,6 +445,10 @@ class _Part:
                     tuple(Costs._make(sums[window]).plus(Costs._make(amounts))) if window in sums else amounts
                 )
         return sums
+
+    def _counts_twice(self, row: tuple[Any, ...]) -> bool:
+        """Whether a later repair of the clock found the entry dated too late."""
+        return any(repair.entry > row[0] and repair.at < row[1] for repair in self._repairs)
 
     def _windows_of(self, at: int) -> tuple[int, ...]:
         """The kept windows in which a moment lies; they are the same all day."""
