@@ -123,7 +123,7 @@ def coin() -> Callable[[Any], ldp_budget.Mechanism]:
 class CommandLine:
     """Runs `ldp-budget` in this process, on a ledger of its own."""
 
-    def __init__(self, ledger: Path) -> None:
+    def __init__(self, ledger: Path | str) -> None:
         self.ledger = ledger
         self._runner = CliRunner(env={"LDP_BUDGET_LEDGER": str(ledger)})
 

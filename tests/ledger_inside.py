@@ -17,7 +17,8 @@ def ledger_of(accountant: Accountant) -> Ledger:
 
 
 def group_of(accountant: Accountant) -> GroupCommit:
-    return accountant._ledger._group
+    (group,) = accountant._ledger._groups
+    return group
 
 
 def store_of(accountant: Accountant) -> Any:

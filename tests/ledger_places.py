@@ -37,10 +37,13 @@ class InMemory:
 
 
 class InToys:
-    """A ledger that ends with its object."""
+    """A ledger of some lanes that ends with its object."""
+
+    def __init__(self, lanes: int = 1) -> None:
+        self._lanes = lanes
 
     def open(self, clock: Now) -> Accountant:
-        return Accountant(ToyStore(), clock=clock)
+        return Accountant(ToyStore(self._lanes), clock=clock)
 
     def reopen(self, accountant: Accountant, clock: Now) -> Accountant:
         return accountant

@@ -12,6 +12,7 @@ from typing import Any
 
 from ldp_budget.guarantees.amounts import ZERO, Costs
 from ldp_budget.ledger.entries import (
+    Checkpoint,
     End,
     Entry,
     EntryLabel,
@@ -28,7 +29,7 @@ from ldp_budget.ledger.entries import (
 )
 from ldp_budget.ledger.journal import seal_counters
 from ldp_budget.ledger.keys import Key, new_key
-from ldp_budget.ledger.store import Rooms
+from ldp_budget.ledger.store import Hint, Rooms
 
 
 class ToyRows:
@@ -49,6 +50,7 @@ class ToyRows:
         self._charges: dict[int, StoredCharge] = {}
         self._policies: dict[int, StoredPolicy] = {}
         self._collections: dict[str, StoredCollection] = {}
+        self._checkpoints: list[Checkpoint] = []
 
     def end(self) -> tuple[End, bytes]:
         return self._end, self._seal
@@ -114,8 +116,7 @@ class ToyRows:
 
     def add_entries(self, rows: list[tuple[Any, ...]], link: bytes | None) -> None:
         self._journal.update((row[0], row) for row in rows)
-        if link is not None:
-            self.set_link(rows[-1][0], link)
+        self._links.update({} if link is None else {rows[-1][0]: link})
 
     def set_link(self, number: int, link: bytes) -> None:
         self._links[number] = link
@@ -143,8 +144,7 @@ class ToyRows:
         self._answers = {key: each for key, each in self._answers.items() if key[0] != tombstone.hash}
         self.add_answers(answers)
         if cut_off is not None:
-            account = cut_off.account
-            labels = self._entry_labels.values()
+            account, labels = cut_off.account, self._entry_labels.values()
             self._entry_labels = {each.entry: each for each in labels if self._journal[each.entry][3] != account}
             self._labels = {key: reports for key, reports in self._labels.items() if key[0] != account}
             self._sums = {key: costs for key, costs in self._sums.items() if key[0] != account or key[1] == 0}
@@ -187,6 +187,12 @@ class ToyRows:
     def collections(self) -> Iterator[StoredCollection]:
         return iter([self._collections[name] for name in sorted(self._collections)])
 
+    def checkpoints(self, first: int = 1) -> Iterator[Checkpoint]:
+        return iter(self._checkpoints[first - 1 :])
+
+    def add_checkpoint(self, checkpoint: Checkpoint) -> None:
+        self._checkpoints.append(checkpoint)
+
     def add_collection(self, collection: StoredCollection) -> None:
         self._collections[collection.name] = collection
 
@@ -209,12 +215,11 @@ class ToyRows:
         return iter(self._answers.values())
 
     def counts(self) -> dict[str, Any]:
-        cut_off = sum(user.hash is None for user in self._users.values())
         return {
             "engine": {},
-            "users": len(self._users) - cut_off,
+            "users": sum(user.hash is not None for user in self._users.values()),
             "erased": len(self._tombstones),
-            "cut_off": cut_off,
+            "cut_off": sum(user.hash is None for user in self._users.values()),
             "keys": sum(bool(answer.request) for answer in self._answers.values()),
             "entries_by_kind": dict(sorted(Counter(row[2] for row in self._journal.values()).items())),
         }
@@ -259,39 +264,36 @@ class ToyBatch:
             self._rows.set_sums([(account, window, *spent.plus(cost))])
 
     def append(self, first: int, common: tuple[Any, ...]) -> list[int]:
-        accounts = self._accounts()
         at, kind, charge, policy, *amounts = common
-        for number, account in enumerate(accounts, first):
+        for number, account in enumerate(self._accounts(), first):
             entry = Entry(number, at, kind, account, charge, policy, 1, Costs(*amounts))
             self._rows.add_entries([entry.row(number)], None)
-        return accounts
+        return self._accounts()
 
 
 class ToyStore:
     """A store whose transactions work on a copy, which takes the place of the rows at their end."""
 
-    def __init__(self) -> None:
-        self.name = "toy"
-        self.key = Key(new_key())
-        self._rows = ToyRows(self.key)
+    def __init__(self, lanes: int = 1) -> None:
+        self.name, self.lanes, self.key = "toy", lanes, Key(new_key())
+        self._rows = [ToyRows(self.key) for _ in range(lanes)]
         self._lock = threading.Lock()
 
-    def run(self, work: Callable[[ToyRows], Any]) -> Any:
+    def run(self, work: Callable[[list[ToyRows]], Any], lanes: Sequence[int] = (0,), hint: Hint | None = None) -> Any:
         with self._lock:
-            work(copy.deepcopy(self._rows))  # as an engine may ask for it again
-            rows = copy.deepcopy(self._rows)
-            result = work(rows)
+            for _ in range(2):  # as an engine may ask for it again
+                rows = copy.deepcopy(self._rows)
+                result = work([rows[lane] for lane in lanes])
             self._rows = rows
             return result
 
     @contextmanager
-    def snapshot(self) -> Iterator[ToyRows]:
-        yield self._rows
+    def snapshot(self, lane: int = 0) -> Iterator[ToyRows]:
+        yield self._rows[lane]
 
     def clear_log(self) -> bool:
         return True
 
-    def backup(self, path: object) -> None:
-        raise NotImplementedError
+    def backup(self, path: object) -> None: ...
 
     def close(self) -> None: ...

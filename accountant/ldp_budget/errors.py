@@ -112,12 +112,16 @@ class NotSupported(LdpBudgetError):  # noqa: N818
 
 
 class LedgerError(LdpBudgetError):
-    """The ledger cannot be opened, read or trusted. It was left as it is. Attribute: `path`."""
+    """The ledger cannot be opened, read or trusted. It was left as it is.
+
+    Attributes: `path`, `unknown` (nobody knows whether something was charged; the key will tell).
+    """
 
     code = "ledger-error"
 
-    def __init__(self, path: str, why: str) -> None:
+    def __init__(self, path: str, why: str, *, unknown: bool = False) -> None:
         self.path = path
+        self.unknown = unknown
         super().__init__(f"ledger {path}: {why}")
 
 

@@ -72,7 +72,12 @@ class Root(click.Group):
 
 
 @click.group(cls=Root, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.option("--ledger", metavar="PATH", envvar=LEDGER_VARIABLE, help="The ledger file, with its key beside it.")
+@click.option(
+    "--ledger",
+    metavar="PATH",
+    envvar=LEDGER_VARIABLE,
+    help="The ledger: a file, with its key beside it, or postgresql://HOST/DATABASE.",
+)
 @click.version_option(package_name="ldp-budget")
 @click.pass_context
 def cli(ctx: click.Context, ledger: str | None) -> None:
@@ -92,6 +97,11 @@ def ledger_path(ctx: click.Context) -> str:
     from ldp_budget._files import application_folder
 
     return str(application_folder() / "ledger.db")
+
+
+def is_path(ledger: str) -> bool:
+    """Whether a ledger is a file, and not on a server."""
+    return "://" not in ledger
 
 
 def open_ledger(ctx: click.Context, *, create: bool = False) -> Accountant:

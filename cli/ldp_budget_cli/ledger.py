@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import sys
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -13,8 +12,9 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from ldp_budget._files import replacing
+from ldp_budget.errors import LedgerMissing
 
-from .app import ledger_path, open_ledger
+from .app import is_path, ledger_path, open_ledger
 from .asking import confirm, yes_option
 from .output import json_option, print_fields, print_json, progress
 
@@ -32,13 +32,16 @@ def ledger() -> None:
 @click.pass_context
 def init(ctx: click.Context, as_json: bool) -> None:
     """Make an empty ledger and its key; where both exist they are left as they are."""
-    path = ledger_path(ctx)
-    created = not os.path.exists(path)
-    open_ledger(ctx, create=True)
+    created = False
+    try:
+        opened = open_ledger(ctx)
+    except LedgerMissing:
+        opened, created = open_ledger(ctx, create=True), True
+    place = ledger_path(ctx) if is_path(ledger_path(ctx)) else opened.name  # an address may hold a password
     if as_json:
-        print_json({"ledger": path, "created": created})
+        print_json({"ledger": place, "created": created})
     else:
-        click.echo(f"{'made' if created else 'exists already'}: {path}")
+        click.echo(f"{'made' if created else 'exists already'}: {place}")
 
 
 @ledger.command("stats")
@@ -67,6 +70,18 @@ def verify(ctx: click.Context, expect: str | None, as_json: bool) -> None:
             click.echo(f"  {problem}")
     if not result.ok:
         sys.exit(1)
+
+
+@ledger.command("checkpoint")
+@json_option
+@click.pass_context
+def checkpoint(ctx: click.Context, as_json: bool) -> None:
+    """Put down where the ledger ends, and print that: the head to be noted elsewhere for `verify --expect`."""
+    head = open_ledger(ctx).checkpoint()
+    if as_json:
+        print_json({"head": head})
+    else:
+        click.echo(head)
 
 
 @ledger.command("repair-clock")

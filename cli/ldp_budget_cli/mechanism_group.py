@@ -16,7 +16,7 @@ from ldp_budget.catalogue.plugins import mechanism as find_mechanism
 from ldp_budget.catalogue.plugins import registry
 from ldp_budget.errors import InvalidParameter, LedgerError, UnknownName
 
-from .app import ledger_path, open_ledger
+from .app import is_path, ledger_path, open_ledger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -129,7 +129,8 @@ class MechanismGroup(click.Group):
 
 def _collection_names(ctx: click.Context) -> set[str]:
     """The collections of the ledger, if there is one; a broken ledger is reported by who needs it."""
-    if not os.path.exists(ledger_path(ctx)):
+    path = ledger_path(ctx)
+    if is_path(path) and not os.path.exists(path):
         return set()
     try:
         return {collection["name"] for collection in open_ledger(ctx).collections()}

@@ -61,7 +61,7 @@ COMMAND, FILE, NEEDS, REMARK = "$ ", "= file ", "= needs ", "# "
 INDENT = "    "
 
 # What no two runs share, and what stands for it. It is the group that matched; a pattern may have several.
-HEAD = re.compile(r"(?:head\b\W+|the head )(?P<it>[0-9a-f]{84})")
+HEAD = re.compile(r"(?:head\b\W+|the head |(?m:^))(?P<it>[0-9a-f]{84}|\d+-[0-9a-f]{64})")
 RECEIPT = re.compile(
     r"\"receipt\": \"(?P<it>[^\"]+)\""
     r"|\(receipt (?P<of_charge>[^)\s]+)\)"

@@ -153,6 +153,7 @@ ldp_budget.guarantees.pairs
 ldp_budget.guarantees.vocabulary
 ldp_budget.ledger
 ldp_budget.ledger.cache
+ldp_budget.ledger.checkpoints
 ldp_budget.ledger.clock
 ldp_budget.ledger.entries
 ldp_budget.ledger.filling
@@ -160,12 +161,14 @@ ldp_budget.ledger.groups
 ldp_budget.ledger.integrity
 ldp_budget.ledger.journal
 ldp_budget.ledger.keys
+ldp_budget.ledger.lanes
 ldp_budget.ledger.ledger
 ldp_budget.ledger.listing
 ldp_budget.ledger.reading
 ldp_budget.ledger.replay
 ldp_budget.ledger.store
 ldp_budget.ledger.transaction
+ldp_budget.ledger.verifying
 ldp_budget.ledger.windows
 ldp_budget.randomness
 ldp_budget.randomness.memoisation
@@ -204,9 +207,9 @@ def private_root(module: str) -> str:
     return ".".join(parts[: first + 1])
 
 
-# These two every room may use, and the commands; the accounting opens the ledger's only store.
+# These two every room may use, and the commands; the accounting opens the stores of the ledger.
 SHARED = ("ldp_budget._files", "ldp_budget._json")
-OPENS = {("ldp_budget.accounting.accountant", "ldp_budget.ledger._sqlite")}
+OPENS = {("ldp_budget.accounting.accountant", f"ldp_budget.ledger.{engine}") for engine in ("_sqlite", "_postgres")}
 
 
 def test_nobody_imports_what_is_private_to_another_package(imports: grimp.ImportGraph) -> None:

@@ -233,7 +233,7 @@ def test_a_child_whose_parent_dies_in_a_transaction_keeps_nobody_from_writing(pa
         accountant = Accountant(path)
 
         def work(rows):
-            rows._connection.execute("UPDATE meta SET value = value")
+            rows[0]._connection.execute("UPDATE meta SET value = value")
             if os.fork() == 0:
                 time.sleep(20)
                 os._exit(0)

@@ -12,6 +12,7 @@ from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 
@@ -150,8 +151,8 @@ def test_nothing_is_acknowledged_where_the_files_are_not_the_opened_ones(path: P
             accountant.spend("alice", coin("0.1"), key="k")
     else:
 
-        def work(rows: object) -> None:
-            rows._connection.execute("UPDATE meta SET value = value")  # type: ignore[attr-defined]
+        def work(lanes: Any) -> None:
+            lanes[0]._connection.execute("UPDATE meta SET value = value")
             happen(path)
 
         with pytest.raises(LedgerError, match=f"({said}).*may be lost, so ask again by the key"):

@@ -43,7 +43,9 @@ def live(path: Path, clock: Clock) -> None:
             accountant.spend(user, coin("0.25"), key="k")
             accountant.spend(user, coin(100), key="refused")
         accountant.void(accountant.reserve("bob", coin(1), key="held").receipt or "")
+        accountant.checkpoint()
         accountant.spend_many(["alice", "bob"], coin("0.5"), key="run")
+        accountant.checkpoint()
 
 
 def later(path: Path, clock: Clock) -> None:
@@ -52,6 +54,7 @@ def later(path: Path, clock: Clock) -> None:
     with Accountant(path, create=False, clock=clock) as accountant:
         accountant.erase("alice")
         accountant.erase("carol")
+        accountant.checkpoint()
         for user in ("bob", "dave"):
             accountant.spend(user, coin("0.125"), key="later")
             accountant.spend(user, coin(50), key="refused later")
@@ -121,6 +124,7 @@ def ledger(path: Path, clock: Clock) -> Path:
 TABLES = [
     "accounts",
     "charges",
+    "checkpoints",
     "collections",
     "entry_labels",
     "journal",

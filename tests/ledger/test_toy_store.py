@@ -11,9 +11,9 @@ from ledger_places import InToys
 
 
 class TestToyStore(LedgerContract):
-    @pytest.fixture
-    def place(self) -> InToys:
-        return InToys()
+    @pytest.fixture(params=[1, 3], ids=lambda lanes: f"{lanes} lanes")
+    def place(self, request: pytest.FixtureRequest) -> InToys:
+        return InToys(request.param)
 
 
 def test_a_store_is_a_small_thing_to_write() -> None:

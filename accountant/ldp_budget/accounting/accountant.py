@@ -20,18 +20,20 @@ from .._json import canonical_json
 from ..catalogue.collections import Collection
 from ..errors import InvalidParameter, NameTaken, UnknownName
 from ..ledger import Ledger, Reading, Transaction
+from ..ledger.checkpoints import head_of, take
 from ..ledger.clock import BOUND_SECONDS
 from ..ledger.entries import RESERVED, VOIDED
 from ..ledger.filling import count_at_repair, fill_ahead
-from ..ledger.integrity import Integrity, check_integrity
+from ..ledger.integrity import Integrity
 from ..ledger.listing import charges_of, history_rows, journal_rows, stats
-from .bulk import BulkCharge, BulkResult, batch_key, batches, read_refused, write_refused
+from ..ledger.verifying import check_integrity
+from .bulk import BulkCharge, BulkResult, batch_key, batches, bind, part_key, read_refused, write_refused
 from .charging import account_for, apply
 from .decision import Decision, decide
 from .idempotency import Kept, once
 from .limits import Limit
 from .policies import DEFAULT, Policy, follow, keep_periods, propose
-from .receipts import QUOTED, REFUSED, Balance, BudgetExceeded, LimitState, Receipt, receipt_of
+from .receipts import QUOTED, REFUSED, Balance, BudgetExceeded, LimitState, Receipt, entry_of, receipt_of
 from .request import Request, charge_of, check_digest, check_text
 from .reservations import MOST_SECONDS, Resolved, commit, void
 
@@ -75,6 +77,11 @@ class Accountant:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
+    @property
+    def name(self) -> str:
+        """The ledger as messages name it: the file itself, or the server and the database, without any password."""
+        return self._ledger.name
+
     def close(self) -> None:
         """Close the ledger."""
         self._ledger.close()
@@ -103,20 +110,23 @@ class Accountant:
 
         filled: set[str] = set()
 
-        def store(transaction: Transaction) -> tuple[Policy, list[str]]:
-            stored = transaction.find_policy(name)
+        def store(transactions: Sequence[Transaction]) -> tuple[Policy, list[str]]:
+            # Every lane has a copy of each policy, and the same version of it.
+            stored = transactions[0].find_policy(name)
             previous = None if stored is None else Policy.read(stored.definition)
-            policy = follow(transaction, proposed, previous)
-            new = [] if policy is previous else keep_periods(transaction, policy, filled)
+            # Each of them may have charged what the new version may not change.
+            policy, *_ = [follow(transaction, proposed, previous) for transaction in transactions]
+            new = [] if policy is previous else keep_periods(transactions, policy, filled)
             if policy is not previous and not new:
-                transaction.add_policy(name, policy.version, canonical_json(policy.to_json()))
+                for transaction in transactions:
+                    transaction.add_policy(name, policy.version, canonical_json(policy.to_json()))
             return policy, new
 
-        policy, new = self._ledger.run(store)
+        policy, new = self._ledger.run_everywhere(store)
         while new:
             fill_ahead(self._ledger, new)
             filled.update(new)
-            policy, new = self._ledger.run(store)
+            policy, new = self._ledger.run_everywhere(store)
         return policy
 
     def policy(self, name: str = DEFAULT) -> Policy:
@@ -142,7 +152,7 @@ class Accountant:
     ) -> Receipt:
         """What a spend would cost and whether it would fit; changes nothing."""
         request = Request(self._ledger.key, user, mechanism, reports=reports, policy=policy, label=label)
-        with self._ledger.reading() as reading:
+        with self._ledger.reading(self._ledger.lane_of(request.user_hash)) as reading:
             reading.go_by_the_clock()
             return self._decide(reading, request)[0].receipt(QUOTED)
 
@@ -181,26 +191,19 @@ class Accountant:
     ) -> BulkResult:
         """Charge one report to each of many users, in batches; whoever does not fit is refused, the others go on.
 
-        The users may be a stream of any length. Each batch is one transaction; with a `key`, repeating a run skips
-        the batches that were charged; `digest` (hex) binds the reports to it. `on_batch(users, refused)` is called
-        after each batch with how many users it had and which were refused; without it, the result names them.
+        The users may be a stream of any length. Each batch is one transaction in each lane; with a `key`, repeating a
+        run skips what was charged; `digest` (hex) binds the reports to it. `on_batch(users, refused)` is called after
+        each batch with how many users it had and which were refused; without it, the result names them.
         """
         result = BulkResult()
         charge = charge_of(mechanism)
         identity = ("spend_many", charge.fingerprint, check_digest(digest), policy)
         for number, batch in enumerate(batches(users)):
             bound = batch_key(self._ledger.key, key, number, batch, identity)
-
-            def work(
-                transaction: Transaction, batch: list[str] = batch, bound: IdempotencyKey | None = bound
-            ) -> Outcome:
-                def act() -> Outcome:
-                    return BulkCharge(transaction, charge, *self._policy(transaction, policy)).run(batch), False
-
-                return once(transaction, bound, act, write=write_refused(batch), read=read_refused(batch))
-
-            refused, repeated = self._ledger.run(work)
-            result.count(len(batch), refused, repeated)
+            refused: list[str] = []
+            for part, (of_part, repeated) in self._charge_batch(charge, policy, batch, bound):
+                result.count(len(part), of_part, repeated)
+                refused += of_part
             if on_batch is not None:
                 on_batch(len(batch), refused)
             else:
@@ -242,19 +245,20 @@ class Accountant:
 
     def commit(self, receipt: str) -> Receipt:
         """Keep what a reservation charged; an expired one answers `expired`. Raises `ReservationConflict`."""
-        return self._ledger.run(lambda transaction: self._resolve(transaction, receipt, commit))
+        return self._end(receipt, commit)
 
     def void(self, receipt: str) -> Receipt:
         """Give back what a reservation charged, while that is possible. Raises `ReservationConflict`."""
-        return self._ledger.run(lambda transaction: self._resolve(transaction, receipt, void))
+        return self._end(receipt, void)
 
     def balance(self, user: str, policy: str = DEFAULT) -> Balance:
         """What `user` has spent under each limit of `policy`, in the windows that are open now."""
-        with self._ledger.reading() as reading:
+        hashed = self._hash(user)
+        with self._ledger.reading(self._ledger.lane_of(hashed)) as reading:
             _, found = self._policy(reading, policy)
-            if reading.rows.is_erased(self._hash(user)):
+            if reading.rows.is_erased(hashed):
                 return Balance(user, found, (), erased=True)
-            account = reading.account(self._hash(user))
+            account = reading.account(hashed)
             charges = () if account.number is None else charges_of(reading, account.number)
             quotas = _quotas(reading, found, account.number)
             return Balance(user, found, _limit_states(reading, found, account.spent), quotas, charges)
@@ -278,7 +282,7 @@ class Accountant:
             transaction.erase(hashed, account)
             return seen
 
-        erased = self._ledger.run(cut_off)
+        erased = self._ledger.run(cut_off, self._ledger.lane_of(hashed))
         self._ledger.clear_log()
         return erased
 
@@ -295,8 +299,9 @@ class Accountant:
 
     def is_erased(self, user: str) -> bool:
         """Whether `user` was erased, and gets no budget."""
-        with self._ledger.reading() as reading:
-            return reading.rows.is_erased(self._hash(user))
+        hashed = self._hash(user)
+        with self._ledger.reading(self._ledger.lane_of(hashed)) as reading:
+            return reading.rows.is_erased(hashed)
 
     def repair_clock(self) -> bool:
         """Go on from the clock as it is now, where the newest entries are dated later; says whether they were.
@@ -313,24 +318,32 @@ class Accountant:
                 count_at_repair(transaction, moment)
             return moment is not None
 
-        return self._ledger.run(repair)
+        repaired = [self._ledger.run(repair, lane) for lane in self._ledger.lanes]
+        return any(repaired)
 
     # -- looking at the ledger --------------------------------------------------------------------------
 
     def history(self, user: str) -> list[dict[str, Any]]:
         """The journal entries of `user`, oldest first; a reservation's `state` says what has become of it."""
-        with self._ledger.reading() as reading:
-            account = reading.number_of(self._hash(user))
+        hashed = self._hash(user)
+        with self._ledger.reading(self._ledger.lane_of(hashed)) as reading:
+            account = reading.number_of(hashed)
             return [] if account is None else history_rows(reading, account)
 
     def journal(self) -> Iterator[dict[str, Any]]:
         """Every journal entry in order, as one moment of the ledger saw it; others may write meanwhile."""
-        return journal_rows(self._ledger.reading)
+        return journal_rows(self._ledger)
 
     def stats(self) -> dict[str, Any]:
         """Counts of what the ledger holds, and its newest link (`head`)."""
-        with self._ledger.reading() as reading:
-            return stats(reading)
+        return stats(self._ledger)
+
+    def checkpoint(self) -> str:
+        """Put down where every lane ends, and return the head of that, to be noted elsewhere for `verify`.
+
+        If nothing was written since the newest checkpoint, that is the one.
+        """
+        return head_of(take(self._ledger))
 
     def verify(
         self, expect: str | None = None, *, on_progress: Callable[[int, int], None] | None = None
@@ -339,7 +352,7 @@ class Accountant:
 
         `on_progress(done, total)` is called from time to time with how many steps out of how many are done.
         """
-        return check_integrity(self._ledger.reading, expect, on_progress or (lambda done, total: None))
+        return check_integrity(self._ledger, expect, on_progress or (lambda done, total: None))
 
     # -- collections ------------------------------------------------------------------------------------
 
@@ -376,7 +389,8 @@ class Accountant:
 
     def _charge(self, request: Request, strict: bool) -> Receipt:
         needs = request.user_hash, None if request.key is None else request.key.hash
-        receipt = self._ledger.run(lambda transaction: self._charge_in(transaction, request), needs)
+        lane = self._ledger.lane_of(request.user_hash)
+        receipt = self._ledger.run(lambda transaction: self._charge_in(transaction, request), lane, needs)
         if strict and receipt.status == REFUSED:
             raise BudgetExceeded(receipt)
         return receipt
@@ -392,7 +406,7 @@ class Accountant:
                 erased = decision.account.erased
                 return decision.receipt(REFUSED)
             entry = apply(transaction, decision, policy)
-            return decision.receipt(request.kind, receipt_of(transaction.key, entry))
+            return decision.receipt(request.kind, receipt_of(transaction.key, entry, transaction.lane))
 
         def write(receipt: Receipt) -> Kept | None:
             # Nothing that leads to an erased user is kept again.
@@ -406,23 +420,57 @@ class Accountant:
     def _stored_receipt(self, transaction: Transaction, request: Request, stored: StoredAnswer) -> Receipt:
         """The answer that was kept; of a reservation that was voided since it says so, for nothing may be sent."""
         granted = stored.place > 0
-        receipt = receipt_of(transaction.key, stored.place) if granted else None
+        receipt = receipt_of(transaction.key, stored.place, transaction.lane) if granted else None
         answer = Receipt.restore(request.user, receipt, partial(self._policy_version, transaction), stored.answer)
         resolution = transaction.resolution(stored.place) if granted and request.kind == RESERVED else None
         return answer._replace(status=VOIDED) if resolution is not None and resolution.kind == VOIDED else answer
 
     def _charge_batch(
-        self, charge: Charge, policy: str, users: list[str], key: IdempotencyKey | None, transaction: Transaction
-    ) -> Outcome:
-        def act() -> Outcome:
-            return BulkCharge(transaction, charge, *self._policy(transaction, policy)).run(users), False
+        self, charge: Charge, policy: str, users: list[str], key: IdempotencyKey | None
+    ) -> Iterator[tuple[list[str], Outcome]]:
+        """Charge a batch, each lane's part of it in a transaction of its own; the parts with what came of them."""
+        ledger = self._ledger
+        if len(ledger.lanes) == 1:
+            yield users, ledger.run(self._charge_part(charge, policy, users, key))
+            return
+        if key is not None:
+            # The whole batch is bound to its key before anybody is charged.
+            ledger.run(self._binding(charge, policy, key), ledger.lane_of(key.hash))
+        parts: dict[int, list[str]] = {}
+        for user, hashed in zip(users, ledger.key.hashes(b"user", users), strict=True):
+            parts.setdefault(ledger.lane_of(hashed), []).append(user)
+        for lane, part in sorted(parts.items()):
+            of_lane = None if key is None else part_key(ledger.key, key, lane)
+            yield part, ledger.run(self._charge_part(charge, policy, part, of_lane), lane)
 
-        return once(transaction, key, act, write=write_refused(users), read=read_refused(users))
+    def _binding(self, charge: Charge, policy: str, key: IdempotencyKey) -> Callable[[Transaction], None]:
+        def work(transaction: Transaction) -> None:
+            BulkCharge(transaction, charge, *self._policy(transaction, policy))  # what it refuses is not bound
+            bind(transaction, key)
+
+        return work
+
+    def _charge_part(
+        self, charge: Charge, policy: str, users: list[str], key: IdempotencyKey | None
+    ) -> Callable[[Transaction], Outcome]:
+        def work(transaction: Transaction) -> Outcome:
+            def act() -> Outcome:
+                return BulkCharge(transaction, charge, *self._policy(transaction, policy)).run(users), False
+
+            return once(transaction, key, act, write=write_refused(users), read=read_refused(users))
+
+        return work
 
     def _decide(self, reading: Reading, request: Request) -> tuple[Decision, int]:
         """A decision about the request, and the number of the policy that it was held against."""
         number, policy = self._policy(reading, request.policy)
         return decide(account_for(reading, request, policy), request, policy, reading.windows), number
+
+    def _end(self, receipt: str, how: Callable[[Transaction, str], Resolved]) -> Receipt:
+        found = entry_of(self._ledger.key, check_text("receipt", receipt))
+        if found is None or found[0] not in self._ledger.lanes:
+            raise UnknownName("reservation", receipt, [])
+        return self._ledger.run(lambda transaction: self._resolve(transaction, receipt, how), found[0])
 
     def _resolve(
         self, transaction: Transaction, receipt: str, how: Callable[[Transaction, str], Resolved]
@@ -456,6 +504,10 @@ class Accountant:
 
 def _open(ledger: str | os.PathLike[str] | Store, create: bool) -> Store:
     if isinstance(ledger, str | os.PathLike):
+        if str(ledger).startswith(("postgresql://", "postgres://")):
+            from ..ledger._postgres import PostgresStore
+
+            return PostgresStore(str(ledger), create=create)
         from ..ledger._sqlite import SqliteStore
 
         return SqliteStore(ledger, create=create)

@@ -16,7 +16,7 @@ from .._json import canonical_json
 from ..errors import InvalidParameter, NotSupported
 from ..ledger.entries import NOBODY, SPENT
 from .decision import objection
-from .idempotency import IdempotencyKey, Kept
+from .idempotency import IdempotencyKey, Kept, once
 from .request import check_text
 
 if TYPE_CHECKING:
@@ -133,6 +133,16 @@ def batch_key(
     name = f"{check_text('key', key)}#{number}"
     request = secret.hash(b"request", ascii((identity, secret.hash(b"users", ascii(users)).hex())))
     return IdempotencyKey(name, NOBODY, secret.hash(b"key", name), request)
+
+
+def bind(transaction: Transaction, key: IdempotencyKey) -> None:
+    """Bind a batch to its key, so that other users under it are a conflict before any of them is charged."""
+    once(transaction, key, lambda: None, write=lambda _: Kept("{}"), read=lambda _: None)
+
+
+def part_key(secret: Key, key: IdempotencyKey, lane: int) -> IdempotencyKey:
+    """The key of the part of a batch that lies in one lane."""
+    return key._replace(hash=secret.hash(b"key", f"{key.hash.hex()} {lane}"))
 
 
 def refused_places(users: list[str], refused: list[str]) -> list[int]:

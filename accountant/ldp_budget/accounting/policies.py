@@ -234,13 +234,14 @@ def _stored_plans(reading: Reading, identities: set[str]) -> dict[str, PlanTerms
     return found
 
 
-def keep_periods(transaction: Transaction, policy: Policy, filled: Collection[str]) -> list[str]:
+def keep_periods(transactions: Sequence[Transaction], policy: Policy, filled: Collection[str]) -> list[str]:
     """Keep windows for every period the policy limits; returns new ones that have to be filled from the journal.
 
     Those are not `filled` by now, and until they are the policy may not be stored.
     """
-    limited = {LIFETIME}.union(*(Policy.read(stored.definition).periods for stored in transaction.rows.policies()))
-    return keep(transaction, [each for each in policy.periods if each not in limited and each not in filled])
+    stored_policies = transactions[0].rows.policies()
+    limited = {LIFETIME}.union(*(Policy.read(stored.definition).periods for stored in stored_policies))
+    return keep(transactions, [each for each in policy.periods if each not in limited and each not in filled])
 
 
 def _check_limits(previous: Policy, policy: Policy) -> None:

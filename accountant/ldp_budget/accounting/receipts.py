@@ -34,18 +34,21 @@ PLAN = "plan"
 """Stands among the periods in `Receipt.binding` where the policy's plan is what stands in the way."""
 
 
-def receipt_of(key: Key, entry: int) -> str:
-    """The receipt of an entry: its number, and what only this ledger can say of it."""
-    return f"{entry}-{key.hash(b'receipt', str(entry)).hex()[:20]}"
+def receipt_of(key: Key, entry: int, lane: int = 0) -> str:
+    """The receipt of an entry: its number, in a lane but the first after that, and what only this ledger can say."""
+    name = f"{lane}.{entry}" if lane else str(entry)
+    return f"{name}-{key.hash(b'receipt', name).hex()[:20]}"
 
 
-def entry_of(key: Key, receipt: str) -> int | None:
-    """The number of the entry that a receipt of this ledger is for; None for any other text."""
-    number = receipt.partition("-")[0]
-    if not (number.isascii() and number.isdigit() and len(number) < 19):
+def entry_of(key: Key, receipt: str) -> tuple[int, int] | None:
+    """Lane and number of the entry that a receipt of this ledger is for; None for any other text."""
+    lane, _, number = receipt.partition("-")[0].rpartition(".")
+    lane = lane or "0"
+    if not all(part.isascii() and part.isdigit() and len(part) < 19 for part in (lane, number)):
         return None
-    expected = receipt_of(key, int(number))
-    return int(number) if compare_digest(receipt.encode(), expected.encode()) else None
+    found = int(lane), int(number)
+    expected = receipt_of(key, found[1], found[0])
+    return found if compare_digest(receipt.encode("utf-8", "surrogatepass"), expected.encode()) else None
 
 
 class LimitState(NamedTuple):

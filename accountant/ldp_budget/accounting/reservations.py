@@ -60,8 +60,8 @@ def void(transaction: Transaction, receipt: str) -> Resolved:
 
 def _reservation(transaction: Transaction, receipt: str) -> tuple[Entry, str]:
     """A reservation and the state it is in. Raises `UnknownName`."""
-    number = entry_of(transaction.key, receipt)
-    entry = None if number is None else transaction.entry(number)
+    found = entry_of(transaction.key, receipt)
+    entry = None if found is None or found[0] != transaction.lane else transaction.entry(found[1])
     if entry is None or entry.kind != RESERVED:
         raise UnknownName("reservation", receipt, [])
     resolution = transaction.resolution(entry.number)

@@ -83,6 +83,7 @@ class End(NamedTuple):
     collections: int = 0
     answers: int = 0
     """How many answers were stored that belong to no entry: refusals, and batches of bulk runs."""
+    checkpoints: int = 0
 
     @property
     def counters(self) -> tuple[int, ...]:
@@ -100,6 +101,15 @@ class Repair(NamedTuple):
 
     entry: int
     at: int
+
+
+class Checkpoint(NamedTuple):
+    """Where every lane ended at some time, and a keyed link over that and the checkpoint before."""
+
+    number: int
+    at: int
+    heads: bytes
+    link: bytes
 
 
 class User(NamedTuple):

@@ -37,14 +37,21 @@ _ROWS_TOGETHER = 10_000
 _MOST_ROUNDS = 10
 
 
-def keep(transaction: Transaction, periods: Sequence[str]) -> list[str]:
-    """Keep windows of periods that no policy limits yet; returns those that are to be filled ahead, if any."""
+def keep(transactions: Sequence[Transaction], periods: Sequence[str]) -> list[str]:
+    """Keep windows of periods that no policy limits yet, in every lane; returns those to be filled ahead, if any."""
     if not periods:
         return []
-    if transaction.end.entries > _MOST_AT_ONCE:
-        for period in periods:
-            transaction.begin_period(period)
+    if sum(transaction.end.entries for transaction in transactions) > _MOST_AT_ONCE:
+        for transaction in transactions:
+            for period in periods:
+                transaction.begin_period(period)
         return [*periods]
+    for transaction in transactions:
+        _fill_at_once(transaction, periods)
+    return []
+
+
+def _fill_at_once(transaction: Transaction, periods: Sequence[str]) -> None:
     for period in periods:
         if period not in transaction.periods():
             transaction.keep_period(period, to_micros(transaction.moment.window(period).starts))
@@ -54,26 +61,26 @@ def keep(transaction: Transaction, periods: Sequence[str]) -> list[str]:
     # Nothing that is dated earlier counts, and no void is dated before its reservation: a repair ends those it finds.
     histories = transaction.rows.histories(1, LARGEST, min(since.values()))
     _write_again(transaction, since, histories, lambda window: True)
-    return []
 
 
 def fill_ahead(ledger: Ledger, periods: Sequence[str]) -> None:
     """Write the windows of periods that are kept already, in steps beside whoever else writes."""
-    with ledger.reading() as reading:
-        # Whoever gets an account later is charged in these windows from the first time on.
-        last = reading.end.accounts
-    for first in range(1, last + 1, _ACCOUNTS_TOGETHER):
-        accounts = range(first, min(last, first + _ACCOUNTS_TOGETHER - 1) + 1)
-        while not ledger.run(_read_part(ledger, periods, accounts).write):
-            pass  # the clock was repaired meanwhile, and what was read may count in other windows
+    for lane in ledger.lanes:
+        with ledger.reading(lane) as reading:
+            # Whoever gets an account later is charged in these windows from the first time on.
+            last = reading.end.accounts
+        for first in range(1, last + 1, _ACCOUNTS_TOGETHER):
+            accounts = range(first, min(last, first + _ACCOUNTS_TOGETHER - 1) + 1)
+            while not ledger.run(_read_part(ledger, lane, periods, accounts).write, lane):
+                pass  # the clock was repaired meanwhile, and what was read may count in other windows
 
 
-def _read_part(ledger: Ledger, periods: Sequence[str], accounts: range) -> _Part:
+def _read_part(ledger: Ledger, lane: int, periods: Sequence[str], accounts: range) -> _Part:
     """A part of the accounts, read so far that little was appended since."""
-    with ledger.reading() as reading:
+    with ledger.reading(lane) as reading:
         part = _Part(reading, periods, accounts)
     for _ in range(_MOST_ROUNDS):
-        with ledger.reading() as reading:
+        with ledger.reading(lane) as reading:
             if part.go_on(reading) <= _MOST_AT_ONCE:
                 break
     return part

@@ -3,8 +3,11 @@
 Whoever comes first leads: it opens a transaction, does its own work and everybody's who queues up before it is
 through, commits once and hands the answers out. Nobody gets an answer before the commit that makes it true.
 
+Works of several lanes share one as well: the leader takes the locks of all lanes that it finds in its queue.
+
 An error of one work that wrote nothing is told to it alone. After any other one the transaction is taken back, and
-every work gets one of its own, so that one caller's mistake is not the others'.
+every work gets one of its own, so that one caller's mistake is not the others'. Where a store cannot say whether it
+has committed, a work with a key is done again, for the key knows; the others are told.
 """
 
 from __future__ import annotations
@@ -12,18 +15,21 @@ from __future__ import annotations
 import threading
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from ..errors import LdpBudgetError, LedgerError
 from . import _forks
+from .store import Hint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from .transaction import Transaction
 
 T = TypeVar("T")
 Needs = tuple[bytes, bytes | None]
+"""The user and the key, as hashes, that a work will look up."""
+Transact: TypeAlias = "Callable[[Callable[[Mapping[int, Transaction]], None], list[int], list[_Work[Any]]], None]"
 
 # One transaction holds the write lock for all of its works; other processes wait meanwhile.
 MOST_TOGETHER = 256
@@ -41,14 +47,16 @@ class _Work(Generic[T]):
     result: T | None = None
     error: Exception | None = None
 
-    def __init__(self, work: Callable[[Transaction], T], needs: Needs | None) -> None:
+    def __init__(self, work: Callable[[Transaction], T], lane: int, needs: Needs | None) -> None:
         self.work = work
+        self.lane = lane
         self.needs = needs
         self.thread = threading.get_ident()
         self.batch: list[_Work[Any]] = []  # what it does, if it leads
 
-    def run(self, transaction: Transaction) -> None:
+    def run(self, transactions: Mapping[int, Transaction]) -> None:
         """Do the work; an error that comes before anything was written concerns this work alone."""
+        transaction = transactions[self.lane]
         before, self.error = transaction.writes, None
         try:
             self.result = self.work(transaction)
@@ -69,9 +77,13 @@ class _Work(Generic[T]):
 
 
 class GroupCommit:
-    """Runs works in shared transactions of one ledger; `transact(work)` does one work in a transaction of its own."""
+    """Runs works in shared transactions of one ledger, one after the other.
 
-    def __init__(self, ledger: str, transact: Callable[[Callable[[Transaction], None]], None]) -> None:
+    `transact(work, lanes, works)` does something in a transaction of some lanes, in ascending order; it begins with
+    `works`.
+    """
+
+    def __init__(self, ledger: str, transact: Transact) -> None:
         self._ledger = ledger
         self._transact = transact
         self._start()
@@ -95,14 +107,11 @@ class GroupCommit:
         """Whoever led or waited in the parent is not here."""
         self._start()
 
-    def run(self, work: Callable[[Transaction], T], needs: Needs | None = None) -> T:
-        """Do `work` in a transaction and return its result once that is durable.
-
-        `needs` are the user and the key that it will look up, as hashes.
-        """
+    def run(self, work: Callable[[Transaction], T], lane: int = 0, needs: Needs | None = None) -> T:
+        """Do `work` in a transaction of a lane and return its result once that is durable."""
         if threading.get_ident() in self._inside:  # as when the handler of a signal spends; it would wait for itself
             raise LedgerError(self._ledger, "this thread is writing to it just now; finish that first")
-        mine = _Work(work, needs)
+        mine = _Work(work, lane, needs)
         try:
             self._inside.add(mine.thread)
             self._queue_up(mine)
@@ -135,33 +144,41 @@ class GroupCommit:
             for work in mine.batch:
                 self._alone(work)
         except LdpBudgetError as error:
-            for work in mine.batch:  # nothing was committed, or nobody knows
-                work.tell(error)
+            for work in mine.batch:
+                if getattr(error, "unknown", False) and work.needs is not None and work.needs[1] is not None:
+                    self._alone(work)
+                    if isinstance(work.error, LedgerError):  # the second time says nothing of the first
+                        work.error = error
+                else:
+                    work.tell(error)
 
-    def _take(self, batch: list[_Work[Any]]) -> None:
-        """Move the queue to the batch, as far as there is room."""
+    def _take(self, batch: list[_Work[Any]], lanes: set[int] | None = None) -> None:
+        """Move the queue to the batch, as far as there is room, and as it is of these lanes."""
         with self._mutex:
             while self._queue and len(batch) < MOST_TOGETHER:
+                if lanes is not None and self._queue[0].lane not in lanes:
+                    break
                 if not self._queue[0].done:
                     batch.append(self._queue[0])
                 self._queue.popleft()
 
     def _together(self, batch: list[_Work[Any]]) -> None:
         """Do a batch in one transaction; it grows while others come."""
+        lanes = {work.lane for work in batch}
 
-        def everybody(transaction: Transaction) -> None:
+        def everybody(transactions: Mapping[int, Transaction]) -> None:
             begun = 0  # the store may ask for all of it once more
             while begun < len(batch):
                 works, begun = batch[begun:], len(batch)
                 try:
-                    _do(works, transaction)
+                    _do(works, transactions)
                 except Exception as error:
                     if len(batch) == 1:
                         raise
                     raise _Spoilt from error
-                self._take(batch)
+                self._take(batch, lanes)
 
-        self._transact(everybody)
+        self._transact(everybody, sorted(lanes), batch)
         for work in batch:
             work.committed = True
 
@@ -169,7 +186,7 @@ class GroupCommit:
         """Do one work in a transaction of its own."""
         work.error = None
         try:
-            self._transact(work.run)
+            self._transact(work.run, [work.lane], [work])
             work.committed = True
         except Exception as error:
             work.tell(error)
@@ -204,15 +221,25 @@ class GroupCommit:
             raise mine.error
         if not mine.committed:
             why = "the transaction was interrupted; ask again by the key whether it was charged"
-            raise LedgerError(self._ledger, why)
+            raise LedgerError(self._ledger, why, unknown=True)
         result: Any = mine.result
         return result  # type: ignore[no-any-return]
 
 
-def _do(works: list[_Work[Any]], transaction: Transaction) -> None:
+def hint(works: list[_Work[Any]], windows: list[int] | None) -> Hint | None:
+    """What works will ask first."""
+    needs = [(work.lane, *work.needs) for work in works if work.needs is not None]
+    return Hint(needs, windows) if needs else None
+
+
+def _do(works: list[_Work[Any]], transactions: Mapping[int, Transaction]) -> None:
     """Do works in a transaction that they share."""
-    needs = [work.needs for work in works if work.needs is not None]
-    if len(needs) > 1:
-        transaction.read_ahead(needs)
+    needs: dict[int, list[Needs]] = {}
     for work in works:
-        work.run(transaction)
+        if work.needs is not None:
+            needs.setdefault(work.lane, []).append(work.needs)
+    for lane, of_lane in needs.items():
+        if len(of_lane) > 1:
+            transactions[lane].read_ahead(of_lane)
+    for work in works:
+        work.run(transactions)

@@ -9,18 +9,19 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import LedgerError
 from ..guarantees import from_json
 from ..guarantees.amounts import LARGEST, Costs
 from .entries import CHARGES, CLOCK, ERASED, NO_LINK, NOBODY, PERIOD, POLICY_SET, SPENT, VOIDED, End, Entry, User
 from .journal import canonical_link, canonical_rows, seal_counters
+from .lanes import lane_of
 from .replay import Replay, curves
 from .windows import DAY_MICROS, LIFETIME, PERIODS, code_at, from_micros, to_micros, window_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from .reading import Reading
@@ -49,10 +50,20 @@ class Integrity:
         return {"ok": self.ok, "entries": self.entries, "head": self.head, "problems": list(self.problems)}
 
 
-def check_integrity(
-    open_reading: Open, expect: str | None = None, on_progress: Progress = lambda done, total: None
+class Expected(NamedTuple):
+    """What somebody noted of a lane: it may have gone on since, and may not have gone back."""
+
+    head: str
+    """As it was noted."""
+    link: bytes
+    answers: int
+    collections: int
+
+
+def check_lane(
+    open_reading: Open, expected: Sequence[Expected] = (), on_progress: Progress = lambda done, total: None
 ) -> Integrity:
-    """Check the whole ledger. With `expect`, a `head` noted earlier, nothing before it may have been rolled back."""
+    """Check a whole lane."""
 
     def tell(done: int, total: int) -> None:
         try:
@@ -61,7 +72,7 @@ def check_integrity(
             raise _CannotTell(error) from error
 
     try:
-        return _check_integrity(open_reading, expect, tell)
+        return _check_lane(open_reading, expected, tell)
     except _CannotTell as cannot:
         raise cannot.error from None
 
@@ -73,11 +84,11 @@ class _CannotTell(BaseException):
         self.error = error
 
 
-def _check_integrity(open_reading: Open, expect: str | None, on_progress: Progress) -> Integrity:
+def _check_lane(open_reading: Open, expected: Sequence[Expected], on_progress: Progress) -> Integrity:
     with open_reading() as reading:
         whole = _Whole(reading)
         problems = _told(whole.check(), _MOST_PROBLEMS)
-    chain = _Chain(open_reading, whole, expect, on_progress)
+    chain = _Chain(open_reading, whole, expected, on_progress)
     accounts = _Accounts(open_reading, whole, on_progress)
     rest = (
         chain.check(),
@@ -211,15 +222,17 @@ class _Whole:
 class _Chain:
     """The keyed chain of links over the journal."""
 
-    def __init__(self, open_reading: Open, whole: _Whole, expect: str | None, on_progress: Progress) -> None:
+    def __init__(
+        self, open_reading: Open, whole: _Whole, expected: Sequence[Expected], on_progress: Progress
+    ) -> None:
         self._open = open_reading
         self._whole = whole
-        self._expect = expect
-        self._noted = None if expect is None else _noted(expect)
+        self._expected = expected
+        self._wanted = {each.link for each in expected}
+        self._seen = {NO_LINK}
         self._on_progress = on_progress
         self._charges = _Ahead(whole.charges)
         self._policies = _Ahead(whole.policies)
-        self._seen = self._noted is not None and self._noted[0] == NO_LINK
         # Of each entry: whether its answer is kept under a key, and whether it was found.
         self._keyed = bytearray(whole.numbered + 1)
         self.cut_off = 0
@@ -273,16 +286,16 @@ class _Chain:
                 f"journal: the link of entries {rows[0][0]} to {rows[-1][0]} does not hold; "
                 "an entry, a charge or a policy was changed"
             )
-        self._seen = self._seen or (self._noted is not None and link == self._noted[0])
+        if link in self._wanted:
+            self._seen.add(link)
 
     def holds(self) -> Iterator[str]:
-        """What is wrong with the head that was noted."""
-        if self._expect is None:
-            return
-        if self._noted is None or not self._seen:
-            yield f"the head {self._expect} is not in the chain: the ledger was rolled back, or it is another one"
-        elif self._noted[1] > self._whole.end.answers or self._noted[2] > self._whole.end.collections:
-            yield f"what was stored before the head {self._expect} is not all there: the ledger was rolled back"
+        """What is wrong with what was noted."""
+        for each in self._expected:
+            if each.link not in self._seen:
+                yield f"the head {each.head} is not in the chain: the ledger was rolled back, or it is another one"
+            elif each.answers > self._whole.end.answers or each.collections > self._whole.end.collections:
+                yield f"what was stored before the head {each.head} is not all there: the ledger was rolled back"
 
     def answered(self, entry: int) -> None:
         """Its answer was found."""
@@ -297,17 +310,6 @@ class _Chain:
                     row = reading.rows.entry(entry)
                     if found != 1 or row is None or not reading.rows.is_cut_off(row[3]):
                         yield f"keys: entry {entry} has not the one answer that was stored for it"
-
-
-def _noted(head: str) -> tuple[bytes, int, int] | None:
-    """A head that somebody noted: link, answers and collections; None if it is none."""
-    try:
-        data = bytes.fromhex(head)
-    except ValueError:
-        return None
-    if len(data) != 42:
-        return None
-    return data[:32], int.from_bytes(data[32:38]), int.from_bytes(data[38:])
 
 
 class _Ahead:
@@ -409,6 +411,8 @@ class _Part:
     def _user(self, user: User) -> Iterator[str]:
         if self._reading.key.seal(user.account, user.hash) != user.seal:
             yield f"users: the row of account {user.account} was changed"
+        elif user.hash is not None and lane_of(user.hash, self._reading.lanes) != self._reading.lane:
+            yield f"users: the row of account {user.account} is of another lane"
         if user.hash in self._erased_users:
             yield f"users: the row of account {user.account} is of an erased user"
 

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import LedgerError
 from .cache import Cache
 from .clock import BOUND_SECONDS, Clock
-from .groups import GroupCommit
+from .groups import GroupCommit, hint
+from .lanes import lane_of
 from .reading import Reading
 from .transaction import Transaction
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from .clock import Read
     from .entries import End
-    from .groups import Needs
+    from .groups import Needs, _Work
     from .store import Rows, Store
 
 T = TypeVar("T")
+
+
+# How many groups of works there are at a time, each with a connection of its own. One leader leaves a server idle
+# while it decides, and with many there is little to share.
+GROUPS = 2
 
 
 class Ledger:
@@ -30,47 +36,82 @@ class Ledger:
     def __init__(self, store: Store, read_clock: Read, clock_bound: float = BOUND_SECONDS) -> None:
         self._store = store
         self._clock = Clock(read_clock, store.name, clock_bound)
-        self._cache = Cache()
-        # Where the journal ended when it was last told to anybody here; it can only have grown.
-        self._told: End | None = None
-        self._group = GroupCommit(store.name, self._transact)
-        self.key = store.key
+        self._caches = [Cache() for _ in range(store.lanes)]
+        # Where each lane ended when it was last told to anybody here; it can only have grown.
+        self._told: list[End | None] = [None] * store.lanes
+        self._groups = [GroupCommit(store.name, self._transact) for _ in range(min(GROUPS, store.lanes))]
+        self.name, self.key = store.name, store.key
+        self.lanes = range(store.lanes)
+        """The numbers of its lanes."""
 
-    def run(self, work: Callable[[Transaction], T], needs: Needs | None = None) -> T:
-        """Do `work` in a transaction and return its result once that is durable; it may share the transaction.
+    def lane_of(self, user: bytes) -> int:
+        """The lane in which the rows of a user lie."""
+        return lane_of(user, len(self.lanes))
+
+    def run(self, work: Callable[[Transaction], T], lane: int = 0, needs: Needs | None = None) -> T:
+        """Do `work` in a transaction of a lane and return its result once that is durable; it may share it.
 
         `needs` are the user and the key that it will look up, as hashes.
         """
-        return self._group.run(work, needs)
+        return self._groups[lane % len(self._groups)].run(work, lane, needs)
 
-    def _transact(self, work: Callable[[Transaction], None]) -> None:
-        cache = self._store.run(lambda rows: self._in_transaction(rows, work))
-        self._cache, self._told = cache, cache.end
+    def run_everywhere(self, work: Callable[[list[Transaction]], T]) -> T:
+        """Do `work` in one transaction of all lanes."""
+        if len(self.lanes) == 1:
+            return self.run(lambda transaction: work([transaction]))
+        results: list[T] = []
 
-    def _in_transaction(self, rows: Rows, work: Callable[[Transaction], None]) -> Cache:
-        """What the transaction knows when it ends; an interrupted one leaves no cache behind."""
-        cache, self._cache = self._cache, Cache()
-        transaction = Transaction(rows, self.key, self._clock, cache)
-        self._check_past(transaction, self._told, "; nothing was charged")
-        work(transaction)
-        transaction.finish()
-        return transaction.cache
+        def everywhere(transactions: Mapping[int, Transaction]) -> None:
+            results[:] = [work(list(transactions.values()))]
+
+        self._transact(everywhere, list(self.lanes), [])
+        return results[0]
+
+    def _transact(
+        self, work: Callable[[Mapping[int, Transaction]], None], lanes: list[int], works: list[_Work[Any]]
+    ) -> None:
+        asked = hint(works, self._windows_ahead(lanes[0])) if len(self.lanes) > 1 else None
+        ends = self._store.run(lambda rows: self._in_transaction(rows, lanes, work), lanes, asked)
+        for lane, cache in zip(lanes, ends, strict=True):
+            self._caches[lane], self._told[lane] = cache, cache.end
+
+    def _windows_ahead(self, lane: int) -> list[int] | None:
+        """The windows that accounts will probably be asked for."""
+        windows = self._caches[lane].windows
+        return [window.code for window in windows.values()] or None
+
+    def _in_transaction(
+        self, rows: Sequence[Rows], lanes: list[int], work: Callable[[Mapping[int, Transaction]], None]
+    ) -> list[Cache]:
+        """What the transaction knows of its lanes when it ends; an interrupted one leaves no cache behind."""
+        transactions: dict[int, Transaction] = {}
+        for lane, of_lane in zip(lanes, rows, strict=True):
+            cache, self._caches[lane] = self._caches[lane], Cache()
+            transactions[lane] = transaction = Transaction(
+                of_lane, self.key, self._clock, cache, lane, len(self.lanes)
+            )
+            self._check_told(transaction, self._told[lane], "; nothing was charged")
+        work(transactions)
+        for transaction in transactions.values():
+            transaction.finish()
+        return [transaction.cache for transaction in transactions.values()]
 
     @contextmanager
-    def reading(self) -> Iterator[Reading]:
-        """One moment of the ledger. No writer waits for it."""
-        told = self._told
-        with self._store.snapshot() as rows:
-            reading = Reading(rows, self.key, self._clock)
-            self._check_past(reading, told)
+    def reading(self, lane: int = 0) -> Iterator[Reading]:
+        """One moment of a lane. No writer waits for it."""
+        told = self._told[lane]
+        with self._store.snapshot(lane) as rows:
+            reading = Reading(rows, self.key, self._clock, lane, len(self.lanes))
+            self._check_told(reading, told)
             yield reading
 
-    def _check_past(self, reading: Reading, told: End | None, then: str = "") -> None:
+    def _check_told(self, reading: Reading, told: End | None, then: str = "") -> None:
         """Refuse a ledger without what this process was told: an older copy, or one that has lost its log."""
         if told is None or reading.end == told:
             return
         if not _goes_on(reading, told):
-            why = f"it has gone back: this process was told of {told.entries} entries which it does not have any more"
+            what = "it" if len(self.lanes) == 1 else f"lane {reading.lane}"
+            why = f"{what} has gone back: this process was told of {told.entries} entries that are not there any more"
             raise LedgerError(self._store.name, why + then)
 
     def clear_log(self) -> None:

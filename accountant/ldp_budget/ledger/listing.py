@@ -2,33 +2,47 @@
 
 from __future__ import annotations
 
+import heapq
 import json
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from ..guarantees import from_json
 from ..guarantees.amounts import DELTA_DIGITS, EPSILON_DIGITS, float_up, from_units
-from .entries import CHARGES, EXPIRED, RESERVED, VOIDED, Entry
+from .entries import CHARGES, CLOCK, EXPIRED, PERIOD, POLICY_SET, RESERVED, VOIDED, Entry
+from .verifying import head_of
 from .windows import from_micros
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterator
 
     from ..guarantees import Guarantee
+    from .ledger import Ledger
     from .reading import Reading
 
 _ENTRIES_TOGETHER = 5_000
 
 
-def journal_rows(open_reading: Callable[[], AbstractContextManager[Reading]]) -> Iterator[dict[str, Any]]:
-    """The journal in order, as far as it went when it was first read.
+def journal_rows(ledger: Ledger) -> Iterator[dict[str, Any]]:
+    """The journal in order, as far as it went when it was first read; that of several lanes by time, with `lane`.
 
     What was appended never changes, so it is read a part at a time, and nothing is held while others write.
     """
-    with open_reading() as reading:
+    if len(ledger.lanes) == 1:
+        return _lane_rows(ledger, 0)
+    return heapq.merge(*(_told_once(ledger, lane) for lane in ledger.lanes), key=itemgetter("at"))
+
+
+def _told_once(ledger: Ledger, lane: int) -> Iterator[dict[str, Any]]:
+    """The rows of one of several lanes. What was set in all of them is told by the first alone."""
+    return (row for row in _lane_rows(ledger, lane) if lane == 0 or row["kind"] not in (POLICY_SET, CLOCK, PERIOD))
+
+
+def _lane_rows(ledger: Ledger, lane: int) -> Iterator[dict[str, Any]]:
+    with ledger.reading(lane) as reading:
         last, shown = reading.end.entries, _Shown(reading)
     for first in range(1, last + 1, _ENTRIES_TOGETHER):
-        with open_reading() as reading:
+        with ledger.reading(lane) as reading:
             part = reading.rows.entries(first, min(last, first + _ENTRIES_TOGETHER - 1))
             rows = [shown.row(Entry.of(row)) for row, _ in part]
         yield from rows
@@ -38,12 +52,14 @@ class _Shown:
     """Entries as people read them, each with what it was charged for."""
 
     def __init__(self, reading: Reading) -> None:
+        self._lane = {"lane": reading.lane} if reading.lanes > 1 else {}
         self._charges = {charge.number: charge for charge in reading.rows.charges()}
         self._policies = {policy.number: policy.name for policy in reading.rows.policies()}
 
     def row(self, entry: Entry) -> dict[str, Any]:
         charge = self._charges.get(entry.charge)
         return {
+            **self._lane,
             "entry": entry.number,
             "at": _iso(entry.at),
             "kind": entry.kind,
@@ -95,23 +111,51 @@ def charges_of(reading: Reading, account: int) -> tuple[tuple[Guarantee, int], .
     )
 
 
-def stats(reading: Reading) -> dict[str, Any]:
+def stats(ledger: Ledger) -> dict[str, Any]:
     """Counts of what the ledger holds, its newest link, and which version of what engine keeps it."""
-    end, counts = reading.end, reading.rows.counts()
+    with ledger.reading() as reading:
+        counted, end, engine = _lane_stats(reading), reading.end, reading.rows.counts()["engine"]
+        policies, periods = reading.newest_policies(), reading.periods()
+    charges = end.charges
+    for lane in ledger.lanes[1:]:
+        with ledger.reading(lane) as reading:
+            charges = max(charges, reading.end.charges)
+            _add(counted, _lane_stats(reading))
+    keys, at = counted.pop("keys"), counted.pop("at")
+    return {
+        **counted,
+        "charges": charges,
+        "policies": len(policies),
+        "collections": end.collections,
+        "keys": keys,
+        "periods": list(periods),
+        "last_entry_at": None if at is None else _iso(at),
+        "head": head_of(ledger),
+        **({"lanes": len(ledger.lanes)} if len(ledger.lanes) > 1 else {}),
+        **engine,
+    }
+
+
+def _lane_stats(reading: Reading) -> dict[str, Any]:
+    counts = reading.rows.counts()
     return {
         "users": counts["users"],
         "erased": counts["erased"],
-        "entries": end.entries,
+        "entries": reading.end.entries,
         "entries_by_kind": counts["entries_by_kind"],
-        "charges": end.charges,
-        "policies": len(reading.newest_policies()),
-        "collections": end.collections,
         "keys": counts["keys"],
-        "periods": list(reading.periods()),
-        "last_entry_at": None if end.at is None else _iso(end.at),
-        "head": end.head,
-        **counts["engine"],
+        "at": reading.end.at,
     }
+
+
+def _add(result: dict[str, Any], other: dict[str, Any]) -> None:
+    """Add the counts of another lane."""
+    for name in ("users", "erased", "entries", "keys"):
+        result[name] += other[name]
+    kinds = result["entries_by_kind"]
+    for kind, count in other["entries_by_kind"].items():
+        kinds[kind] = kinds.get(kind, 0) + count
+    result["at"] = max((at for at in (result["at"], other["at"]) if at is not None), default=None)
 
 
 def _iso(micros: int) -> str:

@@ -45,9 +45,11 @@ class Account(NamedTuple):
 class Reading:
     """What one moment of the ledger says. Everything else that it holds stands in `rows`."""
 
-    def __init__(self, rows: Snapshot, key: Key, clock: Clock) -> None:
+    def __init__(self, rows: Snapshot, key: Key, clock: Clock, lane: int = 0, lanes: int = 1) -> None:
         self.rows = rows
         self.key = key
+        self.lane, self.lanes = lane, lanes
+        """Which lane this is, of how many."""
         self.end, self.end_seal = rows.end()
         """Where the journal ends, and the seal of what was numbered beside it."""
         self._clock = clock

@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..guarantees.amounts import Costs
 from .entries import (
+    Checkpoint,
     End,
     EntryLabel,
     LabelRow,
@@ -33,6 +34,15 @@ T = TypeVar("T")
 
 Rooms = Sequence[tuple[int, dict[str, int] | None]]
 """In each window, the largest sums on top of which a charge fits, by amount; None where none do."""
+
+
+class Hint(NamedTuple):
+    """What the work of a transaction will ask first: accounts of users, and answers under their keys."""
+
+    needs: Sequence[tuple[int, bytes, bytes | None]]
+    """Lane, user, and key or None."""
+    windows: Sequence[int] | None
+    """The windows of the accounts, if they are known."""
 
 
 class Snapshot(Protocol):
@@ -118,6 +128,9 @@ class Snapshot(Protocol):
 
     def collections(self) -> Iterator[StoredCollection]:
         """Every collection, by name."""
+
+    def checkpoints(self, first: int = 1) -> Iterator[Checkpoint]:
+        """The checkpoints from a number on, in order; they stand in the first lane."""
 
     # -- everything ---------------------------------------------------------------------------------------
 
@@ -210,6 +223,9 @@ class Rows(Snapshot, Protocol):
     def add_collection(self, collection: StoredCollection) -> None:
         """Store a collection."""
 
+    def add_checkpoint(self, checkpoint: Checkpoint) -> None:
+        """Store a checkpoint."""
+
     def forget(self, tombstone: Tombstone, cut_off: User | None, answers: Iterable[StoredAnswer]) -> None:
         """Add the tombstone, put `cut_off` in the place of the account's user, and delete labels and all sums but the
         lifetime's. The user's answers go, and `answers` take their places."""
@@ -225,22 +241,29 @@ class Rows(Snapshot, Protocol):
 
 
 class Store(Protocol):
-    """Keeps one ledger. Safe to share between threads and to use after a fork."""
+    """Keeps one ledger of one or more lanes. Safe to share between threads and to use after a fork.
+
+    A lane is a whole ledger with numbers, journal and chain of its own, and its own copies of policies, charges and
+    periods; a user's rows all lie in one. Writers of different lanes share nothing.
+    """
 
     name: str
     """The ledger as messages name it."""
     key: Key
     """The secret under which users, keys and labels are hashed."""
+    lanes: int
+    """How many lanes there are, fixed when the ledger is made; they are numbered from 0."""
 
-    def run(self, work: Callable[[Rows], T]) -> T:
-        """Do a piece of work in a writing transaction and return its result when that is durable.
+    def run(self, work: Callable[[Sequence[Rows]], T], lanes: Sequence[int] = (0,), hint: Hint | None = None) -> T:
+        """Do a piece of work in a writing transaction of some lanes, and return its result when that is durable.
 
-        All of it happens or, on an exception, nothing. `work` is repeated where the engine asks for that. Raises
-        `LedgerError` where the engine fails.
+        `lanes` are in ascending order, and `work` is given the rows of each. All of it happens or, on an exception,
+        nothing. `work` is repeated where the engine asks for that. Raises `LedgerError` where the engine fails, with
+        `unknown` where it cannot say whether it has committed. A store may do with `hint` what it likes.
         """
 
-    def snapshot(self) -> AbstractContextManager[Snapshot]:
-        """Read one moment of the ledger, on a connection of its own: no writer waits for it."""
+    def snapshot(self, lane: int = 0) -> AbstractContextManager[Snapshot]:
+        """Read one moment of a lane, on a connection of its own: no writer waits for it."""
 
     def clear_log(self) -> bool:
         """Let what was deleted be overwritten; whether nobody who reads it just now kept that off."""

@@ -13,6 +13,7 @@ from .entries import (
     NOBODY,
     PERIOD,
     POLICY_SET,
+    Checkpoint,
     End,
     Entry,
     EntryLabel,
@@ -51,14 +52,19 @@ class Transaction(Reading):
 
     rows: Rows
 
-    def __init__(self, rows: Rows, key: Key, clock: Clock, cache: Cache) -> None:
-        super().__init__(rows, key, clock)
+    def __init__(self, rows: Rows, key: Key, clock: Clock, cache: Cache, lane: int = 0, lanes: int = 1) -> None:
+        super().__init__(rows, key, clock, lane, lanes)
         # Somebody else may have written since the cache was filled.
-        self.cache = cache if cache.end == self.end else Cache(self.end)
+        self.cache = cache if cache.holds(self.end) else Cache()
+        if self.cache.end != self.end:
+            # Somebody has written: there may be a period more.
+            self.cache.periods = self.cache.day = None
+            self.cache.end = self.end
         self.writes = 0
         """Grows with everything written or kept back; tells whether a step wrote anything."""
         self._entries, self._at = self.end.entries, self.end.at
-        self._accounts, self._charges, self._policies, self._collections, self._others = self.end.counters
+        numbered = self.end.counters
+        self._accounts, self._charges, self._policies, self._collections, self._others, self._checkpoints = numbered
         self._appended = Appended()
         self._sums: dict[tuple[int, int], Costs] = {}
         self._answers: dict[Needed, StoredAnswer] = {}
@@ -72,10 +78,10 @@ class Transaction(Reading):
         link = self.end.link
         if self._appended:
             link = self._link(link)
-        counters = (self._accounts, self._charges, self._policies, self._collections, self._others)
-        end = End(self._entries, self._at, link, *counters)
+        numbered = (self._accounts, self._charges, self._policies, self._collections, self._others, self._checkpoints)
+        end = End(self._entries, self._at, link, *numbered)
         if end != self.end:
-            self.rows.set_end(end, None if counters == self.end.counters else seal_counters(self.key, end))
+            self.rows.set_end(end, None if numbered == self.end.counters else seal_counters(self.key, end))
             self.cache.end = end
 
     def _link(self, before: bytes) -> bytes:
@@ -113,6 +119,10 @@ class Transaction(Reading):
     @property
     def moment(self) -> Moment:
         return self._moment or self.go_by_the_clock()
+
+    def time(self) -> int:
+        """The moment in microseconds; that of the newest entry where the clock is not to be believed."""
+        return (self._moment or self._clock.moment_to_read(self.newest_at)).micros
 
     @property
     def newest_at(self) -> int | None:
@@ -224,7 +234,7 @@ class Transaction(Reading):
         holes = [self._hole(answer.place) for answer in self.rows.answers_of(user) if answer.place < 0]
         self.rows.forget(Tombstone(user, self.key.seal(user)), cut_off, holes)
         # Whoever is to be erased does not wait for a clock.
-        at = (self._moment or self._clock.moment_to_read(self.newest_at)).micros
+        at = self.time()
         self.append(Entry(0, at, ERASED, 0, 0, 0, 0 if account is None else 1, _NOTHING))
 
     def _hole(self, place: int) -> StoredAnswer:
@@ -345,4 +355,10 @@ class Transaction(Reading):
         self._collections += 1
         row = (self._collections, name, fingerprint, definition)
         self.rows.add_collection(StoredCollection(*row, self.key.seal(*row)))
+        self.writes += 1
+
+    def add_checkpoint(self, checkpoint: Checkpoint) -> None:
+        """Store a checkpoint."""
+        self._checkpoints += 1
+        self.rows.add_checkpoint(checkpoint)
         self.writes += 1

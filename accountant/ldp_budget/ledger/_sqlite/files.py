@@ -38,7 +38,7 @@ def open_connection(path: str, key: keys.Key, *, read_only: bool = False) -> sql
         connection.close()
         # A damaged file may make SQLite complain in bytes that are no text.
         if isinstance(error, sqlite3.Error | UnicodeError):
-            raise LedgerError(path, reason(error)) from None
+            raise failure(path, error) from None
         raise
     return connection
 
@@ -221,13 +221,14 @@ def _key_check(key: keys.Key) -> bytes:
     return key.hash(b"check", "")
 
 
-def reason(error: Exception, *, committing: bool = False) -> str:
+def failure(ledger: str, error: Exception, *, committing: bool = False) -> LedgerError:
     """What to tell of an error of SQLite, above all whether anything was charged."""
     if isinstance(error, sqlite3.Error) and is_busy(error):
-        return busy()
+        return LedgerError(ledger, busy())
     if committing and not _came_before_the_end(error):
-        return f"{error}; it may or may not have been charged: ask again by the key"
-    return f"{error}; nothing was charged"
+        why = f"{error}; it may or may not have been charged: ask again by the key"
+        return LedgerError(ledger, why, unknown=True)
+    return LedgerError(ledger, f"{error}; nothing was charged")
 
 
 def is_full(error: BaseException | None) -> bool:

@@ -177,7 +177,11 @@ class Place:
         beside = [_stat(name) for name in self._names]
         for name, found, opened in zip(self._names, beside, self._opened[1:], strict=True):
             if (found and _identity(found)) != opened:
-                raise LedgerError(self.path, f"{name} beside it was removed or replaced while it was open{then}")
+                raise LedgerError(
+                    self.path,
+                    f"{name} beside it was removed or replaced while it was open{then}",
+                    unknown=then is MAYBE_LOST,
+                )
         return database, beside[0].st_size if beside[0] else 0
 
     def check_before(self, connection: sqlite3.Connection) -> None:
@@ -197,11 +201,15 @@ class Place:
     def _check_database(self, then: str) -> os.stat_result:
         found = _stat(self.path)
         if found is None:
-            raise LedgerError(self.path, f"it was moved or deleted while it was open{then}")
+            raise LedgerError(
+                self.path, f"it was moved or deleted while it was open{then}", unknown=then is MAYBE_LOST
+            )
         if _identity(found) != self._opened[0]:
-            raise LedgerError(self.path, f"another file has taken its place while it was open{then}")
+            raise LedgerError(
+                self.path, f"another file has taken its place while it was open{then}", unknown=then is MAYBE_LOST
+            )
         if found.st_nlink != 1:
-            raise LedgerError(self.path, LINKED + then)
+            raise LedgerError(self.path, LINKED + then, unknown=then is MAYBE_LOST)
         return found
 
     def _check_content(self, found: os.stat_result, connection: sqlite3.Connection, then: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...guarantees.amounts import Costs
 from ..entries import (
     NO_LINK,
+    Checkpoint,
     End,
     EntryLabel,
     LabelRow,
@@ -35,7 +36,7 @@ _CHARGE = f"charge, fingerprint, mechanism, declared, guarantee, {_AMOUNTS}"
 _POLICY = "policy, name, version, created_at, definition"
 _ANSWER = "SELECT user, key, place, request, answer, seal FROM keys"
 _SCHEMA = "SELECT type, name, coalesce(sql, '') FROM sqlite_schema WHERE tbl_name <> '_sqlite_migrations'"
-_COUNTERS = ("accounts", "charges", "policies", "collections", "answers")
+_COUNTERS = ("accounts", "charges", "policies", "collections", "answers", "checkpoints")
 _SET_COUNTERS = ", ".join(f"{name} = ?" for name in _COUNTERS)
 _END = (
     f"SELECT j.entry, j.at, j.link, {', '.join(f'l.{name}' for name in _COUNTERS)}, l.seal FROM lanes l"
@@ -232,6 +233,13 @@ class SqliteRows:
 
     def add_collection(self, collection: StoredCollection) -> None:
         self._execute("INSERT INTO collections VALUES (?, ?, ?, ?, ?)", collection)
+
+    def checkpoints(self, first: int = 1) -> Iterator[Checkpoint]:
+        rows = self._execute("SELECT * FROM checkpoints WHERE number >= ? ORDER BY number", (first,))
+        return map(Checkpoint._make, rows)
+
+    def add_checkpoint(self, checkpoint: Checkpoint) -> None:
+        self._execute("INSERT INTO checkpoints VALUES (?, ?, ?, ?)", checkpoint)
 
     # -- everything ---------------------------------------------------------------------------------------
 

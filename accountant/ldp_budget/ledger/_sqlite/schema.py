@@ -26,7 +26,8 @@ TABLES = (
     # A seal is a keyed hash of its row.
     """CREATE TABLE lanes (
         lane INTEGER PRIMARY KEY, accounts INTEGER NOT NULL, charges INTEGER NOT NULL, policies INTEGER NOT NULL,
-        collections INTEGER NOT NULL, answers INTEGER NOT NULL, seal BLOB NOT NULL) STRICT""",
+        collections INTEGER NOT NULL, answers INTEGER NOT NULL, checkpoints INTEGER NOT NULL,
+        seal BLOB NOT NULL) STRICT""",
     # A user is known by a keyed hash only; an erased one by none.
     "CREATE TABLE users (account INTEGER PRIMARY KEY, hash BLOB UNIQUE, seal BLOB NOT NULL) STRICT",
     # Erased users: they get no fresh budget, and nothing leads from here to an account, no time and no order.
@@ -80,6 +81,9 @@ TABLES = (
     """CREATE TABLE collections (
         number INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, fingerprint TEXT NOT NULL, definition TEXT NOT NULL,
         seal BLOB NOT NULL) STRICT""",
+    # Where every lane ended at some time, with a keyed link over that and the checkpoint before.
+    """CREATE TABLE checkpoints (
+        number INTEGER PRIMARY KEY, at INTEGER NOT NULL, heads BLOB NOT NULL, link BLOB NOT NULL) STRICT""",
     "INSERT INTO periods VALUES ('lifetime', 0)",
 )
 
@@ -88,7 +92,7 @@ def fill(connection: sqlite3.Connection, key: Key) -> None:
     """What stands in the tables of a new ledger."""
     connection.execute("INSERT INTO meta VALUES ('key_check', ?)", (key.hash(b"check", ""),))
     end = End()
-    connection.execute("INSERT INTO lanes VALUES (0, ?, ?, ?, ?, ?, ?)", (*end.counters, seal_counters(key, end)))
+    connection.execute("INSERT INTO lanes VALUES (0, ?, ?, ?, ?, ?, ?, ?)", (*end.counters, seal_counters(key, end)))
 
 
 def migrate(connection: sqlite3.Connection) -> None:

@@ -19,10 +19,10 @@ from .rows import SqliteRows
 from .turns import STEP_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from ..entries import End
-    from ..store import Rows, Snapshot
+    from ..store import Hint, Rows, Snapshot
 
 T = TypeVar("T")
 
@@ -35,7 +35,9 @@ _OF_PARENTS: list[sqlite3.Connection] = []
 
 
 class SqliteStore:
-    """A store in one file, with one connection that writes and others that read; in memory, one does both."""
+    """A store of one lane in a file, with a connection that writes and others that read; in memory, one does both."""
+
+    lanes = 1
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool) -> None:
         # The file itself, wherever links to it lie, and wherever the process goes before it opens it again.
@@ -91,7 +93,7 @@ class SqliteStore:
 
     # -- transactions -------------------------------------------------------------------------------------
 
-    def run(self, work: Callable[[Rows], T]) -> T:
+    def run(self, work: Callable[[Sequence[Rows]], T], lanes: Sequence[int] = (0,), hint: Hint | None = None) -> T:
         """Do `work` with the ledger's write lock, held from the start; all of it happens or nothing."""
         self._check_process()
         with self._lock:
@@ -117,7 +119,7 @@ class SqliteStore:
             finally:
                 place.turn.give_back()
 
-    def _run(self, work: Callable[[Rows], T]) -> T:
+    def _run(self, work: Callable[[Sequence[Rows]], T]) -> T:
         try:
             return self._transact(work)
         except LedgerError as error:
@@ -132,7 +134,7 @@ class SqliteStore:
         except sqlite3.Error:
             return False
 
-    def _transact(self, work: Callable[[Rows], T]) -> T:
+    def _transact(self, work: Callable[[Sequence[Rows]], T]) -> T:
         connection, place, committing = self._current(), self._place, False
         try:
             if place is not None:
@@ -144,7 +146,7 @@ class SqliteStore:
             # An interrupted transaction leaves nothing that is known behind.
             known, self._known_end = self._known_end, (0, None)
             rows = SqliteRows(connection, known[1] if known[0] == version else None)
-            result = work(rows)
+            result = work((rows,))
             committing = True
             connection.execute("COMMIT")
         except BaseException as error:
@@ -165,7 +167,7 @@ class SqliteStore:
             raise
 
     @contextmanager
-    def snapshot(self) -> Iterator[Snapshot]:
+    def snapshot(self, lane: int = 0) -> Iterator[Snapshot]:
         """One moment of the file, on a connection that no writer waits for; of a ledger in memory, between writes."""
         with self._connection_to_read() as connection, self._moment_of(connection):
             yield SqliteRows(connection)
@@ -201,7 +203,7 @@ class SqliteStore:
         self._roll_back(connection)
         if not isinstance(error, sqlite3.Error | UnicodeError):
             return error
-        told = LedgerError(self.name, files.reason(error, committing=committing))
+        told = files.failure(self.name, error, committing=committing)
         told.__cause__ = error
         return told
 

@@ -1,0 +1,61 @@
+"""What a ledger's address says: where its server is, and what of it is ours to read."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from ...errors import InvalidParameter
+
+SCHEMES = ("postgresql://", "postgres://")
+MOST_LANES = 4096
+DEFAULT_LANES = 64
+HA = ("none", "quorum")
+
+_EXPECTED = "postgresql://[USER@]HOST[:PORT]/DATABASE, with libpq's options, and lanes, ha or connections"
+
+
+class Address(NamedTuple):
+    """An address, taken apart. `lanes` counts only when the ledger is made; `ha` is what was declared of standbys."""
+
+    connect: str
+    """What libpq gets."""
+    name: str
+    """What messages say: no user, no password, no options."""
+    lanes: int
+    ha: str | None
+    connections: int
+
+
+def read(text: str) -> Address:
+    """Take an address apart. Raises `InvalidParameter`."""
+    scheme, _, rest = text.partition("://")
+    place, _, query = rest.partition("?")
+    host, _, database = place.partition("/")
+    # Messages name what stands behind the @, so there may be no doubt about where a password ends.
+    if "#" in rest or rest.count("@") != host.count("@") or rest.count("@") > 1:
+        expected = f"{_EXPECTED}; each / ? # @ of a user or password as % and two hexadecimal digits"
+        raise InvalidParameter("ledger", expected, "one of them as it is")
+    ours = {"lanes": str(DEFAULT_LANES), "ha": "", "connections": "16"}
+    theirs = []
+    for option in filter(None, query.split("&")):
+        name, _, value = option.partition("=")
+        if name in ours:
+            ours[name] = unquote(value)
+        else:
+            theirs.append(option)  # libpq's + is a plus, so it stays as it is
+    if ours["ha"] not in ("", *HA):
+        raise InvalidParameter("ledger", f"ha out of {', '.join(HA)}", ours["ha"])
+    return Address(
+        f"{scheme}://{place}{'?' * bool(theirs)}{'&'.join(theirs)}",
+        f"postgresql://{host.rpartition('@')[2]}/{database}",
+        _count("lanes", ours["lanes"], MOST_LANES),
+        ours["ha"] or None,
+        _count("connections", ours["connections"], 1000),
+    )
+
+
+def _count(name: str, text: str, most: int) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= most):
+        raise InvalidParameter("ledger", f"{name} from 1 to {most} in {_EXPECTED}", repr(text))
+    return int(text)

@@ -1,0 +1,88 @@
+"""Many users of one lane charged alike. Their hashes go as arrays: no temporary tables, so poolers and shards do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...guarantees.amounts import LARGEST, Costs
+from .unit import AMOUNTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..store import Rooms
+    from .unit import Unit
+
+
+class PostgresBatch:
+    """Distinct users, at least one, as sorted hashes."""
+
+    def __init__(self, unit: Unit, lane: int, users: list[bytes]) -> None:
+        self._unit = unit
+        self._lane = lane
+        self._users = users
+        self._accounts: list[int] = []
+        self._new: list[bytes] = []
+
+    def refuse(self, rooms: Rooms) -> list[bytes]:
+        # Joins, each by its index: of EXISTS the planner makes a hash of the whole lane.
+        joins = " ".join(
+            f"LEFT JOIN accounts a{place} ON a{place}.lane = %(lane)s AND a{place}.account = u.account"
+            f" AND a{place}.slot = {window}"
+            for place, (window, room) in enumerate(rooms)
+            if room is not None
+        )
+        erased = "(u.account IS NULL AND t.hash IS NOT NULL)"
+        refused = " OR ".join([erased, *(_over(place, room) for place, (_, room) in enumerate(rooms))])
+        found = self._unit.run(
+            f"SELECT b.place, u.account, ({refused})"
+            " FROM unnest(%(users)b::bytea[]) WITH ORDINALITY AS b(hash, place)"
+            " LEFT JOIN users u ON u.lane = %(lane)s AND u.hash = b.hash"
+            f" LEFT JOIN tombstones t ON t.lane = %(lane)s AND t.hash = b.hash {joins}",
+            {"lane": self._lane, "users": self._users},
+        ).fetchall()
+        self._accounts = sorted(account for _, account, over in found if account is not None and not over)
+        self._new = sorted(self._users[place - 1] for place, account, over in found if account is None and not over)
+        return [self._users[place - 1] for place, _, over in sorted(found) if over]
+
+    def unknown(self) -> list[bytes]:
+        return self._new
+
+    def open_accounts(self, first: int, users: list[bytes], seals: list[bytes]) -> None:
+        numbers = range(first, first + len(users))
+        self._unit.users += zip([self._lane] * len(users), numbers, users, seals, strict=True)
+        self._unit.hold_back()
+        self._accounts += numbers
+
+    def charge(self, windows: Iterable[int], cost: Costs) -> None:
+        adds = ", ".join(_add(name, amount) for name, amount in zip(Costs._fields, cost, strict=True))
+        for window in windows:
+            self._unit.run(
+                "INSERT INTO accounts AS a SELECT %s, account, %s, %s::int8, %s::int8, %s::int8, %s::int8"
+                f" FROM unnest(%b::int8[]) AS account ON CONFLICT (lane, account, slot) DO UPDATE SET {adds}",
+                (self._lane, window, *cost, self._accounts),
+            )
+
+    def append(self, first: int, common: tuple[Any, ...]) -> list[int]:
+        self._unit.run(
+            f"INSERT INTO journal (lane, entry, at, kind, account, charge, policy, reports, {AMOUNTS}, keyed)"
+            " SELECT %s, %s + place, %s, %s, account, %s, %s, 1, %s::int8, %s::int8, %s::int8, %s::int8, 0"
+            " FROM unnest(%b::int8[]) WITH ORDINALITY AS t(account, place)",
+            (self._lane, first - 1, *common, self._accounts),
+        )
+        return self._accounts
+
+
+def _over(place: int, room: dict[str, int] | None) -> str:
+    """True where a limit has no room. Only integers stand in it."""
+    if room is None:
+        return "true"
+    over = " OR ".join(f"a{place}.{name} IS NULL OR a{place}.{name} > {most}" for name, most in room.items())
+    return f"(a{place}.lane IS NOT NULL AND ({over}))"
+
+
+def _add(name: str, amount: int | None) -> str:
+    """SQL that adds an amount to a sum; what grows too large to count is unbounded."""
+    if amount is None:
+        return f"{name} = NULL"
+    return f"{name} = CASE WHEN a.{name} <= {LARGEST - amount} THEN a.{name} + {amount} END"

@@ -1,0 +1,170 @@
+"""Connections to the server of a ledger: a pool for each process, and errors in the ledger's words."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+from ...errors import LedgerError
+from .promises import check_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from psycopg import Connection
+    from psycopg_pool import ConnectionPool
+
+    from .address import Address
+
+WAIT_SECONDS = 30.0
+
+HINT = "a ledger on PostgreSQL needs psycopg: pip install 'ldp-budget[postgres]'"
+
+# Pools that came with a fork. Their sockets are the parent's, so they are kept and never closed here.
+_OF_PARENTS: list[Any] = []
+
+
+class Connections:
+    """The connections of this process; after a fork, new ones."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._lock = threading.Lock()
+        self._pool: ConnectionPool | None = None
+        self._pid = os.getpid()
+        self._closed = False
+        # Those of which the server's settings are known; behind one address another server may stand by now.
+        self._checked: WeakSet[Connection] = WeakSet()
+        self.prepares = True
+        """Whether statements are prepared by name; a pooler whose sessions change all the time forbids it."""
+
+    @contextmanager
+    def lend(self) -> Iterator[Connection]:
+        """A connection in which nothing is under way. Whoever leaves it otherwise loses it."""
+        from psycopg import Error
+        from psycopg_pool import PoolTimeout
+
+        pool = self._opened()
+        try:
+            connection = self._good(pool)
+        except PoolTimeout:
+            raise LedgerError(self._address.name, f"{self._why_not()}; nothing was charged") from None
+        except Error as error:
+            raise LedgerError(self._address.name, f"{plain(error)}; nothing was charged") from error
+        connection.prepare_threshold = 5 if self.prepares else None
+        try:
+            yield connection
+        except BaseException:
+            _abandon(connection)
+            raise
+        finally:
+            pool.putconn(connection)
+
+    def _good(self, pool: ConnectionPool) -> Connection:
+        """A connection to a server that keeps its promises."""
+        from psycopg import Error
+
+        deadline = time.monotonic() + WAIT_SECONDS
+        while True:
+            connection = _living(pool)
+            try:
+                if connection not in self._checked:
+                    check_settings(connection, self._address)
+                    self._checked.add(connection)
+                return connection
+            except BaseException as error:
+                lost = isinstance(error, Error) and connection.closed
+                _abandon(connection)
+                pool.putconn(connection)
+                if not lost or time.monotonic() > deadline:
+                    raise
+
+    def _opened(self) -> ConnectionPool:
+        with self._lock:
+            if self._closed:
+                raise LedgerError(self._address.name, "it is closed")
+            if self._pool is None:
+                from psycopg_pool import ConnectionPool
+
+                self._pool = ConnectionPool(
+                    self._address.connect,
+                    kwargs={"autocommit": True, "application_name": "ldp-budget"},
+                    min_size=0,
+                    max_size=self._address.connections,
+                    timeout=WAIT_SECONDS,
+                    reconnect_timeout=WAIT_SECONDS,
+                    open=True,
+                )
+            return self._pool
+
+    def _why_not(self) -> str:
+        """Why no connection could be had, in the server's words if it says any."""
+        import psycopg
+
+        try:
+            psycopg.connect(self._address.connect, connect_timeout=5).close()
+        except psycopg.Error as error:
+            return plain(error)
+        return f"all {self._address.connections} connections were busy for {WAIT_SECONDS:g} s"
+
+    def close(self) -> None:
+        """Close them all; those that are lent, when they come back."""
+        with self._lock:
+            pool, self._pool, self._closed = self._pool, None, True
+        if pool is not None and self._pid == os.getpid():
+            pool.close()
+
+    def after_fork_in_child(self) -> None:
+        """Leave what is the parent's alone."""
+        self._lock = threading.Lock()
+        if self._pool is not None:
+            _OF_PARENTS.append(self._pool)
+            self._pool = None
+        self._pid = os.getpid()
+
+
+def first_connection(address: Address) -> Connection:
+    """A connection outside of the pool, to look at what is there. Raises `LedgerError`."""
+    try:
+        import psycopg
+    except ImportError:
+        raise LedgerError(address.name, HINT) from None
+    try:
+        return psycopg.connect(
+            address.connect, autocommit=True, prepare_threshold=None, application_name="ldp-budget"
+        )
+    except psycopg.Error as error:
+        raise LedgerError(address.name, plain(error)) from None
+
+
+def _living(pool: ConnectionPool) -> Connection:
+    """A connection that the server has not closed since it was last used, as far as one can see from here."""
+    from psycopg import Error
+
+    while True:
+        connection = pool.getconn()
+        try:
+            for _ in range(2):  # what the server says when it closes it, and its end
+                connection.pgconn.consume_input()
+            return connection
+        except Error:
+            connection.close()
+            pool.putconn(connection)
+
+
+def plain(error: BaseException) -> str:
+    """What a server or its library says, in one line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return "; ".join(lines[:2]) or type(error).__name__
+
+
+def _abandon(connection: Connection) -> None:
+    """End whatever is under way: in doubt by closing the connection, which ends it on the server."""
+    from psycopg.pq import TransactionStatus
+
+    if connection.info.transaction_status != TransactionStatus.IDLE:
+        connection.close()

@@ -1,0 +1,325 @@
+"""The statements on one lane of a ledger, each by an index that begins with it, none that grows with the past."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...guarantees.amounts import Costs
+from ..entries import (
+    Checkpoint,
+    End,
+    EntryLabel,
+    LabelRow,
+    QuotaRow,
+    Repair,
+    StoredAnswer,
+    StoredCharge,
+    StoredCollection,
+    StoredPolicy,
+    SumRow,
+    Tombstone,
+    User,
+)
+from .batch import PostgresBatch
+from .unit import AMOUNTS, COUNTERS, ENTRY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from .ahead import Ahead
+    from .unit import Unit
+
+END = f"SELECT lane, entry, at, link, {', '.join(COUNTERS)}, seal FROM lanes"
+_LABELLED = f"SELECT {ENTRY}, label, salt FROM journal LEFT JOIN entry_labels USING (lane, entry) WHERE lane = %s"
+_CHARGE = f"charge, fingerprint, mechanism, declared, guarantee, {AMOUNTS}"
+_POLICY = "policy, name, version, created_at, definition"
+_ANSWER = "SELECT owner, key, place, request, answer, seal FROM keys"
+_ACCOUNTS = (
+    f"SELECT u.hash, u.account, a.slot, {', '.join(f'a.{name}' for name in Costs._fields)} FROM users u"
+    " LEFT JOIN accounts a ON a.lane = u.lane AND a.account = u.account AND a.slot = ANY(%b::int8[])"
+    " WHERE u.lane = %s AND u.hash = ANY(%b::bytea[])"
+)
+_SET_LABEL = (
+    "INSERT INTO labels VALUES (%s, %s, %s, %s, %s, %s)"
+    " ON CONFLICT (lane, account, label, charge, slot) DO UPDATE SET reports = excluded.reports"
+)
+_SET_PERIOD = (
+    "INSERT INTO periods VALUES (%s, %s, %s) ON CONFLICT (lane, period) DO UPDATE SET since = excluded.since"
+)
+_SET_QUOTA = (
+    "INSERT INTO quotas VALUES (%s, %s, %s, %s, %s)"
+    " ON CONFLICT (lane, account, plan, promise) DO UPDATE SET used = excluded.used"
+)
+
+
+def end_of(row: tuple[Any, ...]) -> tuple[End, bytes]:
+    """The end of a lane and the seal of its counters, from its row."""
+    return End(*row[1:-1]), row[-1]
+
+
+class PostgresRows:
+    """One lane inside a transaction, to read and, if it writes, to write."""
+
+    def __init__(self, unit: Unit, lane: int, end: tuple[End, bytes], ahead: Ahead | None = None) -> None:
+        self._unit = unit
+        self._lane = lane
+        self._end = end
+        self._ahead = ahead
+
+    def _ask(self, sql: str, *values: Any) -> Any:
+        return self._unit.run(sql, values)
+
+    def _one(self, sql: str, *values: Any) -> Any:
+        return self._unit.run(sql, values).fetchone()
+
+    def _write(self, sql: str, *values: Any) -> None:
+        self._ahead = None
+        self._unit.run(sql, (self._lane, *values))
+
+    def end(self) -> tuple[End, bytes]:
+        return self._end
+
+    def set_end(self, end: End, seal: bytes | None) -> None:
+        self._end = end, self._end[1] if seal is None else seal
+        self._unit.set_end(self._lane, end, seal)
+
+    # -- one user -----------------------------------------------------------------------------------------
+
+    def accounts(self, users: Sequence[bytes], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+        if self._ahead is not None:
+            known = self._ahead.accounts(self._lane, users, windows)
+            if known is not None:
+                return known
+        return self._ask(_ACCOUNTS, list(windows), self._lane, list(users))  # type: ignore[no-any-return]
+
+    def is_erased(self, user: bytes) -> bool:
+        return self._one("SELECT 1 FROM tombstones WHERE lane = %s AND hash = %s", self._lane, user) is not None
+
+    def is_cut_off(self, account: int) -> bool:
+        sql = "SELECT 1 FROM users WHERE lane = %s AND account = %s AND hash IS NULL"
+        return self._one(sql, self._lane, account) is not None
+
+    def spent(self, account: int, window: int) -> Costs | None:
+        sql = f"SELECT {AMOUNTS} FROM accounts WHERE lane = %s AND account = %s AND slot = %s"
+        row = self._one(sql, self._lane, account, window)
+        return None if row is None else Costs._make(row)
+
+    def label_reports(self, account: int, label: bytes, charge: int, window: int) -> int:
+        sql = (
+            "SELECT reports FROM labels WHERE lane = %s AND account = %s AND label = %s AND charge = %s AND slot = %s"
+        )
+        row = self._one(sql, self._lane, account, label, charge, window)
+        return 0 if row is None else int(row[0])
+
+    def quota_used(self, account: int, plan: str, promise: str) -> int:
+        sql = "SELECT used FROM quotas WHERE lane = %s AND account = %s AND plan = %s AND promise = %s"
+        row = self._one(sql, self._lane, account, plan, promise)
+        return 0 if row is None else int(row[0])
+
+    def plans_used(self, account: int) -> Iterable[str]:
+        sql = "SELECT DISTINCT plan FROM quotas WHERE lane = %s AND account = %s AND used > 0"
+        return [plan for (plan,) in self._ask(sql, self._lane, account)]
+
+    def answers(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[StoredAnswer]:
+        if self._ahead is not None:
+            known = self._ahead.answers(self._lane, users, keys)
+            if known is not None:
+                return known
+        sql = f"{_ANSWER} WHERE lane = %s AND owner = ANY(%b::bytea[]) AND key = ANY(%b::bytea[])"
+        return map(StoredAnswer._make, self._ask(sql, self._lane, list(users), list(keys)))
+
+    def answers_of(self, user: bytes) -> Iterator[StoredAnswer]:
+        return map(StoredAnswer._make, self._ask(f"{_ANSWER} WHERE lane = %s AND owner = %s", self._lane, user))
+
+    # -- the journal --------------------------------------------------------------------------------------
+
+    def entries(self, first: int, last: int) -> Iterator[tuple[tuple[Any, ...], bytes | None]]:
+        sql = f"SELECT {ENTRY}, link FROM journal WHERE lane = %s AND entry BETWEEN %s AND %s ORDER BY entry"
+        for row in self._ask(sql, self._lane, first, last):
+            yield row[:-1], row[-1]
+
+    def entry(self, number: int) -> tuple[Any, ...] | None:
+        row: tuple[Any, ...] | None
+        row = self._one(f"SELECT {ENTRY} FROM journal WHERE lane = %s AND entry = %s", self._lane, number)
+        return row
+
+    def resolution(self, number: int) -> tuple[Any, ...] | None:
+        row: tuple[Any, ...] | None
+        row = self._one(f"SELECT {ENTRY} FROM journal WHERE lane = %s AND resolves = %s", self._lane, number)
+        return row
+
+    def repairs(self, first: int = 1) -> Iterator[Repair]:
+        sql = "SELECT entry, at FROM journal WHERE lane = %s AND kind = 'clock' AND entry >= %s ORDER BY entry"
+        return map(Repair._make, self._ask(sql, self._lane, first))
+
+    def label(self, number: int) -> EntryLabel | None:
+        sql = "SELECT entry, label, salt FROM entry_labels WHERE lane = %s AND entry = %s"
+        row = self._one(sql, self._lane, number)
+        return None if row is None else EntryLabel._make(row)
+
+    def history(self, account: int) -> Iterator[tuple[Any, ...]]:
+        return iter(self._ask(f"{_LABELLED} AND account = %s ORDER BY entry", self._lane, account))
+
+    def histories(self, first: int, last: int, since: int | None = None) -> Iterator[tuple[Any, ...]]:
+        late = "" if since is None else f" AND at >= {since:d}"
+        sql = f"{_LABELLED} AND account BETWEEN %s AND %s{late} ORDER BY account, entry"
+        return iter(self._ask(sql, self._lane, first, last))
+
+    def add_entries(self, rows: list[tuple[Any, ...]], link: bytes | None) -> None:
+        *before, last = rows
+        unit, lane = self._unit, self._lane
+        unit.entries += [(lane, *row, None) for row in before]
+        unit.entries.append((lane, *last, link))
+        unit.hold_back()
+        self._ahead = None
+
+    def set_link(self, number: int, link: bytes) -> None:
+        self._unit.run("UPDATE journal SET link = %s WHERE lane = %s AND entry = %s", (link, self._lane, number))
+
+    def add_label(self, label: EntryLabel) -> None:
+        self._write("INSERT INTO entry_labels VALUES (%s, %s, %s, %s)", *label)
+
+    # -- what changes with the accounts -------------------------------------------------------------------
+
+    def add_user(self, user: User) -> None:
+        self._unit.users.append((self._lane, *user))
+        self._unit.hold_back()
+        self._ahead = None
+
+    def set_sums(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        for row in rows:
+            self._unit.sums[self._lane, row[0], row[1]] = (self._lane, *row)
+        self._unit.hold_back()
+        self._ahead = None
+
+    def set_label_reports(self, row: LabelRow) -> None:
+        self._write(_SET_LABEL, *row)
+
+    def set_quota_used(self, row: QuotaRow) -> None:
+        self._write(_SET_QUOTA, *row)
+
+    def add_answers(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._unit.answers += [(self._lane, *row) for row in rows]
+        self._unit.hold_back()
+        self._ahead = None
+
+    def forget(self, tombstone: Tombstone, cut_off: User | None, answers: Iterable[StoredAnswer]) -> None:
+        self._write("INSERT INTO tombstones VALUES (%s, %s, %s)", *tombstone)
+        self._write("DELETE FROM keys WHERE lane = %s AND owner = %s", tombstone.hash)
+        self.add_answers(answers)
+        if cut_off is not None:
+            account = cut_off.account
+            mine = "entry IN (SELECT entry FROM journal WHERE lane = %s AND account = %s)"
+            self._write(f"DELETE FROM entry_labels WHERE lane = %s AND {mine}", self._lane, account)
+            self._write("DELETE FROM labels WHERE lane = %s AND account = %s", account)
+            self._write("DELETE FROM accounts WHERE lane = %s AND account = %s AND slot <> 0", account)
+            sql = "UPDATE users SET hash = NULL, seal = %s WHERE lane = %s AND account = %s"
+            self._unit.run(sql, (cut_off.seal, self._lane, account))
+
+    def batch(self, users: list[bytes]) -> PostgresBatch:
+        self._ahead = None
+        return PostgresBatch(self._unit, self._lane, users)
+
+    # -- what was set -------------------------------------------------------------------------------------
+
+    def periods(self) -> dict[str, int]:
+        known = None if self._ahead is None else self._ahead.periods(self._lane)
+        if known is not None:
+            return known
+        return dict(self._ask("SELECT period, since FROM periods WHERE lane = %s", self._lane))
+
+    def add_period(self, period: str, since: int) -> None:
+        self._write(_SET_PERIOD, period, since)
+
+    def charge_number(self, fingerprint: str, guarantee: str) -> int | None:
+        sql = "SELECT charge FROM charges WHERE lane = %s AND fingerprint = %s AND guarantee = %s"
+        row = self._one(sql, self._lane, fingerprint, guarantee)
+        return None if row is None else int(row[0])
+
+    def charges(self, first: int = 1) -> Iterator[StoredCharge]:
+        sql = f"SELECT {_CHARGE} FROM charges WHERE lane = %s AND charge >= %s ORDER BY charge"
+        return map(StoredCharge._make, self._ask(sql, self._lane, first))
+
+    def add_charge(self, charge: StoredCharge) -> None:
+        self._write(f"INSERT INTO charges (lane, {_CHARGE}) VALUES ({', '.join(['%s'] * 10)})", *charge)
+
+    def policy(self, name: str) -> StoredPolicy | None:
+        sql = f"SELECT {_POLICY} FROM policies WHERE lane = %s AND name = %s ORDER BY version DESC LIMIT 1"
+        row = self._one(sql, self._lane, name)
+        return None if row is None else StoredPolicy._make(row)
+
+    def policies(self, first: int = 1) -> Iterator[StoredPolicy]:
+        sql = f"SELECT {_POLICY} FROM policies WHERE lane = %s AND policy >= %s ORDER BY policy"
+        return map(StoredPolicy._make, self._ask(sql, self._lane, first))
+
+    def was_charged(self, policy: int) -> bool:
+        sql = "SELECT 1 FROM journal WHERE lane = %s AND policy = %s AND charge > 0 LIMIT 1"
+        return self._one(sql, self._lane, policy) is not None
+
+    def add_policy(self, policy: StoredPolicy) -> None:
+        self._write(f"INSERT INTO policies (lane, {_POLICY}) VALUES ({', '.join(['%s'] * 6)})", *policy)
+
+    def collection(self, name: str) -> StoredCollection | None:
+        sql = "SELECT number, name, fingerprint, definition, seal FROM collections WHERE lane = %s AND name = %s"
+        row = self._one(sql, self._lane, name)
+        return None if row is None else StoredCollection._make(row)
+
+    def collections(self) -> Iterator[StoredCollection]:
+        sql = "SELECT number, name, fingerprint, definition, seal FROM collections WHERE lane = %s ORDER BY name"
+        return map(StoredCollection._make, self._ask(sql, self._lane))
+
+    def add_collection(self, collection: StoredCollection) -> None:
+        self._write("INSERT INTO collections VALUES (%s, %s, %s, %s, %s, %s)", *collection)
+
+    def checkpoints(self, first: int = 1) -> Iterator[Checkpoint]:
+        sql = "SELECT number, at, heads, link FROM checkpoints WHERE lane = %s AND number >= %s ORDER BY number"
+        return map(Checkpoint._make, self._ask(sql, self._lane, first))
+
+    def add_checkpoint(self, checkpoint: Checkpoint) -> None:
+        self._write("INSERT INTO checkpoints VALUES (%s, %s, %s, %s, %s)", *checkpoint)
+
+    # -- everything ---------------------------------------------------------------------------------------
+
+    def users(self, first: int, last: int) -> Iterator[User]:
+        return map(User._make, self._of_accounts("account, hash, seal FROM users", "account", first, last))
+
+    def tombstones(self) -> Iterator[Tombstone]:
+        sql = "SELECT hash, seal FROM tombstones WHERE lane = %s ORDER BY hash"
+        return map(Tombstone._make, self._ask(sql, self._lane))
+
+    def sums(self, first: int, last: int) -> Iterator[SumRow]:
+        rows = self._of_accounts(f"account, slot, {AMOUNTS} FROM accounts", "account, slot", first, last)
+        return map(SumRow._make, rows)
+
+    def label_counts(self, first: int, last: int) -> Iterator[LabelRow]:
+        columns = "account, label, charge, slot, reports FROM labels"
+        return map(LabelRow._make, self._of_accounts(columns, "account, label, charge, slot", first, last))
+
+    def quotas(self, first: int, last: int) -> Iterator[QuotaRow]:
+        columns = "account, plan, promise, used FROM quotas"
+        order = 'account, plan COLLATE "C", promise COLLATE "C"'
+        return map(QuotaRow._make, self._of_accounts(columns, order, first, last))
+
+    def _of_accounts(self, columns: str, order: str, first: int, last: int) -> Iterator[Any]:
+        sql = f"SELECT {columns} WHERE lane = %s AND account BETWEEN %s AND %s ORDER BY {order}"
+        return iter(self._ask(sql, self._lane, first, last))
+
+    def stored_answers(self) -> Iterator[StoredAnswer]:
+        return map(StoredAnswer._make, self._ask(f"{_ANSWER} WHERE lane = %s", self._lane))
+
+    def counts(self) -> dict[str, Any]:
+        def count(rows: str) -> int:
+            return int(self._one(f"SELECT count(*) FROM {rows}", self._lane)[0])
+
+        kinds = "SELECT kind, count(*) FROM journal WHERE lane = %s GROUP BY kind ORDER BY kind"
+        return {
+            "engine": {"postgresql": self._one("SHOW server_version")[0].split()[0]},
+            "users": count("users WHERE lane = %s AND hash IS NOT NULL"),
+            "erased": count("tombstones WHERE lane = %s"),
+            "cut_off": count("users WHERE lane = %s AND hash IS NULL"),
+            "keys": count("keys WHERE lane = %s AND request <> ''::bytea"),
+            "entries_by_kind": dict(self._ask(kinds, self._lane).fetchall()),
+        }
+
+    def damage(self) -> Iterator[str]:
+        return iter(())

@@ -1,0 +1,271 @@
+"""The ledger on PostgreSQL: transactions over lanes, each in two trips, repeated where the server asks for that.
+
+A transaction locks the rows of its lanes, in ascending order, and reads only then, in another statement: in READ
+COMMITTED a statement sees what was committed when it began, so one that locked and read at once could decide on what
+was before the lock. Nothing here is more than what every engine that speaks the protocol has: no stored procedures,
+temporary tables, sequences, advisory locks or notifications.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import Counter
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ...errors import LdpBudgetError, LedgerError, LedgerMissing, NotSupported
+from .. import _forks
+from . import address, promises, schema, secret
+from .ahead import Ahead
+from .connections import WAIT_SECONDS, Connections, first_connection, plain
+from .rows import END, PostgresRows, end_of
+from .unit import Unit
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator, Sequence
+
+    from psycopg import Connection, Error
+
+    from ..keys import Key
+    from ..store import Hint, Rows, Snapshot
+
+T = TypeVar("T")
+
+_LOCK = f"{END} WHERE lane = ANY(%b::int4[]) ORDER BY lane FOR UPDATE"
+_AGAIN = ("40001", "40P01")  # serialization failure, deadlock: nothing was done
+_UNPREPARED = ("26000", "42P05")  # the session is not the one that has prepared the statement
+_BUSY = "55P03"
+_LOST = ("08", "57P", "40003")  # the connection's end, the server's, and "statement completion unknown"
+_NOTHING = "; nothing was charged"
+_UNKNOWN = "; whether it was charged is not known, so ask again by the key"
+
+
+class PostgresStore:
+    """A store of many lanes on a server, or on whatever speaks its protocol and keeps a lane's rows together."""
+
+    def __init__(self, ledger: str, *, create: bool) -> None:
+        self._address = address.read(ledger)
+        self.name = self._address.name
+        self.repeated: Counter[str] = Counter()
+        """How often a piece of work was done again, by the server's code."""
+        with _plainly(self.name), first_connection(self._address) as connection:
+            self.key, self.lanes = self._open(connection, create)
+            promises.check_settings(connection, self._address)
+            with first_connection(self._address) as other:
+                promises.check_isolation(connection, other, self._address)
+        with _forks.opening(self):
+            self._connections = Connections(self._address)
+
+    def _open(self, connection: Connection, create: bool) -> tuple[Key, int]:
+        found: Any = connection.execute("SELECT to_regclass('lanes') IS NOT NULL").fetchone()
+        if not found[0]:
+            if not create:
+                raise LedgerMissing(self.name)
+            self._create(connection)
+        meta: dict[str, bytes] = dict(connection.execute("SELECT name, value FROM meta").fetchall())
+        version = bytes(meta.get("schema", b"?")).decode("ascii", "replace")
+        if version != str(schema.SCHEMA_VERSION):
+            raise LedgerError(self.name, f"expected tables of version {schema.SCHEMA_VERSION}; found {version}")
+        key = secret.read(bytes(meta["ledger"]).decode("ascii", "replace"), self._address)
+        if bytes(meta.get("key_check", b"")) != schema.key_check(key):
+            raise LedgerError(self.name, "its key belongs to another ledger")
+        lanes: Any = connection.execute("SELECT count(*) FROM lanes").fetchone()
+        return key, int(lanes[0])
+
+    def _create(self, connection: Connection) -> None:
+        """Make the tables and the key. Of several who do so at the same time one does, and the others find it."""
+        from psycopg import errors
+
+        ledger = secrets.token_hex(8)
+        promises.check_settings(connection, self._address)
+        key = secret.make(ledger, self._address)
+        try:
+            with connection.transaction():
+                for statement in schema.TABLES:
+                    connection.execute(statement)
+                schema.fill(connection, key, ledger, self._address.lanes)
+        except (errors.DuplicateTable, errors.UniqueViolation):
+            return
+        except errors.Error as error:
+            raise LedgerError(self.name, f"its tables cannot be made: {plain(error)}") from error
+
+    # -- transactions -------------------------------------------------------------------------------------
+
+    def run(self, work: Callable[[Sequence[Rows]], T], lanes: Sequence[int] = (0,), hint: Hint | None = None) -> T:
+        """Do `work` with the locks of `lanes`, which are in ascending order; all of it happens or nothing."""
+        deadline = time.monotonic() + WAIT_SECONDS
+        while True:
+            try:
+                return self._run_once(work, lanes, hint)
+            except _Again as again:
+                if again.code in _UNPREPARED:
+                    self._connections.prepares = False
+                self.repeated[again.code] += 1
+                if time.monotonic() > deadline:
+                    raise LedgerError(self.name, f"{again}{_NOTHING}") from again
+
+    def _run_once(self, work: Callable[[Sequence[Rows]], T], lanes: Sequence[int], hint: Hint | None) -> T:
+        from psycopg import Error
+
+        attempt = _Attempt()
+        with self._connections.lend() as connection:
+            connection.add_notice_handler(attempt.notice)
+            try:
+                result = self._transact(connection, attempt, work, lanes, hint)
+            except BaseException as error:
+                # A group of works says by another error that one of them had one.
+                servers = error if isinstance(error, Error) else error.__cause__
+                if isinstance(servers, Error):
+                    raise self._told(servers, attempt, connection) from servers
+                _roll_back(connection)
+                raise
+            finally:
+                connection.remove_notice_handler(attempt.notice)
+        attempt.check(self.name)
+        return result
+
+    def _transact(
+        self,
+        connection: Connection,
+        attempt: _Attempt,
+        work: Callable[[Sequence[Rows]], T],
+        lanes: Sequence[int],
+        hint: Hint | None,
+    ) -> T:
+        with connection.pipeline() as pipeline:
+            unit = Unit(connection)
+            unit.run("BEGIN ISOLATION LEVEL READ COMMITTED")
+            unit.run(f"SET LOCAL lock_timeout = '{WAIT_SECONDS:g}s'")
+            locked = unit.run(_LOCK, (list(lanes),))
+            ahead = None if hint is None else Ahead(unit, hint)
+            ends = {row[0]: end_of(row) for row in locked}
+            if ahead is not None:
+                ahead.read()
+            result = work([PostgresRows(unit, lane, ends[lane], ahead) for lane in lanes])
+            unit.flush()
+            attempt.begin_commit()
+            attempt.commit = connection.execute("COMMIT")
+            pipeline.sync()
+        return result
+
+    def _told(self, error: Error, attempt: _Attempt, connection: Connection) -> BaseException:
+        """What a caller is told of an error; `_Again` where the work is to be repeated."""
+        code = error.sqlstate or ""
+        _roll_back(connection)
+        # An error that the server has told came before the commit, or in its place.
+        if attempt.commits and (connection.closed or not code or code.startswith(_LOST)):
+            return LedgerError(self.name, f"{plain(error)}{_UNKNOWN}", unknown=True)
+        if code in (*_AGAIN, *_UNPREPARED) or connection.closed:
+            return _Again(code or "connection", plain(error))
+        if code == _BUSY:
+            return LedgerError(self.name, f"it is busy: others have written to it for {WAIT_SECONDS:g} s{_NOTHING}")
+        return LedgerError(self.name, f"{plain(error)}{_NOTHING}")
+
+    @contextmanager
+    def snapshot(self, lane: int = 0) -> Iterator[Snapshot]:
+        """One moment of a lane."""
+        from psycopg import Error
+
+        with self._connections.lend() as connection:
+            try:
+                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                unit = Unit(connection)
+                row: Any = unit.run(f"{END} WHERE lane = %s", (lane,)).fetchone()
+                yield PostgresRows(unit, lane, end_of(row))
+                connection.execute("COMMIT")
+            except Error as error:
+                _roll_back(connection)
+                raise LedgerError(self.name, plain(error)) from error
+            except BaseException:
+                _roll_back(connection)
+                raise
+
+    def clear_log(self) -> bool:
+        """Nothing is to be done: what was deleted goes with the server's own house-keeping."""
+        return True
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Raises `NotSupported`: a server is backed up by its own tools."""
+        raise NotSupported(f"{self.name} is backed up by its server's own tools, such as pg_basebackup")
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._connections.close()
+
+    # -- forks --------------------------------------------------------------------------------------------
+
+    def hold(self, wait: bool) -> bool:
+        """Nothing of it is in the way of a fork."""
+        return True
+
+    def let_go(self) -> None: ...
+
+    def before_fork(self) -> None: ...
+
+    def after_fork_in_child(self) -> None:
+        """Connect anew when it is needed."""
+        self._connections.after_fork_in_child()
+
+
+@contextmanager
+def _plainly(ledger: str) -> Iterator[None]:
+    """Tell an error of the server as one of the ledger, where nothing can have been charged."""
+    try:
+        yield
+    except LdpBudgetError:
+        raise
+    except Exception as error:
+        from psycopg import Error
+
+        if isinstance(error, Error):
+            raise LedgerError(ledger, plain(error)) from error
+        raise
+
+
+class _Again(Exception):  # noqa: N818
+    """Nothing was done, and the work is to be repeated."""
+
+    def __init__(self, code: str, why: str) -> None:
+        self.code = code
+        super().__init__(why)
+
+
+class _Attempt:
+    """How far one attempt has come."""
+
+    def __init__(self) -> None:
+        self.commits = False
+        self.commit: Any = None
+        self._warnings: list[str] = []
+
+    def begin_commit(self) -> None:
+        """From here on nobody knows what has become of it, until the server says so."""
+        self.commits = True
+
+    def notice(self, diagnostic: Any) -> None:
+        if self.commits and diagnostic.sqlstate == "01000":
+            self._warnings.append(diagnostic.message_primary or "a warning")
+
+    def check(self, ledger: str) -> None:
+        """Raise `LedgerError` where the server does not simply say that it was committed.
+
+        A commit that is cancelled while it waits for a standby succeeds, with a warning.
+        """
+        if self._warnings:
+            raise LedgerError(ledger, f"{self._warnings[0]}{_UNKNOWN}", unknown=True)
+        if self.commit.statusmessage != "COMMIT":
+            raise LedgerError(ledger, f"the server answered {self.commit.statusmessage} to COMMIT{_NOTHING}")
+
+
+def _roll_back(connection: Connection) -> None:
+    """Undo what is under way, if the connection is still good for that."""
+    from psycopg import Error
+    from psycopg.pq import TransactionStatus
+
+    try:
+        if not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE:
+            connection.execute("ROLLBACK")
+    except Error:
+        connection.close()

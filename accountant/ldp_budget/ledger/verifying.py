@@ -1,0 +1,76 @@
+"""Verifying a whole ledger: each of its lanes, its checkpoints, and what somebody has noted of it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from . import checkpoints
+from .integrity import Expected, Integrity, check_lane
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .entries import Checkpoint
+    from .ledger import Ledger
+
+    Progress = Callable[[int, int], None]
+
+
+def head_of(ledger: Ledger) -> str:
+    """What people note of a ledger: the end of its only lane, or a checkpoint over its lanes as they are."""
+    if len(ledger.lanes) > 1:
+        return checkpoints.head_of(checkpoints.take(ledger))
+    with ledger.reading() as reading:
+        return reading.end.head
+
+
+def check_integrity(
+    ledger: Ledger, expect: str | None = None, on_progress: Progress = lambda done, total: None
+) -> Integrity:
+    """Check a whole ledger. With `expect`, a head noted earlier, nothing before it may have been rolled back."""
+    head = head_of(ledger) if len(ledger.lanes) > 1 else None
+    with ledger.reading() as reading:
+        taken = list(reading.rows.checkpoints())
+        problems = list(checkpoints.check(ledger.key, taken, reading.end.checkpoints))
+    expected: list[list[Expected]] = [[] for _ in ledger.lanes]
+    known = {checkpoints.head_of(each): each for each in taken}
+    if taken:
+        _expect(expected, checkpoints.head_of(taken[-1]), taken[-1])
+    if expect is not None:
+        noted = expect.lower()
+        if noted in known:
+            _expect(expected, expect, known[noted])
+        else:
+            expected[0].append(_noted(expect) if len(ledger.lanes) == 1 else Expected(expect, b"", 0, 0))
+    entries = 0
+    for lane in ledger.lanes:
+        told = partial(_tell, on_progress, lane, len(ledger.lanes))
+        found = check_lane(partial(ledger.reading, lane), expected[lane], told)
+        entries += found.entries
+        where = f"lane {lane}: " if len(ledger.lanes) > 1 else ""
+        problems += [where + problem for problem in found.problems]
+    return Integrity(not problems, entries, head or found.head, tuple(problems))
+
+
+def _tell(on_progress: Progress, lane: int, lanes: int, done: int, total: int) -> None:
+    """Tell of one lane as if all were as long."""
+    on_progress(lane * total + done, lanes * total)
+
+
+def _expect(expected: list[list[Expected]], head: str, checkpoint: Checkpoint) -> None:
+    """Ask of every lane what a checkpoint says of it."""
+    for noted in checkpoints.noted(checkpoint):
+        if noted.lane < len(expected):
+            expected[noted.lane].append(Expected(head, noted.link, noted.answers, noted.collections))
+
+
+def _noted(head: str) -> Expected:
+    """What the head of a single lane says: link, answers and collections. What is none is found nowhere."""
+    try:
+        data = bytes.fromhex(head)
+    except ValueError:
+        data = b""
+    if len(data) != 42:
+        return Expected(head, b"", 0, 0)
+    return Expected(head, data[:32], int.from_bytes(data[32:38]), int.from_bytes(data[38:]))
