@@ -1,4 +1,4 @@
-"""Ledgers of several lanes, step by step against the model in `ledger_model`: on a real server, and of dictionaries."""
+"""Ledgers of several lanes, step by step against the model in `ledger_model`: on a server, and of dictionaries."""
 
 from __future__ import annotations
 
