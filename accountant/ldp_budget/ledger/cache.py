@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Cache:
-    """Rows that need not be read again, for they change with policies and charges alone, which the lane counts.
+    """Rows that need not be read again, for they change with charges, policies and periods, which the lane counts.
 
     A transaction brings what it writes up to date here; the cache of one that was rolled back is dropped.
     """
@@ -30,4 +30,4 @@ class Cache:
     def holds(self, end: End) -> bool:
         """Whether it holds of a lane that ends here."""
         mine = self.end
-        return mine is not None and (mine.charges, mine.policies) == (end.charges, end.policies)
+        return mine is not None and mine.known == end.known

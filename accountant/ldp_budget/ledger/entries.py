@@ -84,11 +84,18 @@ class End(NamedTuple):
     answers: int = 0
     """How many answers were stored that belong to no entry: refusals, and batches of bulk runs."""
     checkpoints: int = 0
+    periods: int = 0
+    """How often a period was set, to be kept or to be kept from another moment on."""
 
     @property
     def counters(self) -> tuple[int, ...]:
         """What was numbered beside the entries."""
         return self[3:]
+
+    @property
+    def known(self) -> tuple[int, int, int]:
+        """What tells whether anything was set since: charges, policies and periods."""
+        return self.charges, self.policies, self.periods
 
     @property
     def head(self) -> str:

@@ -56,15 +56,13 @@ class Transaction(Reading):
         super().__init__(rows, key, clock, lane, lanes)
         # Somebody else may have written since the cache was filled.
         self.cache = cache if cache.holds(self.end) else Cache()
-        if self.cache.end != self.end:
-            # Somebody has written: there may be a period more.
-            self.cache.periods = self.cache.day = None
-            self.cache.end = self.end
+        self.cache.end = self.end
         self.writes = 0
         """Grows with everything written or kept back; tells whether a step wrote anything."""
         self._entries, self._at = self.end.entries, self.end.at
         numbered = self.end.counters
-        self._accounts, self._charges, self._policies, self._collections, self._others, self._checkpoints = numbered
+        self._accounts, self._charges, self._policies, self._collections, self._others = numbered[:5]
+        self._checkpoints, self._periods = numbered[5:]
         self._appended = Appended()
         self._sums: dict[tuple[int, int], Costs] = {}
         self._answers: dict[Needed, StoredAnswer] = {}
@@ -78,7 +76,10 @@ class Transaction(Reading):
         link = self.end.link
         if self._appended:
             link = self._link(link)
-        numbered = (self._accounts, self._charges, self._policies, self._collections, self._others, self._checkpoints)
+        numbered = (
+            *(self._accounts, self._charges, self._policies, self._collections, self._others),
+            *(self._checkpoints, self._periods),
+        )
         end = End(self._entries, self._at, link, *numbered)
         if end != self.end:
             self.rows.set_end(end, None if numbered == self.end.counters else seal_counters(self.key, end))
@@ -347,6 +348,7 @@ class Transaction(Reading):
         """Keep windows of `period` from the one on that starts at `since`, be they kept already or not."""
         self._write_back()
         self.rows.add_period(period, since)
+        self._periods += 1
         self.cache.periods = self.cache.day = self._windows = None
         self.writes += 1
 

@@ -28,40 +28,28 @@ _ANSWERS = (
 )
 
 
-_PERIODS = "SELECT lane, period, since FROM periods WHERE lane = ANY(%b::int4[])"
-
-
 class Ahead:
     """Accounts of some users in some windows, and answers under their keys, good until something is written."""
 
     def __init__(self, unit: Unit, hint: Hint) -> None:
-        self._asked_periods = unit.run(_PERIODS, (sorted({lane for lane, _, _ in hint.needs}),))
         self._windows = hint.windows
         self._users = {(lane, user) for lane, user, _ in hint.needs}
         self._keys = {(lane, user, key) for lane, user, key in hint.needs if key is not None}
         self._asked_accounts: Cursor[Any] | None = None
         self._asked_answers: Cursor[Any] | None = None
         if self._windows is not None:
-            lanes, users = _columns(self._users)
-            self._asked_accounts = unit.run(_ACCOUNTS, (lanes, users, list(self._windows)))
+            self._asked_accounts = unit.ask(_ACCOUNTS, self._users, list(self._windows))
         if self._keys:
-            self._asked_answers = unit.run(_ANSWERS, _columns(self._keys))
+            self._asked_answers = unit.ask(_ANSWERS, self._keys)
 
     def read(self) -> None:
         """Take in what was asked."""
-        self._found_periods: dict[int, dict[str, int]] = {}
-        for lane, period, since in self._asked_periods:
-            self._found_periods.setdefault(lane, {})[period] = since
         self._found_accounts: dict[tuple[int, bytes], list[tuple[Any, ...]]] = {}
         self._found_answers: dict[tuple[int, bytes, bytes], StoredAnswer] = {}
         for lane, *row in self._asked_accounts or ():
             self._found_accounts.setdefault((lane, row[0]), []).append(tuple(row))
         for lane, *row in self._asked_answers or ():
             self._found_answers[lane, row[0], row[1]] = StoredAnswer._make(row)
-
-    def periods(self, lane: int) -> dict[str, int] | None:
-        """The rows of `Snapshot.periods`; None where they were not asked for."""
-        return self._found_periods.get(lane)
 
     def accounts(self, lane: int, users: Sequence[bytes], windows: Sequence[int]) -> list[tuple[Any, ...]] | None:
         """The rows of `Snapshot.accounts`; None where they were not asked for."""
@@ -77,7 +65,3 @@ class Ahead:
         if any(each not in self._keys for each in wanted):
             return None
         return [self._found_answers[each] for each in wanted if each in self._found_answers]
-
-
-def _columns(rows: set[tuple[Any, ...]]) -> list[list[Any]]:
-    return [list(column) for column in zip(*rows, strict=True)]

@@ -25,20 +25,21 @@ class PostgresBatch:
         self._new: list[bytes] = []
 
     def refuse(self, rooms: Rooms) -> list[bytes]:
-        # Joins, each by its index: of EXISTS the planner makes a hash of the whole lane.
-        joins = " ".join(
-            f"LEFT JOIN accounts a{place} ON a{place}.lane = %(lane)s AND a{place}.account = u.account"
-            f" AND a{place}.slot = {window}"
-            for place, (window, room) in enumerate(rooms)
-            if room is not None
-        )
+        # Each row is looked up by its index. Of plain joins, and of EXISTS, the planner makes a hash of the whole
+        # lane, or of all of them where it has not counted their rows yet.
         erased = "(u.account IS NULL AND t.hash IS NOT NULL)"
         refused = " OR ".join([erased, *(_over(place, room) for place, (_, room) in enumerate(rooms))])
+        joins = [
+            _found("u", "account FROM users WHERE lane = %(lane)s AND hash = b.hash"),
+            _found("t", "hash FROM tombstones WHERE lane = %(lane)s AND hash = b.hash"),
+        ]
+        for place, (window, room) in enumerate(rooms):
+            if room is not None:
+                where = f"WHERE lane = %(lane)s AND account = u.account AND slot = {window}"
+                joins.append(_found(f"a{place}", f"lane, {AMOUNTS} FROM accounts {where}"))
         found = self._unit.run(
             f"SELECT b.place, u.account, ({refused})"
-            " FROM unnest(%(users)b::bytea[]) WITH ORDINALITY AS b(hash, place)"
-            " LEFT JOIN users u ON u.lane = %(lane)s AND u.hash = b.hash"
-            f" LEFT JOIN tombstones t ON t.lane = %(lane)s AND t.hash = b.hash {joins}",
+            f" FROM unnest(%(users)b::bytea[]) WITH ORDINALITY AS b(hash, place) {' '.join(joins)}",
             {"lane": self._lane, "users": self._users},
         ).fetchall()
         self._accounts = sorted(account for _, account, over in found if account is not None and not over)
@@ -71,6 +72,11 @@ class PostgresBatch:
             (self._lane, first - 1, *common, self._accounts),
         )
         return self._accounts
+
+
+def _found(name: str, what: str) -> str:
+    """SQL that looks up at most one row for each user."""
+    return f"LEFT JOIN LATERAL (SELECT {what} LIMIT 1) AS {name} ON true"
 
 
 def _over(place: int, room: dict[str, int] | None) -> str:

@@ -223,9 +223,6 @@ class PostgresRows:
     # -- what was set -------------------------------------------------------------------------------------
 
     def periods(self) -> dict[str, int]:
-        known = None if self._ahead is None else self._ahead.periods(self._lane)
-        if known is not None:
-            return known
         return dict(self._ask("SELECT period, since FROM periods WHERE lane = %s", self._lane))
 
     def add_period(self, period: str, since: int) -> None:

