@@ -160,6 +160,7 @@ ldp_budget.ledger.filling
 ldp_budget.ledger.groups
 ldp_budget.ledger.integrity
 ldp_budget.ledger.journal
+ldp_budget.ledger.keeper
 ldp_budget.ledger.keys
 ldp_budget.ledger.lanes
 ldp_budget.ledger.ledger

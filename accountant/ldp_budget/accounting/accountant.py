@@ -25,6 +25,7 @@ from ..ledger.clock import BOUND_SECONDS
 from ..ledger.entries import RESERVED, VOIDED
 from ..ledger.filling import count_at_repair, fill_ahead
 from ..ledger.integrity import Integrity
+from ..ledger.keeper import Keeper
 from ..ledger.listing import charges_of, history_rows, journal_rows, stats
 from ..ledger.verifying import check_integrity
 from .bulk import BulkCharge, BulkResult, batch_key, batches, bind, part_key, read_refused, write_refused
@@ -70,6 +71,9 @@ class Accountant:
     ) -> None:
         self._ledger = Ledger(_open(ledger, create), clock, clock_bound)
         self._policies: dict[int, Policy] = {}
+        self._keeper = Keeper(self._ledger)
+        if len(self._ledger.lanes) > 1:
+            self._ledger.after_commit = self._keeper.wake
 
     def __enter__(self) -> Self:
         return self
@@ -84,6 +88,7 @@ class Accountant:
 
     def close(self) -> None:
         """Close the ledger."""
+        self._keeper.close()
         self._ledger.close()
 
     # -- policies ---------------------------------------------------------------------------------------

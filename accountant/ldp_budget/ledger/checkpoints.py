@@ -7,6 +7,7 @@ checkpoint; a whole ledger that was, by one that somebody has noted.
 
 from __future__ import annotations
 
+import math
 from hashlib import sha256
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -94,6 +95,13 @@ def take(ledger: Ledger) -> Checkpoint:
         return checkpoint
 
     return ledger.run(add)
+
+
+def age(ledger: Ledger, now: float) -> float:
+    """How many seconds before `now`, in seconds since 1970, the newest checkpoint was taken."""
+    with ledger.reading() as reading:
+        newest = next(reading.rows.checkpoints(max(1, reading.end.checkpoints)), None)
+    return math.inf if newest is None else now - newest.at / 1e6
 
 
 def link_of(key: Key, before: bytes, checkpoint: Checkpoint) -> bytes:

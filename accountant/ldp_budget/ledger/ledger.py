@@ -43,6 +43,8 @@ class Ledger:
         self.name, self.key = store.name, store.key
         self.lanes = range(store.lanes)
         """The numbers of its lanes."""
+        self.after_commit: Callable[[], None] = lambda: None
+        """What is done after each transaction, by whoever had it done."""
 
     def lane_of(self, user: bytes) -> int:
         """The lane in which the rows of a user lie."""
@@ -74,6 +76,7 @@ class Ledger:
         ends = self._store.run(lambda rows: self._in_transaction(rows, lanes, work), lanes, asked)
         for lane, cache in zip(lanes, ends, strict=True):
             self._caches[lane], self._told[lane] = cache, cache.end
+        self.after_commit()
 
     def _windows_ahead(self, lane: int) -> list[int] | None:
         """The windows that accounts will probably be asked for."""

@@ -1,0 +1,68 @@
+"""Checkpoints: where every lane ended at some time, under one number that people note."""
+
+from __future__ import annotations
+
+import threading
+import time
+from hashlib import sha256
+
+import pytest
+
+from ldp_budget import Accountant
+from ldp_budget.ledger import keeper
+from ldp_budget.ledger.checkpoints import root
+from ledger_contract import check, coin
+from toy_store import ToyStore
+
+
+def leaf(text: bytes) -> bytes:
+    return sha256(b"\0" + text).digest()
+
+
+def node(left: bytes, right: bytes) -> bytes:
+    return sha256(b"\1" + left + right).digest()
+
+
+def test_the_root_is_the_one_of_rfc_9162() -> None:
+    """Section 2.1.1: of n leaves the left part has the largest power of two that is smaller than n."""
+    a, b, c, d, e = (leaf(text) for text in (b"a", b"b", b"c", b"d", b"e"))
+    assert root([b"a"]) == a
+    assert root([b"a", b"b"]) == node(a, b)
+    assert root([b"a", b"b", b"c"]) == node(node(a, b), c)
+    assert root([b"a", b"b", b"c", b"d", b"e"]) == node(node(node(a, b), node(c, d)), e)
+
+
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_a_checkpoint_is_taken_only_if_something_was_written(lanes: int) -> None:
+    with Accountant(ToyStore(lanes)) as accountant:
+        accountant.set_policy("default", ["lifetime=9"])
+        first = accountant.checkpoint()
+        assert accountant.checkpoint() == first
+        accountant.spend("alice", coin(1))
+        second = accountant.checkpoint()
+        assert (first.partition("-")[0], second.partition("-")[0]) == ("1", "2")
+        for head in (first, second):
+            check(accountant, head)
+        assert not accountant.verify(first.replace("1-", "2-", 1)).ok
+
+
+def test_a_ledger_of_several_lanes_takes_them_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper.Keeper.__init__, "__defaults__", (0.05,))
+    store = ToyStore(3)
+
+    def taken() -> int:
+        with store.snapshot() as rows:
+            return len(list(rows.checkpoints()))
+
+    with Accountant(store) as accountant:
+        accountant.set_policy("default", ["lifetime=9"])
+        accountant.spend("alice", coin(1))
+        deadline = time.monotonic() + 20
+        while not taken() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert taken() >= 1
+        threads = [thread for thread in threading.enumerate() if thread.name == "ldp-budget checkpoints"]
+        assert len(threads) == 1
+        check(accountant)
+    threads[0].join(20)
+    assert not threads[0].is_alive(), "it ends with the ledger"
