@@ -1,0 +1,63 @@
+-- Two roles for the database of a ledger: one that makes it, and one that may do what the library does, and no more.
+--
+-- Run it twice, in that database, as a superuser or as its owner with CREATEROLE:
+--
+--     psql -d ledger -f roles.sql          the roles
+--     ldp-budget --ledger postgresql://ldp_budget_owner@HOST/ledger ledger init
+--     psql -d ledger -f roles.sql          the rights to the tables, which are there by now
+--
+-- It may be run again at any time; what it grants is all that the application has. The roles have no passwords yet
+-- (\password ldp_budget_owner). They belong to the whole server: for a second ledger there, take other names.
+
+DO $$
+DECLARE
+    tables CONSTANT text[] := ARRAY['meta', 'lanes', 'users', 'tombstones', 'accounts', 'labels', 'quotas', 'periods',
+        'charges', 'policies', 'journal', 'entry_labels', 'keys', 'collections', 'checkpoints'];
+    name text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY['ldp_budget_owner', 'ldp_budget_app'] LOOP
+        IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name) THEN
+            EXECUTE format('CREATE ROLE %I LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION', name);
+        END IF;
+    END LOOP;
+
+    -- Nobody else is let in, and nobody may put a table of the same name before one of these.
+    EXECUTE format('REVOKE ALL ON DATABASE %I FROM PUBLIC', current_database());
+    EXECUTE format('GRANT CONNECT ON DATABASE %I TO ldp_budget_owner, ldp_budget_app', current_database());
+    REVOKE ALL ON SCHEMA public FROM PUBLIC;
+    GRANT USAGE, CREATE ON SCHEMA public TO ldp_budget_owner;
+    GRANT USAGE ON SCHEMA public TO ldp_budget_app;
+
+    IF to_regclass('public.lanes') IS NULL THEN
+        RAISE NOTICE 'there is no ledger yet; make it as ldp_budget_owner, then run this again';
+        RETURN;
+    END IF;
+
+    FOREACH name IN ARRAY tables LOOP
+        EXECUTE format('REVOKE ALL ON public.%I FROM PUBLIC, ldp_budget_app', name);
+        EXECUTE format('GRANT SELECT ON public.%I TO ldp_budget_app', name);
+    END LOOP;
+
+    -- What is only ever added.
+    GRANT INSERT ON public.users, public.tombstones, public.accounts, public.labels, public.quotas, public.periods,
+        public.charges, public.policies, public.journal, public.entry_labels, public.keys, public.collections,
+        public.checkpoints TO ldp_budget_app;
+
+    -- The end of a lane, and what is summed up. A bulk run appends its entries first and then sets the link of the
+    -- last one: so of the journal the links may be written, and nothing else.
+    GRANT UPDATE ON public.lanes TO ldp_budget_app;
+    GRANT UPDATE (epsilon, delta, rho, mu_squared) ON public.accounts TO ldp_budget_app;
+    GRANT UPDATE (reports) ON public.labels TO ldp_budget_app;
+    GRANT UPDATE (used) ON public.quotas TO ldp_budget_app;
+    GRANT UPDATE (since) ON public.periods TO ldp_budget_app;
+    GRANT UPDATE (link) ON public.journal TO ldp_budget_app;
+
+    -- Erasure cuts a user off and deletes what could tell of them; it deletes no entry and no user.
+    GRANT UPDATE (hash, seal) ON public.users TO ldp_budget_app;
+    GRANT DELETE ON public.accounts, public.labels, public.entry_labels, public.keys TO ldp_budget_app;
+
+    -- Nothing is written here. Whoever opens the ledger tries whether a row can be locked, and PostgreSQL asks for the
+    -- right to change some column of it.
+    GRANT UPDATE (name) ON public.meta TO ldp_budget_app;
+END
+$$;
