@@ -28,7 +28,17 @@ from ..ledger.integrity import Integrity
 from ..ledger.keeper import Keeper
 from ..ledger.listing import charges_of, history_rows, journal_rows, stats
 from ..ledger.verifying import check_integrity
-from .bulk import BulkCharge, BulkResult, batch_key, batches, bind, part_key, read_refused, write_refused
+from .bulk import (
+    LANES_TOGETHER,
+    BulkCharge,
+    BulkResult,
+    batch_key,
+    batches,
+    bind,
+    part_key,
+    read_refused,
+    write_refused,
+)
 from .charging import account_for, apply
 from .decision import Decision, decide
 from .idempotency import Kept, once
@@ -434,6 +444,8 @@ class Accountant:
         self, charge: Charge, policy: str, users: list[str], key: IdempotencyKey | None
     ) -> Iterator[tuple[list[str], Outcome]]:
         """Charge a batch, each lane's part of it in a transaction of its own; the parts with what came of them."""
+        from concurrent.futures import ThreadPoolExecutor
+
         ledger = self._ledger
         if len(ledger.lanes) == 1:
             yield users, ledger.run(self._charge_part(charge, policy, users, key))
@@ -444,9 +456,13 @@ class Accountant:
         parts: dict[int, list[str]] = {}
         for user, hashed in zip(users, ledger.key.hashes(b"user", users), strict=True):
             parts.setdefault(ledger.lane_of(hashed), []).append(user)
-        for lane, part in sorted(parts.items()):
+
+        def charged(lane: int) -> tuple[list[str], Outcome]:
             of_lane = None if key is None else part_key(ledger.key, key, lane)
-            yield part, ledger.run(self._charge_part(charge, policy, part, of_lane), lane)
+            return parts[lane], ledger.run(self._charge_part(charge, policy, parts[lane], of_lane), lane)
+
+        with ThreadPoolExecutor(LANES_TOGETHER) as threads:
+            yield from threads.map(charged, sorted(parts))
 
     def _binding(self, charge: Charge, policy: str, key: IdempotencyKey) -> Callable[[Transaction], None]:
         def work(transaction: Transaction) -> None:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     """The refused users of a batch, and whether it was charged before."""
 
 BATCH = 50_000
+LANES_TOGETHER = 4
+"""In how many lanes a batch is charged at the same time."""
 
 
 @dataclass
