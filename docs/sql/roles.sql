@@ -1,6 +1,6 @@
 -- Two roles for the database of a ledger: one that makes it, and one that may do what the library does, and no more.
 --
--- Run it twice, in that database, as a superuser or as its owner with CREATEROLE:
+-- Run it twice, in that database, as a superuser:
 --
 --     psql -d ledger -f roles.sql          the roles
 --     ldp-budget --ledger postgresql://ldp_budget_owner@HOST/ledger ledger init
