@@ -2,7 +2,8 @@
 
 The ends of the lanes are the leaves of a Merkle tree as in RFC 9162, section 2.1.1. A keyed link covers its root and
 the checkpoint before. A lane that was put back whole, with everything that belongs to it, is found by the newest
-checkpoint; a whole ledger that was, by one that somebody has noted.
+checkpoint, and no other one is taken then. They stand in the first lane, and each time another lane remembers how
+many there are, by which the first is found. A whole ledger that was put back is found by one that somebody has noted.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from hashlib import sha256
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..errors import LedgerError
 from .entries import NO_LINK, Checkpoint, End
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from .keys import Key
     from .ledger import Ledger
+    from .reading import Reading
     from .transaction import Transaction
 
 LEAF_BYTES = 60
@@ -72,29 +75,67 @@ def root(leaves: Sequence[bytes]) -> bytes:
 def take(ledger: Ledger) -> Checkpoint:
     """The newest checkpoint; a new one if anything was written since.
 
-    No lock is held over the lanes: each end is a true one of its lane, whenever it was read.
+    No lock is held over the lanes: each end is a true one of its lane, whenever it was read. Raises `LedgerError`
+    where a lane was put back, and a new checkpoint would hide that.
     """
-    ends = []
+    while True:
+        checkpoint = _try_to_take(ledger)
+        if checkpoint is not None:
+            return checkpoint
+
+
+def _try_to_take(ledger: Ledger) -> Checkpoint | None:
+    """A checkpoint; None if another was taken meanwhile."""
+    with ledger.reading() as reading:
+        before = _newest(reading, ledger)
+    known = [] if before is None else noted(before)
+    ends, seen = [], 0
     for lane in ledger.lanes:
         with ledger.reading(lane) as reading:
             ends.append(Noted.of(lane, reading.end))
+            seen = max(seen, reading.end.checkpoints)
+            if before is not None and not _goes_on(reading, known[lane]):
+                raise LedgerError(ledger.name, f"lane {lane} has gone back since checkpoint {before.number}")
 
-    def add(transaction: Transaction) -> Checkpoint:
-        newest = next(transaction.rows.checkpoints(max(1, transaction.end.checkpoints)), None)
-        later = ends
-        if newest is not None:  # somebody may have taken one meanwhile
-            known = noted(newest)
-            later = [max(pair, key=itemgetter(1, 3, 4)) for pair in zip(known, ends, strict=True)]
-            if later == known:
-                return newest
+    def add(transaction: Transaction) -> Checkpoint | None:
+        count = transaction.end.checkpoints
+        if count < seen:
+            why = f"lane 0 has gone back: it has {count} checkpoints, and another lane has seen {seen}"
+            raise LedgerError(ledger.name, why)
+        if _newest(transaction, ledger) != before:
+            return None
+        later = [max(pair, key=itemgetter(1, 3, 4)) for pair in zip(known or ends, ends, strict=True)]
+        if before is not None and later == known:
+            return before
         heads = b"".join(each.leaf() for each in later)
-        number, before = (1, NO_LINK) if newest is None else (newest.number + 1, newest.link)
+        number, link = (1, NO_LINK) if before is None else (before.number + 1, before.link)
         checkpoint = Checkpoint(number, transaction.time(), heads, b"")
-        checkpoint = checkpoint._replace(link=link_of(transaction.key, before, checkpoint))
+        checkpoint = checkpoint._replace(link=link_of(transaction.key, link, checkpoint))
         transaction.add_checkpoint(checkpoint)
         return checkpoint
 
-    return ledger.run(add)
+    checkpoint = ledger.run(add)
+    others = len(ledger.lanes) - 1
+    if others and checkpoint is not None and checkpoint.number > seen:
+        number = checkpoint.number
+        ledger.run(lambda transaction: transaction.see_checkpoint(number), 1 + number % others)
+    return checkpoint
+
+
+def _newest(reading: Reading, ledger: Ledger) -> Checkpoint | None:
+    """The newest checkpoint."""
+    count = reading.end.checkpoints
+    newest = next(reading.rows.checkpoints(count), None) if count else None
+    if count and (newest is None or newest.number != count or len(noted(newest)) != len(ledger.lanes)):
+        raise LedgerError(ledger.name, f"checkpoint {count}, the newest, was changed")
+    return newest
+
+
+def _goes_on(reading: Reading, known: Noted) -> bool:
+    """Whether a lane's journal still has what was noted of it; of one that is too short `verify` says so."""
+    if reading.end.link == known.link or reading.end.entries < known.entries or not known.entries:
+        return True
+    return [link for _, link in reading.rows.entries(known.entries, known.entries)] == [known.link]
 
 
 def age(ledger: Ledger, now: float) -> float:

@@ -145,12 +145,16 @@ class _Whole:
         for tombstone in self._tombstones:
             if key.seal(*tombstone[:-1]) != tombstone.seal:
                 yield f"tombstones: the row {tombstone.hash.hex()} was changed"
+            elif lane_of(tombstone.hash, self._reading.lanes) != self._reading.lane:
+                yield f"tombstones: the row {tombstone.hash.hex()} is of another lane"
         for collection in self._collections:
             if key.seal(*collection[:-1]) != collection.seal:
                 yield f"collections: {collection.name} was changed"
         if sorted(each.number for each in self._collections) != [*range(1, end.collections + 1)]:
             yield f"collections: there are {len(self._collections)}, and {end.collections} were added"
         kinds = self._counts["entries_by_kind"]
+        if sum(kinds.values()) > end.entries:
+            yield f"journal: there are {sum(kinds.values())} entries, and {end.entries} were written"
         if len(self._tombstones) != kinds.get(ERASED, 0):
             yield f"tombstones: there are {len(self._tombstones)}, and {kinds.get(ERASED, 0)} users were erased"
 
@@ -207,6 +211,8 @@ class _Whole:
                     yield f"keys: the row {answer.key.hex()} was changed"
                 if answer.user != NOBODY and answer.user in self.erased_users:
                     yield f"keys: the row {answer.key.hex()} is of an erased user"
+                elif answer.user != NOBODY and lane_of(answer.user, reading.lanes) != reading.lane:
+                    yield f"keys: the row {answer.key.hex()} is of another lane"
                 if 0 < -answer.place <= self.end.answers:
                     others[-answer.place] += 1
                 elif 0 < answer.place <= self.end.entries:

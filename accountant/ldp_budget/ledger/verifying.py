@@ -30,9 +30,14 @@ def check_integrity(
 ) -> Integrity:
     """Check a whole ledger. With `expect`, a head noted earlier, nothing before it may have been rolled back."""
     head = head_of(ledger) if len(ledger.lanes) > 1 else None
+    problems = []
+    for lane in ledger.lanes[1:]:
+        with ledger.reading(lane) as reading:
+            if next(reading.rows.checkpoints(), None) is not None:
+                problems.append(f"checkpoints: there are some in lane {lane}, and they stand in lane 0")
     with ledger.reading() as reading:
         taken = list(reading.rows.checkpoints())
-        problems = list(checkpoints.check(ledger.key, taken, reading.end.checkpoints))
+        problems += checkpoints.check(ledger.key, taken, reading.end.checkpoints)
     expected: list[list[Expected]] = [[] for _ in ledger.lanes]
     known = {checkpoints.head_of(each): each for each in taken}
     if taken:

@@ -88,7 +88,7 @@ TABLES = (
 
 def fill(connection: Connection, key: Key, ledger: str, lanes: int) -> None:
     """What stands in the tables of a new ledger."""
-    values = {"schema": str(SCHEMA_VERSION).encode(), "ledger": ledger.encode(), "key_check": key_check(key)}
+    values = {"schema": str(SCHEMA_VERSION).encode(), "ledger": ledger.encode(), "key_check": key_check(key, lanes)}
     for name, value in values.items():
         connection.execute("INSERT INTO meta VALUES (%s, %s)", (name, value))
     end = End()
@@ -102,6 +102,6 @@ def fill(connection: Connection, key: Key, ledger: str, lanes: int) -> None:
     )
 
 
-def key_check(key: Key) -> bytes:
-    """By which a ledger knows its key."""
-    return key.hash(b"check", "")
+def key_check(key: Key, lanes: int) -> bytes:
+    """By which a ledger knows its key, and that it has all of its lanes: a user's lane is told by their number."""
+    return key.hash(b"check", str(lanes))

@@ -69,10 +69,11 @@ class PostgresStore:
         if version != str(schema.SCHEMA_VERSION):
             raise LedgerError(self.name, f"expected tables of version {schema.SCHEMA_VERSION}; found {version}")
         key = secret.read(bytes(meta["ledger"]).decode("ascii", "replace"), self._address)
-        if bytes(meta.get("key_check", b"")) != schema.key_check(key):
-            raise LedgerError(self.name, "its key belongs to another ledger")
-        lanes: Any = connection.execute("SELECT count(*) FROM lanes").fetchone()
-        return key, int(lanes[0])
+        (lanes,) = connection.execute("SELECT count(*) FROM lanes").fetchone() or (0,)
+        if bytes(meta.get("key_check", b"")) != schema.key_check(key, lanes):
+            why = f"its key belongs to another ledger, or it was not made with the {lanes} lanes that it has"
+            raise LedgerError(self.name, why)
+        return key, int(lanes)
 
     def _create(self, connection: Connection) -> None:
         """Make the tables and the key. Of several who do so at the same time one does, and the others find it."""
@@ -140,6 +141,8 @@ class PostgresStore:
             locked = unit.run(_LOCK, (list(lanes),))
             ahead = None if hint is None else Ahead(unit, hint)
             ends = {row[0]: end_of(row) for row in locked}
+            if len(ends) < len(lanes):
+                raise LedgerError(self.name, f"lane {min({*lanes} - ends.keys())} is not there{_NOTHING}")
             if ahead is not None:
                 ahead.read()
             result = work([PostgresRows(unit, lane, ends[lane], ahead) for lane in lanes])
@@ -172,6 +175,8 @@ class PostgresStore:
                 connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 unit = Unit(connection)
                 row: Any = unit.run(f"{END} WHERE lane = %s", (lane,)).fetchone()
+                if row is None:
+                    raise LedgerError(self.name, f"lane {lane} is not there")
                 yield PostgresRows(unit, lane, end_of(row))
                 connection.execute("COMMIT")
             except Error as error:
