@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import LedgerError
 from ..guarantees import from_json
-from ..guarantees.amounts import LARGEST, Costs
+from ..guarantees.amounts import Costs
 from .entries import CHARGES, CLOCK, ERASED, NO_LINK, NOBODY, PERIOD, POLICY_SET, SPENT, VOIDED, End, Entry, User
 from .journal import canonical_link, canonical_rows, seal_counters
 from .lanes import lane_of
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     Progress = Callable[[int, int], None]
     """Told of how many steps out of how many are done."""
     Rows = list[Any]
+
+LOWEST, HIGHEST = -(2**63), 2**63 - 1
+"""The numbers that a column can hold; what was never given is looked for among all of them."""
 
 _MOST_PROBLEMS = 100
 _ENTRIES_TOGETHER = 20_000
@@ -120,8 +123,9 @@ class _Whole:
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
         self.end: End = reading.end
-        self.charges = list(reading.rows.charges())
-        self.policies = list(reading.rows.policies())
+        # Whoever looks by fingerprint or name finds also what has a number that was never given.
+        self.charges = list(reading.rows.charges(LOWEST))
+        self.policies = list(reading.rows.policies(LOWEST))
         self._counts = reading.rows.counts()
         self._tombstones = list(reading.rows.tombstones())
         self.numbered = min(self.end.entries, sum(self._counts["entries_by_kind"].values()))
@@ -271,7 +275,7 @@ class _Chain:
         if rows:
             yield f"journal: entries {rows[0][0]} to {rows[-1][0]} have no link"
         for table, name, left in (("charges", "charge", self._charges), ("policies", "policy", self._policies)):
-            for row in left.until(LARGEST):
+            for row in left.until(HIGHEST):
                 yield f"{table}: {name} {row[0]} stands in no transaction"
         if (number, newest_at, head, self._charges.last, self._policies.last) != (*end[:3], *end[4:6]):
             yield f"lanes: the end of the journal is not where it was written: {end.entries} entries, found {number}"
@@ -365,7 +369,7 @@ class _Accounts:
 def _strange(reading: Reading, last: int) -> list[int]:
     """Accounts that have rows, and a number that was never given."""
     found: set[int] = set()
-    for first, until in ((last + 1, LARGEST), (-LARGEST, 0)):
+    for first, until in ((last + 1, HIGHEST), (LOWEST, 0)):
         found.update(row[3] for row in reading.rows.histories(first, until) if row[3])
         for table in (reading.rows.users, reading.rows.sums, reading.rows.label_counts, reading.rows.quotas):
             found.update(row[0] for row in table(first, until))

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from . import checkpoints
-from .integrity import Expected, Integrity, check_lane
+from .integrity import LOWEST, Expected, Integrity, check_lane
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,10 +33,10 @@ def check_integrity(
     problems = []
     for lane in ledger.lanes[1:]:
         with ledger.reading(lane) as reading:
-            if next(reading.rows.checkpoints(), None) is not None:
+            if next(reading.rows.checkpoints(LOWEST), None) is not None:
                 problems.append(f"checkpoints: there are some in lane {lane}, and they stand in lane 0")
     with ledger.reading() as reading:
-        taken = list(reading.rows.checkpoints())
+        taken = list(reading.rows.checkpoints(LOWEST))
         problems += checkpoints.check(ledger.key, taken, reading.end.checkpoints)
     expected: list[list[Expected]] = [[] for _ in ledger.lanes]
     known = {checkpoints.head_of(each): each for each in taken}
