@@ -1,0 +1,96 @@
+"""Checkpoints on PostgreSQL, taken by several processes while others spend: every one of them verifies."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from ldp_budget import Accountant
+from ledger_contract import check, coin, in_threads
+from postgres_places import new_ledger
+
+TAKE = """
+    import sys, time
+    from ldp_budget import Accountant
+
+    with Accountant(sys.argv[1], create=False) as accountant:
+        print("ready", flush=True)
+        sys.stdin.readline()
+        for _ in range(int(sys.argv[2])):
+            print(accountant.checkpoint(), flush=True)
+            time.sleep(0.02)
+    """
+
+
+@pytest.fixture(autouse=True)
+def own_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The keys of ledgers lie in the user's folder."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.delenv("LDP_BUDGET_KEY", raising=False)
+
+
+def taker(address: str, count: int) -> subprocess.Popen[str]:
+    """A process that takes checkpoints when it is told to."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(TAKE), address, str(count)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    said = process.stdout.readline()
+    assert said == "ready\n", process.communicate()
+    return process
+
+
+@pytest.mark.parametrize("count", [15, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("lanes", [2, 4])
+def test_every_checkpoint_that_was_taken_meanwhile_verifies(lanes: int, count: int) -> None:
+    address = new_ledger(lanes)
+    going = [True] * 2
+
+    with Accountant(address) as accountant:
+        accountant.set_policy("default", ["lifetime=900000"])
+        takers = [taker(address, count) for _ in going]
+
+        def spend(number: int) -> int:
+            done = 0
+            while any(going):
+                done += 1
+                user = f"user {number}/{done % 40}"
+                assert accountant.spend(user, coin(1), key=f"{number}/{done}" if done % 3 else None)
+                if done % 5 == 0:  # a refusal moves no link
+                    assert not accountant.spend(user, coin(10**6), key=f"refused {number}/{done}")
+                if done == 45:
+                    assert accountant.erase(f"user {number}/39")
+            return done
+
+        def take(number: int) -> list[str]:
+            try:
+                out, errors = takers[number].communicate("go\n", timeout=300)
+                assert (takers[number].returncode, errors) == (0, "")
+                return out.split()
+            finally:
+                takers[number].kill()
+                going[number] = False
+
+        *taken, one, other, third = in_threads(5, lambda number: take(number) if number < 2 else spend(number))
+        for spenders in (one, other, third):
+            assert isinstance(spenders, int), spenders
+        heads = sorted({head for each in taken for head in each}, key=lambda head: int(head.partition("-")[0]))
+        assert all(len(each) == count for each in taken)
+        for each in taken:  # to each of the two they only go up
+            numbers = [int(head.partition("-")[0]) for head in each]
+            assert numbers == sorted(numbers)
+        numbers = [int(head.partition("-")[0]) for head in heads]
+        assert len(set(numbers)) == len(numbers) > 2, "of each number there is one"
+        check(accountant)
+    with Accountant(address, create=False) as accountant:
+        for head in heads[:: max(1, len(heads) // 20)]:
+            check(accountant, head)
+        check(accountant, heads[-1])
