@@ -332,6 +332,7 @@ def test_what_was_acknowledged_survives_a_killed_server(server: Server, kills: i
     assert sum(len(granted) for granted, _, _ in outcomes) > 32
 
 
+@pytest.mark.slow
 def test_a_server_that_does_not_come_back_is_told_and_charged_nothing(server: Server, short_patience: None) -> None:
     address = f"{server.create_database()}?lanes=4"
     with Accountant(address) as accountant:
@@ -352,8 +353,8 @@ def test_a_server_that_does_not_come_back_is_told_and_charged_nothing(server: Se
 # -- cut connections -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("warm", [0, 8])
+@pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.slow), "after"])
+@pytest.mark.parametrize("warm", [pytest.param(0, marks=pytest.mark.slow), 8])
 def test_a_spend_with_a_key_settles_by_itself(proxied: tuple[Proxy, str, str], when: str, warm: int) -> None:
     proxy, address, _ = proxied
     with Accountant(address) as accountant:
@@ -384,7 +385,7 @@ def test_a_spend_without_a_key_is_told_that_nobody_knows(proxied: tuple[Proxy, s
         check(accountant)
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.slow), "after"])
 def test_of_a_group_that_was_cut_everybody_hears_the_truth(proxied: tuple[Proxy, str, str], when: str) -> None:
     proxy, address, direct = proxied
     with Accountant(address) as accountant:
@@ -413,7 +414,7 @@ def _queued(accountant: Accountant) -> int:
     return sum(len(group._queue) for group in accountant._ledger._groups)
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.slow), "after"])
 def test_a_key_that_cannot_be_asked_for_leaves_it_unknown(
     proxied: tuple[Proxy, str, str], short_patience: None, when: str
 ) -> None:
@@ -457,7 +458,7 @@ def test_a_spend_that_waits_for_its_turn_is_done_once_however_often_it_is_cut() 
 
 
 @pytest.mark.parametrize("how", ["pg_terminate_backend", "pg_cancel_backend"])
-@pytest.mark.parametrize("seconds", [1.5, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seconds", [0.5, pytest.param(20, marks=pytest.mark.slow)])
 def test_sessions_that_end_at_any_moment(how: str, seconds: float) -> None:
     address = new_ledger(4)
     stop = threading.Event()
@@ -512,6 +513,7 @@ def test_opening_a_ledger_through_a_cut_connection_is_an_error_of_the_ledger(
         Accountant(address)
 
 
+@pytest.mark.slow
 def test_a_reader_finds_the_server_again(server: Server) -> None:
     """Connections that died with the server are not read from for the first time."""
     address = f"{server.create_database()}?lanes=4"
@@ -571,6 +573,7 @@ def test_a_commit_that_no_standby_has_is_not_acknowledged(server: Server) -> Non
         check(accountant)
 
 
+@pytest.mark.slow
 def test_whoever_shares_a_commit_that_was_interrupted_is_told_that_nobody_knows(server: Server) -> None:
     """Ctrl-C reaches the thread that leads while it waits for a commit; the others' answers go with it."""
     if threading.current_thread() is not threading.main_thread():
@@ -613,6 +616,7 @@ def test_whoever_shares_a_commit_that_was_interrupted_is_told_that_nobody_knows(
         check(accountant)
 
 
+@pytest.mark.slow
 def test_a_promoted_standby_that_lacks_what_was_told_is_refused_by_name(server: Server, tmp_path: Path) -> None:
     address = f"{server.create_database()}?lanes=4&ha=none"
     users = [f"user {number}" for number in range(12)]
@@ -651,6 +655,7 @@ def test_a_promoted_standby_that_lacks_what_was_told_is_refused_by_name(server: 
                     accountant.spend(user, coin(1))
 
 
+@pytest.mark.slow
 def test_a_promoted_standby_that_has_everything_goes_on(server: Server, tmp_path: Path) -> None:
     address = f"{server.create_database()}?lanes=4"
     users = [f"user {number}" for number in range(12)]
@@ -675,6 +680,7 @@ def test_a_promoted_standby_that_has_everything_goes_on(server: Server, tmp_path
             check(accountant)
 
 
+@pytest.mark.slow
 def test_standbys_of_which_nobody_spoke_are_refused(server: Server, tmp_path: Path) -> None:
     address = f"{server.create_database()}?lanes=4"
     with pytest.raises(LedgerError, match="expected synchronous_standby_names, for ha=quorum"):
@@ -785,7 +791,7 @@ def outputs(processes: list[subprocess.Popen[str]], waits: bool = True) -> list[
     return printed
 
 
-@pytest.mark.parametrize("lanes", [1, 4])
+@pytest.mark.parametrize("lanes", [pytest.param(1, marks=pytest.mark.slow), 4])
 def test_processes_are_granted_exactly_what_fits(lanes: int) -> None:
     address = new_ledger(lanes)
     with Accountant(address) as accountant:
@@ -812,6 +818,7 @@ def test_processes_are_granted_exactly_what_fits(lanes: int) -> None:
         check(accountant)
 
 
+@pytest.mark.slow
 def test_processes_with_one_key_get_one_charge() -> None:
     address = new_ledger(4)
     with Accountant(address) as accountant:
@@ -830,6 +837,7 @@ def test_processes_with_one_key_get_one_charge() -> None:
         check(accountant)
 
 
+@pytest.mark.slow
 def test_killed_processes_leave_nothing_behind() -> None:
     address = new_ledger(4)
     with Accountant(address) as accountant:
@@ -862,6 +870,7 @@ def test_killed_processes_leave_nothing_behind() -> None:
 # -- forks ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_after_a_fork_parent_and_child_spend() -> None:
     address = new_ledger(4)
     with Accountant(address) as accountant:
@@ -887,6 +896,7 @@ def test_after_a_fork_parent_and_child_spend() -> None:
         check(accountant)
 
 
+@pytest.mark.slow
 def test_a_fork_in_the_midst_of_other_threads_spends_hangs_nobody() -> None:
     address = new_ledger(4)
     with Accountant(address) as accountant:
@@ -933,8 +943,8 @@ MAKE = """
     """
 
 
-@pytest.mark.parametrize("named", [False, True], ids=["in the folder", "named"])
-@pytest.mark.parametrize("rounds", [2, pytest.param(30, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("named", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["in the folder", "named"])
+@pytest.mark.parametrize("rounds", [1, pytest.param(30, marks=pytest.mark.slow)])
 def test_processes_that_make_the_same_ledger_share_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool, rounds: int
 ) -> None:
@@ -1039,6 +1049,7 @@ def test_a_password_is_in_no_message(server: Server, short_patience: None, caplo
     assert "s3cret" not in caplog.text
 
 
+@pytest.mark.slow
 def test_an_escaped_password_is_understood(server: Server) -> None:
     """And so is whatever else of libpq stands in the address."""
     address = server.create_database()
