@@ -66,8 +66,9 @@ def test_every_checkpoint_that_was_taken_meanwhile_verifies(lanes: int, count: i
                 assert accountant.spend(user, coin(1), key=f"{number}/{done}" if done % 3 else None)
                 if done % 5 == 0:  # a refusal moves no link
                     assert not accountant.spend(user, coin(10**6), key=f"refused {number}/{done}")
-                if done == 45:
-                    assert accountant.erase(f"user {number}/39")
+                if done == 10:
+                    assert accountant.spend(f"gone {number}", coin(1), key="gone")
+                    assert accountant.erase(f"gone {number}")
             return done
 
         def take(number: int) -> list[str]:
