@@ -565,3 +565,11 @@ def test_a_closed_accountant_says_so(coin: Coin) -> None:
     accountant.close()
     with pytest.raises(LedgerError, match="it is closed"):
         accountant.spend("alice", coin(1))
+
+
+def test_an_address_of_another_kind_is_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidParameter, match=r"ledger: expected a path.*mysql://…") as error:
+        Accountant("mysql://me:secret@host/db")
+    assert "secret" not in str(error.value)
+    assert not list(tmp_path.iterdir())

@@ -65,10 +65,11 @@ if TYPE_CHECKING:
 class Accountant:
     """The privacy budgets of the users of one ledger.
 
-    `ledger`: the path of a file, made with its key if neither exists (unless `create` is false); ":memory:"; or a
-    `Store`. `clock`: a function that returns now, as an aware datetime or in seconds since 1970; for tests. Of the
-    default one, what it jumps within this process by more than `clock_bound` seconds is refused. May be shared by
-    threads, and its file by processes; after a fork it opens the file anew.
+    `ledger`: the path of a file, made with its key if neither exists (unless `create` is false); ":memory:"; the
+    address `postgresql://…` of a database (see the guide to scaling); or a `Store`. `clock`: a function that returns
+    now, as an aware datetime or in seconds since 1970; for tests. Of the default one, what it jumps within this
+    process by more than `clock_bound` seconds is refused. May be shared by threads, and its ledger by processes;
+    after a fork it opens the ledger anew.
     """
 
     def __init__(
@@ -529,6 +530,9 @@ def _open(ledger: str | os.PathLike[str] | Store, create: bool) -> Store:
             from ..ledger._postgres import PostgresStore
 
             return PostgresStore(str(ledger), create=create)
+        if "://" in str(ledger):
+            scheme = str(ledger).partition("://")[0]  # what follows may be a password
+            raise InvalidParameter("ledger", "a path, :memory: or postgresql://…", f"{scheme}://…")
         from ..ledger._sqlite import SqliteStore
 
         return SqliteStore(ledger, create=create)
