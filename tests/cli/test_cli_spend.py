@@ -291,13 +291,16 @@ def test_a_command_opens_the_ledger_once_and_closes_it(
     budget("collection", "add", "poll", *OUE)
     open_store, close_store = SqliteStore.__init__, SqliteStore.close
     told: list[str] = []
+    stores: list[SqliteStore] = []
 
     def opening(store: SqliteStore, *args: Any, **options: Any) -> None:
+        stores.append(store)
         told.append("opened")
         open_store(store, *args, **options)
 
     def closing(store: SqliteStore) -> None:
-        told.append("closed")
+        if store in stores:  # and none that another test has left behind
+            told.append("closed")
         close_store(store)
 
     monkeypatch.setattr(SqliteStore, "__init__", opening)
