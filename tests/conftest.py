@@ -44,13 +44,8 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--slow"):
-        # Those that do all of it now are run again by `--slow -m slow`; more examples take `--slow` alone.
-        for item in items:
-            if "thorough" in getattr(item, "fixturenames", ()):
-                item.add_marker(pytest.mark.slow)
         return
     for item in items:
         if "slow" in item.keywords:

@@ -52,9 +52,9 @@ class TestInToys(ToyMachine.TestCase):  # type: ignore[misc, name-defined]
 
 @pytest.mark.slow
 class TestLongOnServer(ServerMachine.TestCase):  # type: ignore[misc, name-defined]
-    settings = settings(max_examples=60, stateful_step_count=50)
+    settings = settings(max_examples=30, stateful_step_count=50)
 
 
 @pytest.mark.slow
 class TestLongInToys(ToyMachine.TestCase):  # type: ignore[misc, name-defined]
-    settings = settings(max_examples=60, stateful_step_count=50)
+    settings = settings(max_examples=30, stateful_step_count=50)
