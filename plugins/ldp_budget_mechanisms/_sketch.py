@@ -234,11 +234,11 @@ class Sketch(FrequencyMechanism):
         return cell_sums(total, self._family, self._points(values), self._cell_sums)
 
     def _same_pairs(self, total: SketchAggregate) -> float:
-        """An unbiased estimate of Σ f(f-1) over all values, candidates or not; n users may be unable to have it.
+        """An estimate of Σ f(f-1) over all values, candidates or not, kept within what n users can have.
 
         Its own error moves the variance of a count by about √(2/(km)) of that variance.
         """
         energy = sum(self._energy(total.cells[functions]) for functions in total.parts(self.width))
         report, pair = self._energies
         n = total.reports
-        return (energy - n * report) * self.hashes / pair
+        return min(max(0.0, (energy - n * report) * self.hashes / pair), n * (n - 1.0))

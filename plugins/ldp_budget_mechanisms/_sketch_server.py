@@ -75,5 +75,5 @@ def std_errors(counts: Floats, reports: int, law: SupportLaw, same_pairs: float,
         pairs = (same_pairs - counts * (counts - 1) + noise) / (1 - pair_variance)
     else:  # one function of two cells, which tells nothing about a count's own pairs
         pairs = np.full(len(counts), same_pairs)
-    errors: Floats = np.sqrt(noise + np.clip(pairs, 0, None) * pair_variance)
+    errors: Floats = np.sqrt(noise + np.clip(pairs, 0, reports * (reports - 1.0)) * pair_variance)
     return errors
