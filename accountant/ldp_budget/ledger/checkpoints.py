@@ -43,9 +43,8 @@ class Noted(NamedTuple):
 
     def leaf(self) -> bytes:
         """As a checkpoint holds it."""
-        numbers = (number.to_bytes(8) for number in (self.entries, self.answers, self.collections))
-        entries, answers, collections = numbers
-        return self.lane.to_bytes(4) + entries + self.link + answers + collections
+        stored = self.answers.to_bytes(8) + self.collections.to_bytes(8)
+        return self.lane.to_bytes(4) + self.entries.to_bytes(8) + self.link + stored
 
 
 def noted(checkpoint: Checkpoint) -> list[Noted]:

@@ -94,11 +94,16 @@ def new_key() -> bytes:
 
 
 def read_key(path: Path) -> Key:
-    """The key of the ledger at `path`; raises `LedgerError` if it is missing, unreadable or malformed."""
+    """The key of the ledger at `path`. Raises `LedgerError`."""
+    return read_key_file(key_path(path), str(path))
+
+
+def read_key_file(file: Path, ledger: str, hint: str = "") -> Key:
+    """The key of a ledger from its file; raises `LedgerError` if it is missing, unreadable or malformed."""
     try:
-        secret = key_path(path).read_bytes()
+        secret = file.read_bytes()
     except OSError as error:
-        raise LedgerError(str(path), f"its key {key_path(path)} cannot be read: {error.strerror}") from None
+        raise LedgerError(ledger, f"its key {file} cannot be read: {error.strerror}{hint}") from None
     if len(secret) != KEY_BYTES:
-        raise LedgerError(str(path), f"its key {key_path(path)} has {len(secret)} bytes instead of {KEY_BYTES}")
+        raise LedgerError(ledger, f"its key {file} has {len(secret)} bytes instead of {KEY_BYTES}")
     return Key(secret)

@@ -7,7 +7,6 @@ from urllib.parse import unquote
 
 from ...errors import InvalidParameter
 
-SCHEMES = ("postgresql://", "postgres://")
 MOST_LANES = 4096
 DEFAULT_LANES = 64
 HA = ("none", "quorum")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...guarantees.amounts import Costs
 from ..entries import StoredAnswer
-from .unit import rows_of
+from .unit import OfRows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from ..store import Hint
     from .unit import Unit
 
-_ACCOUNTS = (
-    f"SELECT u.lane, u.hash, u.account, a.slot, {', '.join(f'a.{name}' for name in Costs._fields)}"
-    f" FROM {rows_of('int4', 'bytea')} AS n(lane, hash) JOIN users u ON u.lane = n.lane AND u.hash = n.hash"
-    " LEFT JOIN accounts a ON a.lane = u.lane AND a.account = u.account AND a.slot = ANY(%b::int8[])"
+_ACCOUNTS = OfRows(
+    f"SELECT u.lane, u.hash, u.account, a.slot, {', '.join(f'a.{name}' for name in Costs._fields)} FROM",
+    "int4 bytea",
+    "AS n(lane, hash) JOIN users u ON u.lane = n.lane AND u.hash = n.hash"
+    " LEFT JOIN accounts a ON a.lane = u.lane AND a.account = u.account AND a.slot = ANY(%b::int8[])",
 )
-_ANSWERS = (
-    "SELECT k.lane, k.owner, k.key, k.place, k.request, k.answer, k.seal"
-    f" FROM {rows_of('int4', 'bytea', 'bytea')} AS n(lane, owner, key)"
-    " JOIN keys k ON k.lane = n.lane AND k.owner = n.owner AND k.key = n.key"
+_ANSWERS = OfRows(
+    "SELECT k.lane, k.owner, k.key, k.place, k.request, k.answer, k.seal FROM",
+    "int4 bytea bytea",
+    "AS n(lane, owner, key) JOIN keys k ON k.lane = n.lane AND k.owner = n.owner AND k.key = n.key",
 )
 
 

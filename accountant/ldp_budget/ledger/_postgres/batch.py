@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...guarantees.amounts import LARGEST, Costs
-from .unit import AMOUNTS
+from .unit import AMOUNTS, USERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,8 +51,7 @@ class PostgresBatch:
 
     def open_accounts(self, first: int, users: list[bytes], seals: list[bytes]) -> None:
         numbers = range(first, first + len(users))
-        self._unit.users += zip([self._lane] * len(users), numbers, users, seals, strict=True)
-        self._unit.hold_back()
+        self._unit.put(USERS, zip([self._lane] * len(users), numbers, users, seals, strict=True))
         self._accounts += numbers
 
     def charge(self, windows: Iterable[int], cost: Costs) -> None:

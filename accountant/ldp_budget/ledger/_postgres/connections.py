@@ -59,7 +59,7 @@ class Connections:
         try:
             yield connection
         except BaseException:
-            _abandon(connection)
+            roll_back(connection)
             raise
         finally:
             pool.putconn(connection)
@@ -79,7 +79,7 @@ class Connections:
                 return connection
             except BaseException as error:
                 lost = isinstance(error, Error) and connection.closed
-                _abandon(connection)
+                roll_back(connection)
                 pool.putconn(connection)
                 if not lost or time.monotonic() > deadline:
                     raise
@@ -163,9 +163,13 @@ def plain(error: BaseException) -> str:
     return "; ".join(lines[:2]) or type(error).__name__
 
 
-def _abandon(connection: Connection) -> None:
-    """End whatever is under way: in doubt by closing the connection, which ends it on the server."""
+def roll_back(connection: Connection) -> None:
+    """End whatever is under way; in doubt by closing the connection, which ends it on the server."""
+    from psycopg import Error
     from psycopg.pq import TransactionStatus
 
-    if connection.info.transaction_status != TransactionStatus.IDLE:
+    try:
+        if not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE:
+            connection.execute("ROLLBACK")
+    except Error:
         connection.close()

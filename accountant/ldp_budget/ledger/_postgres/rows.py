@@ -21,13 +21,13 @@ from ..entries import (
     User,
 )
 from .batch import PostgresBatch
-from .unit import AMOUNTS, COUNTERS, ENTRY
+from .unit import AMOUNTS, ANSWERS, COUNTERS, ENTRIES, ENTRY, SUMS, USERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from .ahead import Ahead
-    from .unit import Unit
+    from .unit import OfRows, Unit
 
 END = f"SELECT lane, entry, at, link, {', '.join(COUNTERS)}, seal FROM lanes"
 _LABELLED = f"SELECT {ENTRY}, label, salt FROM journal LEFT JOIN entry_labels USING (lane, entry) WHERE lane = %s"
@@ -75,6 +75,10 @@ class PostgresRows:
     def _write(self, sql: str, *values: Any) -> None:
         self._ahead = None
         self._unit.run(sql, (self._lane, *values))
+
+    def _put(self, statement: OfRows, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._ahead = None
+        self._unit.put(statement, [(self._lane, *row) for row in rows])
 
     def end(self) -> tuple[End, bytes]:
         return self._end
@@ -167,11 +171,7 @@ class PostgresRows:
 
     def add_entries(self, rows: list[tuple[Any, ...]], link: bytes | None) -> None:
         *before, last = rows
-        unit, lane = self._unit, self._lane
-        unit.entries += [(lane, *row, None) for row in before]
-        unit.entries.append((lane, *last, link))
-        unit.hold_back()
-        self._ahead = None
+        self._put(ENTRIES, [*((*row, None) for row in before), (*last, link)])
 
     def set_link(self, number: int, link: bytes) -> None:
         self._unit.run("UPDATE journal SET link = %s WHERE lane = %s AND entry = %s", (link, self._lane, number))
@@ -182,15 +182,10 @@ class PostgresRows:
     # -- what changes with the accounts -------------------------------------------------------------------
 
     def add_user(self, user: User) -> None:
-        self._unit.users.append((self._lane, *user))
-        self._unit.hold_back()
-        self._ahead = None
+        self._put(USERS, [user])
 
     def set_sums(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        for row in rows:
-            self._unit.sums[self._lane, row[0], row[1]] = (self._lane, *row)
-        self._unit.hold_back()
-        self._ahead = None
+        self._put(SUMS, rows)
 
     def set_label_reports(self, row: LabelRow) -> None:
         self._write(_SET_LABEL, *row)
@@ -199,9 +194,7 @@ class PostgresRows:
         self._write(_SET_QUOTA, *row)
 
     def add_answers(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        self._unit.answers += [(self._lane, *row) for row in rows]
-        self._unit.hold_back()
-        self._ahead = None
+        self._put(ANSWERS, rows)
 
     def forget(self, tombstone: Tombstone, cut_off: User | None, answers: Iterable[StoredAnswer]) -> None:
         self._write("INSERT INTO tombstones VALUES (%s, %s, %s)", *tombstone)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..._files import alone_in, application_folder, create_private
 from ...errors import LedgerError
-from ..keys import KEY_BYTES, Key, new_key
+from ..keys import Key, new_key, read_key_file
 
 if TYPE_CHECKING:
     from .address import Address
@@ -41,16 +41,8 @@ def make(ledger: str, address: Address) -> Key:
 def read(ledger: str, address: Address) -> Key:
     """The key of a ledger that is there. Raises `LedgerError`."""
     file = place(ledger)
-    try:
-        secret, mode = file.read_bytes(), file.stat().st_mode
-    except OSError as error:
-        why = (
-            f"its key {file} cannot be read: {error.strerror}; copy it there from the machine that made the ledger,"
-            f" or let {VARIABLE} name the file"
-        )
-        raise LedgerError(address.name, why) from None
-    if len(secret) != KEY_BYTES:
-        raise LedgerError(address.name, f"its key {file} has {len(secret)} bytes instead of {KEY_BYTES}")
-    if stat.S_IMODE(mode) & 0o077:
+    hint = f"; copy it there from the machine that made the ledger, or let {VARIABLE} name the file"
+    key = read_key_file(file, address.name, hint)
+    if stat.S_IMODE(file.stat().st_mode) & 0o077:
         raise LedgerError(address.name, f"others than its owner have rights to its key; type: chmod 600 {file}")
-    return Key(secret)
+    return key

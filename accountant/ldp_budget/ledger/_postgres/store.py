@@ -18,7 +18,7 @@ from ...errors import LdpBudgetError, LedgerError, LedgerMissing, NotSupported
 from .. import _forks
 from . import address, promises, schema, secret
 from .ahead import Ahead
-from .connections import WAIT_SECONDS, Connections, first_connection, plain
+from .connections import WAIT_SECONDS, Connections, first_connection, plain, roll_back
 from .rows import END, PostgresRows, end_of
 from .unit import Unit
 
@@ -120,7 +120,6 @@ class PostgresStore:
                 servers = error if isinstance(error, Error) else error.__cause__
                 if isinstance(servers, Error):
                     raise self._told(servers, attempt, connection) from servers
-                _roll_back(connection)
                 raise
             finally:
                 connection.remove_notice_handler(attempt.notice)
@@ -147,7 +146,7 @@ class PostgresStore:
                 ahead.read()
             result = work([PostgresRows(unit, lane, ends[lane], ahead) for lane in lanes])
             unit.flush()
-            attempt.begin_commit()
+            attempt.commits = True
             attempt.commit = connection.execute("COMMIT")
             pipeline.sync()
         return result
@@ -155,7 +154,7 @@ class PostgresStore:
     def _told(self, error: Error, attempt: _Attempt, connection: Connection) -> BaseException:
         """What a caller is told of an error; `_Again` where the work is to be repeated."""
         code = error.sqlstate or ""
-        _roll_back(connection)
+        roll_back(connection)
         # An error that the server has told came before the commit, or in its place.
         if attempt.commits and (connection.closed or not code or code.startswith(_LOST)):
             return LedgerError(self.name, f"{plain(error)}{_UNKNOWN}", unknown=True)
@@ -180,11 +179,7 @@ class PostgresStore:
                 yield PostgresRows(unit, lane, end_of(row))
                 connection.execute("COMMIT")
             except Error as error:
-                _roll_back(connection)
                 raise LedgerError(self.name, plain(error)) from error
-            except BaseException:
-                _roll_back(connection)
-                raise
 
     def clear_log(self) -> bool:
         """Nothing is to be done: what was deleted goes with the server's own house-keeping."""
@@ -241,12 +236,9 @@ class _Attempt:
 
     def __init__(self) -> None:
         self.commits = False
+        """From here on nobody knows what has become of it, until the server says so."""
         self.commit: Any = None
         self._warnings: list[str] = []
-
-    def begin_commit(self) -> None:
-        """From here on nobody knows what has become of it, until the server says so."""
-        self.commits = True
 
     def notice(self, diagnostic: Any) -> None:
         if self.commits and diagnostic.sqlstate == "01000":
@@ -261,15 +253,3 @@ class _Attempt:
             raise LedgerError(ledger, f"{self._warnings[0]}{_UNKNOWN}", unknown=True)
         if self.commit.statusmessage != "COMMIT":
             raise LedgerError(ledger, f"the server answered {self.commit.statusmessage} to COMMIT{_NOTHING}")
-
-
-def _roll_back(connection: Connection) -> None:
-    """Undo what is under way, if the connection is still good for that."""
-    from psycopg import Error
-    from psycopg.pq import TransactionStatus
-
-    try:
-        if not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE:
-            connection.execute("ROLLBACK")
-    except Error:
-        connection.close()

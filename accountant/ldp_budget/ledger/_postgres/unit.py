@@ -5,61 +5,74 @@ What is read goes out at once, behind what was held back, so that it sees it.
 
 from __future__ import annotations
 
-from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ...guarantees.amounts import Costs
+from ..entries import End
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from psycopg import Connection, Cursor
 
-    from ..entries import End
-
 AMOUNTS = ", ".join(Costs._fields)
 ENTRY = f"entry, at, kind, account, charge, policy, reports, {AMOUNTS}, mark, expires, resolves, keyed"
-_ENTRY_TYPES = ("int8", "int8", "text", *["int8"] * 8, "bytea", *["int8"] * 3)
-COUNTERS = ("accounts", "charges", "policies", "collections", "answers", "checkpoints", "periods")
-
+COUNTERS = End._fields[3:]
 
 FEW = 4
 """Up to so many rows are sent one by one; arrays take their time to be made."""
 
 
-def rows_of(*types: str) -> str:
-    """SQL for rows that are sent as one array for each column."""
-    return f"unnest({', '.join(f'%b::{each}[]' for each in types)})"
+class OfRows:
+    """A statement over rows, each of some `types`: a few of them as values, many as one array for each column.
+
+    Of rows with the same first `same` values that are held back, only the last is sent.
+    """
+
+    def __init__(self, before: str, types: str, after: str = "AS t", same: int = 0) -> None:
+        row = f"({', '.join(f'%s::{each}' for each in types.split())})"
+        arrays = ", ".join(f"%b::{each}[]" for each in types.split())
+        self._few = [f"{before} (VALUES {', '.join([row] * count)}) {after}" for count in range(1, FEW + 1)]
+        self._many = f"{before} unnest({arrays}) {after}"
+        self.same = same
+
+    def bind(self, rows: Collection[tuple[Any, ...]], *values: Any) -> tuple[str, list[Any]]:
+        """SQL and its values for at least one row; `values` are those that `after` asks for."""
+        if len(rows) <= FEW:
+            return self._few[len(rows) - 1], [*chain.from_iterable(rows), *values]
+        return self._many, [*(list(column) for column in zip(*rows, strict=True)), *values]
 
 
-@cache
-def few_of(sql: str, count: int) -> str:
-    """A statement over `rows_of` for a few rows, whose values are sent one after the other."""
-    before, _, rest = sql.partition("unnest(")
-    types, _, after = rest.partition(")")
-    row = ", ".join(each.strip().replace("%b", "%s").removesuffix("[]") for each in types.split(","))
-    rows = ", ".join([f"({row})"] * count)
-    name = "" if after.startswith(" AS ") else " AS t"
-    return f"{before}(VALUES {rows}){name}{after}"
+_AMOUNT_TYPES = "int8 " * len(Costs._fields)
+_NUMBERED = ", ".join((*COUNTERS, "seal"))
 
-
-_USERS = f"INSERT INTO users SELECT * FROM {rows_of('int4', 'int8', 'bytea', 'bytea')}"
-_SUMS = (
-    f"INSERT INTO accounts SELECT * FROM {rows_of('int4', *['int8'] * 6)} ON CONFLICT (lane, account, slot) DO UPDATE"
-    f" SET {', '.join(f'{name} = excluded.{name}' for name in Costs._fields)}"
+USERS = OfRows("INSERT INTO users SELECT * FROM", "int4 int8 bytea bytea")
+SUMS = OfRows(
+    "INSERT INTO accounts SELECT * FROM",
+    f"int4 int8 int8 {_AMOUNT_TYPES}",
+    "AS t ON CONFLICT (lane, account, slot) DO UPDATE"
+    f" SET {', '.join(f'{name} = excluded.{name}' for name in Costs._fields)}",
+    same=3,
 )
-_ANSWERS = f"INSERT INTO keys SELECT * FROM {rows_of('int4', 'bytea', 'bytea', 'int8', 'bytea', 'text', 'bytea')}"
-_ENTRIES = f"INSERT INTO journal (lane, {ENTRY}, link) SELECT * FROM {rows_of('int4', *_ENTRY_TYPES, 'bytea')}"
-_ENDS = (
-    f"UPDATE lanes SET entry = t.entry, at = t.at, link = t.link"
-    f" FROM {rows_of('int4', 'int8', 'int8', 'bytea')} AS t(lane, entry, at, link) WHERE lanes.lane = t.lane"
+ANSWERS = OfRows("INSERT INTO keys SELECT * FROM", "int4 bytea bytea int8 bytea text bytea")
+ENTRIES = OfRows(
+    f"INSERT INTO journal (lane, {ENTRY}, link) SELECT * FROM",
+    f"int4 int8 int8 text int8 int8 int8 int8 {_AMOUNT_TYPES} bytea int8 int8 int8 bytea",
 )
-_COUNTED = (
-    f"UPDATE lanes SET {', '.join(f'{name} = t.{name}' for name in (*COUNTERS, 'seal'))}"
-    f" FROM {rows_of('int4', *['int8'] * len(COUNTERS), 'bytea')} AS t(lane, {', '.join(COUNTERS)}, seal)"
-    " WHERE lanes.lane = t.lane"
+_ENDS = OfRows(
+    "UPDATE lanes SET entry = t.entry, at = t.at, link = t.link FROM",
+    "int4 int8 int8 bytea",
+    "AS t(lane, entry, at, link) WHERE lanes.lane = t.lane",
+    same=1,
 )
+_COUNTED = OfRows(
+    f"UPDATE lanes SET {', '.join(f'{name} = t.{name}' for name in (*COUNTERS, 'seal'))} FROM",
+    f"int4 {'int8 ' * len(COUNTERS)} bytea",
+    f"AS t(lane, {_NUMBERED}) WHERE lanes.lane = t.lane",
+    same=1,
+)
+_ORDER = (USERS, SUMS, ANSWERS, ENTRIES, _ENDS, _COUNTED)
 
 
 class Unit:
@@ -67,58 +80,34 @@ class Unit:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self.users: list[tuple[Any, ...]] = []
-        self.sums: dict[tuple[int, int, int], tuple[Any, ...]] = {}
-        self.answers: list[tuple[Any, ...]] = []
-        self.entries: list[tuple[Any, ...]] = []
-        self._ends: dict[int, tuple[Any, ...]] = {}
-        self._counted: dict[int, tuple[Any, ...]] = {}
-        self._waits = False
-        """Whether anything is held back."""
+        self._held: dict[OfRows, dict[Any, tuple[Any, ...]]] = {}
 
-    def hold_back(self) -> None:
-        """Say that something was put into the lists, to be written with the next statement or at the end."""
-        self._waits = True
+    def put(self, statement: OfRows, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Hold rows back, to be written with the next statement or at the end."""
+        held = self._held.setdefault(statement, {})
+        for row in rows:
+            held[row[: statement.same] or len(held)] = row
 
     def set_end(self, lane: int, end: End, seal: bytes | None) -> None:
         """Move the end of a lane."""
-        self._ends[lane] = (lane, *end[:3])
+        self.put(_ENDS, [(lane, *end[:3])])
         if seal is not None:
-            self._counted[lane] = (lane, *end.counters, seal)
-        self._waits = True
+            self.put(_COUNTED, [(lane, *end.counters, seal)])
 
     def run(self, sql: str, values: Any = ()) -> Cursor[Any]:
         """A statement, behind all that was held back; its outcome is not waited for unless it is asked for rows."""
-        if self._waits:
+        if self._held:
             self.flush()
         return self._connection.execute(sql, values, binary=True)
 
-    def ask(self, sql: str, rows: Collection[tuple[Any, ...]], *values: Any) -> Cursor[Any]:
-        """A question about rows, of which `sql` has one `rows_of` before all other values."""
-        if len(rows) <= FEW:
-            return self.run(few_of(sql, len(rows)), [*chain.from_iterable(rows), *values])
-        return self.run(sql, [*(list(column) for column in zip(*rows, strict=True)), *values])
+    def ask(self, statement: OfRows, rows: Collection[tuple[Any, ...]], *values: Any) -> Cursor[Any]:
+        """A question about rows."""
+        return self.run(*statement.bind(rows, *values))
 
     def flush(self) -> None:
         """Send what was held back."""
-        self._waits = False
-        users, self.users = self.users, []
-        sums, self.sums = self.sums, {}
-        answers, self.answers = self.answers, []
-        entries, self.entries = self.entries, []
-        ends, self._ends = self._ends, {}
-        counted, self._counted = self._counted, {}
-        self._send(_USERS, users)
-        self._send(_SUMS, sums.values())
-        self._send(_ANSWERS, answers)
-        self._send(_ENTRIES, entries)
-        self._send(_ENDS, ends.values())
-        self._send(_COUNTED, counted.values())
-
-    def _send(self, sql: str, rows: Collection[tuple[Any, ...]]) -> None:
-        if not rows:
-            return
-        if len(rows) <= FEW:
-            self._connection.execute(few_of(sql, len(rows)), list(chain.from_iterable(rows)))
-        else:
-            self._connection.execute(sql, [list(column) for column in zip(*rows, strict=True)])
+        held, self._held = self._held, {}
+        for statement in _ORDER:
+            rows = held.get(statement)
+            if rows:
+                self._connection.execute(*statement.bind(rows.values()))

@@ -36,7 +36,7 @@ _CHARGE = f"charge, fingerprint, mechanism, declared, guarantee, {_AMOUNTS}"
 _POLICY = "policy, name, version, created_at, definition"
 _ANSWER = "SELECT user, key, place, request, answer, seal FROM keys"
 _SCHEMA = "SELECT type, name, coalesce(sql, '') FROM sqlite_schema WHERE tbl_name <> '_sqlite_migrations'"
-_COUNTERS = ("accounts", "charges", "policies", "collections", "answers", "checkpoints", "periods")
+_COUNTERS = End._fields[3:]
 _SET_COUNTERS = ", ".join(f"{name} = ?" for name in _COUNTERS)
 _END = (
     f"SELECT j.entry, j.at, j.link, {', '.join(f'l.{name}' for name in _COUNTERS)}, l.seal FROM lanes l"
