@@ -74,7 +74,6 @@ class Connections:
             try:
                 if connection not in self._checked:
                     check_settings(connection, self._address)
-                    connection.execute(f"SET lock_timeout = '{WAIT_SECONDS:g}s'")
                     self._checked.add(connection)
                 return connection
             except BaseException as error:

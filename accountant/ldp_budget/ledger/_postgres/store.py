@@ -137,6 +137,8 @@ class PostgresStore:
         with connection.pipeline() as pipeline:
             unit = Unit(connection)
             unit.run("BEGIN ISOLATION LEVEL READ COMMITTED")
+            # Of the transaction, not of the session: behind a pooler that is another one each time.
+            unit.run(f"SET LOCAL lock_timeout = '{WAIT_SECONDS:g}s'")
             locked = unit.run(_LOCK, (list(lanes),))
             ahead = None if hint is None else Ahead(unit, hint)
             ends = {row[0]: end_of(row) for row in locked}
