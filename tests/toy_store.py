@@ -29,7 +29,7 @@ from ldp_budget.ledger.entries import (
 )
 from ldp_budget.ledger.journal import seal_counters
 from ldp_budget.ledger.keys import Key, new_key
-from ldp_budget.ledger.store import Hint, Rooms
+from ldp_budget.ledger.store import Hint, Lanes, Rooms
 
 
 class ToyRows:
@@ -279,11 +279,11 @@ class ToyStore:
         self._rows = [ToyRows(self.key) for _ in range(lanes)]
         self._lock = threading.Lock()
 
-    def run(self, work: Callable[[list[ToyRows]], Any], lanes: Sequence[int] = (0,), hint: Hint | None = None) -> Any:
+    def run(self, work: Callable[[Lanes], Any], lanes: Sequence[int] = (0,), hint: Hint | None = None) -> Any:
         with self._lock:
             for _ in range(2):  # as an engine may ask for it again
                 rows = copy.deepcopy(self._rows)
-                result = work([rows[lane] for lane in lanes])
+                result = work({lane: rows[lane] for lane in lanes})
             self._rows = rows
             return result
 

@@ -12,6 +12,7 @@ import pytest
 
 from conftest import Clock
 from ldp_budget import Accountant, KeyConflict, LedgerError, UnknownName
+from ldp_budget.ledger.groups import GroupCommit
 from ledger_contract import check, coin, spent
 from ledger_inside import group_of, writer_of
 
@@ -139,3 +140,46 @@ def test_a_bulk_run_between_works_is_seen(accountant: Accountant) -> None:
     assert bool(before) + bulk.spent + bool(after) == 3, "all but one of 10, 10, 10 and 1 fit 30, in any order"
     assert spent(accountant, "alice")["lifetime"] <= 30
     check(accountant)
+
+
+def test_what_lies_in_a_lane_that_others_hold_goes_back_and_holds_up_nobody() -> None:
+    """A leader waits for the lane of its own work alone; what it finds taken is left to the next leader."""
+    held, transactions = {2}, list[tuple[int, ...]]()
+    begun, others = threading.Event(), threading.Event()
+
+    class Lane:
+        writes = 0
+
+        def read_ahead(self, needs: object) -> None: ...
+
+    def transact(work: Callable[[Any], None], lanes: list[int], works: object) -> None:
+        taken = [lanes[0], *(lane for lane in lanes[1:] if lane not in held)]
+        work({lane: Lane() for lane in taken})
+        transactions.append(tuple(taken))
+        if 3 in taken:
+            held.clear()
+
+    group: GroupCommit = GroupCommit("a ledger", transact)
+
+    def first(transaction: object) -> int:
+        begun.set()
+        assert others.wait(10)
+        return 0
+
+    done: dict[int, int] = {}
+    leader = threading.Thread(target=lambda: done.update({0: group.run(first, 1)}))
+    leader.start()
+    assert begun.wait(10)
+    threads = []
+    for number, lane in enumerate((1, 3, 2, 3), 1):
+        work = lambda transaction, number=number: number  # noqa: E731
+        threads.append(threading.Thread(target=lambda n=number, w=work, at=lane: done.update({n: group.run(w, at)})))
+        threads[-1].start()
+        while len(group._queue) < number:
+            time.sleep(0.001)
+    others.set()
+    for thread in (leader, *threads):
+        thread.join(10)
+    assert done == {number: number for number in range(5)}
+    # The first transaction was open already, and took what came next in its lane.
+    assert transactions == [(1,), (3,), (2,)]

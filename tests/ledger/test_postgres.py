@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from ldp_budget.ledger._postgres import PostgresStore
+from ldp_budget.ledger.store import Hint, Rows
 from ledger_contract import LedgerContract
 from postgres_places import OnServer
 
@@ -34,3 +38,19 @@ class TestManyLanes(LedgerContract):
     @pytest.fixture
     def place(self) -> OnServer:
         return OnServer(64)
+
+
+def test_a_transaction_may_be_content_with_the_lanes_that_nobody_holds() -> None:
+    store = PostgresStore(OnServer(4).address, create=True)
+    try:
+        with ThreadPoolExecutor() as threads:
+
+            def lock_two(lanes: Mapping[int, Rows]) -> tuple[list[int], list[int]]:
+                some = threads.submit(store.run, sorted, [1, 3, 2, 0], Hint([], None, some=True))
+                other = threads.submit(store.run, sorted, [3], Hint([], None, some=True))
+                return list(some.result(10)), list(other.result(10))
+
+            assert store.run(lock_two, [0, 2]) == ([1, 3], [3])
+            assert list(store.run(sorted, [3, 0], Hint([], None))) == [0, 3]
+    finally:
+        store.close()

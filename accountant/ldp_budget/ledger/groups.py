@@ -3,7 +3,8 @@
 Whoever comes first leads: it opens a transaction, does its own work and everybody's who queues up before it is
 through, commits once and hands the answers out. Nobody gets an answer before the commit that makes it true.
 
-Works of several lanes share one as well: the leader takes the locks of all lanes that it finds in its queue.
+Works of several lanes share one as well: the leader waits for the lane of its own work, and takes the locks of those
+others in its queue that nobody holds. What is of the rest waits for the next leader, and no leader for two lanes.
 
 An error of one work that wrote nothing is told to it alone. After any other one the transaction is taken back, and
 every work gets one of its own, so that one caller's mistake is not the others'. Where a store cannot say whether it
@@ -79,8 +80,8 @@ class _Work(Generic[T]):
 class GroupCommit:
     """Runs works in shared transactions of one ledger, one after the other.
 
-    `transact(work, lanes, works)` does something in a transaction of some lanes, in ascending order; it begins with
-    `works`.
+    `transact(work, lanes, works)` does something in a transaction of the first lane, and of those others that are
+    free; it begins with `works`.
     """
 
     def __init__(self, ledger: str, transact: Transact) -> None:
@@ -139,7 +140,7 @@ class GroupCommit:
         """Do everybody's work that there is."""
         self._take(mine.batch)
         try:
-            self._together(mine.batch)
+            self._together(mine)
         except _Spoilt:
             for work in mine.batch:
                 self._alone(work)
@@ -162,25 +163,30 @@ class GroupCommit:
                     batch.append(self._queue[0])
                 self._queue.popleft()
 
-    def _together(self, batch: list[_Work[Any]]) -> None:
-        """Do a batch in one transaction; it grows while others come."""
-        lanes = {work.lane for work in batch}
+    def _together(self, mine: _Work[Any]) -> None:
+        """Do a batch in one transaction. It grows while others come; what is of lanes that others hold goes back."""
+        batch, free = mine.batch, set[int]()
 
         def everybody(transactions: Mapping[int, Transaction]) -> None:
+            free.clear()
+            free.update(transactions)
             begun = 0  # the store may ask for all of it once more
             while begun < len(batch):
-                works, begun = batch[begun:], len(batch)
+                works, begun = [work for work in batch[begun:] if work.lane in free], len(batch)
                 try:
                     _do(works, transactions)
                 except Exception as error:
                     if len(batch) == 1:
                         raise
                     raise _Spoilt from error
-                self._take(batch, lanes)
+                self._take(batch, free)
 
-        self._transact(everybody, sorted(lanes), batch)
+        self._transact(everybody, list(dict.fromkeys(work.lane for work in batch)), batch)
         for work in batch:
-            work.committed = True
+            work.committed = work.lane in free
+        with self._mutex:
+            self._queue.extendleft([work for work in reversed(batch) if not work.committed])
+            batch[:] = [work for work in batch if work.committed]
 
     def _alone(self, work: _Work[Any]) -> None:
         """Do one work in a transaction of its own."""
@@ -229,7 +235,7 @@ class GroupCommit:
 def hint(works: list[_Work[Any]], windows: list[int] | None) -> Hint | None:
     """What works will ask first."""
     needs = [(work.lane, *work.needs) for work in works if work.needs is not None]
-    return Hint(needs, windows) if needs else None
+    return Hint(needs, windows, some=len(works) > 1) if works else None
 
 
 def _do(works: list[_Work[Any]], transactions: Mapping[int, Transaction]) -> None:

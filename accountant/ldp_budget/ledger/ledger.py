@@ -15,12 +15,12 @@ from .transaction import Transaction
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
     from .clock import Read
     from .entries import End
     from .groups import Needs, _Work
-    from .store import Rows, Store
+    from .store import Lanes, Store
 
 T = TypeVar("T")
 
@@ -73,8 +73,8 @@ class Ledger:
         self, work: Callable[[Mapping[int, Transaction]], None], lanes: list[int], works: list[_Work[Any]]
     ) -> None:
         asked = hint(works, self._windows_ahead(lanes[0])) if len(self.lanes) > 1 else None
-        ends = self._store.run(lambda rows: self._in_transaction(rows, lanes, work), lanes, asked)
-        for lane, cache in zip(lanes, ends, strict=True):
+        ends = self._store.run(lambda rows: self._in_transaction(rows, work), lanes, asked)
+        for lane, cache in ends.items():
             self._caches[lane], self._told[lane] = cache, cache.end
         self.after_commit()
 
@@ -83,12 +83,10 @@ class Ledger:
         windows = self._caches[lane].windows
         return [window.code for window in windows.values()] or None
 
-    def _in_transaction(
-        self, rows: Sequence[Rows], lanes: list[int], work: Callable[[Mapping[int, Transaction]], None]
-    ) -> list[Cache]:
+    def _in_transaction(self, rows: Lanes, work: Callable[[Mapping[int, Transaction]], None]) -> dict[int, Cache]:
         """What the transaction knows of its lanes when it ends; an interrupted one leaves no cache behind."""
         transactions: dict[int, Transaction] = {}
-        for lane, of_lane in zip(lanes, rows, strict=True):
+        for lane, of_lane in rows.items():
             cache, self._caches[lane] = self._caches[lane], Cache()
             transactions[lane] = transaction = Transaction(
                 of_lane, self.key, self._clock, cache, lane, len(self.lanes)
@@ -97,7 +95,7 @@ class Ledger:
         work(transactions)
         for transaction in transactions.values():
             transaction.finish()
-        return [transaction.cache for transaction in transactions.values()]
+        return {lane: transaction.cache for lane, transaction in transactions.items()}
 
     @contextmanager
     def reading(self, lane: int = 0) -> Iterator[Reading]:

@@ -8,9 +8,9 @@ tests hold a dictionary to the same contract. A store knows no rule, no policy a
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ..guarantees.amounts import Costs
 from .entries import (
@@ -43,6 +43,8 @@ class Hint(NamedTuple):
     """Lane, user, and key or None."""
     windows: Sequence[int] | None
     """The windows of the accounts, if they are known."""
+    some: bool = False
+    """Whether the first of the lanes will do, with those of the others that nobody holds just now."""
 
 
 class Snapshot(Protocol):
@@ -240,6 +242,10 @@ class Rows(Snapshot, Protocol):
         """Move the end of the lane; `seal` is None where none of its counters has changed."""
 
 
+Lanes: TypeAlias = "Mapping[int, Rows]"
+"""The rows of each lane of a transaction, by its number."""
+
+
 class Store(Protocol):
     """Keeps one ledger of one or more lanes. Safe to share between threads and to use after a fork.
 
@@ -254,12 +260,12 @@ class Store(Protocol):
     lanes: int
     """How many lanes there are, fixed when the ledger is made; they are numbered from 0."""
 
-    def run(self, work: Callable[[Sequence[Rows]], T], lanes: Sequence[int] = (0,), hint: Hint | None = None) -> T:
+    def run(self, work: Callable[[Lanes], T], lanes: Sequence[int] = (0,), hint: Hint | None = None) -> T:
         """Do a piece of work in a writing transaction of some lanes, and return its result when that is durable.
 
-        `lanes` are in ascending order, and `work` is given the rows of each. All of it happens or, on an exception,
-        nothing. `work` is repeated where the engine asks for that. Raises `LedgerError` where the engine fails, with
-        `unknown` where it cannot say whether it has committed. A store may do with `hint` what it likes.
+        `work` is given the rows of each. All of it happens or, on an exception, nothing. `work` is repeated where the
+        engine asks for that. Raises `LedgerError` where the engine fails, with `unknown` where it cannot say whether
+        it has committed. A store may do with `hint` what it likes.
         """
 
     def snapshot(self, lane: int = 0) -> AbstractContextManager[Snapshot]:

@@ -38,7 +38,7 @@ class Ahead:
         self._keys = {(lane, user, key) for lane, user, key in hint.needs if key is not None}
         self._asked_accounts: Cursor[Any] | None = None
         self._asked_answers: Cursor[Any] | None = None
-        if self._windows is not None:
+        if self._windows is not None and self._users:
             self._asked_accounts = unit.ask(_ACCOUNTS, self._users, list(self._windows))
         if self._keys:
             self._asked_answers = unit.ask(_ANSWERS, self._keys)

@@ -1,9 +1,10 @@
 """The ledger on PostgreSQL: transactions over lanes, each in two trips, repeated where the server asks for that.
 
-A transaction locks the rows of its lanes, in ascending order, and reads only then, in another statement: in READ
-COMMITTED a statement sees what was committed when it began, so one that locked and read at once could decide on what
-was before the lock. Nothing here is more than what every engine that speaks the protocol has: no stored procedures,
-temporary tables, sequences, advisory locks or notifications.
+A transaction locks the rows of its lanes and reads only then, in another statement: in READ COMMITTED a statement
+sees what was committed when it began, so one that locked and read at once could decide on what was before the lock.
+Who needs several lanes waits for them in ascending order; a group waits for its first lane, and takes of the others
+what is free: so nobody waits in a circle. Nothing here is more than what every engine that speaks the protocol has:
+no stored procedures, temporary tables, sequences, advisory locks or notifications.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import secrets
 import time
 from collections import Counter
 from contextlib import contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...errors import LdpBudgetError, LedgerError, LedgerMissing, NotSupported
@@ -29,11 +31,12 @@ if TYPE_CHECKING:
     from psycopg import Connection, Error
 
     from ..keys import Key
-    from ..store import Hint, Rows, Snapshot
+    from ..store import Hint, Lanes, Snapshot
 
 T = TypeVar("T")
 
 _LOCK = f"{END} WHERE lane = ANY(%b::int4[]) ORDER BY lane FOR UPDATE"
+_LOCK_FREE = f"{_LOCK} SKIP LOCKED"
 _AGAIN = ("40001", "40P01")  # serialization failure, deadlock: nothing was done
 _UNPREPARED = ("26000", "42P05")  # the session is not the one that has prepared the statement
 _BUSY = "55P03"
@@ -94,8 +97,8 @@ class PostgresStore:
 
     # -- transactions -------------------------------------------------------------------------------------
 
-    def run(self, work: Callable[[Sequence[Rows]], T], lanes: Sequence[int] = (0,), hint: Hint | None = None) -> T:
-        """Do `work` with the locks of `lanes`, which are in ascending order; all of it happens or nothing."""
+    def run(self, work: Callable[[Lanes], T], lanes: Sequence[int] = (0,), hint: Hint | None = None) -> T:
+        """Do `work` with the locks of lanes; all of it happens or nothing."""
         deadline = time.monotonic() + WAIT_SECONDS
         while True:
             try:
@@ -107,7 +110,7 @@ class PostgresStore:
                 if time.monotonic() > deadline:
                     raise LedgerError(self.name, f"{again}{_NOTHING}") from again
 
-    def _run_once(self, work: Callable[[Sequence[Rows]], T], lanes: Sequence[int], hint: Hint | None) -> T:
+    def _run_once(self, work: Callable[[Lanes], T], lanes: Sequence[int], hint: Hint | None) -> T:
         from psycopg import Error
 
         attempt = _Attempt()
@@ -130,7 +133,7 @@ class PostgresStore:
         self,
         connection: Connection,
         attempt: _Attempt,
-        work: Callable[[Sequence[Rows]], T],
+        work: Callable[[Lanes], T],
         lanes: Sequence[int],
         hint: Hint | None,
     ) -> T:
@@ -139,14 +142,17 @@ class PostgresStore:
             unit.run("BEGIN ISOLATION LEVEL READ COMMITTED")
             # Of the transaction, not of the session: behind a pooler that is another one each time.
             unit.run(f"SET LOCAL lock_timeout = '{WAIT_SECONDS:g}s'")
-            locked = unit.run(_LOCK, (list(lanes),))
+            some = hint is not None and hint.some
+            locked = unit.run(_LOCK, (list(lanes[:1] if some else lanes),))
+            free = unit.run(_LOCK_FREE, (list(lanes[1:]),)) if some else ()
             ahead = None if hint is None else Ahead(unit, hint)
-            ends = {row[0]: end_of(row) for row in locked}
-            if len(ends) < len(lanes):
-                raise LedgerError(self.name, f"lane {min({*lanes} - ends.keys())} is not there{_NOTHING}")
+            ends = {row[0]: end_of(row) for row in chain(locked, free)}
+            gone = {*(lanes[:1] if some else lanes)} - ends.keys()
+            if gone:
+                raise LedgerError(self.name, f"lane {min(gone)} is not there{_NOTHING}")
             if ahead is not None:
                 ahead.read()
-            result = work([PostgresRows(unit, lane, ends[lane], ahead) for lane in lanes])
+            result = work({lane: PostgresRows(unit, lane, end, ahead) for lane, end in ends.items()})
             unit.flush()
             attempt.commits = True
             attempt.commit = connection.execute("COMMIT")

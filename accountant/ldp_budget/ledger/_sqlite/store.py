@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ..entries import End
-    from ..store import Hint, Rows, Snapshot
+    from ..store import Hint, Lanes, Snapshot
 
 T = TypeVar("T")
 
@@ -93,7 +93,7 @@ class SqliteStore:
 
     # -- transactions -------------------------------------------------------------------------------------
 
-    def run(self, work: Callable[[Sequence[Rows]], T], lanes: Sequence[int] = (0,), hint: Hint | None = None) -> T:
+    def run(self, work: Callable[[Lanes], T], lanes: Sequence[int] = (0,), hint: Hint | None = None) -> T:
         """Do `work` with the ledger's write lock, held from the start; all of it happens or nothing."""
         self._check_process()
         with self._lock:
@@ -119,7 +119,7 @@ class SqliteStore:
             finally:
                 place.turn.give_back()
 
-    def _run(self, work: Callable[[Sequence[Rows]], T]) -> T:
+    def _run(self, work: Callable[[Lanes], T]) -> T:
         try:
             return self._transact(work)
         except LedgerError as error:
@@ -134,7 +134,7 @@ class SqliteStore:
         except sqlite3.Error:
             return False
 
-    def _transact(self, work: Callable[[Sequence[Rows]], T]) -> T:
+    def _transact(self, work: Callable[[Lanes], T]) -> T:
         connection, place, committing = self._current(), self._place, False
         try:
             if place is not None:
@@ -146,7 +146,7 @@ class SqliteStore:
             # An interrupted transaction leaves nothing that is known behind.
             known, self._known_end = self._known_end, (0, None)
             rows = SqliteRows(connection, known[1] if known[0] == version else None)
-            result = work((rows,))
+            result = work({0: rows})
             committing = True
             connection.execute("COMMIT")
         except BaseException as error:
