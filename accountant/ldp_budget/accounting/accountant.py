@@ -22,7 +22,7 @@ from ..errors import InvalidParameter, NameTaken, UnknownName
 from ..ledger import Ledger, Reading, Transaction
 from ..ledger.checkpoints import head_of, take
 from ..ledger.clock import BOUND_SECONDS
-from ..ledger.entries import RESERVED, VOIDED
+from ..ledger.entries import RESERVED
 from ..ledger.filling import count_at_repair, fill_ahead
 from ..ledger.integrity import Integrity
 from ..ledger.keeper import Keeper
@@ -44,7 +44,17 @@ from .decision import Decision, decide
 from .idempotency import Kept, once
 from .limits import Limit
 from .policies import DEFAULT, Policy, follow, keep_periods, propose
-from .receipts import QUOTED, REFUSED, Balance, BudgetExceeded, LimitState, Receipt, entry_of, receipt_of
+from .receipts import (
+    QUOTED,
+    REFUSED,
+    Balance,
+    BudgetExceeded,
+    LimitState,
+    Receipt,
+    answer_again,
+    entry_of,
+    receipt_of,
+)
 from .request import Request, charge_of, check_digest, check_text
 from .reservations import MOST_SECONDS, Resolved, commit, void
 
@@ -429,17 +439,9 @@ class Accountant:
             return None if erased else Kept(receipt.store(policy, transaction.moment.micros), entry)
 
         def read(stored: StoredAnswer) -> Receipt:
-            return self._stored_receipt(transaction, request, stored)
+            return answer_again(transaction, request, stored, partial(self._policy_version, transaction))
 
         return once(transaction, request.key, act, write=write, read=read)
-
-    def _stored_receipt(self, transaction: Transaction, request: Request, stored: StoredAnswer) -> Receipt:
-        """The answer that was kept; of a reservation that was voided since it says so, for nothing may be sent."""
-        granted = stored.place > 0
-        receipt = receipt_of(transaction.key, stored.place, transaction.lane) if granted else None
-        answer = Receipt.restore(request.user, receipt, partial(self._policy_version, transaction), stored.answer)
-        resolution = transaction.resolution(stored.place) if granted and request.kind == RESERVED else None
-        return answer._replace(status=VOIDED) if resolution is not None and resolution.kind == VOIDED else answer
 
     def _charge_batch(
         self, charge: Charge, policy: str, users: list[str], key: IdempotencyKey | None

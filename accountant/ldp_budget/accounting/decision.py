@@ -103,7 +103,7 @@ def _costs(account: Account, request: Request) -> dict[str, Costs]:
     """What the request adds in every window that is kept: labelled reports in each along its own curve."""
     curve = _curve(request)
     if curve is None:
-        return dict.fromkeys(account.spent, request.charge.cost.times(request.reports))
+        return dict.fromkeys(account.spent, request.cost)
     return {period: curve.step(account.reported[period], request.reports) for period in account.spent}
 
 

@@ -14,7 +14,7 @@ from .._json import canonical_json
 from ..errors import LdpBudgetError, NotSupported
 from ..guarantees.amounts import DELTA_DIGITS, EPSILON_DIGITS, Costs, float_up, from_units
 from ..guarantees.evidence import LEVELS
-from ..ledger.entries import VOIDED
+from ..ledger.entries import RESERVED, VOIDED
 from ..ledger.windows import from_micros, window_at
 from .limits import Limit
 from .policies import Policy
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..guarantees import Guarantee
+    from ..ledger import Transaction
+    from ..ledger.entries import StoredAnswer
     from ..ledger.keys import Key
+    from .request import Request
 
 ODOMETER_NOTE = "valid only if the spends did not depend on earlier outputs"
 
@@ -190,6 +193,17 @@ class Receipt(NamedTuple):
         alone = self.binding == (PLAN,)
         left = _count(self.affordable_reports) if alone else f"fewer than {_count(self.reports)}"
         return f"the plan of policy {self.policy} has {left} of this kind left"
+
+
+def answer_again(
+    transaction: Transaction, request: Request, stored: StoredAnswer, policy_of: Callable[[int], Policy]
+) -> Receipt:
+    """The answer that was kept; of a reservation that was voided since it says so, for nothing may be sent."""
+    granted = stored.place > 0
+    receipt = receipt_of(transaction.key, stored.place, transaction.lane) if granted else None
+    answer = Receipt.restore(request.user, receipt, policy_of, stored.answer)
+    resolution = transaction.resolution(stored.place) if granted and request.kind == RESERVED else None
+    return answer._replace(status=VOIDED) if resolution is not None and resolution.kind == VOIDED else answer
 
 
 class BudgetExceeded(LdpBudgetError):  # noqa: N818

@@ -78,6 +78,8 @@ class Request:
         self.kind = kind
         self.lasts = lasts
         self.charge = charge_of(mechanism)
+        self.cost = self.charge.cost.times(reports)
+        """Of all reports, unless they go along a curve."""
         # The user and the label as the ledger knows them.
         self.user_hash = secret.hash(b"user", user)
         # Two users' equal labels must not show that they are equal.
