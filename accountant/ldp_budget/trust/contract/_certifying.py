@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import platform
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import __version__
 from ...catalogue.certificates import source_digest
 from ...errors import LdpBudgetError, NotSupported
 from ...guarantees import Memoised, Unbounded
@@ -50,7 +50,7 @@ def certify(
     return {
         "distribution": distribution,
         "version": version,
-        "ldp_budget": __version__,
+        "ldp_budget": metadata.version("ldp-budget"),
         "python": platform.python_version(),
         "numpy": np.__version__,
         "mechanisms": [_mechanism(cls, samples, told) for cls in mechanisms],
