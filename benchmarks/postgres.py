@@ -1,10 +1,14 @@
 """The ledger on PostgreSQL beside the one in a file and beside hand-written SQL, in one run.
 
     python benchmarks/postgres.py [--only single] [--url postgresql://…] [--seconds 3]
+    python benchmarks/postgres.py --lanes-cost | --flat
 
 Without --url it starts a server of its own, as the tests do, with all durability on. Figures are a second; `/ file`
 is the ratio to the ledger in a SQLite file, `/ floor` that to statements by hand which lock a row, read two, write
 four and commit in the same two trips, without keys, limits or a chain. Three turns of each; the medians.
+
+--lanes-cost: what chains cost, as 4 processes of 16 threads over 1, 16 and 64 lanes beside 4,096, where few meet.
+--flat: one thread and 64 threads on a ledger with a million entries beside a ledger with a few.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -150,8 +154,15 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--lanes", type=int, default=64)
     parser.add_argument("--users", type=int, default=100_000, help="of the bulk run")
+    parser.add_argument("--lanes-cost", action="store_true")
+    parser.add_argument("--flat", action="store_true")
+    parser.add_argument("--entries", type=int, default=1_000_000, help="of --flat")
     arguments = parser.parse_args()
     seconds = arguments.seconds
+    if arguments.lanes_cost:
+        return lanes_cost(seconds)
+    if arguments.flat:
+        return flat(seconds, arguments.entries)
     with ledgers(arguments.url, arguments.lanes) as (server, file, url):
         figures: dict[str, Callable[[], tuple[float, float, float | None, str]]] = {
             "single": lambda: spends(server, file, url, 1, 1, seconds),
@@ -181,6 +192,30 @@ def spends(
         turns.append((mine, theirs, floor(url, threads * processes, seconds), p99))
     mine, theirs, by_hand, p99 = (statistics.median(each) for each in zip(*turns, strict=True))
     return mine, theirs, by_hand, f"{p99 * 1000:.0f} ms"
+
+
+def lanes_cost(seconds: float) -> None:
+    """The same spends over few lanes and over many."""
+    with ExitStack() as stack:
+        made = {lanes: stack.enter_context(ledgers(None, lanes))[0] for lanes in (1, 16, 64, 4096)}
+        turns = [{lanes: rate(made[lanes], 16, 4, seconds)[0] for lanes in made} for _ in range(3)]
+    medians = {lanes: statistics.median(turn[lanes] for turn in turns) for lanes in made}
+    print("| lanes | a second | of 4,096 lanes |\n| ---: | ---: | ---: |")
+    for lanes, median in medians.items():
+        print(f"| {lanes:,} | {median:,.0f} | {median / medians[4096]:.2f} |")
+
+
+def flat(seconds: float, entries: int) -> None:
+    """The same spends on a young ledger and on an old one."""
+    with ledgers(None, 64) as (young, *_), ledgers(None, 64) as (old, *_):
+        with Accountant(old, create=False) as accountant:
+            for number in range(entries // 100_000):
+                accountant.spend_many((f"user {n}" for n in range(100_000)), COIN, key=f"fill {number}")
+        print("| threads | few entries | many | ratio |\n| ---: | ---: | ---: | ---: |")
+        for threads in (1, 64):
+            turns = [(rate(young, threads, 1, seconds)[0], rate(old, threads, 1, seconds)[0]) for _ in range(3)]
+            few, many = (statistics.median(each) for each in zip(*turns, strict=True))
+            print(f"| {threads} | {few:,.0f} | {many:,.0f} | {many / few:.2f} |")
 
 
 if __name__ == "__main__":
