@@ -499,7 +499,7 @@ def problems_after(accountant: Accountant, *statements: tuple[str, tuple[Any, ..
 
         def change(lanes: Any) -> None:
             nonlocal found
-            (rows,) = lanes
+            rows = lanes[0]
             for sql, values in statements:
                 rows._connection.execute(sql, values)
             found = check_integrity(OneMoment(rows, store_of(accountant).key)).problems  # type: ignore[arg-type]
