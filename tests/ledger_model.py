@@ -511,7 +511,13 @@ class LedgerMachine(RuleBasedStateMachine):
                         assert state.spent == expected, (user, policy, state.limit.period)
 
     def teardown(self) -> None:
-        for expect in (None, *self.heads):
-            verification = self.accountant.verify(expect)
-            assert verification.ok, verification.problems
-        self.accountant.close()
+        try:
+            for expect in (None, *self.heads):
+                verification = self.accountant.verify(expect)
+                assert verification.ok, verification.problems
+        finally:
+            self.accountant.close()
+            self.remove_place()
+
+    def remove_place(self) -> None:
+        """Remove what `make_place` has made."""

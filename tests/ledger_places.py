@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -47,3 +51,36 @@ class InToys:
 
     def reopen(self, accountant: Accountant, clock: Now) -> Accountant:
         return accountant
+
+
+NOBODY = 65534
+
+
+@contextmanager
+def closed_copy(folder: Path) -> Iterator[Path]:
+    """A copy of a folder in which nobody may write, and neither may `as_nobody`."""
+    copy = Path(tempfile.mkdtemp())  # that of pytest is closed to others
+    try:
+        for file in folder.iterdir():
+            shutil.copy(file, copy)
+        for file in (*copy.iterdir(), copy):
+            file.chmod(0o500 if file.is_dir() else 0o400)
+            if os.geteuid() == 0:
+                os.chown(file, NOBODY, NOBODY)
+        yield copy
+    finally:
+        copy.chmod(0o700)
+        shutil.rmtree(copy)
+
+
+@contextmanager
+def as_nobody() -> Iterator[None]:
+    """Root may write what it likes; so be nobody for a while."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)

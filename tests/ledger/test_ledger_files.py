@@ -9,11 +9,9 @@ import sqlite3
 import stat
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from textwrap import dedent
@@ -25,6 +23,7 @@ from ldp_budget import Accountant, LedgerError, LedgerMissing, Mechanism
 from ldp_budget.catalogue.collections import Collection
 from ldp_budget.ledger._sqlite.schema import APPLICATION_ID, SCHEMA_VERSION
 from ledger_inside import group_of, store_of
+from ledger_places import as_nobody, closed_copy
 
 if TYPE_CHECKING:
     from conftest import Clock
@@ -249,36 +248,15 @@ def test_a_truncated_ledger_never_gives_a_fresh_budget(tmp_path: Path, coin: Coi
         assert cut.read_bytes() == whole[:size]
 
 
-@contextmanager
-def _not_as_root() -> Iterator[None]:
-    """Root may write what it likes; so be nobody for a while."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-
-
 def test_a_ledger_that_cannot_be_written_is_an_error(path: Path, coin: Coin) -> None:
-    folder = Path(tempfile.mkdtemp())  # that of pytest is closed to others
-    try:
-        for file in path.parent.iterdir():
-            shutil.copy(file, folder)
-            (folder / file.name).chmod(0o444)
-        folder.chmod(0o555)
+    with closed_copy(path.parent) as folder:
         before = contents(folder)
-        with _not_as_root():
+        with as_nobody():
             with pytest.raises(LedgerError, match=r"budget\.db"), Accountant(folder / "budget.db") as accountant:
                 accountant.spend("alice", coin("0.1"))
             with pytest.raises(LedgerError, match="it cannot be created: Permission denied"):
                 Accountant(folder / "another.db")
         assert contents(folder) == before
-    finally:
-        folder.chmod(0o700)
-        shutil.rmtree(folder)
 
 
 def test_a_ledger_that_is_locked_for_too_long_is_an_error(

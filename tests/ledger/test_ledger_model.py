@@ -1,4 +1,4 @@
-"""The SQLite ledger, step by step against the model in `ledger_model`."""
+"""Ledgers in a file, in memory and of dictionaries in lanes, step by step against the model in `ledger_model`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 
 from ledger_model import LedgerMachine
-from ledger_places import InFile, InMemory
+from ledger_places import InFile, InMemory, InToys
 
 
 class MemoryMachine(LedgerMachine):
@@ -22,11 +22,13 @@ class FileMachine(LedgerMachine):
         self._folder = tempfile.TemporaryDirectory()
         return InFile(Path(self._folder.name) / "budget.db")
 
-    def teardown(self) -> None:
-        try:
-            super().teardown()
-        finally:
-            self._folder.cleanup()
+    def remove_place(self) -> None:
+        self._folder.cleanup()
+
+
+class ToyMachine(LedgerMachine):
+    def make_place(self) -> InToys:
+        return InToys(3)
 
 
 class TestInMemory(MemoryMachine.TestCase):  # type: ignore[misc, name-defined]
@@ -37,6 +39,10 @@ class TestInFile(FileMachine.TestCase):  # type: ignore[misc, name-defined]
     settings = settings(max_examples=6, stateful_step_count=30)
 
 
+class TestInToys(ToyMachine.TestCase):  # type: ignore[misc, name-defined]
+    settings = settings(max_examples=4, stateful_step_count=30)
+
+
 @pytest.mark.slow
 class TestLongInMemory(MemoryMachine.TestCase):  # type: ignore[misc, name-defined]
     settings = settings(max_examples=1000, stateful_step_count=100)
@@ -45,3 +51,8 @@ class TestLongInMemory(MemoryMachine.TestCase):  # type: ignore[misc, name-defin
 @pytest.mark.slow
 class TestLongInFile(FileMachine.TestCase):  # type: ignore[misc, name-defined]
     settings = settings(max_examples=50, stateful_step_count=50)
+
+
+@pytest.mark.slow
+class TestLongInToys(ToyMachine.TestCase):  # type: ignore[misc, name-defined]
+    settings = settings(max_examples=30, stateful_step_count=50)

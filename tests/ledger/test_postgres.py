@@ -13,11 +13,7 @@ from ldp_budget.ledger.store import Hint, Rows
 from ledger_contract import LedgerContract
 from postgres_places import OnServer
 
-
-@pytest.fixture(autouse=True)
-def own_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The keys of ledgers lie in the user's folder."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+pytestmark = pytest.mark.usefixtures("own_keys")
 
 
 @pytest.mark.slow

@@ -3,48 +3,29 @@
 from __future__ import annotations
 
 import subprocess
-import sys
-import textwrap
-from pathlib import Path
 
 import pytest
 
 from ldp_budget import Accountant
 from ledger_contract import check, coin, in_threads
+from ledger_scripts import start, wait_until_ready
 from postgres_places import new_ledger
 
-TAKE = """
-    import sys, time
-    from ldp_budget import Accountant
+pytestmark = pytest.mark.usefixtures("own_keys")
 
-    with Accountant(sys.argv[1], create=False) as accountant:
-        print("ready", flush=True)
-        sys.stdin.readline()
-        for _ in range(int(sys.argv[2])):
+TAKE = """
+    with Accountant(address, create=False) as accountant:
+        ready()
+        for _ in range(int(words[0])):
             print(accountant.checkpoint(), flush=True)
             time.sleep(0.02)
     """
 
 
-@pytest.fixture(autouse=True)
-def own_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The keys of ledgers lie in the user's folder."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.delenv("LDP_BUDGET_KEY", raising=False)
-
-
 def taker(address: str, count: int) -> subprocess.Popen[str]:
     """A process that takes checkpoints when it is told to."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(TAKE), address, str(count)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    said = process.stdout.readline()
-    assert said == "ready\n", process.communicate()
+    process = start(TAKE, address, count)
+    wait_until_ready(process)
     return process
 
 

@@ -1,24 +1,17 @@
-"""Ledgers of several lanes, step by step against the model in `ledger_model`: on a server, and of dictionaries."""
+"""A ledger of several lanes on a server, step by step against the model in `ledger_model`."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from ledger_model import LedgerMachine
-from ledger_places import InToys
 from postgres_places import OnServer
 from postgres_servers import shared_server
 
-
-@pytest.fixture(autouse=True)
-def own_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The keys of ledgers lie in the user's folder."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.delenv("LDP_BUDGET_KEY", raising=False)
+pytestmark = pytest.mark.usefixtures("own_keys")
 
 
 class ServerMachine(LedgerMachine):
@@ -27,34 +20,16 @@ class ServerMachine(LedgerMachine):
         (self._database,) = re.findall(r"/(test_\w+)", place.address)
         return place
 
-    def teardown(self) -> None:
-        try:
-            super().teardown()
-        finally:
-            self.accountant.close()
-            server = shared_server()
-            assert server is not None
-            server.run(f"DROP DATABASE {self._database} WITH (FORCE)")
-
-
-class ToyMachine(LedgerMachine):
-    def make_place(self) -> InToys:
-        return InToys(3)
+    def remove_place(self) -> None:
+        server = shared_server()
+        assert server is not None
+        server.run(f"DROP DATABASE {self._database} WITH (FORCE)")
 
 
 class TestOnServer(ServerMachine.TestCase):  # type: ignore[misc, name-defined]
     settings = settings(max_examples=4, stateful_step_count=30)
 
 
-class TestInToys(ToyMachine.TestCase):  # type: ignore[misc, name-defined]
-    settings = settings(max_examples=4, stateful_step_count=30)
-
-
 @pytest.mark.slow
 class TestLongOnServer(ServerMachine.TestCase):  # type: ignore[misc, name-defined]
-    settings = settings(max_examples=30, stateful_step_count=50)
-
-
-@pytest.mark.slow
-class TestLongInToys(ToyMachine.TestCase):  # type: ignore[misc, name-defined]
     settings = settings(max_examples=30, stateful_step_count=50)

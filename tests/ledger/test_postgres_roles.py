@@ -19,6 +19,8 @@ from postgres_servers import Server, find_binaries, reason_for_none, standby_of,
 
 psycopg = pytest.importorskip("psycopg")
 
+pytestmark = pytest.mark.usefixtures("own_keys")
+
 SQL = Path(__file__).resolve().parents[2] / "docs" / "sql"
 OWNER, APPLICATION = "ldp_budget_owner", "ldp_budget_app"
 
@@ -58,11 +60,6 @@ class WithRoles(OnServer):
         self.run_script()
         self.address = self._as(APPLICATION)
         return Accountant(self.address, create=False, **({} if clock is None else {"clock": clock}))
-
-
-@pytest.fixture(autouse=True)
-def own_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
 
 
 @pytest.mark.slow

@@ -8,9 +8,8 @@ import sqlite3
 import stat
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from textwrap import dedent
@@ -20,6 +19,7 @@ import pytest
 from ldp_budget import Accountant, LedgerError
 from ledger_contract import check, coin, spent
 from ledger_inside import store_of
+from ledger_places import as_nobody, closed_copy
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -299,39 +299,15 @@ def test_what_a_crash_left_of_a_draft_is_not_taken_for_its_log(tmp_path: Path) -
 # -- where nobody may write --------------------------------------------------------------------------------------
 
 
-@contextmanager
-def _as_somebody() -> Iterator[None]:
-    """Root may write what it likes; so be nobody for a while."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-
-
 @pytest.fixture
 def closed_folder(path: Path) -> Iterator[Path]:
-    """A folder, which has a copy of the ledger, and in which nobody may write."""
-    folder = Path(tempfile.mkdtemp())  # that of pytest is closed to others
-    try:
-        for file in path.parent.iterdir():
-            shutil.copy(file, folder)
-        for file in (*folder.iterdir(), folder):
-            file.chmod(0o500 if file.is_dir() else 0o400)
-            if os.geteuid() == 0:
-                os.chown(file, 65534, 65534)
+    with closed_copy(path.parent) as folder:
         yield folder
-    finally:
-        folder.chmod(0o700)
-        shutil.rmtree(folder)
 
 
 def test_a_read_only_copy_can_be_verified_and_leaves_nothing_beside_it(closed_folder: Path) -> None:
     before = contents(closed_folder)
-    with _as_somebody(), Accountant(closed_folder / "budget.db", create=False) as accountant:
+    with as_nobody(), Accountant(closed_folder / "budget.db", create=False) as accountant:
         check(accountant)
         assert spent(accountant, "alice")["lifetime"] == Decimal("0.1")
         assert len(accountant.history("alice")) == accountant.stats()["entries"] - 1
@@ -347,7 +323,7 @@ def test_a_read_only_copy_with_a_log_says_why_it_cannot_be_read(closed_folder: P
     (closed_folder / "budget.db-wal").write_bytes(b"a log")
     closed_folder.chmod(0o500)
     before = contents(closed_folder)
-    with _as_somebody(), pytest.raises(LedgerError, match=r"its log .*budget\.db-wal cannot be read"):
+    with as_nobody(), pytest.raises(LedgerError, match=r"its log .*budget\.db-wal cannot be read"):
         Accountant(closed_folder / "budget.db")
     assert contents(closed_folder) == before
 

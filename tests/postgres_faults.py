@@ -1,0 +1,104 @@
+"""What is done to a ledger on a server behind its back, and to those who use it: see also `postgres_proxy`."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ldp_budget import Accountant, LedgerError
+from postgres_servers import wait_until
+
+NOTHING = "nothing was charged"
+
+
+def with_port(address: str, port: int | None) -> str:
+    """An address by way of another port."""
+    return re.sub(r"(@[^/:]*):\d+", rf"\1:{port}", address)
+
+
+def plain_url(address: str) -> str:
+    """The address without what only a ledger knows."""
+    return address.partition("?")[0]
+
+
+def ask(address: str, sql: str) -> list[tuple[Any, ...]]:
+    """Rows of a statement in the database of a ledger."""
+    import psycopg
+
+    with psycopg.connect(plain_url(address), autocommit=True) as connection:
+        cursor = connection.execute(sql)  # type: ignore[call-overload, unused-ignore]
+        return cursor.fetchall() if cursor.description else []
+
+
+def signal_backends(address: str, how: str, which: str = "true") -> int:
+    """Cancel or terminate the ledger's sessions; how many there were."""
+    mine = "datname = current_database() AND application_name = 'ldp-budget' AND pid <> pg_backend_pid()"
+    return len(ask(address, f"SELECT {how}(pid) FROM pg_stat_activity WHERE {mine} AND {which}"))
+
+
+def wait_for_sessions(address: str, count: int, event: str) -> None:
+    """Wait until so many of the ledger's sessions wait for something."""
+    sql = f"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = '{event}'"
+    wait_until(lambda: ask(address, sql) == [(count,)], f"{count} sessions do not wait for {event}")
+
+
+def entries(accountant: Accountant, user: str) -> int:
+    """How many charges of a user are in the journal."""
+    return len(accountant.history(user))
+
+
+def settle(spend: Callable[[], Any]) -> Any:
+    """Ask by the key until there is an answer."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            return spend()
+        except LedgerError:
+            if time.monotonic() > deadline:
+                raise
+
+
+class In:
+    """A thread, whose result or error is asked for later."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self._result: Any = None
+        self._thread = threading.Thread(target=self._run, args=(work,))
+        self._thread.start()
+
+    def _run(self, work: Callable[[], Any]) -> None:
+        try:
+            self._result = work()
+        except Exception as error:
+            self._result = error
+
+    def runs(self) -> bool:
+        return self._thread.is_alive()
+
+    def result(self) -> Any:
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+        return self._result
+
+
+class Lock:
+    """Every lane of a ledger, locked by somebody else."""
+
+    def __init__(self, address: str) -> None:
+        import psycopg
+
+        self._connection = psycopg.connect(plain_url(address))
+
+    def __enter__(self) -> None:
+        self._connection.execute("SELECT lane FROM lanes ORDER BY lane FOR UPDATE")
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+
+def queued(accountant: Accountant) -> int:
+    """How many wait for their turn to share a commit."""
+    return sum(len(group._queue) for group in accountant._ledger._groups)
