@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import random
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 from ldp_budget import Accountant, LedgerError
+from ledger_contract import check, coin, in_threads, spent
 from postgres_servers import wait_until
 
 NOTHING = "nothing was charged"
@@ -102,3 +105,57 @@ class Lock:
 def queued(accountant: Accountant) -> int:
     """How many wait for their turn to share a commit."""
     return sum(len(group._queue) for group in accountant._ledger._groups)
+
+
+def end_sessions(address: str, how: str, seconds: float) -> None:
+    """End the ledger's sessions, or what they do, again and again."""
+    dice, ends = random.Random(seconds), time.monotonic() + seconds
+    while time.monotonic() < ends:
+        time.sleep(dice.uniform(0, 0.03))
+        signal_backends(address, how)
+
+
+def spend_amid(accountant: Accountant, trouble: Callable[[], None], threads: int = 8) -> Counter[str]:
+    """Threads spend while there is trouble, every other one with keys; then what they were told must be true.
+
+    What was granted is there, and of the rest at most that of which nobody knew. Returns how often what was said.
+    """
+    stop = threading.Event()
+
+    def spend(number: int) -> Counter[str]:
+        said: Counter[str] = Counter()
+        done = 0
+        while not stop.is_set():
+            done += 1
+            key = f"{number}/{done}" if number % 2 else None
+            try:
+                receipt = accountant.spend(f"user {number}", coin(1), key=key)
+            except LedgerError as error:
+                said["unknown" if error.unknown else "nothing"] += 1
+                said["contradicted"] += error.unknown == (NOTHING in str(error))
+                if key is None:
+                    continue
+                receipt = settle(lambda key=key: accountant.spend(f"user {number}", coin(1), key=key))
+            assert receipt
+            said["granted"] += 1
+        return said
+
+    def work(number: int) -> Any:
+        if number < threads:
+            return spend(number)
+        try:
+            trouble()
+        finally:
+            stop.set()
+
+    *outcomes, troubled = in_threads(threads + 1, work)
+    assert troubled is None, troubled
+    for number, said in enumerate(outcomes):
+        assert isinstance(said, Counter), said
+        assert not said["contradicted"]
+        found = entries(accountant, f"user {number}")
+        unknown = 0 if number % 2 else said["unknown"]
+        assert said["granted"] <= found <= said["granted"] + unknown, said
+        assert spent(accountant, f"user {number}") == {"lifetime": found}
+    check(accountant)
+    return sum(outcomes, Counter())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from ldp_budget import Accountant
@@ -9,11 +11,11 @@ from ledger_places import Now
 from postgres_servers import reason_for_none, shared_server
 
 
-def new_ledger(lanes: int, **more: str) -> str:
-    """The address of a database in which no ledger is yet; skips where there is no server."""
-    server = shared_server()
+def new_ledger(lanes: int, version: str | None = None, **more: str) -> str:
+    """The address of a database in which no ledger is yet; skips where there is no server, or none of the version."""
+    server = shared_server(version)
     if server is None:
-        pytest.skip(reason_for_none())
+        pytest.skip(reason_for_none(version))
     query = "&".join([f"lanes={lanes}", *(f"{name}={value}" for name, value in more.items())])
     url = server.create_database()
     return f"{url}{'&' if '?' in url else '?'}{query}"
@@ -22,8 +24,9 @@ def new_ledger(lanes: int, **more: str) -> str:
 class OnServer:
     """A ledger of some lanes."""
 
-    def __init__(self, lanes: int) -> None:
-        self.address = new_ledger(lanes)
+    def __init__(self, lanes: int, version: str | None = None) -> None:
+        self.version = version
+        self.address = new_ledger(lanes, version)
 
     def open(self, clock: Now) -> Accountant:
         return Accountant(self.address, clock=clock)
@@ -31,3 +34,10 @@ class OnServer:
     def reopen(self, accountant: Accountant, clock: Now) -> Accountant:
         accountant.close()
         return Accountant(self.address, create=False, clock=clock)
+
+    def remove(self) -> None:
+        """Drop the database, whoever is connected."""
+        server = shared_server(self.version)
+        assert server is not None
+        (name,) = re.findall(r"/(test_\w+)", self.address)
+        server.run(f"DROP DATABASE {name} WITH (FORCE)")

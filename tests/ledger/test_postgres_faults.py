@@ -22,10 +22,12 @@ from postgres_faults import (
     NOTHING,
     In,
     Lock,
+    end_sessions,
     entries,
     queued,
     settle,
     signal_backends,
+    spend_amid,
     wait_for_sessions,
     with_port,
 )
@@ -244,45 +246,9 @@ def test_a_spend_that_waits_for_its_turn_is_done_once_however_often_it_is_cut() 
 @pytest.mark.parametrize("seconds", [0.5, pytest.param(20, marks=pytest.mark.slow)])
 def test_sessions_that_end_at_any_moment(how: str, seconds: float) -> None:
     address = new_ledger(4)
-    stop = threading.Event()
-
     with Accountant(address) as accountant:
         accountant.set_policy("default", ["lifetime=1000000"])
-
-        def spend(number: int) -> Counter[str]:
-            said: Counter[str] = Counter()
-            done = 0
-            while not stop.is_set():
-                done += 1
-                key = f"{number}/{done}" if number % 2 else None
-                try:
-                    receipt = accountant.spend(f"user {number}", coin(1), key=key)
-                except LedgerError as error:
-                    said["unknown" if error.unknown else "nothing"] += 1
-                    said["contradicted"] += error.unknown == (NOTHING in str(error))
-                    if key is None:
-                        continue
-                    receipt = settle(lambda key=key: accountant.spend(f"user {number}", coin(1), key=key))
-                assert receipt
-                said["granted"] += 1
-            return said
-
-        def end(number: int) -> None:
-            dice, ends = random.Random(seconds), time.monotonic() + seconds
-            while time.monotonic() < ends:
-                time.sleep(dice.uniform(0, 0.03))
-                signal_backends(address, how)
-            stop.set()
-
-        *outcomes, _ = in_threads(9, lambda number: end(number) if number == 8 else spend(number))
-        for number, said in enumerate(outcomes):
-            assert isinstance(said, Counter), said
-            assert not said["contradicted"]
-            found = entries(accountant, f"user {number}")
-            unknown = 0 if number % 2 else said["unknown"]
-            assert said["granted"] <= found <= said["granted"] + unknown, said
-            assert spent(accountant, f"user {number}") == {"lifetime": found}
-        check(accountant)
+        spend_amid(accountant, lambda: end_sessions(address, how, seconds))
 
 
 def test_opening_a_ledger_through_a_cut_connection_is_an_error_of_the_ledger(

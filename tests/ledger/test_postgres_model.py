@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from hypothesis import settings
 
+from ldp_budget.ledger._postgres.promises import OLDEST
 from ledger_model import LedgerMachine
 from postgres_places import OnServer
-from postgres_servers import shared_server
 
 pytestmark = pytest.mark.usefixtures("own_keys")
 
 
 class ServerMachine(LedgerMachine):
+    version: str | None = None
+
     def make_place(self) -> OnServer:
-        place = OnServer(4)
-        (self._database,) = re.findall(r"/(test_\w+)", place.address)
-        return place
+        self._place = OnServer(4, self.version)
+        return self._place
 
     def remove_place(self) -> None:
-        server = shared_server()
-        assert server is not None
-        server.run(f"DROP DATABASE {self._database} WITH (FORCE)")
+        self._place.remove()
+
+
+class OldestMachine(ServerMachine):
+    version = str(OLDEST // 10_000)
 
 
 class TestOnServer(ServerMachine.TestCase):  # type: ignore[misc, name-defined]
@@ -33,3 +34,8 @@ class TestOnServer(ServerMachine.TestCase):  # type: ignore[misc, name-defined]
 @pytest.mark.slow
 class TestLongOnServer(ServerMachine.TestCase):  # type: ignore[misc, name-defined]
     settings = settings(max_examples=30, stateful_step_count=50)
+
+
+@pytest.mark.slow
+class TestOnTheOldestServer(OldestMachine.TestCase):  # type: ignore[misc, name-defined]
+    settings = settings(max_examples=15, stateful_step_count=50)

@@ -123,6 +123,22 @@ def test_after_a_fork_parent_and_child_spend() -> None:
         check(accountant)
 
 
+def test_what_a_ledger_needs_is_imported_when_it_is_opened() -> None:
+    """A child that was forked while another thread imported something waits for that for ever."""
+    script = """
+        accountant = Accountant(address)
+        before = set(sys.modules)
+        accountant.set_policy("default", ["lifetime=9"])
+        assert accountant.spend("alice", coin, key="k")
+        assert accountant.commit(accountant.reserve("alice", coin).receipt)
+        accountant.balance("alice")
+        accountant.verify()
+        print(*sorted(set(sys.modules) - before))
+        accountant.close()
+        """
+    assert outputs([start(script, new_ledger(4))], waits=False) == [""]
+
+
 @pytest.mark.slow
 def test_a_fork_in_the_midst_of_other_threads_spends_hangs_nobody() -> None:
     address = new_ledger(4)

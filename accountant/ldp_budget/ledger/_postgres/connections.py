@@ -7,7 +7,7 @@ import threading
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from ...errors import LedgerError
 from .promises import check_settings
@@ -32,15 +32,22 @@ class Connections:
     """The connections of this process; after a fork, new ones."""
 
     def __init__(self, address: Address) -> None:
+        try:
+            # Now, while nobody forks: a child waits for ever for what another thread was importing.
+            import psycopg
+            import psycopg_pool  # noqa: F401
+        except ImportError:
+            raise LedgerError(address.name, HINT) from None
         self._address = address
         self._lock = threading.Lock()
         self._pool: ConnectionPool | None = None
         self._pid = os.getpid()
         self._closed = False
-        # Those of which the server's settings are known; behind one address another server may stand by now.
-        self._checked: WeakSet[Connection] = WeakSet()
+        # Those of which the server's settings are known, and whether a pooler is between; behind one address another
+        # server may stand by now.
+        self._pooled: WeakKeyDictionary[Connection, bool] = WeakKeyDictionary()
         self.prepares = True
-        """Whether statements are prepared by name; a pooler whose sessions change all the time forbids it."""
+        """Whether statements are prepared by name, where no pooler was seen; one that cannot be seen forbids it."""
 
     @contextmanager
     def lend(self) -> Iterator[Connection]:
@@ -55,7 +62,8 @@ class Connections:
             raise LedgerError(self._address.name, f"{self._why_not()}; nothing was charged") from None
         except Error as error:
             raise LedgerError(self._address.name, f"{plain(error)}; nothing was charged") from error
-        connection.prepare_threshold = 5 if self.prepares else None
+        # Behind a pooler the name may be that of another's statement, which would be done in place of ours.
+        connection.prepare_threshold = 5 if self.prepares and not self.is_pooled(connection) else None
         try:
             yield connection
         except BaseException:
@@ -72,9 +80,8 @@ class Connections:
         while True:
             connection = _living(pool)
             try:
-                if connection not in self._checked:
-                    check_settings(connection, self._address)
-                    self._checked.add(connection)
+                if connection not in self._pooled:
+                    self._pooled[connection] = check_settings(connection, self._address)
                 return connection
             except BaseException as error:
                 lost = isinstance(error, Error) and connection.closed
@@ -82,6 +89,10 @@ class Connections:
                 pool.putconn(connection)
                 if not lost or time.monotonic() > deadline:
                     raise
+
+    def is_pooled(self, connection: Connection) -> bool:
+        """Whether it is to a pooler, of which a session of the server is had for one transaction at a time."""
+        return self._pooled[connection]
 
     def _opened(self) -> ConnectionPool:
         with self._lock:
@@ -129,10 +140,8 @@ class Connections:
 
 def first_connection(address: Address) -> Connection:
     """A connection outside of the pool, to look at what is there. Raises `LedgerError`."""
-    try:
-        import psycopg
-    except ImportError:
-        raise LedgerError(address.name, HINT) from None
+    import psycopg
+
     try:
         return psycopg.connect(
             address.connect, autocommit=True, prepare_threshold=None, application_name="ldp-budget"

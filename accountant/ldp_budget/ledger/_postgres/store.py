@@ -53,13 +53,13 @@ class PostgresStore:
         self.name = self._address.name
         self.repeated: Counter[str] = Counter()
         """How often a piece of work was done again, by the server's code."""
+        with _forks.opening(self):
+            self._connections = Connections(self._address)
         with _plainly(self.name), first_connection(self._address) as connection:
             self.key, self.lanes = self._open(connection, create)
             promises.check_settings(connection, self._address)
             with first_connection(self._address) as other:
                 promises.check_isolation(connection, other, self._address)
-        with _forks.opening(self):
-            self._connections = Connections(self._address)
 
     def _open(self, connection: Connection, create: bool) -> tuple[Key, int]:
         found: Any = connection.execute("SELECT to_regclass('lanes') IS NOT NULL").fetchone()
@@ -142,12 +142,17 @@ class PostgresStore:
             unit.run("BEGIN ISOLATION LEVEL READ COMMITTED")
             # Of the transaction, not of the session: behind a pooler that is another one each time.
             unit.run(f"SET LOCAL lock_timeout = '{WAIT_SECONDS:g}s'")
+            # So is the server; what it promises is asked of the session that is to commit.
+            promised = promises.ask_settings(unit) if self._connections.is_pooled(connection) else None
             some = hint is not None and hint.some
-            locked = unit.run(_LOCK, (list(lanes[:1] if some else lanes),))
+            needed = lanes[:1] if some else lanes
+            locked = unit.run(_LOCK, (list(needed),))
             free = unit.run(_LOCK_FREE, (list(lanes[1:]),)) if some else ()
             ahead = None if hint is None else Ahead(unit, hint)
+            if promised is not None:
+                promises.judge_settings(promised, self._address)
             ends = {row[0]: end_of(row) for row in chain(locked, free)}
-            gone = {*(lanes[:1] if some else lanes)} - ends.keys()
+            gone = {*needed} - ends.keys()
             if gone:
                 raise LedgerError(self.name, f"lane {min(gone)} is not there{_NOTHING}")
             if ahead is not None:
@@ -166,7 +171,7 @@ class PostgresStore:
         # An error that the server has told came before the commit, or in its place.
         if attempt.commits and (connection.closed or not code or code.startswith(_LOST)):
             return LedgerError(self.name, f"{plain(error)}{_UNKNOWN}", unknown=True)
-        if code in (*_AGAIN, *_UNPREPARED) or connection.closed:
+        if code in (*_AGAIN, *_UNPREPARED) or code.startswith(_LOST) or connection.closed:
             return _Again(code or "connection", plain(error))
         if code == _BUSY:
             return LedgerError(self.name, f"it is busy: others have written to it for {WAIT_SECONDS:g} s{_NOTHING}")

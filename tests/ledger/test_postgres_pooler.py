@@ -1,0 +1,193 @@
+"""A ledger on PostgreSQL behind pgbouncer: each transaction gets one of a few sessions, which others get next."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ldp_budget import Accountant
+from ledger_contract import LedgerContract, check, coin, in_threads, spent
+from ledger_scripts import outputs, start
+from postgres_faults import end_sessions, entries, settle, spend_amid
+from postgres_places import OnServer
+from postgres_pooler import Pooler, find_pgbouncer
+
+pytestmark = [
+    pytest.mark.usefixtures("own_keys"),
+    pytest.mark.skipif(find_pgbouncer() is None, reason="no pgbouncer, such as Debian's package of that name"),
+]
+
+
+class BehindPooler(OnServer):
+    """A ledger of four lanes on the shared server."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(4)
+        self.direct = self.address
+        found = re.search(r"//postgres@127\.0\.0\.1:(\d+)/", self.address)
+        if found is None:
+            pytest.skip("the server is not one of our own")
+        self.pooler = Pooler(folder, int(found[1]))
+        self.address = self.pooler.address(self.direct)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[BehindPooler]:
+    made = BehindPooler(tmp_path / "pooler")
+    with made.pooler:
+        yield made
+
+
+@pytest.fixture
+def accountant(place: BehindPooler) -> Iterator[Accountant]:
+    with Accountant(place.address) as made:
+        made.set_policy("default", ["lifetime=1000000"])
+        yield made
+
+
+class TestCentral:
+    """Of the contract, what is done in one transaction, in several, and in bulk."""
+
+    accountant = LedgerContract.accountant
+    test_windows = LedgerContract.test_every_window_is_charged_or_none_and_a_new_one_starts_empty
+    test_keys = LedgerContract.test_a_refusal_is_as_lasting_as_a_charge
+    test_reservations = LedgerContract.test_a_reservation_ends_once
+    test_bulk = LedgerContract.test_a_bulk_run_under_a_key_is_charged_once
+    test_erasure = LedgerContract.test_an_erased_user_is_forgotten_and_gets_no_fresh_budget
+    test_threads = LedgerContract.test_threads_with_one_key_get_one_charge
+    test_closing = LedgerContract.test_nothing_is_lost_by_closing
+
+
+@pytest.mark.slow
+class TestContract(LedgerContract):
+    @pytest.fixture
+    def place(self, place: BehindPooler) -> BehindPooler:
+        return place
+
+
+# -- many at a time ------------------------------------------------------------------------------------------------
+
+
+def test_threads_with_keys_overdraw_nobody_and_charge_nothing_twice(accountant: Accountant) -> None:
+    accountant.set_policy("tight", ["lifetime=7"])
+
+    def spend(number: int) -> dict[str, list[Any]]:
+        """Each key is asked for by two threads, and twice by each."""
+        keys = [f"{number // 2}/{n}" for n in range(8)]
+        user = f"user {number // 2 % 8}"
+        answers: dict[str, list[Any]] = {key: [] for key in keys}
+        for key in keys * 2:
+            receipt = accountant.spend(user, coin(1), key=key, policy="tight")
+            answers[key].append((receipt.status, receipt.receipt))
+        return answers
+
+    outcomes = in_threads(32, spend)
+    told: dict[str, set[Any]] = {}
+    for outcome in outcomes:
+        assert isinstance(outcome, dict), outcome
+        for key, answers in outcome.items():
+            told.setdefault(key, set()).update(answers)
+    assert all(len(answers) == 1 for answers in told.values())
+    assert Counter(status for ((status, _),) in told.values()) == {"spent": 8 * 7, "refused": 8 * 9}
+    for number in range(8):
+        assert entries(accountant, f"user {number}") == 7
+        assert spent(accountant, f"user {number}", "tight") == {"lifetime": 7}
+    check(accountant)
+
+
+def test_runs_checkpoints_and_readers_are_not_in_each_others_way(accountant: Accountant) -> None:
+    users = [f"many {number}" for number in range(300)]
+
+    def work(number: int) -> Any:
+        if number == 0:
+            return [accountant.spend_many(users, coin(1), key=f"run {n}").spent for n in range(4)]
+        if number == 1:
+            return [accountant.checkpoint() for _ in range(6)]
+        if number < 4:
+            return [sum(1 for _ in accountant.journal()) for _ in range(5)]
+        return [accountant.spend(f"user {number}", coin(1), key=str(n)).status for n in range(25)]
+
+    runs, heads, *others = in_threads(8, work)
+    assert runs == [300] * 4
+    assert len(heads) == 6
+    for counts in others[:2]:
+        assert counts == sorted(counts)
+    assert others[2:] == [["spent"] * 25] * 4
+    assert sum(1 for row in accountant.journal() if row["kind"] == "spent") == 4 * 300 + 4 * 25
+    for head in heads:
+        check(accountant, head)
+
+
+MIXED = """
+    accountant, who = Accountant(address, create=False), words[0]
+
+    def work(number):
+        user = f"user {number}"
+        for n in range(int(words[1])):
+            assert accountant.spend(user, coin, key=f"{who}/{number}/{n}", label=str(n % 3))
+            assert accountant.commit(accountant.reserve(user, coin).receipt)
+            accountant.balance(user)
+            accountant.history(user)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    ready()
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+    accountant.verify()
+    print(dict(accountant._ledger._store.repeated))
+    accountant.close()
+    """
+
+
+@pytest.mark.parametrize("count", [8, pytest.param(60, marks=pytest.mark.slow)])
+def test_processes_share_sessions_and_never_each_others_statements(place: BehindPooler, count: int) -> None:
+    """Each does the same in another order; a statement that one has prepared by name would be done for another."""
+    with Accountant(place.address) as accountant:
+        accountant.set_policy("default", ["lifetime=1000000"])
+        assert outputs([start(MIXED, place.address, who, count) for who in "abc"]) == ["{}"] * 3
+        assert [entries(accountant, f"user {number}") for number in range(4)] == [9 * count] * 4
+        check(accountant)
+
+
+def test_as_many_open_a_ledger_as_there_are_sessions(place: BehindPooler) -> None:
+    """Whoever opens one needs two sessions at a time for a moment; nobody waits with one for another's."""
+    Accountant(place.address).close()
+
+    def open_it(number: int) -> bool:
+        with Accountant(place.address, create=False) as accountant:
+            return not accountant.policies()
+
+    assert in_threads(3 * place.pooler.sessions, open_it) == [True] * 3 * place.pooler.sessions
+
+
+# -- trouble -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
+def test_a_killed_pooler_loses_nothing(place: BehindPooler, accountant: Accountant, kills: int) -> None:
+    def trouble() -> None:
+        dice = random.Random(kills)
+        for _ in range(kills):
+            time.sleep(dice.uniform(0.1, 0.4))
+            place.pooler.kill()
+            time.sleep(dice.uniform(0, 0.2))
+            place.pooler.start()
+        time.sleep(0.2)
+
+    assert spend_amid(accountant, trouble)["granted"] > 8
+    settle(lambda: check(accountant))
+
+
+@pytest.mark.parametrize("how", ["pg_terminate_backend", pytest.param("pg_cancel_backend", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seconds", [0.5, pytest.param(20, marks=pytest.mark.slow)])
+def test_sessions_behind_it_that_end_at_any_moment(
+    place: BehindPooler, accountant: Accountant, how: str, seconds: float
+) -> None:
+    assert spend_amid(accountant, lambda: end_sessions(place.direct, how, seconds))["granted"]
