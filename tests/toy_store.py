@@ -5,9 +5,10 @@ from __future__ import annotations
 import copy
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import product
+from types import MappingProxyType
 from typing import Any
 
 from ldp_budget.guarantees.amounts import ZERO, Costs
@@ -273,6 +274,8 @@ class ToyBatch:
 
 class ToyStore:
     """A store whose transactions work on a copy, which takes the place of the rows at their end."""
+
+    repeated: Mapping[str, int] = MappingProxyType({})
 
     def __init__(self, lanes: int = 1) -> None:
         self.name, self.lanes, self.key = "toy", lanes, Key(new_key())

@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from ldp_budget import Accountant
+from ldp_budget import Accountant, LedgerError
 from ledger_contract import LedgerContract, check, coin, in_threads, spent
 from ledger_scripts import outputs, start
-from postgres_faults import end_sessions, entries, settle, spend_amid
+from postgres_faults import ask, end_sessions, entries, settle, spend_amid
 from postgres_places import OnServer
 from postgres_pooler import Pooler, find_pgbouncer
+from postgres_servers import Server, standby_of, wait_until
 
 pytestmark = [
     pytest.mark.usefixtures("own_keys"),
@@ -191,3 +192,77 @@ def test_sessions_behind_it_that_end_at_any_moment(
     place: BehindPooler, accountant: Accountant, how: str, seconds: float
 ) -> None:
     assert spend_amid(accountant, lambda: end_sessions(place.direct, how, seconds))["granted"]
+
+
+# -- what it promises ----------------------------------------------------------------------------------------------
+
+
+FORGETFUL = r"expected synchronous_commit = on or .*found off"
+
+
+def test_a_session_that_others_made_forgetful_is_refused_by_name(place: BehindPooler, accountant: Accountant) -> None:
+    """What is set for a session stays with it, and the next who gets it has it."""
+    accountant.spend("alice", coin(1))
+    ask(place.address, "SET synchronous_commit = off")
+    with pytest.raises(LedgerError, match=FORGETFUL) as told:
+        accountant.spend("alice", coin(1))
+    assert not told.value.unknown
+    with pytest.raises(LedgerError, match=FORGETFUL):
+        accountant.set_policy("default", ["lifetime=1"])
+    ask(place.address, "SET synchronous_commit = on")
+    assert accountant.spend("alice", coin(1))
+    assert spent(accountant, "alice") == {"lifetime": 2}
+    assert [policy.version for policy in accountant.policies()] == [1]
+    check(accountant)
+
+
+@pytest.mark.slow
+def test_a_promoted_standby_behind_it_is_asked_for_its_settings(server: Server, tmp_path: Path) -> None:
+    """Whoever is connected to the pooler stays so over a fail-over, and must not take the old server's word."""
+    with (
+        standby_of(server, tmp_path / "standby", "twin", synchronous=True) as standby,
+        Pooler(tmp_path / "pooler", server.port) as pooler,
+        Accountant(f"{pooler.address(server.create_database())}?lanes=4&ha=quorum") as accountant,
+    ):
+        accountant.set_policy("default", ["lifetime=9"])
+        for key in ("first", "second"):
+            assert accountant.spend("alice", coin(1), key=key)
+        pooler.lead_to(standby.port)
+        server.kill()
+        standby.promote()
+
+        def refused() -> bool:
+            with pytest.raises(LedgerError) as told:
+                accountant.spend("alice", coin(1), key="third")
+            return "expected synchronous_standby_names, for ha=quorum" in str(told.value)
+
+        wait_until(refused, "it is not refused for its settings")
+        assert entries(accountant, "alice") == 2
+        standby.run("ALTER SYSTEM SET synchronous_standby_names = 'next'")
+        standby.run("SELECT pg_reload_conf()")
+        with standby_of(standby, tmp_path / "next", "next", synchronous=True):
+            assert settle(lambda: accountant.spend("alice", coin(1), key="third")).status == "spent"
+            assert accountant.spend("alice", coin(1), key="second").repeated
+            assert spent(accountant, "alice") == {"lifetime": 3}
+            check(accountant)
+
+
+def test_a_pooler_that_cannot_be_seen_is_known_by_what_it_forgets(
+    place: BehindPooler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that shows the number of a session of the server, as the server does, and gives out others."""
+    from ldp_budget.ledger._postgres import connections, promises
+
+    def unseen(*arguments: Any) -> bool:
+        return promises.check_settings(*arguments) and False
+
+    monkeypatch.setattr(connections, "check_settings", unseen)
+    with Accountant(place.address) as one, Accountant(place.address) as other:
+        one.set_policy("default", ["lifetime=90"])
+        for _ in range(10):
+            for each in (one, other):
+                assert each.spend("alice", coin(1))
+        assert sum(each.repeated.get(code, 0) for each in (one, other) for code in ("26000", "42P05"))
+        assert {code for each in (one, other) for code in each.repeated} <= {"26000", "42P05"}
+        assert spent(one, "alice") == {"lifetime": 20}
+        check(other)

@@ -364,6 +364,15 @@ class Accountant:
         """Counts of what the ledger holds, and its newest link (`head`)."""
         return stats(self._ledger)
 
+    @property
+    def repeated(self) -> dict[str, int]:
+        """How often this process, since it opened the ledger, did a piece of work again, by the reason.
+
+        Of a ledger on a server the reason is the code of its error: 40001 for a serialization failure, 40P01 for a
+        deadlock, `connection` for one that was lost before the commit was sent. Empty for one in a file.
+        """
+        return self._ledger.repeated
+
     def checkpoint(self) -> str:
         """Put down where every lane ends, and return the head of that, to be noted elsewhere for `verify`.
 

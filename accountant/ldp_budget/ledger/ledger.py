@@ -46,6 +46,11 @@ class Ledger:
         self.after_commit: Callable[[], None] = lambda: None
         """What is done after each transaction, by whoever had it done."""
 
+    @property
+    def repeated(self) -> dict[str, int]:
+        """How often this process did a piece of work again, by the engine's code for why."""
+        return dict(sorted(self._store.repeated.items()))
+
     def lane_of(self, user: bytes) -> int:
         """The lane in which the rows of a user lie."""
         return lane_of(user, len(self.lanes))

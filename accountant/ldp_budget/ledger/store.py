@@ -260,6 +260,10 @@ class Store(Protocol):
     lanes: int
     """How many lanes there are, fixed when the ledger is made; they are numbered from 0."""
 
+    @property
+    def repeated(self) -> Mapping[str, int]:
+        """How often this process did a piece of work again, by the engine's code for why."""
+
     def run(self, work: Callable[[Lanes], T], lanes: Sequence[int] = (0,), hint: Hint | None = None) -> T:
         """Do a piece of work in a writing transaction of some lanes, and return its result when that is durable.
 

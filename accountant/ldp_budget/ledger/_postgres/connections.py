@@ -34,7 +34,7 @@ class Connections:
     def __init__(self, address: Address) -> None:
         try:
             # Now, while nobody forks: a child waits for ever for what another thread was importing.
-            import psycopg
+            import psycopg  # noqa: F401
             import psycopg_pool  # noqa: F401
         except ImportError:
             raise LedgerError(address.name, HINT) from None
@@ -178,6 +178,7 @@ def roll_back(connection: Connection) -> None:
 
     try:
         if not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE:
-            connection.execute("ROLLBACK")
+            # Not by a statement: psycopg would still count on names that an error has kept from being prepared.
+            connection.rollback()
     except Error:
         connection.close()

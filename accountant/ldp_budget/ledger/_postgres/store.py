@@ -10,6 +10,7 @@ no stored procedures, temporary tables, sequences, advisory locks or notificatio
 from __future__ import annotations
 
 import secrets
+import threading
 import time
 from collections import Counter
 from contextlib import contextmanager
@@ -52,7 +53,7 @@ class PostgresStore:
         self._address = address.read(ledger)
         self.name = self._address.name
         self.repeated: Counter[str] = Counter()
-        """How often a piece of work was done again, by the server's code."""
+        self._counting = threading.Lock()
         with _forks.opening(self):
             self._connections = Connections(self._address)
         with _plainly(self.name), first_connection(self._address) as connection:
@@ -106,7 +107,8 @@ class PostgresStore:
             except _Again as again:
                 if again.code in _UNPREPARED:
                     self._connections.prepares = False
-                self.repeated[again.code] += 1
+                with self._counting:
+                    self.repeated[again.code] += 1
                 if time.monotonic() > deadline:
                     raise LedgerError(self.name, f"{again}{_NOTHING}") from again
 
@@ -192,6 +194,8 @@ class PostgresStore:
                 yield PostgresRows(unit, lane, end_of(row))
                 connection.execute("COMMIT")
             except Error as error:
+                if error.sqlstate in _UNPREPARED:
+                    self._connections.prepares = False
                 raise LedgerError(self.name, plain(error)) from error
 
     def clear_log(self) -> bool:
@@ -217,8 +221,9 @@ class PostgresStore:
     def before_fork(self) -> None: ...
 
     def after_fork_in_child(self) -> None:
-        """Connect anew when it is needed."""
+        """Connect anew when it is needed, and count anew."""
         self._connections.after_fork_in_child()
+        self.repeated, self._counting = Counter(), threading.Lock()
 
 
 @contextmanager

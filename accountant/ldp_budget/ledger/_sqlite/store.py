@@ -8,6 +8,7 @@ import threading
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from ...errors import LedgerError
@@ -19,7 +20,7 @@ from .rows import SqliteRows
 from .turns import STEP_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ..entries import End
     from ..store import Hint, Lanes, Snapshot
@@ -38,6 +39,7 @@ class SqliteStore:
     """A store of one lane in a file, with a connection that writes and others that read; in memory, one does both."""
 
     lanes = 1
+    repeated: Mapping[str, int] = MappingProxyType({})  # whoever finds it locked waits, and begins once
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool) -> None:
         # The file itself, wherever links to it lie, and wherever the process goes before it opens it again.
