@@ -38,4 +38,4 @@ class TestLongOnServer(ServerMachine.TestCase):  # type: ignore[misc, name-defin
 
 @pytest.mark.slow
 class TestOnTheOldestServer(OldestMachine.TestCase):  # type: ignore[misc, name-defined]
-    settings = settings(max_examples=15, stateful_step_count=50)
+    settings = settings(max_examples=8, stateful_step_count=50)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -66,11 +67,21 @@ def test_a_commit_that_no_standby_has_is_not_acknowledged(server: Server) -> Non
         check(accountant)
 
 
-@pytest.mark.slow
-def test_whoever_shares_a_commit_that_was_interrupted_is_told_that_nobody_knows(server: Server) -> None:
-    """Ctrl-C reaches the thread that leads while it waits for a commit; the others' answers go with it."""
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C is heard, also in a process that a shell has begun in the background, where it would not be."""
     if threading.current_thread() is not threading.main_thread():
         pytest.skip("signals reach the main thread alone")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.slow
+def test_whoever_shares_a_commit_that_was_interrupted_is_told_that_nobody_knows(
+    server: Server, interruptible: None
+) -> None:
+    """Ctrl-C reaches the thread that leads while it waits for a commit; the others' answers go with it."""
     address = f"{server.create_database()}?lanes=1"
     with Accountant(f"{address}&ha=none") as accountant:
         accountant.set_policy("default", ["lifetime=9"])
@@ -164,7 +175,15 @@ def test_a_promoted_standby_that_has_everything_goes_on(server: Server, tmp_path
             proxy.cut_all()
             with pytest.raises(LedgerError, match="expected synchronous_standby_names, for ha=quorum"):
                 accountant.spend(users[0], coin(1), key="first")  # it has no standby of its own
-        address = with_port(address, standby.port)
+            address = with_port(address, standby.port)
+            wait_for_nobody(standby, "twin")  # itself
+            late = In(lambda: accountant.spend("late", coin(1)))
+            wait_for_sessions(address, 1, "SyncRep")
+            signal_backends(address, "pg_cancel_backend")
+            error = late.result()
+            assert isinstance(error, LedgerError)
+            assert error.unknown
+            wait_for_nobody(standby, "")
         with Accountant(f"{address}&ha=none", create=False) as accountant:
             for user in users:
                 assert accountant.spend(user, coin(1), key="first").repeated
