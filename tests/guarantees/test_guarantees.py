@@ -121,10 +121,15 @@ def test_pure_epsilon_as_zcdp_and_as_gaussian_dp(epsilon: str) -> None:
 
 
 @pytest.mark.parametrize("epsilon", ["0", "0.0001", "1", "7"])
-def test_kinds_with_a_pure_epsilon_are_charged_alike(epsilon: str) -> None:
-    """τ makes exact composition tighter; a filter must not use it (errata: OUE at ε ≥ 4)."""
-    assert SymmetricPair(epsilon, "0.5").costs() == Pure(epsilon).costs()
+def test_approximate_without_a_delta_is_pure(epsilon: str) -> None:
     assert Approximate(epsilon, 0).costs() == Pure(epsilon).costs()
+
+
+@given(GUARANTEES)
+def test_the_least_costs_are_next_to_the_costs_and_never_above(guarantee: Guarantee) -> None:
+    for least, cost in zip(guarantee.least_costs(), guarantee.costs(), strict=True):
+        assert (least is None) == (cost is None)
+        assert least is None or cost is None or 0 <= least <= cost <= least + 1 + cost // 10**6
 
 
 @pytest.mark.parametrize("epsilon", ["0", "1e-9", "0.1", "1", "10"])
@@ -135,7 +140,10 @@ def test_laplace_has_its_own_smaller_rho(epsilon: str) -> None:
         rho = e + mpmath.exp(-e) - 1
         assert costs.rho is not None
         assert 0 <= costs.rho - rho * 10**12 < 1.001
-    assert costs._replace(rho=pure.rho) == pure
+    assert costs._replace(rho=pure.rho, mu_squared=pure.mu_squared) == pure
+    assert costs.mu_squared is not None
+    assert pure.mu_squared is not None
+    assert costs.mu_squared <= pure.mu_squared
 
 
 def test_delta_without_a_rho_of_its_own_is_unbounded_in_the_other_rules() -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 import sys
+from decimal import Context, Decimal
 from numbers import Real
 from typing import TYPE_CHECKING, overload
 
@@ -37,15 +38,20 @@ from ._gaussian_common import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
     _Array = NDArray[np.float64]
 
-__all__ = ["gaussian_delta", "gaussian_log_delta", "gaussian_sigma", "mu_of_pure"]
+__all__ = ["gaussian_delta", "gaussian_log_delta", "gaussian_sigma", "mu_of_laplace", "mu_of_pure", "mu_of_tests"]
 
 # From here on Mills ratios come from Laplace's continued fraction: erfc loses digits and then underflows.
 _LARGE_C = 5.0
+
+_DIGITS = Context(prec=60)
+_QUARTER, _HALF, _ONE, _TWO = Decimal("0.25"), Decimal("0.5"), Decimal(1), Decimal(2)
 
 
 @overload
@@ -136,6 +142,44 @@ def mu_of_pure(epsilon: float) -> float:
     else:
         z = _upper_quantile(-epsilon - math.log1p(math.exp(-epsilon)))
     return 2 * z * ROUND_UP
+
+
+def mu_of_laplace(epsilon: float) -> float:
+    """Return μ = 2Φ⁻¹(1 − e^{−ε/2}/2): Laplace noise at ε = S/b is μ-GDP, and no smaller μ will do.
+
+    Its trade-off curve is the hyperbola e^{-ε}/(4a) between two chords. At a = e^{-s}/2 there the curve of N(0, 1)
+    against N(μ, 1) meets it for μ = h(s) + h(ε − s) with h(s) = Φ⁻¹(1 − e^{-s}/2), which is concave, as the hazard of
+    the normal distribution grows; so s = ε/2 is the worst. Accuracy and errors as of `mu_of_pure`.
+    """
+    check_epsilon(epsilon)
+    half = epsilon / 2
+    z = _central_quantile(-math.expm1(-half)) if half < 0.6 else _upper_quantile(-half - math.log(2))
+    return 2 * z * ROUND_UP
+
+
+def mu_of_tests(tests: Iterable[tuple[Decimal, Decimal, Decimal]]) -> float:
+    """Return the μ of Gaussian DP for the tests at the corners of a trade-off curve, rounded up; infinity if none.
+
+    Each test is (Q(T), P(T), 1 − P(T)), the first and last rounded down and P(T) up, with 0 < Q(T) ≤ P(T). Between
+    the corners the curve is straight and that of N(0, 1) against N(μ, 1) convex, so the least μ is the largest
+    Φ⁻¹(P(T)) − Φ⁻¹(Q(T)) (Dong, Roth and Su 2022, section 2.3). Each quantile is good to 3e-13 of itself.
+    """
+    mu = 0.0
+    for alarms, power, misses in tests:
+        if alarms <= 0 or misses <= 0:
+            return math.inf
+        ends = _quantile_of(alarms, None), _quantile_of(power, misses)
+        mu = max(mu, ends[0] - ends[1] + (abs(ends[0]) + abs(ends[1])) * (ROUND_UP - 1))
+    return mu
+
+
+def _quantile_of(p: Decimal, rest: Decimal | None) -> float:
+    """Φ⁻¹(1 − p), to a relative accuracy; `rest` is 1 − p where that is better known than as a difference."""
+    if p > _HALF:
+        return -_quantile_of(_DIGITS.subtract(_ONE, p) if rest is None else rest, None)
+    if p > _QUARTER:
+        return _central_quantile(float(_DIGITS.subtract(_ONE, _DIGITS.multiply(p, _TWO))))
+    return _upper_quantile(float(_DIGITS.ln(p)))
 
 
 def _check_method(method: str) -> None:

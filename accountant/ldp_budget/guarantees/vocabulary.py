@@ -16,9 +16,10 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple
 
+from ._renyi import RHO_LOOSENESS, Law
 from .amounts import DOWN, LARGEST, UP, ZERO, Costs, canonical, decimal, exp_down, exp_up, float_up, ln_up
 
 ANY_INPUTS = "any inputs"
@@ -61,6 +62,33 @@ class Guarantee:
     def costs(self) -> Costs:
         """The four integer amounts that one report adds to an account."""
         return Costs.of(*self.amounts())
+
+    def least_costs(self) -> Costs:
+        """What one report costs for certain, in units: a stored cost that is below it was not worked out from this.
+
+        `costs` may be larger, by their looseness and by what better bounds were found since they were stored.
+        """
+        return Costs(
+            *(
+                None if cost is None else max(0, cost - 1 - cost // loose)
+                for cost, loose in zip(self.costs(), _LOOSENESS, strict=True)
+            )
+        )
+
+    def aside(self) -> Decimal | None:
+        """The δ of one report that `zcdp` and `renyi` set aside; what is left has ρ `concentrated`. None: unbounded.
+
+        The report is that of somebody with the probability δ, and else of a mechanism with these divergences.
+        """
+        return Decimal(0)
+
+    def concentrated(self) -> Decimal | None:
+        """The ρ (zCDP) of one report but for what it sets aside; None where it is unbounded."""
+        return self.amounts().rho
+
+    def divergence(self, order: Decimal) -> Decimal | None:
+        """The Rényi divergence at an order > 1 of one report but for what it sets aside, rounded up."""
+        raise NotImplementedError
 
     @property
     def epsilon(self) -> float:
@@ -132,6 +160,9 @@ def _number(name: str, value: Number, low: int, high: float, *, open_low: bool =
     return number
 
 
+# By how much costs may exceed the truth, relatively: ε, δ, ρ, μ².
+_LOOSENESS = (10**12, 10**12, int(1 / RHO_LOOSENESS) // 2, 10**8)
+
 # No promise above this is worth anything, and its exponential would not fit the arithmetic.
 _MOST = 10**6
 _LEAST = Decimal("1e-300")
@@ -152,6 +183,9 @@ class Pure(Guarantee):
 
     def amounts(self) -> Amounts:
         return _pure_amounts(self.bound)
+
+    def divergence(self, order: Decimal) -> Decimal:
+        return _divergence_of_pure(self.bound, order)
 
 
 @dataclass(frozen=True)
@@ -179,7 +213,10 @@ class SymmetricPair(Guarantee):
 
     def amounts(self) -> Amounts:
         # Never τ·ε·tanh(ε/2): that fails already for one report of OUE at ε ≥ 4.
-        return _pure_amounts(self.bound)
+        return _symmetric_amounts(self.bound, self.tau)
+
+    def divergence(self, order: Decimal) -> Decimal:
+        return _symmetric_law(self.bound, self.tau).divergence(order)
 
 
 @dataclass(frozen=True)
@@ -208,12 +245,40 @@ class FinitePair(Guarantee):
 
     def amounts(self) -> Amounts:
         epsilon, delta = self.loss()
-        return _pure_amounts(epsilon) if not delta else Amounts(epsilon, delta, None, None)
+        if delta:
+            return Amounts(epsilon, delta, None, None)
+        return _no_more_than_pure(epsilon, self._law.rho(), _mu_squared(self._tests()))
+
+    def aside(self) -> Decimal:
+        return self.loss()[1]
+
+    def concentrated(self) -> Decimal:
+        return self._law.rho()
+
+    def divergence(self, order: Decimal) -> Decimal:
+        return self._law.divergence(order)
+
+    @cached_property
+    def _law(self) -> Law:
+        """The loss under P, where it is finite."""
+        both = [(p, q) for p, q in self.outcomes if p and q]
+        return Law(tuple([(_decimal_up(p), ln_up(_decimal_up(p / q))) for p, q in both]))
+
+    def _tests(self) -> list[Test]:
+        """The likelihood-ratio tests at the corners of the trade-off curve, but for the trivial ones."""
+        outcomes = sorted(
+            ((p, q) for p, q in self.outcomes if p or q), key=lambda each: each[0] / (each[0] + each[1])
+        )
+        return _corners([(_decimal_up(p), _decimal_down(p), _decimal_down(q)) for p, q in reversed(outcomes)])
 
 
 @dataclass(frozen=True)
 class Approximate(Guarantee):
-    """(ε, δ)-LDP: P[M(x) ∈ T] ≤ e^ε P[M(x') ∈ T] + δ. It has no ρ and no μ of its own."""
+    """(ε, δ)-LDP: P[M(x) ∈ T] ≤ e^ε P[M(x') ∈ T] + δ. It has no ρ and no μ of its own.
+
+    Whatever it reports follows from a report that tells all with the probability δ, and is that of randomised
+    response at ε else (Kairouz, Oh, Viswanath 2015, Theorem 2).
+    """
 
     kind: ClassVar[str] = "approximate"
     bound: Decimal
@@ -234,6 +299,15 @@ class Approximate(Guarantee):
             return _pure_amounts(self.bound)
         return Amounts(self.bound, self.slack, None, None)
 
+    def aside(self) -> Decimal:
+        return self.slack
+
+    def concentrated(self) -> Decimal:
+        return rho_of_pure(self.bound)
+
+    def divergence(self, order: Decimal) -> Decimal:
+        return _divergence_of_pure(self.bound, order)
+
 
 @dataclass(frozen=True)
 class ZeroConcentrated(Guarantee):
@@ -251,12 +325,15 @@ class ZeroConcentrated(Guarantee):
     def amounts(self) -> Amounts:
         return Amounts(None, None, self.rho, None)
 
+    def divergence(self, order: Decimal) -> Decimal:
+        return UP.multiply(self.rho, order)
+
 
 @dataclass(frozen=True)
 class Laplace(Guarantee):
     """The Laplace mechanism at ε = S/b: for inputs a distance S apart the loss is ε clipped to |L| ≤ ε.
 
-    It is ε-LDP, and ρ = ε + e^{-ε} - 1 where any other ε-LDP report has ε·tanh(ε/2).
+    It is ε-LDP, and ρ = ε + e^{-ε} - 1 where any other ε-LDP report may have ε·tanh(ε/2), μ = 2Φ⁻¹(1 - e^{-ε/2}/2).
     """
 
     kind: ClassVar[str] = "laplace"
@@ -270,7 +347,18 @@ class Laplace(Guarantee):
 
     def amounts(self) -> Amounts:
         rho = UP.add(UP.subtract(self.bound, Decimal(1)), exp_up(self.bound.copy_negate()))
-        return _pure_amounts(self.bound)._replace(rho=max(rho, Decimal(0)))
+        return Amounts(self.bound, Decimal(0), max(rho, Decimal(0)), _mu_squared_of_laplace(self.bound))
+
+    def divergence(self, order: Decimal) -> Decimal:
+        """ln(α e^{(α-1)ε}/(2α-1) + (α-1) e^{-αε}/(2α-1))/(α-1) (Mironov 2017, Table II)."""
+        excess, twice = UP.subtract(order, Decimal(1)), DOWN.subtract(DOWN.add(order, order), Decimal(1))
+        exponent = UP.multiply(excess, self.bound)
+        if exponent > _MOST or excess <= 0:
+            return self.bound
+        grown = UP.multiply(UP.divide(order, twice), exp_up(exponent))
+        shrunk = UP.multiply(UP.divide(excess, twice), exp_up(DOWN.multiply(order, self.bound).copy_negate()))
+        divergence = UP.divide(ln_up(UP.add(grown, shrunk)), DOWN.subtract(order, Decimal(1)))
+        return min(max(divergence, Decimal(0)), self.bound)
 
 
 @dataclass(frozen=True)
@@ -302,6 +390,9 @@ class Gaussian(Guarantee):
     def amounts(self) -> Amounts:
         squared = UP.multiply(self.mu, self.mu)
         return Amounts(self.bound, self.slack, UP.divide(squared, Decimal(2)), squared)
+
+    def divergence(self, order: Decimal) -> Decimal:
+        return UP.multiply(order, UP.divide(UP.multiply(self.mu, self.mu), Decimal(2)))
 
 
 @dataclass(frozen=True)
@@ -335,6 +426,9 @@ class Memoised(Guarantee):
     def amounts(self) -> Amounts:
         # The curve turned into ρ or μ is not a filter (errata.md), so there a value is charged its cap at once.
         return _pure_amounts(self.cap)._replace(epsilon=self.curve[0])
+
+    def divergence(self, order: Decimal) -> Decimal:
+        return _divergence_of_pure(self.cap, order)
 
     def step(self, done: int, reports: int) -> Costs:
         """What `reports` more reports of one value cost after `done` of them, where the value is known by a label.
@@ -402,8 +496,19 @@ class Copies(Guarantee):
         return None if loss is None else (UP.multiply(loss[0], self.count), UP.multiply(loss[1], self.count))
 
     def amounts(self) -> Amounts:
-        each = self.of.amounts()
-        return Amounts(*(None if amount is None else UP.multiply(amount, self.count) for amount in each))
+        return Amounts(*map(self._times, self.of.amounts()))
+
+    def aside(self) -> Decimal | None:
+        return self._times(self.of.aside())
+
+    def concentrated(self) -> Decimal | None:
+        return self._times(self.of.concentrated())
+
+    def divergence(self, order: Decimal) -> Decimal | None:
+        return self._times(self.of.divergence(order))
+
+    def _times(self, amount: Decimal | None) -> Decimal | None:
+        return None if amount is None else UP.multiply(amount, self.count)
 
 
 @dataclass(frozen=True)
@@ -418,13 +523,31 @@ class Unbounded(Guarantee):
     def amounts(self) -> Amounts:
         return Amounts(None, None, None, None)
 
+    def aside(self) -> None:
+        return None
+
+    def divergence(self, order: Decimal) -> None:
+        return None
+
 
 def _decimal_up(fraction: Fraction) -> Decimal:
     return UP.divide(Decimal(fraction.numerator), Decimal(fraction.denominator))
 
 
+def _decimal_down(fraction: Fraction) -> Decimal:
+    return DOWN.divide(Decimal(fraction.numerator), Decimal(fraction.denominator))
+
+
+# -- ε-LDP and nothing more ----------------------------------------------------------------------------------
+
+
 def _pure_amounts(epsilon: Decimal) -> Amounts:
     return Amounts(epsilon, Decimal(0), rho_of_pure(epsilon), mu_squared_of_pure(epsilon))
+
+
+def _no_more_than_pure(epsilon: Decimal, rho: Decimal, mu_squared: Decimal) -> Amounts:
+    """The amounts of a report that is ε-DP, and has this ρ and μ² as well."""
+    return Amounts(epsilon, Decimal(0), min(rho, rho_of_pure(epsilon)), min(mu_squared, mu_squared_of_pure(epsilon)))
 
 
 def rho_of_pure(epsilon: Decimal) -> Decimal:
@@ -450,6 +573,81 @@ def mu_squared_of_pure(epsilon: Decimal) -> Decimal:
     return UP.multiply(mu, mu)
 
 
+def _mu_squared_of_laplace(epsilon: Decimal) -> Decimal:
+    """μ² of Laplace noise, rounded up."""
+    from .gaussian import mu_of_laplace
+
+    if not epsilon:
+        return Decimal(0)
+    mu = Decimal(mu_of_laplace(float_up(max(epsilon, _LEAST))))
+    return UP.multiply(mu, mu)
+
+
 def odds(epsilon: Decimal) -> tuple[Decimal, Decimal]:
     """A lower and an upper bound of e^ε; from them mechanisms round p, q and τ to the safe side."""
     return exp_down(epsilon), exp_up(epsilon)
+
+
+@lru_cache(maxsize=1024)
+def _divergence_of_pure(epsilon: Decimal, order: Decimal) -> Decimal:
+    """The largest Rényi divergence of ε-DP reports, that of randomised response."""
+    return _symmetric_law(epsilon, Decimal(1)).divergence(order)
+
+
+# -- the trade-off curve of a pair ---------------------------------------------------------------------------
+
+Test = tuple[Decimal, Decimal, Decimal]
+"""Q(T) rounded down, P(T) up, and 1 - P(T) down."""
+
+
+def _corners(outcomes: list[Test]) -> list[Test]:
+    """The tests that accept the first outcomes and leave the others, from P rounded up and down, and Q down."""
+    misses = [Decimal(0)]
+    for _, p_down, _ in reversed(outcomes[1:]):
+        misses.append(DOWN.add(misses[-1], p_down))
+    alarms = power = Decimal(0)
+    tests = []
+    for p, _, q in outcomes[:-1]:
+        alarms, power = DOWN.add(alarms, q), UP.add(power, p)
+        tests.append((alarms, power, misses.pop()))
+    return tests
+
+
+def _mu_squared(tests: list[Test]) -> Decimal:
+    """μ² of the least Gaussian trade-off curve below that with these corners, rounded up; may be infinite."""
+    from .gaussian import mu_of_tests
+
+    mu = Decimal(mu_of_tests(tests))
+    return UP.multiply(mu, mu)
+
+
+# -- losses of ±ε with probability τ -------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1024)
+def _symmetric_amounts(epsilon: Decimal, tau: Decimal) -> Amounts:
+    if tau == 1 or not epsilon:
+        return _pure_amounts(epsilon)
+    if not tau:
+        return _no_more_than_pure(epsilon, Decimal(0), Decimal(0))
+    # Accepting the loss ε alone is the first test at a corner; the other one mirrors it.
+    low, high = DOWN.divide(tau, UP.add(exp_up(epsilon), _ONE)), _high(epsilon, tau)
+    misses = DOWN.add(DOWN.subtract(_ONE, tau), low)
+    mu_squared = _mu_squared([(low, high, misses)])
+    return _no_more_than_pure(epsilon, _symmetric_law(epsilon, tau).rho(), mu_squared)
+
+
+@lru_cache(maxsize=1024)
+def _symmetric_law(epsilon: Decimal, tau: Decimal) -> Law:
+    """The loss under P."""
+    low = UP.divide(tau, DOWN.add(exp_down(epsilon), _ONE))
+    loss = epsilon if tau else Decimal(0)
+    return Law(((_high(epsilon, tau), loss), (low, loss.copy_negate()), (UP.subtract(_ONE, tau), Decimal(0))))
+
+
+def _high(epsilon: Decimal, tau: Decimal) -> Decimal:
+    """τe^ε/(1+e^ε), rounded up."""
+    return UP.divide(tau, DOWN.add(DOWN.divide(_ONE, exp_up(epsilon)), _ONE))
+
+
+_ONE = Decimal(1)

@@ -165,10 +165,10 @@ class _Whole:
     def _costs(self) -> Iterator[str]:
         """A stored cost must not be below what its guarantee certainly costs."""
         for charge in self.charges:
-            # Each cost is a ceiling of a bound good to twelve digits, so a true one is at most this much below.
-            true = from_json(json.loads(charge.guarantee)).costs()
-            for name, amount, cost in zip(Costs._fields, charge.costs, true, strict=True):
-                least = None if cost is None else cost - 1 - cost // 10**12
+            # It may be above: an older release may have known no better bound, and what was charged stays charged.
+            guarantee = from_json(json.loads(charge.guarantee))
+            bounds = zip(Costs._fields, charge.costs, guarantee.costs(), guarantee.least_costs(), strict=True)
+            for name, amount, cost, least in bounds:
                 if amount is not None and (least is None or amount < least):
                     yield f"charges: charge {charge.number} has {name} {amount}, below the {cost} its guarantee costs"
 

@@ -1,0 +1,178 @@
+"""Rényi divergences of a pair of distributions over finitely many outcomes, certified from above.
+
+With L = ln P/Q the privacy loss, and u = α - 1 > 0,
+
+    K(u) = ln E_P[e^{uL}],    D_α(P‖Q) = K(u)/u,    ρ = sup over α > 1 of D_α/α = sup over u > 0 of K(u)/(u(1+u))
+
+(Rényi 1961; Bun and Steinke 2016, Definition 1.1). K is convex, so between two values of u it lies below its chord
+mu - c, and (mu - c)/(u(1+u)) has one maximum, m²/(√(m+c) + √c)² at u = (c + √(c²+mc))/m. Below the first value of u
+it is D there at most, as D grows with α; beyond the last the largest loss divided by α.
+
+All of it holds as well where P is but a part of a distribution and has less mass than one.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from functools import cached_property
+
+# Sums of a few hundred terms near one, of which down to 1e-25 is what counts: ten digits are left.
+_UP = Context(prec=50, rounding=ROUND_CEILING)
+_DOWN = Context(prec=50, rounding=ROUND_FLOOR)
+
+RHO_LOOSENESS = Decimal("1e-7")
+"""By how much, relatively, `Law.rho` may exceed the supremum, at most."""
+_SEARCHED = 9e-8
+"""How close the search in doubles comes; the certificate adds next to nothing."""
+_MOST_SPLITS = 500
+# Beyond it e^{uL} does not fit the arithmetic, and a smaller bound than the largest loss is worth nothing.
+_LARGEST_EXPONENT = 1_000_000
+
+
+@dataclass(frozen=True)
+class Law:
+    """The privacy loss under P: pairs of a probability and a loss, both rounded up."""
+
+    outcomes: tuple[tuple[Decimal, Decimal], ...]
+
+    @cached_property
+    def most(self) -> Decimal:
+        """The largest loss, D_∞; never below zero."""
+        return max((loss for _, loss in self.outcomes), default=Decimal(0)).max(Decimal(0))
+
+    def divergence(self, order: Decimal) -> Decimal:
+        """D_α at an order α > 1, rounded up; never below zero."""
+        excess = _DOWN.subtract(order, Decimal(1))
+        if not self.most or excess <= 0:
+            return self.most
+        # e^{uL} is largest at the larger u, and the quotient at the smaller.
+        above = _UP.subtract(order, Decimal(1))
+        if _UP.multiply(above, self.most) > _LARGEST_EXPONENT:
+            return self.most
+        return min(self.most, _UP.divide(max(self._log_moment(above), Decimal(0)), excess))
+
+    def rho(self) -> Decimal:
+        """The ρ of zero-concentrated privacy, the supremum of D_α/α, rounded up by at most `RHO_LOOSENESS` of it."""
+        if not self.most or self.most > _LARGEST_EXPONENT:
+            return self.most
+        points = _Search(self.outcomes, self.most).points()
+        if _UP.multiply(points[-1], self.most) > _LARGEST_EXPONENT:
+            return self.most
+        moments = [max(self._log_moment(point), Decimal(0)) for point in points]
+        rho = max(
+            _UP.divide(moments[0], points[0]),
+            _UP.divide(self.most, _DOWN.add(points[-1], Decimal(1))),
+        )
+        for left, right, low, high in zip(points, points[1:], moments, moments[1:], strict=False):
+            rho = max(rho, _largest_between(left, right, low, high))
+        return rho
+
+    def _log_moment(self, excess: Decimal) -> Decimal:
+        """K(u), rounded up."""
+        total = Decimal(0)
+        for probability, loss in self.outcomes:
+            grown = _UP.exp(_UP.multiply(excess, loss)).next_plus(_UP) if loss else Decimal(1)
+            total = _UP.add(total, _UP.multiply(probability, grown))
+        return _UP.ln(total).next_plus(_UP)
+
+
+def _largest_between(left: Decimal, right: Decimal, low: Decimal, high: Decimal) -> Decimal:
+    """An upper bound of K(u)/(u(1+u)) for u from `left` to `right`, where K is `low` and `high` at most."""
+    at_left = _UP.divide(low, _DOWN.multiply(left, _DOWN.add(left, Decimal(1))))
+    # A line through the left point that is nowhere below the chord: steeper by its rounding.
+    slope = _UP.divide(
+        _UP.subtract(high, low), _DOWN.subtract(right, left) if high > low else _UP.subtract(right, left)
+    )
+    offset = _DOWN.subtract(_DOWN.multiply(slope, left), low)
+    if slope <= 0 or offset <= 0:
+        return at_left
+    root = _DOWN.sqrt(_DOWN.multiply(offset, _DOWN.add(offset, slope))).next_minus(_DOWN)
+    where = _DOWN.divide(_DOWN.add(offset, root), slope)
+    if where < _DOWN.multiply(left, 1 - _NEARLY):
+        return at_left
+    if where > _UP.multiply(right, 1 + _NEARLY):
+        there = _UP.subtract(_UP.multiply(slope, right), offset)
+        return _UP.divide(there, _DOWN.multiply(right, _DOWN.add(right, Decimal(1))))
+    roots = _DOWN.add(_DOWN.sqrt(_DOWN.add(slope, offset)).next_minus(_DOWN), _DOWN.sqrt(offset).next_minus(_DOWN))
+    return _UP.divide(_UP.multiply(slope, slope), _DOWN.multiply(roots, roots))
+
+
+_NEARLY = Decimal("1e-20")
+
+
+class _Search:
+    """Where to look: values of u between which the chords bound K(u)/(u(1+u)) closely, found in doubles.
+
+    Any values give a valid bound. Whatever is most in the way is split, until nothing is by more than `_SEARCHED`.
+    """
+
+    def __init__(self, outcomes: tuple[tuple[Decimal, Decimal], ...], most: Decimal) -> None:
+        self._outcomes = [(float(probability), float(loss)) for probability, loss in outcomes]
+        self._missing = float(max(Decimal(0), 1 - sum(probability for probability, _ in outcomes)))
+        self._most = float(most)
+        self._best = 0.0
+
+    def points(self) -> list[Decimal]:
+        """The values of u, ascending."""
+        first = 1e-3 / self._most
+        moments = {u: self._moment(u) for u in (first * 4**k for k in range(60)) if u == first or self._open(u)}
+        found = sorted(moments)
+        heap: list[tuple[float, float, float]] = []
+
+        def consider(left: float, right: float) -> None:
+            if not left:
+                bound = moments[right] / right
+            elif math.isinf(right):
+                bound = self._most / (1 + left)
+            else:
+                bound = float(_between(left, right, moments[left], moments[right]))
+            heapq.heappush(heap, (-bound, left, right))
+
+        for left, right in zip([0.0, *found], [*found, math.inf], strict=True):
+            consider(left, right)
+        for _ in range(_MOST_SPLITS):
+            bound, left, right = heap[0]
+            if -bound <= self._best * (1 + _SEARCHED):
+                break
+            heapq.heappop(heap)
+            middle = right / 16 if not left else left * 4 if math.isinf(right) else math.sqrt(left * right)
+            if not left < middle < right:
+                break
+            moments[middle] = self._moment(middle)
+            consider(left, middle)
+            consider(middle, right)
+        return [Decimal(u) for u in sorted(moments)]
+
+    def _open(self, u: float) -> bool:
+        """Whether the largest loss alone does not yet rule out that a better value lies beyond u."""
+        return self._best * (1 + u) < 16 * self._most and u < 1e300
+
+    def _moment(self, u: float) -> float:
+        """K(u), and the best value remembered."""
+        highest = u * self._most
+        if highest < 30:
+            grown = math.fsum(probability * math.expm1(u * loss) for probability, loss in self._outcomes)
+            moment = math.log1p(max(grown - self._missing, -0.999))
+        else:
+            scaled = math.fsum(probability * math.exp(u * loss - highest) for probability, loss in self._outcomes)
+            moment = highest + math.log(scaled) if scaled else 0.0
+        moment = max(moment, 0.0)
+        self._best = max(self._best, moment / (u * (1 + u)))
+        return moment
+
+
+def _between(left: float, right: float, low: float, high: float) -> float:
+    """`_largest_between` in doubles."""
+    slope = (high - low) / (right - left)
+    offset = slope * left - low
+    if slope <= 0 or offset <= 0:
+        return low / (left * (1 + left))
+    where = (offset + math.sqrt(offset * (offset + slope))) / slope
+    if where <= left:
+        return low / (left * (1 + left))
+    if where >= right:
+        return high / (right * (1 + right))
+    return (slope / (math.sqrt(slope + offset) + math.sqrt(offset))) ** 2

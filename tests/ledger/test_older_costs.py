@@ -1,0 +1,85 @@
+"""A ledger of an older release, which knew no better bound of a pair than that of its ε, goes on as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import ldp_budget
+from ldp_budget import Accountant
+from ldp_budget.accounting.request import charge_of
+from ldp_budget.guarantees import Laplace, Pure, SymmetricPair
+from ldp_budget.guarantees.vocabulary import Amounts
+from ledger_contract import check
+
+OUE = ldp_budget.mechanism("oue")(epsilon=1, domain_size=4)
+
+
+@pytest.fixture(autouse=True)
+def _priced_anew() -> Iterator[None]:
+    charge_of.cache_clear()
+    yield
+    charge_of.cache_clear()
+
+
+def charge_as_before(accountant: Accountant, reports: int, key: str) -> None:
+    """Spend as an older release did: a pair at the price of its ε alone."""
+
+    def of_epsilon(pair: SymmetricPair | Laplace) -> Amounts:
+        return Pure(pair.bound).amounts()
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(SymmetricPair, "amounts", of_epsilon)
+        receipt = accountant.spend("alice", OUE, reports=reports, key=key)
+        assert receipt.cost == Pure(1).costs().times(reports)
+    charge_of.cache_clear()
+
+
+def test_what_was_charged_stays_charged_and_what_comes_costs_what_it_costs_now(accountant: Accountant) -> None:
+    accountant.set_policy("default", ["lifetime=40,1e-6,zcdp", "day=50,1e-6,gdp"])
+    charge_as_before(accountant, 3, "monday")
+    check(accountant)
+    older, newer = Pure(1).costs(), OUE.guarantee.costs()
+    assert newer.rho is not None
+    assert older.rho is not None
+    assert newer.rho < older.rho
+
+    receipt = accountant.spend("alice", OUE, reports=2)
+    assert receipt.cost == newer.times(2)
+    [lifetime, _] = accountant.balance("alice").limits
+    assert lifetime.spent == older.times(3).plus(newer.times(2))
+    check(accountant)
+
+
+def test_a_retry_is_answered_as_it_was_and_a_reservation_gives_back_what_it_took(accountant: Accountant) -> None:
+    accountant.set_policy("default", ["lifetime=40,1e-6,zcdp"])
+    charge_as_before(accountant, 3, "monday")
+    again = accountant.spend("alice", OUE, reports=3, key="monday")
+    assert (again.repeated, again.cost) == (True, Pure(1).costs().times(3))
+    accountant.void(accountant.reserve("alice", OUE).receipt or "")
+    assert accountant.balance("alice").limits[0].spent == Pure(1).costs().times(3)
+    check(accountant)
+
+
+def test_a_period_that_is_new_is_filled_with_what_was_charged(accountant: Accountant) -> None:
+    accountant.set_policy("default", ["lifetime=40,1e-6,zcdp"])
+    charge_as_before(accountant, 3, "monday")
+    accountant.spend("alice", OUE)
+    accountant.set_policy("default", ["lifetime=40,1e-6,zcdp", "month=30,1e-6,zcdp"])
+    lifetime, month = accountant.balance("alice").limits
+    assert month.spent == lifetime.spent
+    check(accountant)
+
+
+def test_a_stored_cost_below_the_truth_is_found(accountant: Accountant) -> None:
+    """Prices that no release ever had: a pair at a tenth of its ρ."""
+    accountant.set_policy("default", ["lifetime=40"])
+    true = OUE.guarantee.amounts()
+    assert true.rho is not None
+    with pytest.MonkeyPatch.context() as patched:
+        too_little = true._replace(rho=true.rho * 9999 / 10000)
+        patched.setattr(SymmetricPair, "amounts", lambda pair: too_little)
+        accountant.spend("alice", OUE)
+    verification = accountant.verify()
+    assert [problem for problem in verification.problems if "rho" in problem and "below" in problem]
