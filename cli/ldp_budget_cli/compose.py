@@ -38,7 +38,7 @@ def compose(mechanism: Mechanism, reports: int, total_delta: str | None, as_json
         print_json({"reports": reports, "delta": float(delta), "rules": rules})
         return
     click.echo(f"{reports} reports of {mechanism!r}; total δ = {delta}")
-    rows = [(name, row["epsilon"], row["delta"], _filter(row)) for name, row in rules.items() if row is not None]
+    rows = [(_named(name, row), row["epsilon"], row["delta"], _filter(row)) for name, row in _given(rules)]
     print_table(("rule", "epsilon", "delta", "may be a limit's rule"), rows)
     _print_memoised(guarantee)
     _print_reasons(reasons)
@@ -62,12 +62,11 @@ def plan(chosen: Chosen | Mechanism, reports: int, total_epsilon: str, total_del
         return
     click.echo(f"{reports} reports within ε = {epsilon}, δ = {delta}: each may cost")
     rows = [
-        (name, row["epsilon_per_report"], row.get("variance_per_user"), _filter(row))
-        for name, row in rules.items()
-        if row is not None
+        (_named(name, row), row["epsilon_per_report"], row.get("variance_per_user"), _filter(row))
+        for name, row in _given(rules)
     ]
     print_table(("rule", "epsilon per report", "variance per user", "may be a limit's rule"), rows)
-    _print_differing([(name, row) for name, row in rules.items() if row is not None])
+    _print_differing(_given(rules))
     _print_reasons(reasons)
 
 
@@ -92,7 +91,8 @@ def _total(guarantee: Guarantee, reports: int, delta: Decimal, rule: str) -> dic
     own = _own_delta(guarantee, reports)
     bound = compose_charges([(guarantee, reports)], delta=max(delta, own) if rule == "basic" else delta, rule=rule)
     if rule_named(rule).is_filter:
-        return {"epsilon": bound.epsilon, "delta": bound.delta, "filter": True}
+        order = {} if bound.order is None else {"order": float(bound.order)}
+        return {"epsilon": bound.epsilon, "delta": bound.delta, "filter": True, **order}
     return {"epsilon": bound.epsilon, "lower": bound.lower, "delta": bound.delta, "filter": False}
 
 
@@ -162,6 +162,16 @@ def _delta(text: str) -> Decimal:
     if not 0 <= delta < 1:
         raise InvalidParameter("total_delta", "a number >= 0 and < 1", text)
     return delta
+
+
+def _given(rules: Mapping[str, dict[str, Any] | None]) -> list[tuple[str, dict[str, Any]]]:
+    """The rules that apply."""
+    return [(name, row) for name, row in rules.items() if row is not None]
+
+
+def _named(rule: str, row: Mapping[str, Any]) -> str:
+    """A rule as a limit takes it, with its order."""
+    return f"{rule}:{row['order']:.15g}" if "order" in row else rule
 
 
 def _filter(row: dict[str, Any]) -> str:

@@ -124,7 +124,8 @@ def test_limits_are_read_from_text(text: str, limit: Limit) -> None:
         ("lifetime=1,nan", "delta: a number >= 0 and < 1; found nan"),
         ("lifetime=1,0,zcdp", "delta > 0, as rule zcdp converts"),
         ("lifetime=1,0,gdp", "delta > 0, as rule gdp converts"),
-        ("lifetime=1,1e-6,renyi", "a rule out of basic, zcdp, gdp; found renyi"),
+        ("lifetime=1,1e-6,rdp", "a rule out of basic, zcdp, gdp; found rdp"),
+        ("lifetime=1,1e-6,renyi", "rule renyi cannot be a limit's yet"),
     ],
 )
 def test_a_limit_that_makes_no_sense_is_refused(text: str, message: str) -> None:

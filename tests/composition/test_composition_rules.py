@@ -18,8 +18,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from composition_oracle import mp, mpf
-from ldp_budget.composition import RULES, Bound, capacity, compose, compose_delta, filter_rule, rule_named
+from ldp_budget.composition import (
+    RULES,
+    Bound,
+    capacity,
+    compose,
+    compose_delta,
+    filter_rule,
+    measure_of,
+    rule_named,
+)
 from ldp_budget.composition.gdp import gaussian_epsilon, log_bounds
+from ldp_budget.composition.renyi import suited_order
 from ldp_budget.composition.zcdp import epsilon_of_rho
 from ldp_budget.errors import InvalidParameter, NotSupported, UnknownName
 from ldp_budget.guarantees import (
@@ -36,6 +46,7 @@ from ldp_budget.guarantees import (
     ZeroConcentrated,
 )
 from ldp_budget.guarantees.amounts import MU_SQUARED_DIGITS, RHO_DIGITS, from_units
+from ldp_budget.guarantees.orders import measured
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden.json").read_text())["values"]
 
@@ -147,7 +158,7 @@ def test_gdp_agrees_with_exact_where_all_is_gaussian() -> None:
 # -- where a rule does not apply ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rule", ["zcdp", "gdp"])
+@pytest.mark.parametrize("rule", ["zcdp", "gdp", "renyi", "renyi:3"])
 def test_the_converting_rules_need_delta(rule: str) -> None:
     with pytest.raises(NotSupported, match="delta > 0"):
         compose([(Pure(1), 1)], delta=0, rule=rule)
@@ -155,11 +166,20 @@ def test_the_converting_rules_need_delta(rule: str) -> None:
         capacity(rule, Decimal(1), Decimal(0))
 
 
-@pytest.mark.parametrize("rule", ["zcdp", "gdp"])
 @pytest.mark.parametrize("guarantee", [Approximate(1, "1e-9"), Copies(2, Approximate(1, "1e-9"))])
-def test_the_converting_rules_refuse_a_delta_of_the_report_itself(rule: str, guarantee: Guarantee) -> None:
+def test_gdp_refuses_a_delta_of_the_report_itself(guarantee: Guarantee) -> None:
     with pytest.raises(NotSupported, match="approximate"):
-        compose([(guarantee, 1)], delta="1e-6", rule=rule)
+        compose([(guarantee, 1)], delta="1e-6", rule="gdp")
+
+
+@pytest.mark.parametrize("rule", ["zcdp", "renyi", "renyi:3"])
+def test_zcdp_and_renyi_set_a_delta_of_the_report_itself_aside(rule: str) -> None:
+    """What is left of δ goes to the conversion; with nothing left there is none."""
+    three = compose([(Approximate(1, "1e-7"), 3)], delta="1e-6", rule=rule)
+    assert three.epsilon == compose([(Pure(1), 3)], delta="7e-7", rule=rule).epsilon
+    assert three.delta == 1e-6
+    with pytest.raises(NotSupported, match="set aside"):
+        compose([(Copies(2, Approximate(1, "5e-7")), 1)], delta="1e-6", rule=rule)
 
 
 def test_zcdp_without_a_rho_and_gdp_without_a_mu() -> None:
@@ -197,7 +217,7 @@ def test_only_guarantees_compose() -> None:
 
 
 def test_an_unknown_rule_is_named_with_the_known_ones() -> None:
-    with pytest.raises(UnknownName, match="basic, zcdp, gdp, exact"):
+    with pytest.raises(UnknownName, match="basic, zcdp, gdp, renyi, exact"):
         compose([(Pure(1), 1)], delta=0, rule="rdp")
 
 
@@ -216,7 +236,7 @@ def test_delta_at_epsilon_is_a_question_to_exact() -> None:
 
 
 def test_exact_is_not_a_filter_and_the_error_says_why() -> None:
-    assert [name for name in RULES if rule_named(name).is_filter] == ["basic", "zcdp", "gdp"]
+    assert [name for name in RULES if rule_named(name).is_filter] == ["basic", "zcdp", "gdp", "renyi"]
     with pytest.raises(NotSupported, match=r"after seeing earlier outputs.*plan"):
         filter_rule("exact")
     with pytest.raises(NotSupported, match="not a filter"):
@@ -268,11 +288,18 @@ def test_a_capacity_is_the_largest_sum_that_converts_within_the_limit(epsilon: D
     assert converted(mu_squared + 1 + mu_squared // 10**9) > epsilon
 
 
-@given(st.sampled_from(["basic", "zcdp", "gdp"]), st.sampled_from(["0.003", "0.1", "1"]), st.integers(1, 3))
+@given(
+    st.sampled_from(["basic", "zcdp", "gdp", "renyi", "renyi:4"]),
+    st.sampled_from(["0.003", "0.1", "1"]),
+    st.integers(1, 3),
+)
 def test_what_fits_a_capacity_composes_within_the_limit(rule: str, epsilon: str, total: int) -> None:
     """As many reports as the integers admit, composed from their exact amounts."""
+    if rule == "renyi":
+        rule = f"renyi:{suited_order(Decimal(total), Decimal('1e-6'))}"
     limit = capacity(rule, Decimal(total), Decimal("1e-6"))
-    cost = Pure(epsilon).costs()
+    measure = measure_of(rule, Decimal(0))
+    cost = Pure(epsilon).costs() if measure is None else measured(Pure(epsilon), measure)
     fitting = min(most // each for most, each in zip(limit, cost, strict=True) if most is not None and each)
     if fitting:
         assert compose([(Pure(epsilon), fitting)], delta="1e-6", rule=rule).epsilon <= total

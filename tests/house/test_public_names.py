@@ -142,6 +142,7 @@ ldp_budget.composition.charges
 ldp_budget.composition.crossing
 ldp_budget.composition.exact
 ldp_budget.composition.gdp
+ldp_budget.composition.renyi
 ldp_budget.composition.rules
 ldp_budget.composition.zcdp
 ldp_budget.errors
@@ -149,6 +150,7 @@ ldp_budget.guarantees
 ldp_budget.guarantees.amounts
 ldp_budget.guarantees.evidence
 ldp_budget.guarantees.gaussian
+ldp_budget.guarantees.orders
 ldp_budget.guarantees.pairs
 ldp_budget.guarantees.vocabulary
 ldp_budget.ledger

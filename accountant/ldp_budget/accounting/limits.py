@@ -22,6 +22,7 @@ from ..guarantees.amounts import (
     float_up,
     from_units,
 )
+from ..guarantees.orders import RENYI
 from ..ledger.windows import PERIODS
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ class Limit:
     def _check(self) -> None:
         try:
             filter_rule(self.rule)
+            if self.rule.partition(":")[0] == RENYI:
+                raise NotSupported("rule renyi cannot be a limit's yet")
         except (UnknownName, NotSupported) as error:
             why = f" ({error})" if isinstance(error, NotSupported) else ""
             raise InvalidParameter("limit", f"a rule out of basic, zcdp, gdp{why}", self.rule) from None

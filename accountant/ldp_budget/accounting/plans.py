@@ -17,12 +17,13 @@ from typing import Any
 
 from .._json import canonical_json
 from ..authoring.base import Mechanism
-from ..composition import Bound, Filter, compose, rule_named
+from ..composition import Bound, capacity, compose, measure_of, rule_named
 from ..composition.charges import whole
 from ..composition.crossing import crossing
 from ..errors import InvalidParameter, NotSupported
 from ..guarantees import Guarantee, from_json
-from ..guarantees.amounts import EPSILON_DIGITS, Costs, canonical, decimal, from_units
+from ..guarantees.amounts import DELTA_DIGITS, EPSILON_DIGITS, Costs, canonical, decimal, from_units, to_cost
+from ..guarantees.orders import measure_at, measured
 
 _UNIT = 1e-9
 _MOST_UNITS = 10**15  # no guarantee states a larger ε than a million
@@ -129,8 +130,7 @@ def _spare(
     make_guarantee: Callable[[Decimal], Guarantee], reports: int, most: Decimal, delta: Decimal, rule: str
 ) -> Callable[[int], float]:
     """A function of ε in billionths: what is left of the total, > 0 if and only if the reports fit."""
-    chosen = rule_named(rule)
-    limit = chosen.capacity(most, delta) if isinstance(chosen, Filter) else None
+    is_filter = rule_named(rule).is_filter
 
     def spare(units: int) -> float:
         if not 0 < units <= _MOST_UNITS:
@@ -140,11 +140,23 @@ def _spare(
         except InvalidParameter:
             return -math.inf
         bound = compose([(guarantee, reports)], delta=delta, rule=rule)
-        fits = _fits(bound, most) and (limit is None or _within(guarantee.costs().times(reports), limit))
+        named = rule if bound.order is None else measure_at(bound.order)
+        fits = _fits(bound, most) and (not is_filter or _accepted(named, guarantee, reports, most, delta))
         left = float(most) - bound.epsilon
         return max(left, _UNIT) if fits else min(left, -_UNIT)
 
     return spare
+
+
+def _accepted(rule: str, guarantee: Guarantee, reports: int, most: Decimal, delta: Decimal) -> bool:
+    """Whether a ledger's limit of (`most`, `delta`) under a filter takes so many reports."""
+    each = guarantee.aside() if rule not in ("basic", "gdp") else None
+    aside = from_units(to_cost(each, DELTA_DIGITS) or 0, DELTA_DIGITS) * reports if each else Decimal(0)
+    if aside and aside >= delta:
+        return False
+    measure = measure_of(rule, aside)
+    cost = guarantee.costs() if measure is None else measured(guarantee, measure)
+    return _within(cost.times(reports), capacity(rule, most, delta, aside))
 
 
 def _fits(bound: Bound, most: Decimal) -> bool:

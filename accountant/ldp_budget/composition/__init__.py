@@ -1,7 +1,7 @@
 """Composition: from guarantees and counts to one certified loss.
 
-Four rules. `basic`, `zcdp` and `gdp` are filters, and may be a limit's; `exact` is the tightest and holds only for
-a list of reports that was fixed beforehand.
+Five rules. `basic`, `zcdp`, `gdp` and `renyi` are filters, and may be a limit's; `exact` is the tightest and holds
+only for a list of reports that was fixed beforehand.
 """
 
 from __future__ import annotations
@@ -13,25 +13,38 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InvalidParameter, NotSupported, UnknownName
 from ..guarantees import Guarantee, Unbounded
 from ..guarantees.amounts import Costs, decimal, float_above, float_up
+from ..guarantees.orders import RENYI, order_of
 from .basic import Basic
 from .charges import canonical_charges, weakest_relation
 from .gdp import GaussianDP
+from .renyi import Renyi
 from .rules import Bound, Filter, Rule
 from .zcdp import ZCDP
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["RULES", "Bound", "Filter", "Rule", "capacity", "compose", "compose_delta", "filter_rule", "rule_named"]
+__all__ = [
+    "RULES",
+    "Bound",
+    "Filter",
+    "Rule",
+    "capacity",
+    "compose",
+    "compose_delta",
+    "filter_rule",
+    "measure_of",
+    "rule_named",
+]
 
-RULES = ("basic", "zcdp", "gdp", "exact")
+RULES = ("basic", "zcdp", "gdp", "renyi", "exact")
 
-_FILTERS: dict[str, Filter] = {rule.name: rule for rule in (Basic(), ZCDP(), GaussianDP())}
+_FILTERS: dict[str, Filter] = {rule.name: rule for rule in (Basic(), ZCDP(), GaussianDP(), Renyi())}
 
 _NOT_A_FILTER = (
     "rule exact is not a filter: when the next mechanism is chosen after seeing earlier outputs, exact composition "
     "of what happened can promise less than was lost (an example exceeds delta = .0497 by half), so it may "
-    "enforce only a plan fixed beforehand. A limit takes basic, zcdp or gdp."
+    "enforce only a plan fixed beforehand. A limit takes basic, zcdp, gdp or renyi."
 )
 
 
@@ -39,10 +52,12 @@ def compose(charges: Iterable[tuple[Guarantee, int]], *, delta: float | str | De
     """The total loss of `charges`, pairs of a guarantee and how many reports carry it, at `delta` in [0, 1).
 
     Local adjacency: any two inputs of one user, who may give another input in every report. Grouping and order make
-    no difference, to the last digit. With rule "basic" the total's δ is the sum of the δ's.
+    no difference, to the last digit. With rule "basic" the total's δ is the sum of the δ's. "renyi" takes the order
+    of the published grid that is best for these charges and says it, "renyi:ALPHA" that one.
 
-    Raises `NotSupported`, saying why, where the rule does not apply (zcdp and gdp at δ = 0, or with a guarantee
-    that has δ > 0 and no ρ or μ; basic and exact with one that has no ε); `InvalidParameter`; `UnknownName`.
+    Raises `NotSupported`, saying why, where the rule does not apply (all but basic and exact at δ = 0; zcdp and renyi
+    where the reports' own δ leave nothing of it, gdp with such a guarantee, or one without a μ; basic and exact
+    with one that has no ε); `InvalidParameter`; `UnknownName`.
     """
     share = _checked_delta(delta)
     listed = canonical_charges(charges)
@@ -51,7 +66,7 @@ def compose(charges: Iterable[tuple[Guarantee, int]], *, delta: float | str | De
     if any(isinstance(guarantee, Unbounded) for guarantee, _ in listed):
         return Bound(math.inf, math.inf, float_up(share), relation)
     total = chosen.total(listed, share)
-    return Bound(_printed_above(total.upper), total.lower, float_up(total.delta), relation)
+    return Bound(_printed_above(total.upper), total.lower, float_up(total.delta), relation, total.order)
 
 
 def compose_delta(
@@ -71,11 +86,18 @@ def compose_delta(
 
 
 def rule_named(name: str) -> Rule:
-    """The rule of that name. Raises `UnknownName`."""
+    """The rule of that name. Raises `UnknownName`, and `InvalidParameter` for an order that is not on the grid."""
     if name == "exact":
         from .exact import Exact
 
         return Exact()
+    if name.startswith(f"{RENYI}:"):
+        try:
+            return Renyi(order_of(name))
+        except ValueError as error:
+            raise InvalidParameter(
+                "rule", "renyi, or renyi:ORDER of the published grid", f"{name} ({error})"
+            ) from None
     if name not in _FILTERS:
         raise UnknownName("rule", name, RULES)
     return _FILTERS[name]
@@ -89,13 +111,20 @@ def filter_rule(name: str) -> Filter:
     return rule
 
 
-def capacity(rule: str, epsilon: Decimal, delta: Decimal) -> Costs:
+def capacity(rule: str, epsilon: Decimal, delta: Decimal, aside: Decimal = Decimal(0)) -> Costs:
     """What a limit of (`epsilon`, `delta`) under `rule` admits, in integer units, rounded down.
 
     Charges whose integer costs add up to no more compose to at most `epsilon` at `delta`. None stands for amounts
-    that the rule does not add. Raises as `filter_rule`, and `NotSupported` for zcdp and gdp at δ = 0.
+    that the rule does not add. `aside` is the part of δ for reports with a δ of their own, under zcdp and renyi.
+    The amounts of renyi, and of zcdp with δ aside, are those of `guarantees.orders.measured`. Raises as
+    `filter_rule`, and `NotSupported` where nothing of δ is left for a conversion.
     """
-    return filter_rule(rule).capacity(epsilon, delta)
+    return filter_rule(rule).capacity(epsilon, delta, aside)
+
+
+def measure_of(rule: str, aside: Decimal) -> str | None:
+    """The measure in which a limit counts under a rule with an order, if it is not the four amounts of a charge."""
+    return rule if rule.startswith(f"{RENYI}:") or (aside and rule == ZCDP.name) else None
 
 
 def _checked_delta(delta: Any) -> Decimal:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from ..guarantees.amounts import DELTA_DIGITS, EPSILON_DIGITS, Costs, float_up, to_capacity
-from .rules import Filter, Total, added
+from .rules import Filter, Total, added, nothing_aside
 
 if TYPE_CHECKING:
-    from decimal import Decimal
-
     from .charges import Charges
 
 _REFUSAL = "rule basic cannot add a guarantee of kind {} that has no (epsilon, delta) of its own"
@@ -28,5 +27,6 @@ class Basic(Filter):
             return Total(math.inf, math.inf, spent)
         return Total(max(0.0, -float_up(-epsilon)), float_up(epsilon), spent)
 
-    def capacity(self, epsilon: Decimal, delta: Decimal) -> Costs:
+    def capacity(self, epsilon: Decimal, delta: Decimal, aside: Decimal = Decimal(0)) -> Costs:
+        nothing_aside(self.name, aside)
         return Costs(to_capacity(epsilon, EPSILON_DIGITS), to_capacity(delta, DELTA_DIGITS), None, None)

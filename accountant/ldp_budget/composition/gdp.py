@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ..guarantees.amounts import DOWN, MU_SQUARED_DIGITS, UP, Costs, float_above, float_below, from_units
 from ..guarantees.gaussian import gaussian_log_delta
 from .crossing import crossing
-from .rules import Filter, Total, added, largest_units, needs_delta
+from .rules import Filter, Total, added, largest_units, needs_delta, nothing_aside
 
 if TYPE_CHECKING:
     from .charges import Charges
@@ -33,7 +33,8 @@ class GaussianDP(Filter):
         mu_squared = added(charges, lambda guarantee: guarantee.amounts().mu_squared, _REFUSAL)
         return Total(*gaussian_epsilon(mu_squared, *log_bounds(delta)), delta)
 
-    def capacity(self, epsilon: Decimal, delta: Decimal) -> Costs:
+    def capacity(self, epsilon: Decimal, delta: Decimal, aside: Decimal = Decimal(0)) -> Costs:
+        nothing_aside(self.name, aside)
         needs_delta(self.name, delta)
         return Costs(None, None, None, _capacity(epsilon, delta))
 

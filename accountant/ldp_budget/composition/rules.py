@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from ..errors import NotSupported
@@ -11,7 +12,6 @@ from ..guarantees.amounts import LARGEST, UP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from decimal import Decimal
 
     from ..guarantees import Guarantee
     from ..guarantees.amounts import Costs
@@ -23,21 +23,24 @@ class Bound:
     """A certified total: the charges together are (`epsilon`, `delta`)-LDP.
 
     `epsilon` is rounded up, and infinite where nothing can be promised. `lower` is a certified lower bound of the
-    best ε the rule could have given at this `delta`. `relation` says for which neighbours it holds.
+    best ε the rule could have given at this `delta`. `relation` says for which neighbours it holds, `order` at which
+    order the divergences were added up, under rule `renyi`.
     """
 
     epsilon: float
     lower: float
     delta: float
     relation: str = ANY_INPUTS
+    order: Decimal | None = None
 
 
 class Total(NamedTuple):
-    """What a rule makes of a list of charges: ε between two certified doubles, at δ."""
+    """What a rule makes of a list of charges: ε between two certified doubles, at δ, and the order of `renyi`."""
 
     lower: float
     upper: float
     delta: Decimal
+    order: Decimal | None = None
 
 
 class Rule:
@@ -59,8 +62,11 @@ class Filter(Rule):
 
     is_filter = True
 
-    def capacity(self, epsilon: Decimal, delta: Decimal) -> Costs:
-        """The largest sums, in integer units, that stay within (ε, δ); None for amounts the rule does not add."""
+    def capacity(self, epsilon: Decimal, delta: Decimal, aside: Decimal = Decimal(0)) -> Costs:
+        """The largest sums, in integer units, that stay within (ε, δ); None for amounts the rule does not add.
+
+        `aside` is the part of δ that zcdp and renyi set aside for reports with a δ of their own.
+        """
         raise NotImplementedError
 
 
@@ -77,8 +83,14 @@ def added(charges: Charges, amount: Callable[[Guarantee], Decimal | None], refus
 
 def needs_delta(rule: str, delta: Decimal) -> None:
     """Raise `NotSupported` at δ = 0, where the conversion of the zcdp and gdp rules to (ε, δ) is infinite."""
-    if not delta:
-        raise NotSupported(f"rule {rule} needs delta > 0: it gives all of it to the conversion to (epsilon, delta)")
+    if delta <= 0:
+        raise NotSupported(f"rule {rule} needs delta > 0: the conversion to (epsilon, delta) takes some")
+
+
+def nothing_aside(rule: str, aside: Decimal) -> None:
+    """Raise `NotSupported` where a part of δ is to be set aside by a rule that cannot."""
+    if aside:
+        raise NotSupported(f"rule {rule} sets no delta aside: only zcdp and renyi do")
 
 
 def largest_units(holds: Callable[[int], bool]) -> int:

@@ -6,6 +6,9 @@
 
 (Canonne, Kamath and Steinke 2020, Proposition 12). Its derivative is ρ - ln(1/(δα))/(α-1)², which changes sign once,
 so the best α is the root of (α-1)²ρ = ln(1/(δα)). Any α gives a valid bound; only tightness depends on the root.
+
+A report with a δᵢ of its own is told apart with that probability, and has a ρ else (Bun and Steinke 2016, section 8):
+the total's δ is that of the conversion, and Σδᵢ.
 """
 
 from __future__ import annotations
@@ -15,31 +18,45 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from ..guarantees.amounts import DOWN, RHO_DIGITS, UP, Costs, float_above, float_below, from_units, ln_up
+from ..guarantees.amounts import (
+    DELTA_DIGITS,
+    DOWN,
+    RHO_DIGITS,
+    UP,
+    Costs,
+    float_above,
+    float_below,
+    from_units,
+    ln_up,
+    to_capacity,
+)
+from .renyi import left_of_delta
 from .rules import Filter, Total, added, largest_units, needs_delta
 
 if TYPE_CHECKING:
     from .charges import Charges
 
-_REFUSAL = "rule zcdp refuses a guarantee of kind {}: it has no rho of its own, for example because its delta is > 0"
+_REFUSAL = "rule zcdp refuses a guarantee of kind {}: it has no rho of its own"
 # α is within some units of the last place of its best value, so ε is off by the square of that.
 _LOOSENESS = 1e-12
 
 
 class ZCDP(Filter):
-    """Σρ, then the optimal conversion at the given δ > 0."""
+    """Σρ, then the optimal conversion at what the reports leave of δ > 0."""
 
     name = "zcdp"
 
     def total(self, charges: Charges, delta: Decimal) -> Total:
-        needs_delta(self.name, delta)
-        rho = added(charges, lambda guarantee: guarantee.amounts().rho, _REFUSAL)
-        epsilon = epsilon_of_rho(rho, delta)
+        left = left_of_delta(self.name, charges, delta)
+        rho = added(charges, lambda guarantee: guarantee.concentrated(), _REFUSAL)
+        epsilon = epsilon_of_rho(rho, left)
         return Total(max(0.0, float_below(epsilon) * (1 - _LOOSENESS)), float_above(epsilon), delta)
 
-    def capacity(self, epsilon: Decimal, delta: Decimal) -> Costs:
-        needs_delta(self.name, delta)
-        return Costs(None, None, _capacity(epsilon, delta), None)
+    def capacity(self, epsilon: Decimal, delta: Decimal, aside: Decimal = Decimal(0)) -> Costs:
+        left = DOWN.subtract(delta, aside)
+        needs_delta(self.name, left)
+        set_aside = to_capacity(aside, DELTA_DIGITS) if aside else None
+        return Costs(None, set_aside, _capacity(epsilon, left), None)
 
 
 @lru_cache(maxsize=64)

@@ -252,8 +252,10 @@ class FinitePair(Guarantee):
     def aside(self) -> Decimal:
         return self.loss()[1]
 
-    def concentrated(self) -> Decimal:
-        return self._law.rho()
+    def concentrated(self) -> Decimal | None:
+        # With a δ it is (ε, δ)-LDP, and so what `Approximate` says.
+        epsilon, delta = self.loss()
+        return rho_of_pure(epsilon) if delta else self.amounts().rho
 
     def divergence(self, order: Decimal) -> Decimal:
         return self._law.divergence(order)

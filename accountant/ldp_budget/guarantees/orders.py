@@ -1,0 +1,68 @@
+"""What filters add beside the four amounts of `Costs`: a Rényi divergence at one order, and δ that is set aside.
+
+A *measure* is `renyi:ALPHA`, the divergence at that order, or `zcdp`, the ρ of what is left once a report's own δ is
+set aside. Under either, a report has two amounts: that one, and the δ that it sets aside. Orders come from a
+published grid, so that ledgers name them by their number: α - 1 is one of 25 round numbers times a power of ten.
+
+These amounts follow from a guarantee by decimal arithmetic alone, the same on every machine, as sums of them are
+worked out again from the journal.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from .amounts import DELTA_DIGITS, RHO_DIGITS, Costs, canonical, decimal, to_cost
+
+if TYPE_CHECKING:
+    from .vocabulary import Guarantee
+
+ZCDP = "zcdp"
+RENYI = "renyi"
+
+_TENTHS = (10, 11, 12, 13, 14, 15, 16, 18, 20, 22, 25, 28, 30, 33, 36, 40, 45, 50, 55, 60, 65, 70, 75, 80, 90)
+ORDERS = tuple([1 + Decimal(tenths).scaleb(power - 1) for power in range(-2, 7) for tenths in _TENTHS])
+"""The orders that a rule may have, ascending, from 1.01 to 9000001. None is ever added in between."""
+
+MEASURES = (ZCDP, *(f"{RENYI}:{canonical(order)}" for order in ORDERS))
+"""Every measure, at the place that stands for it in a ledger."""
+
+
+def measure_at(order: Decimal) -> str:
+    """The name of the divergence at an order of the grid."""
+    return f"{RENYI}:{canonical(order)}"
+
+
+def order_of(measure: str) -> Decimal:
+    """The order that `renyi:ALPHA` names. Raises ValueError, naming its neighbours, if it is not on the grid."""
+    _, _, text = measure.partition(":")
+    try:
+        order = decimal(text)
+    except ValueError:
+        raise ValueError(f"expected an order > 1, such as 3; found {text!r}") from None
+    if measure_at(order) not in MEASURES:
+        raise ValueError(f"expected an order of the published grid, such as {_neighbours(order)}; found {text}")
+    return order
+
+
+def _neighbours(order: Decimal) -> str:
+    nearest = sorted(ORDERS, key=lambda each: abs(each - order))[:2]
+    return " or ".join(canonical(each) for each in sorted(nearest))
+
+
+def nearest_order(order: float) -> Decimal:
+    """The order of the grid that is nearest by the ratio of α - 1."""
+    return min(ORDERS, key=lambda each: abs(math.log(float(each - 1) / (order - 1))))
+
+
+@lru_cache(maxsize=4096)
+def measured(guarantee: Guarantee, measure: str) -> Costs:
+    """What one report costs under a measure: in place of ρ the measure's own amount, in place of δ what is set aside.
+
+    Both in their units, rounded up; None where unbounded. The other two amounts are zero, as nothing limits them.
+    """
+    amount = guarantee.concentrated() if measure == ZCDP else guarantee.divergence(order_of(measure))
+    return Costs(0, to_cost(guarantee.aside(), DELTA_DIGITS), to_cost(amount, RHO_DIGITS), 0)
