@@ -61,8 +61,20 @@ def test_a_plan_survives_json() -> None:
 def test_a_stored_price_is_kept_unless_it_is_too_low() -> None:
     stored = Plan([(PAIR, 50)], delta="1e-6").to_json()
     assert Plan.from_json({**stored, "epsilon": "14"}).epsilon == 14
-    with pytest.raises(ValueError, match="below"):
-        Plan.from_json({**stored, "epsilon": "13.8"})
+    for impossible, why in (("13.8", "below"), ("-1", "below"), ("Infinity", "finite"), ("NaN", "finite")):
+        with pytest.raises(ValueError, match=why):
+            Plan.from_json({**stored, "epsilon": impossible})
+
+
+@pytest.mark.parametrize("charges", [[(Laplace("0.3"), 40)], [(Pure("1e-5"), 10**12), (Laplace("0.7"), 10**12)]])
+def test_a_price_that_nothing_certifies_is_not_believed(charges: list[tuple[Guarantee, int]]) -> None:
+    """Neither one between the certified bounds, which may be right, nor any other below the upper one."""
+    total = compose(charges, delta="1e-6", rule="exact")
+    stored = Plan(charges, delta="1e-6").to_json()
+    for share in (0.0, 0.5, 0.999):
+        price = total.lower + share * (total.epsilon - total.lower)
+        assert Plan(charges, delta="1e-6", price=price).epsilon == total.epsilon
+        assert Plan.from_json({**stored, "epsilon": repr(price)}).epsilon == total.epsilon
 
 
 @pytest.mark.parametrize("missing", ["charges", "delta", "epsilon"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -13,9 +14,10 @@ from hypothesis import strategies as st
 import ldp_budget
 from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter, Mechanism
+from ldp_budget.accounting import plans
 from ldp_budget.accounting.plans import Plan
-from ldp_budget.composition import compose
-from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Approximate, Memoised
+from ldp_budget.composition import Bound, compose
+from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Approximate, Laplace, Memoised
 from ldp_budget.guarantees.amounts import decimal
 from ledger_contract import CURVE, check, coin, everything, promising, spent
 
@@ -253,6 +255,51 @@ def test_a_price_that_moved_gives_no_fresh_quota(accountant: Accountant, change:
     check(accountant)
 
 
+@pytest.fixture
+def sealed_at(accountant: Accountant, monkeypatch: pytest.MonkeyPatch) -> Callable[[Plan, float], None]:
+    """Set a plan as a release would have that found another price, and charge it."""
+
+    def seal(terms: Plan, price: float) -> None:
+        with monkeypatch.context() as release:
+            release.setattr(plans, "compose", lambda charges, delta, rule: Bound(price, price, float(delta)))
+            accountant.set_policy("default", [], plan=Plan(terms.charges, DELTA))
+        assert accountant.spend("alice", HALF).status == "spent"
+
+    return seal
+
+
+def test_a_price_that_an_earlier_release_certified_stays(
+    accountant: Accountant, sealed_at: Callable[[Plan, float], None]
+) -> None:
+    """Of two certified prices either is one: the stored one is sealed, though nobody could declare it now."""
+    now = plan((HALF, 40), (promising(Laplace("0.3")), 3))
+    lower = compose(now.charges, delta=DELTA, rule="exact").lower
+    then = (lower + now.epsilon) / 2
+    assert lower < then < now.epsilon
+    sealed_at(now, then)
+    assert accountant.set_policy("default", [], plan=now).version == 1
+    assert accountant.policy().planned() == (decimal(then), DELTA)
+    check(accountant)
+
+
+def test_a_sealed_price_that_is_impossible_is_raised_when_the_plan_is_set_again(
+    accountant: Accountant, sealed_at: Callable[[Plan, float], None]
+) -> None:
+    now = plan((HALF, 40))
+    sealed_at(now, 1.0)
+    assert accountant.spend("alice", HALF).status == "spent", "the ledger opens and its quotas hold"
+    assert accountant.set_policy("default", [], plan=now).version == 2
+    assert accountant.policy().planned() == (decimal(now.epsilon), DELTA)
+    assert used(accountant, "alice") == [(40, 2)]
+    assert accountant.set_policy("default", [], plan=now).version == 2
+    accountant.set_policy("other", [WIDE], plan=plan((ONE, 1)))
+    both = decimal(now.epsilon) + decimal(plan((ONE, 1)).epsilon)
+    accountant.set_policy("scant", [f"lifetime={both - Decimal('1e-9')},1e-3"], plan=plan((ONE, 1)))
+    assert f"cost together (ε = {both:.12g}" in accountant.spend("alice", ONE, policy="scant").why
+    assert accountant.spend("alice", ONE, policy="other").status == "spent"
+    check(accountant)
+
+
 def test_a_plan_is_what_was_declared() -> None:
     """Its charges and its δ; not what they were found to cost."""
     one = plan((ONE, 2))
@@ -335,14 +382,14 @@ def test_a_plan_leaves_a_plain_limit_what_its_reports_cost(accountant: Accountan
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(("0", "2", "4", "99"))), max_size=8))
 def test_whatever_is_set_and_asked_the_plans_used_fit_the_limit_asked_under(steps: list[tuple[int, str]]) -> None:
     """Against a sum over the journal's quotas, worked out anew."""
-    plans = [plan((ONE, 2)), plan((HALF, 4)), plan((TENTH, 9))]
+    three = [plan((ONE, 2)), plan((HALF, 4)), plan((TENTH, 9))]
     mechanisms = [ONE, HALF, TENTH]
     seen: set[int] = set()
     with Accountant(":memory:") as accountant:
         for number, (chosen, lifetime) in enumerate(steps):
             limits = [] if lifetime == "0" else [f"lifetime={lifetime},1e-3"]
-            accountant.set_policy(str(number), limits, plan=plans[chosen])
-            price = sum(decimal(plans[each].epsilon) for each in {*seen, chosen})
+            accountant.set_policy(str(number), limits, plan=three[chosen])
+            price = sum(decimal(three[each].epsilon) for each in {*seen, chosen})
             fits = price <= Decimal(lifetime) if limits else seen <= {chosen}
             answer = accountant.spend("alice", mechanisms[chosen], policy=str(number))
             assert bool(answer) <= fits

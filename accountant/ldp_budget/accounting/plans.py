@@ -34,10 +34,11 @@ class Plan:
     """`charges`, pairs of a mechanism or guarantee and how many reports carry it, priced by exact composition.
 
     Together they are (`epsilon`, `delta`)-LDP; `epsilon` is a certified upper bound. Equal guarantees are merged,
-    and the order is canonical. `price` is what the same plan was priced at before: then `epsilon` is that number.
+    and the order is canonical. `price` is what the same plan was priced at before: it may raise `epsilon`, and never
+    lowers it below the upper bound that is certified now.
 
-    Raises `NotSupported` for a list without a finite price, `InvalidParameter`, and ValueError for a `price` below
-    the certified lower bound.
+    Raises `NotSupported` for a list without a finite price, `InvalidParameter`, and ValueError for a `price` that
+    no composition could have found, as it is below the certified lower bound.
     """
 
     charges: tuple[tuple[Guarantee, int], ...]
@@ -52,11 +53,14 @@ class Plan:
             raise NotSupported(
                 "a plan needs a finite price: some report is unbounded, or delta is too small for the list"
             )
+        if price is not None and not math.isfinite(price):
+            raise ValueError(f"price: expected a finite number; found {price}")
         if price is not None and price < total.lower:
             raise ValueError(f"price: {price} is below {total.lower}, which these reports cost at least")
         object.__setattr__(self, "charges", charges)
         object.__setattr__(self, "delta", decimal(self.delta))
-        object.__setattr__(self, "epsilon", total.epsilon if price is None else price)
+        # A price between the two bounds may be right, but nothing here certifies it.
+        object.__setattr__(self, "epsilon", total.epsilon if price is None else max(price, total.epsilon))
 
     @cached_property
     def identity(self) -> str:
@@ -78,7 +82,7 @@ class Plan:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Plan:
-        """Read back what `to_json` wrote. Raises ValueError for anything else."""
+        """Read back what `to_json` wrote, its price certified anew. Raises ValueError for anything else."""
         try:
             charges = tuple((from_json(charge["guarantee"]), charge["count"]) for charge in data["charges"])
             return cls(charges, data["delta"], price=float(data["epsilon"]))

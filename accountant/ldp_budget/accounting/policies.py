@@ -9,7 +9,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from .._json import canonical_json
+from ..composition import compose
 from ..errors import InvalidParameter
+from ..guarantees import from_json
 from ..guarantees.amounts import canonical, decimal, float_up
 from ..ledger.filling import keep
 from ..ledger.windows import LIFETIME, PER_YEAR
@@ -32,7 +34,8 @@ class PlanTerms:
 
     The price is exact composition's, which is no filter; that is sound because what may be charged was fixed
     beforehand: any order and any early stop lies within it. A successor's full price is added to those before. The
-    price with which a plan came into the ledger stays its price, whatever is worked out for it later.
+    price with which a plan came into the ledger stays its price, whatever is worked out for it later, unless that
+    shows it to be impossible: then the plan is set again at what is certified.
     """
 
     identity: str
@@ -208,8 +211,16 @@ def _at_first_price(reading: Reading, policy: Policy) -> Policy:
     """The policy with the plan as it came into the ledger: set again, under whatever name, it costs what it did."""
     if policy.plan is None:
         return policy
-    known = _stored_plans(reading, {policy.plan.identity})
-    return replace(policy, plan=known.get(policy.plan.identity, policy.plan))
+    known = _stored_plans(reading, {policy.plan.identity}).get(policy.plan.identity)
+    if known is None or (known.epsilon < policy.plan.epsilon and known.epsilon < _least_price(known)):
+        return policy
+    return replace(policy, plan=known)
+
+
+def _least_price(plan: PlanTerms) -> Decimal:
+    """What the reports of a plan cost at least: a price below it was never certified."""
+    charges = [(from_json(json.loads(promise)), count) for promise, count in plan.quotas]
+    return Decimal(compose(charges, delta=plan.delta, rule="exact").lower)
 
 
 def prices(reading: Reading, identities: Iterable[str]) -> tuple[Price, ...]:
@@ -225,12 +236,13 @@ _UNKNOWN = Decimal("Infinity"), Decimal(1)
 
 
 def _stored_plans(reading: Reading, identities: set[str]) -> dict[str, PlanTerms]:
-    """Plans by identity, as the first policy holds them."""
+    """Plans by identity, as the first policy holds them, or one that found that price impossible and raised it."""
     found: dict[str, PlanTerms] = {}
     for stored in reading.rows.policies():
         plan = Policy.read(stored.definition).plan
         if plan is not None and plan.identity in identities:
-            found.setdefault(plan.identity, plan)
+            known = found.get(plan.identity, plan)
+            found[plan.identity] = max(known, plan, key=lambda terms: terms.epsilon)
     return found
 
 
