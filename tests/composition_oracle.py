@@ -124,6 +124,81 @@ def response_delta(epsilon: Decimal, count: int, at: float) -> Any:
     return total
 
 
+def responses_delta(epsilon: Decimal, count: int, at: Any) -> Any:
+    """The same for any count: δ = P[lies <= m] - e^ε Q[lies <= m], by the integral of the binomial law."""
+    with mp.workdps(60):
+        e, target = number(epsilon), mpf(at)
+        most = int(mp.ceil((count - target / e) / 2)) - 1
+        if most < 0:
+            return mpf(0)
+        lie = 1 / (1 + mp.exp(e))
+        return _at_most(count, most, 1 - lie) - mp.exp(target) * _at_most(count, most, lie)
+
+
+def _at_most(count: int, most: int, truth: Any) -> Any:
+    """P[Bin(count, 1 - truth) <= most], an incomplete beta function; its integrand is log-concave."""
+    a, b = mpf(count - most), mpf(most + 1)
+    mode, width = (a - 1) / (a + b - 2), mp.sqrt(a * b / (a + b) ** 3)
+    fall = (a - 1) / truth - (b - 1) / (1 - truth)
+    reach = max(mpf(0), truth - mode) + 45 * width
+    reach = min(reach, 150 / fall, truth) if fall > 0 else min(reach, truth)
+    scale = mp.loggamma(a + b) - mp.loggamma(a) - mp.loggamma(b)
+    start = truth - reach
+    points = [start + reach * i / 24 for i in range(25)]
+    return mp.quad(lambda t: mp.exp(scale + (a - 1) * mp.log(t) + (b - 1) * mp.log(1 - t)) if t else mpf(0), points)
+
+
+# -- long lists, by an integral in the complex plane ----------------------------------------------------------
+
+
+def contour_transform(guarantee: Guarantee, s: Any) -> Any:
+    """E[e^{sL}] of one report, from its definition."""
+    if isinstance(guarantee, Laplace):
+        e = number(guarantee.bound)
+        between = mp.exp(-e / 2) / 4 * 2 * mp.sinh((s + 0.5) * e) / (s + 0.5)
+        return mp.exp(s * e) / 2 + mp.exp(-e - s * e) / 2 + between
+    if isinstance(guarantee, Gaussian):
+        return mp.exp(s * (1 + s) / 2 * number(guarantee.mu) ** 2)
+    outcomes, _ = _outcomes(guarantee)
+    return mp.fsum(p * mp.exp(s * (number(loss) + logarithm)) for p, (loss, logarithm) in outcomes)
+
+
+def contour_delta(charges: Charges) -> Curve:
+    """δ(ε) of a list so long that its transform is nothing beyond some standard deviations."""
+    return lambda at: _contour(charges, mpf(at), lambda theta: 1 / theta, mpf("1e-15"), mpf(10) ** 6)
+
+
+def contour_rest(charges: Charges) -> Curve:
+    """The same δ(ε) where it is near one, by way of 1 - δ."""
+    return lambda at: 1 + _contour(charges, mpf(at), lambda _: mpf(0), mpf("-0.5"), mpf("-1e-9"))
+
+
+def _contour(charges: Charges, at: Any, beside: Callable[[Any], Any], low: Any, high: Any) -> Any:
+    """1/2π ∫ E[e^{sL}] e^{-sε} / (s(1+s)) dt along s = θ + it, with K'(θ) = ε + beside(θ)."""
+
+    def cumulant(s: Any) -> Any:
+        return mp.fsum(count * mp.log(contour_transform(guarantee, s)) for guarantee, count in charges)
+
+    def slope(theta: Any) -> Any:
+        width = abs(theta) / 10**8
+        return (cumulant(theta + width) - cumulant(theta - width)) / (2 * width)
+
+    theta = (low + high) / 2
+    for _ in range(40):
+        theta = -mp.sqrt(low * high) if low < 0 else mp.sqrt(low * high)
+        low, high = (theta, high) if slope(theta) - beside(theta) < at else (low, theta)
+    theta = min(theta, mpf(-1) / 1000 / max(1, mp.sqrt(abs(slope(theta))))) if theta < 0 else theta
+    width = abs(theta) / 10**4
+    deviation = mp.sqrt((slope(theta + width) - slope(theta - width)) / (2 * width))
+
+    def integrand(t: Any) -> Any:
+        s = mp.mpc(theta, t)
+        return mp.re(mp.exp(cumulant(s) - s * at) / (s * (1 + s)))
+
+    points = [i / deviation for i in range(15)]
+    return mp.quad(integrand, points, method="gauss-legendre", maxdegree=4) / mp.pi
+
+
 # -- random charges -------------------------------------------------------------------------------------------
 
 

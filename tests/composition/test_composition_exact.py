@@ -268,11 +268,6 @@ def test_one_gaussian_report_costs_what_it_was_calibrated_to(epsilon: str, delta
     assert total.lower >= float(epsilon) * (1 - 1e-9)
 
 
-def test_a_count_beyond_any_lattice_falls_back_on_the_sum() -> None:
-    total = compose([(Pure("1e-5"), 10**12)], delta="1e-6", rule="exact")
-    assert (total.lower, total.epsilon) == (0.0, 1e7)
-
-
 @given(
     st.sampled_from(["0.001", "0.1", "1", "7.5"]),
     st.sampled_from(["0.01", "0.5", "1"]),
@@ -283,9 +278,7 @@ def test_a_count_beyond_any_lattice_falls_back_on_the_sum() -> None:
 def test_exact_is_never_worse_than_the_sum_and_hardly_apart(epsilon: str, tau: str, count: int, delta: str) -> None:
     total = compose([(SymmetricPair(epsilon, tau), count)], delta=delta, rule="exact")
     assert total.lower <= total.epsilon <= compose([(Pure(epsilon), count)], delta=delta).epsilon
-    # At so large a δ the curve is so flat that a hair of δ is much of ε.
-    apart = 1e-5 if delta == "0.999" else 1e-7
-    assert total.epsilon - total.lower <= apart * total.epsilon + 1e-12
+    assert total.epsilon - total.lower <= 1e-7 * total.epsilon + 1e-12
 
 
 @settings(max_examples=settings.default.max_examples // 5)

@@ -21,36 +21,44 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ._steps import LOSS_ERROR, Law, split_weights
+from ._steps import UNIT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from ._steps import Symmetric
+
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
     Complexes = NDArray[np.complex128]
 
-UNIT = 2.0**-53
 _TRANSFORM = 14 * UNIT
 _PRODUCT = 3 * UNIT  # a complex product is off by √5 u, relatively
 _ROOT = 12 * UNIT  # a root of unity, and its product with a mass
-_FEW = 8  # up to so many outcomes the spectrum is summed outcome by outcome, which loses nothing
 _TAIL = 45.0  # the mass beyond each end of a window is below e^-45
 _MOST_STRIDES = 30
 _NEGLIGIBLE = 1e-40  # a tilted mass that may be dropped, and counted as an error
 MOST_CELLS = 2**20
 
 
-class TooFine(Exception):  # noqa: N818 - not an error of the caller; the caller falls back on a coarser bound
+class TooFine(Exception):  # noqa: N818 - not an error of the caller, which then inverts the transform
     """The sum would need more than `MOST_CELLS` lattice points, or more accuracy than doubles have."""
 
 
 @dataclass(frozen=True)
+class Law:
+    """P[L = index·spacing] = e^log_mass. The masses are right to some units of the last place."""
+
+    spacing: Fraction
+    index: Integers
+    log_mass: Floats
+
+
+@dataclass(frozen=True)
 class TiltedLaw:
-    """The law of `count` independent losses L, each with P[L = x - offset] = e^{log_scale - θx}·mass at
-    x = index·spacing.
+    """The law of `count` independent losses L, each with P[L = x] = e^{log_scale - θx}·mass at x = index·spacing.
 
     For each of them `mass` is off by at most `error` in the 1-norm and by a factor e^{±relative}.
     """
@@ -60,14 +68,25 @@ class TiltedLaw:
     mass: Floats
     log_scale: float
     count: int = 1
-    offset: float = 0.0
     error: float = 0.0
     relative: float = 0.0
 
     @property
     def losses(self) -> Floats:
-        """index·spacing, without the offset."""
+        """index·spacing."""
         return np.multiply(self.index, float(self.spacing), dtype=np.float64)
+
+
+def common_spacing(bounds: Sequence[Fraction]) -> Fraction:
+    """The greatest number of which all `bounds` are multiples."""
+    numerator = math.gcd(*(bound.numerator for bound in bounds))
+    return Fraction(numerator, math.lcm(*(bound.denominator for bound in bounds)))
+
+
+def symmetric_law(step: Symmetric, spacing: Fraction) -> Law:
+    """The law of a step on a lattice that its losses lie on."""
+    top = int(step.bound / spacing)
+    return Law(spacing, np.array([-top, top, 0][: len(step.losses)], dtype=np.int64), step.log_masses)
 
 
 def tilt(law: Law, theta: float, count: int) -> TiltedLaw:
@@ -81,11 +100,11 @@ def tilt(law: Law, theta: float, count: int) -> TiltedLaw:
     lost = len(mass) * 2 * _NEGLIGIBLE
     size = float(np.max(np.abs(law.log_mass[kept]) + 2 * np.abs(lift[kept]))) + abs(log_scale)
     rounding = 8 * UNIT * (4 + size)
-    return TiltedLaw(law.spacing, law.index[kept], mass[kept], log_scale, count, law.offset, lost, rounding)
+    return TiltedLaw(law.spacing, law.index[kept], mass[kept], log_scale, count, lost, rounding)
 
 
 def log_mgf(laws: Sequence[TiltedLaw], s: float) -> float:
-    """ln E[e^{sX}] of the tilted sum X, offsets left out."""
+    """ln E[e^{sX}] of the tilted sum X."""
     total = 0.0
     for law in laws:
         x = law.losses
@@ -151,7 +170,6 @@ def convolve(laws: Sequence[TiltedLaw]) -> TiltedLaw:
         first + kept,
         mass,
         log_scale,
-        offset=math.fsum(law.count * law.offset for law in laws),
         error=error,
         relative=sum(law.count * law.relative for law in laws) + rounding,
     )
@@ -193,25 +211,17 @@ def _norm(half: Floats | Complexes) -> float:
 
 
 def _spectrum(law: TiltedLaw, size: int) -> tuple[Complexes, float]:
-    """The discrete Fourier transform of one loss at 0 <= f <= size/2, and a bound of its error at each f."""
-    if len(law.index) <= _FEW:
-        return _few(law, size), _ROOT * len(law.index) * float(law.mass.sum())
-    cell = law.index % size
-    placed = np.bincount(cell, law.mass, size)
-    crowd = UNIT * int(np.bincount(cell).max()) * float(placed.sum())
-    stages = size.bit_length() - 1
-    off = _TRANSFORM * stages * math.sqrt(size * float((placed**2).sum()))
-    return np.fft.rfft(placed), off + crowd
+    """The discrete Fourier transform of one loss at 0 <= f <= size/2, and a bound of its error at each f.
 
-
-def _few(law: TiltedLaw, size: int) -> Complexes:
+    It is summed outcome by outcome, of which there are few.
+    """
     frequency = np.arange(size // 2 + 1, dtype=np.int64)
     spectrum = np.zeros(size // 2 + 1, dtype=np.complex128)
     for index, mass in zip(law.index % size, law.mass, strict=True):
         turns = (frequency * index) % size  # exact, so that the angle is small and right to the last place
         turns = np.where(2 * turns > size, turns - size, turns)
         spectrum += mass * np.exp(turns * (-2j * math.pi / size))
-    return spectrum
+    return spectrum, _ROOT * len(law.index) * float(law.mass.sum())
 
 
 def _power(spectrum: Complexes, count: int) -> Complexes:
@@ -225,29 +235,3 @@ def _power(spectrum: Complexes, count: int) -> Complexes:
             assert result is not None
             return result
         spectrum = spectrum * spectrum
-
-
-def regrid(law: TiltedLaw, spacing: Fraction, theta: float, upper: bool) -> TiltedLaw:
-    """`law` moved onto the multiples of `spacing`, a power of two: split if `upper`, else lowered, see `steps`."""
-    h = float(spacing)
-    slack = 2 * LOSS_ERROR * (float(np.abs(law.losses).max()) + abs(law.offset))
-    position = (law.losses - law.offset + (slack if upper else -slack)) / h
-    cell = np.floor(position)
-    rest = position - cell
-    if upper:
-        below, above = split_weights(rest, h)
-        index = np.concatenate([cell, cell + 1])
-        mass = np.concatenate([below * np.exp(-theta * h * rest), above * np.exp(theta * h * (1 - rest))])
-        mass *= np.concatenate([law.mass, law.mass])
-    else:
-        index, mass = cell, law.mass * np.exp(-theta * h * rest)
-    kept = mass > 0
-    points, place = np.unique(index[kept].astype(np.int64), return_inverse=True)
-    return TiltedLaw(
-        spacing,
-        points,
-        np.bincount(place, mass[kept]).astype(np.float64),
-        law.log_scale - theta * law.offset,
-        error=law.error * math.exp(theta * h),
-        relative=law.relative + theta * slack + 32 * UNIT * (1 + theta * (h + abs(law.offset))),
-    )

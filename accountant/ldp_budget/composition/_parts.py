@@ -118,7 +118,7 @@ def largest_loss(steps: dict[Step, int]) -> tuple[Decimal, Decimal]:
             ratio = max(p / q for p, q in step.outcomes)
             bottom, top = _ln_down(_down(ratio)), ln_up(_up(ratio))
         else:
-            assert step.bound is not None
+            assert isinstance(step, Symmetric | LaplaceNoise)
             bottom, top = _down(step.bound), _up(step.bound)
         low = DOWN.add(low, DOWN.multiply(bottom, count))
         high = UP.add(high, UP.multiply(top, count))

@@ -1,104 +1,105 @@
-"""Where to look: the tilt and the lattice for a composition. Nothing here needs to be certain, only near.
+"""Where to look: the tilt for a composition, and the ε it is meant for. Nothing here needs to be certain, only near.
 
 Chernoff's bound for the hockey-stick, with K(θ) = ln E[e^{θL}] and the largest value of (1 - e^y)₊e^{θy},
 
     ln δ(ε) <= K(θ) - θε + θ ln θ - (1+θ) ln(1+θ),
 
-is smallest at the θ for which ε = K'(θ) - ln(1 + 1/θ), where it is K(θ) - θK'(θ) - ln(1+θ). That is the tilt at which
-the errors of `lattice` weigh least. Both expressions are monotone in θ.
+is smallest at the θ > 0 for which ε = K'(θ) - ln(1 + 1/θ), where it is K(θ) - θK'(θ) - ln(1+θ). That is the tilt at
+which rounding errors weigh least. Where δ is near one that is 1 - δ(ε) = E[min(1, e^{ε-L})], with -1 < θ < 0:
+
+    ln(1 - δ(ε)) <= K(θ) - θε,
+
+smallest where ε = K'(θ). All of these expressions are monotone in θ.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING
-
-from ._curve import gaussian_cumulant
-from ._lattice import MOST_CELLS, tilt, window
-from ._steps import Symmetric
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ._steps import Law, Step
+    from ._terms import Terms
 
-    Laws = list[tuple[Law, int]]
-
-# Cells over the whole window: the discretisation then costs about 1e-6 of ε for a thousand Laplace reports.
-_CELLS = 2**16
-# So many kinds of report, each with its own transform, are composed on the full number of cells.
-_FULL_KINDS = 16
-_OCTAVES = 24  # the tilt is sought between 2^-24 and 2^24 times one over the largest loss
-_HALVINGS = 14
+_OCTAVES = 40.0  # the tilt is sought from 2^-40 over the largest loss on
+_STEEPEST = 2.0**36  # up to this over the whole loss, beyond which the rounding of exponents is no longer small
+_HALVINGS = 16
+_WORTH = 5.0  # a tilt so much larger that e^-5 is lost to rounding is better, where the tilted sum is as wide as 1/θ
+_WIDE = 4.0
+_NEGLIGIBLE = 5e-8
+_SMOOTH = 1e-4  # more variance than this over θ² would change the tilted loss
+_LOWEST = -0.45  # a tilt from here to -½ is no better, and at -½ a formula has a pole
 
 
 @dataclass(frozen=True)
 class Saddle:
-    """The tilt, the ε it is meant for, a spacing that is fine enough, and one common to all steps if there is one."""
+    """The tilt, which is negative if 1 - δ is what is to be found; the ε it is meant for; and how much variance may
+    be added to the loss without moving what is sought by more than a share of about 1e-7."""
 
     theta: float
     centre: float
-    finest: Fraction
-    common: Fraction | None
+    negligible: float
 
 
-def saddle_for_delta(steps: dict[Step, int], mu: float, log_delta: float) -> Saddle:
-    """Where to look for the ε at δ."""
-    return _saddle(steps, mu, lambda theta, k, slope: k - theta * slope - math.log1p(theta) > log_delta)
+def saddle_for_delta(terms: Terms, mu: float, log_delta: float) -> Saddle:
+    """Where to look for the ε at δ that is not near one."""
+    theta, centre = _above(terms, mu, lambda theta, k, slope: k - theta * slope - math.log1p(theta) > log_delta)
+    theta = _wider(terms, mu, theta, centre)
+    return Saddle(theta, centre, min(_NEGLIGIBLE * centre / (1 + theta), _SMOOTH / theta**2))
 
 
-def saddle_for_epsilon(steps: dict[Step, int], mu: float, epsilon: float) -> Saddle:
+def saddle_for_rest(terms: Terms, mu: float, log_rest: float) -> Saddle:
+    """Where to look for the ε at δ near one, given ln(1 - δ)."""
+    theta, centre = _below(terms, mu, lambda theta, k, slope: k - theta * slope < log_rest)
+    return Saddle(theta, centre, _NEGLIGIBLE * centre)
+
+
+def saddle_for_epsilon(terms: Terms, mu: float, epsilon: float) -> Saddle:
     """Where to look for the δ at ε."""
-    return _saddle(steps, mu, lambda theta, k, slope: slope - math.log1p(1 / theta) < epsilon)
+    _, mean = terms.cumulant(0.0, mu)
+    if mean - epsilon > 1 and (mean - epsilon) ** 2 > terms.variance(0.0, mu):
+        theta, _ = _below(terms, mu, lambda theta, k, slope: slope < epsilon)
+        return Saddle(theta, epsilon, _NEGLIGIBLE)
+    theta, _ = _above(terms, mu, lambda theta, k, slope: slope - math.log1p(1 / theta) < epsilon)
+    theta = _wider(terms, mu, theta, epsilon)
+    return Saddle(theta, epsilon, _NEGLIGIBLE / (theta * (1 + theta)))
 
 
-def _saddle(steps: dict[Step, int], mu: float, too_small: Callable[[float, float, float], bool]) -> Saddle:
-    widest = max((step.widest for step in steps), key=float)
-    laws = [(step.outline(), count) for step, count in steps.items()]
-    low, high = -float(_OCTAVES), float(_OCTAVES)
+def _above(terms: Terms, mu: float, too_small: Callable[[float, float, float], bool]) -> tuple[float, float]:
+    low, high = -_OCTAVES, math.log2(_STEEPEST * terms.widest / terms.whole)
     theta = centre = 0.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        theta = 2**middle / float(widest)
-        k, slope = _cumulant(laws, mu, theta)
+        theta = 2**middle / terms.widest
+        k, slope = terms.cumulant(theta, mu)
         centre = slope - math.log1p(1 / theta)
         low, high = (middle, high) if too_small(theta, k, slope) else (low, middle)
-    bottom, top = window([tilt(law, theta, count) for law, count in laws])
-    width = max(Fraction(top - bottom), widest / 16)
-    finest = width / _CELLS * max(Fraction(1), Fraction(len(steps), _FULL_KINDS))
-    common = _common_spacing(list(steps), finest, width)
-    if common is None or not all(step.exact for step in steps):
-        # The lattice is no truer than its spacing, and a tilt that varies much within a cell would magnify that.
-        theta = min(theta, 0.5 / float(finest))
-    return Saddle(theta, max(centre, 1e-12 * float(widest)), finest, common)
+    return theta, max(centre, 0.0)
 
 
-def _cumulant(laws: Laws, mu: float, theta: float) -> tuple[float, float]:
-    """K(θ) and K'(θ)."""
-    k, slope = gaussian_cumulant(mu, theta), (0.5 + theta) * mu * mu
-    for law, count in laws:
-        tilted = tilt(law, theta, count)
-        k += count * tilted.log_scale
-        slope += count * float((tilted.mass * tilted.losses).sum())
-    return k, slope
+def _below(terms: Terms, mu: float, too_small: Callable[[float, float, float], bool]) -> tuple[float, float]:
+    low, high = _LOWEST, 0.0
+    theta = centre = 0.0
+    for _ in range(_HALVINGS):
+        theta = (low + high) / 2
+        k, centre = terms.cumulant(theta, mu)
+        low, high = (theta, high) if too_small(theta, k, centre) else (low, theta)
+    # No nearer to zero than the width of the tilted loss needs, or its decay would be too slow.
+    least = min(1.5 / math.sqrt(max(terms.variance(theta, mu), 1.0)), 0.25)
+    return min(theta, -least), max(centre, 0.0)
 
 
-def _common_spacing(steps: list[Step], finest: Fraction, width: Fraction) -> Fraction | None:
-    """One spacing on which all steps are best described, or None if that would take too many cells."""
-    if len(steps) == 1:
-        return steps[0].own_spacing(finest)
-    bounds = [step.bound for step in steps if step.bound is not None]
-    if len(bounds) < len(steps):
-        return None
-    spacing = _divisor(bounds)
-    if not all(isinstance(step, Symmetric) for step in steps):
-        spacing /= math.ceil(spacing / finest)
-    return spacing if max(width, *bounds) / spacing <= MOST_CELLS else None
+def _wider(terms: Terms, mu: float, theta: float, centre: float) -> float:
+    """A larger tilt where δ is so large that the best one would leave the tilted loss too wide for its decay."""
 
+    def exponent(tilt: float) -> float:
+        return terms.cumulant(tilt, mu)[0] - tilt * centre
 
-def _divisor(bounds: list[Fraction]) -> Fraction:
-    """The greatest number of which all `bounds` are multiples."""
-    numerator = math.gcd(*(bound.numerator for bound in bounds))
-    return Fraction(numerator, math.lcm(*(bound.denominator for bound in bounds)))
+    least, steepest = exponent(theta), _STEEPEST / terms.whole
+    while theta < steepest and theta * theta * terms.variance(theta, mu) < _WIDE:
+        if exponent(1.5 * theta) > least + _WORTH:
+            break
+        theta *= 1.5
+    return theta

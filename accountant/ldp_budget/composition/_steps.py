@@ -1,13 +1,10 @@
-"""The loss distribution of one report, put on a lattice.
+"""What one report adds to an exact composition: the law of its privacy loss, as a transform in closed form.
 
-A step is the pair of output distributions (P, Q) that tells the worst two inputs apart; its privacy loss is
-L = ln P/Q under P. A `Law` is the distribution of L on the multiples of a spacing, minus an offset. Where L does not
-lie on the lattice by itself, two laws enclose the pair:
-
-- from above, each outcome is split between its two neighbours on the lattice so that both its P-mass and its Q-mass
-  are kept. Merging them again is a post-processing, so the new pair dominates the old one (the "connect the dots"
-  of Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022);
-- from below, outcomes are merged (a post-processing) and their loss is lowered onto the lattice.
+A report stands for the pair of distributions (P, Q) that tells the worst two inputs apart; its privacy loss is
+L = ln P/Q under P, and M(s) = E[e^{sL}]. For a loss tilted by θ, φ(t) = M(θ + it)/M(θ) is the characteristic
+function.
+All errors are absolute ones of ln M, or of φ, and are bounds: losses, masses and functions are right to some units
+of the last place each.
 """
 
 from __future__ import annotations
@@ -17,7 +14,7 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -25,120 +22,130 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-    Integers = NDArray[np.int64]
 
-# Losses computed in doubles are moved by this, relatively, to the side that is certain.
-LOSS_ERROR = 2e-15
-# How many spacings are tried for one that nearly divides all the losses of a finite pair.
-_CANDIDATES = 1000
-_MOST_RATIOS = 10**6
-_OUTLINE_CELLS = 32
+UNIT = 2.0**-53
 _PRECISE = Context(prec=40)
+_LOSSES = 64 * UNIT  # the share of a loss by which an exponent of it may be off
+_SMALL = 1e-3  # where 1 + 2θ is less than this, θ is moved off the pole of the Laplace transform
 
 
-@dataclass(frozen=True)
-class Law:
-    """P[L = index·spacing - offset] = e^log_mass. The masses are right to some units of the last place."""
+class Characteristic(NamedTuple):
+    """φ = e^{log_modulus + i phase}, and its error as a share of it.
 
-    spacing: Fraction
-    index: Integers
-    log_mass: Floats
-    offset: float = 0.0
+    Where |φ| is smaller than its absolute error, it stands as that error.
+    """
+
+    log_modulus: Floats
+    phase: Floats
+    error: Floats
 
 
 class Step:
-    """One kind of report. `exact` says that its loss lies on the lattice of its own spacing."""
-
-    exact: bool
-    bound: Fraction | None  # the loss of which a common spacing must be a divisor; None if there is none
-
-    def own_spacing(self, finest: Fraction) -> Fraction:
-        """The spacing this step is best described with, where nothing finer than about `finest` is needed."""
-        raise NotImplementedError
-
-    def law(self, spacing: Fraction, upper: bool) -> Law:
-        """The law on the multiples of `spacing`, at or above the pair if `upper`, else at or below it."""
-        raise NotImplementedError
-
-    def outline(self) -> Law:
-        """About the law, on few points."""
-        return self.law(self.own_spacing(self.widest / _OUTLINE_CELLS), upper=True)
+    """One kind of report, with a bounded loss."""
 
     @property
-    def widest(self) -> Fraction:
+    def widest(self) -> float:
         """The largest absolute loss, about."""
-        assert self.bound is not None
-        return self.bound
+        raise NotImplementedError
+
+    def cumulant(self, theta: float) -> tuple[float, float]:
+        """ln M(θ) and its derivative, for any real θ."""
+        raise NotImplementedError
+
+    def cumulant_error(self, theta: float) -> float:
+        """A bound of the error of ln M(θ), θ > -½."""
+        raise NotImplementedError
+
+    def characteristic(self, theta: float, t: Floats) -> Characteristic:
+        """φ at the frequencies t >= 0 for a tilt θ > -½."""
+        raise NotImplementedError
+
+
+class Atoms(Step):
+    """A loss of finitely many values.
+
+    As the masses add up to one, M(s) - 1 = Σ p (e^{sl} - 1), and φ - 1 likewise with the tilted masses: nothing that
+    is raised to a power is rounded near one.
+    """
+
+    @cached_property
+    def losses(self) -> Floats:
+        raise NotImplementedError
+
+    @cached_property
+    def log_masses(self) -> Floats:
+        """Natural logarithms of the masses."""
+        raise NotImplementedError
+
+    @cached_property
+    def widest(self) -> float:
+        return float(np.abs(self.losses).max())
+
+    def cumulant(self, theta: float) -> tuple[float, float]:
+        exponent = theta * self.losses
+        weighted = self.log_masses + exponent
+        top = float(weighted.max())
+        shares = np.exp(weighted - top)
+        total = float(shares.sum())
+        excess = math.inf
+        if abs(theta) * self.widest < 300:
+            excess = float((np.exp(self.log_masses) * np.expm1(exponent)).sum())
+        value = math.log1p(excess) if abs(excess) < 0.5 else top + math.log(total)
+        return value, float((shares * self.losses).sum()) / total
+
+    def cumulant_error(self, theta: float) -> float:
+        # E|e^{θL} - 1| <= |θ|·widest·(1 + M(θ)), M(θ) >= ½ or a logarithm is taken of all of it, and the entropy of
+        # the tilted masses is below ln n.
+        return _LOSSES * (4 + math.log(len(self.losses))) * abs(theta) * self.widest
+
+    def characteristic(self, theta: float, t: Floats) -> Characteristic:
+        value, _ = self.cumulant(theta)
+        masses = np.exp(self.log_masses + theta * self.losses - value)
+        real, imaginary = np.zeros_like(t), np.zeros_like(t)
+        for loss, up, down in self._signed(masses):
+            half = t * (loss / 2)
+            sine = np.sin(half)
+            real -= 2 * (up + down) * sine * sine
+            imaginary += 2 * (up - down) * sine * np.cos(half)
+        kept = masses > 0
+        size = float(np.max(np.abs(self.log_masses[kept]) + 2 * abs(theta) * np.abs(self.losses[kept]))) + abs(value)
+        share = _LOSSES + 4 * UNIT * (len(masses) + size)
+        return polar(real, imaginary, share * self.widest * t)
+
+    def _signed(self, masses: Floats) -> list[tuple[float, float, float]]:
+        """(l, mass of l, mass of -l) for the sizes l > 0 of the losses."""
+        found: dict[float, tuple[float, float]] = {}
+        for loss, mass in zip(self.losses.tolist(), masses.tolist(), strict=True):
+            up, down = found.get(abs(loss), (0.0, 0.0))
+            found[abs(loss)] = (up + mass, down) if loss > 0 else (up, down + mass)
+        return [(loss, up, down) for loss, (up, down) in found.items() if loss]
 
 
 @dataclass(frozen=True)
-class Symmetric(Step):
+class Symmetric(Atoms):
     """Loss ±ε with total probability τ, odds e^ε, and 0 otherwise (`guarantees.SymmetricPair`)."""
 
     bound: Fraction
     tau: Decimal
-    exact = True
 
-    def own_spacing(self, finest: Fraction) -> Fraction:
-        return self.bound
+    @cached_property
+    def losses(self) -> Floats:
+        epsilon = float(self.bound)
+        return np.array([-epsilon, epsilon, 0.0][: 3 if self.tau < 1 else 2])
 
-    def law(self, spacing: Fraction, upper: bool) -> Law:
-        top = int(self.bound / spacing)
+    @cached_property
+    def log_masses(self) -> Floats:
         epsilon = float(self.bound)
         plus = float(self.tau.ln(_PRECISE)) - math.log1p(math.exp(-epsilon))
-        index, log_mass = [-top, top], [plus - epsilon, plus]
-        if self.tau < 1:
-            index.append(0)
-            log_mass.append(float(_PRECISE.subtract(Decimal(1), self.tau).ln(_PRECISE)))
-        return Law(spacing, np.array(index, dtype=np.int64), np.array(log_mass))
+        rest = [float(_PRECISE.subtract(Decimal(1), self.tau).ln(_PRECISE))] if self.tau < 1 else []
+        return np.array([plus - epsilon, plus, *rest])
 
 
 @dataclass(frozen=True)
-class LaplaceNoise(Step):
-    """Laplace noise at ε = S/b. Under P the loss is ε with probability ½, -ε with e^{-ε}/2, and between them it has
-    the density ¼ e^{-(ε-l)/2}; under Q the density is e^{-l} times that."""
-
-    bound: Fraction
-    exact = False
-
-    def own_spacing(self, finest: Fraction) -> Fraction:
-        return self.bound / max(2, math.ceil(self.bound / finest))
-
-    def law(self, spacing: Fraction, upper: bool) -> Law:
-        top = int(self.bound / spacing)
-        h = float(spacing)
-        index = np.arange(-top, top + 1, dtype=np.int64)
-        log_mass = (index - top) * (h / 2)
-        return Law(spacing, index, log_mass + (self._split(h, top) if upper else self._merged(h, top)))
-
-    def _split(self, h: float, top: int) -> Floats:
-        """Each cell between two lattice points leaves ½tanh(h/4)e^{-(ε-l)/2} at both of them."""
-        half = math.tanh(h / 4) / 2
-        factor = np.full(2 * top + 1, math.log(2 * half))
-        factor[-1] = math.log(0.5 + half)
-        factor[0] = math.log(0.5 + half)
-        return factor
-
-    def _merged(self, h: float, top: int) -> Floats:
-        """Each cell around a lattice point l has the loss l exactly; half a cell is left over at both ends.
-
-        The one below ε is lowered to ε - h; the one above -ε is merged with the atom there.
-        """
-        factor = np.full(2 * top + 1, math.log(-math.expm1(-h / 2) / 2) + h / 4)  # ln sinh(h/4)
-        factor[-1] = math.log(0.5)
-        left_over = -math.expm1(-h / 4) / 2
-        factor[-2] = math.log(math.exp(-h / 4) * -math.expm1(-h / 2) / 2 + left_over) + h / 2
-        factor[0] = h / 4 + math.log(0.5)
-        return factor
-
-
-@dataclass(frozen=True)
-class Finite(Step):
+class Finite(Atoms):
     """Finitely many outcomes; those with Q = 0 are counted elsewhere and P is conditioned on the others."""
 
     outcomes: tuple[tuple[Fraction, Fraction], ...]
-    bound = None
-    exact = False
 
     @cached_property
     def losses(self) -> Floats:
@@ -149,63 +156,65 @@ class Finite(Step):
         total = sum((p for p, _ in self.outcomes), Fraction(0))
         return np.array([_log_ratio(p, total) for p, _ in self.outcomes])
 
-    @property
-    def widest(self) -> Fraction:
-        return max(Fraction(abs(loss)) for loss in self.losses.tolist())
 
-    def outline(self) -> Law:
-        spacing = self.widest / 2**40
-        return Law(spacing, np.rint(self.losses / float(spacing)).astype(np.int64), self.log_masses)
+@dataclass(frozen=True)
+class LaplaceNoise(Step):
+    """Laplace noise at ε = S/b. Under P the loss is ε with probability ½, -ε with e^{-ε}/2, and between them it has
+    the density ¼ e^{-(ε-l)/2}, so that
 
-    def own_spacing(self, finest: Fraction) -> Fraction:
-        """The spacing within a per mille or so below `finest` whose multiples come nearest to all the losses."""
-        losses, mass = self.losses, np.exp(self.log_masses)
-        widest = float(self.widest)
-        tried = max(1, min(_CANDIDATES, _MOST_RATIOS // len(losses)))
-        cells = math.ceil(widest / float(finest)) + np.arange(tried)
-        ratio = losses[:, None] / (widest / cells)
-        above = ratio - np.rint(ratio)
-        # What the law from below loses on average: the offset that the worst outcome needs, and the lowering.
-        lowered = above + np.maximum(0, -above.min(axis=0))
-        best = int(np.argmin((mass[:, None] * lowered).sum(axis=0) / cells))
-        return Fraction(widest / float(cells[best]))
-
-    def law(self, spacing: Fraction, upper: bool) -> Law:
-        losses = self.losses
-        slack = LOSS_ERROR * np.abs(losses)
-        if upper:
-            return _split(spacing, losses + slack, self.log_masses)
-        return _lowered(spacing, losses - slack, self.log_masses)
-
-
-def split_weights(position: Floats, h: float) -> tuple[Floats, Floats]:
-    """How the mass of a loss `position`·h above a lattice point, 0 <= position <= 1, is split: (to it, to the next).
-
-    Both e^0 and e^{-loss} must keep their mean: w + w' = 1 and w + w'e^{-h} = e^{-position·h}.
+        M(s) = e^{sε} (1 + B(s)),    B(s) = s (e^{-(1+2s)ε} - 1)/(1+2s),    and M(-1-s) = M(s).
     """
-    whole = -math.expm1(-h)
-    below = np.exp(-position * h) * -np.expm1((position - 1) * h) / whole
-    above = -np.expm1(-position * h) / whole
-    return below, above
+
+    bound: Fraction
+
+    @cached_property
+    def widest(self) -> float:
+        return float(self.bound)
+
+    def cumulant(self, theta: float) -> tuple[float, float]:
+        if theta < -0.5:
+            value, slope = self.cumulant(-1 - theta)
+            return value, -slope
+        theta = max(theta, (_SMALL - 1) / 2)
+        epsilon, double = self.widest, 1 + 2 * theta
+        fall = math.expm1(-double * epsilon)
+        b = theta * fall / double
+        slope = fall / double**2 - 2 * epsilon * theta * (1 + fall) / double
+        return theta * epsilon + math.log1p(b), epsilon + slope / (1 + b)
+
+    def cumulant_error(self, theta: float) -> float:
+        return _LOSSES * abs(theta) * self.widest
+
+    def characteristic(self, theta: float, t: Floats) -> Characteristic:
+        epsilon = self.widest
+        fall, angle = math.exp(-(1 + 2 * theta) * epsilon), t * epsilon
+        sine = np.sin(angle)
+        # e^{-(1+2s)ε} - 1, and s/(1+2s)
+        real = math.expm1(-(1 + 2 * theta) * epsilon) - 2 * fall * sine * sine
+        imaginary = -2 * fall * sine * np.cos(angle)
+        square = (1 + 2 * theta) ** 2 + 4 * t * t
+        a, b = (theta * (1 + 2 * theta) + 2 * t * t) / square, t / square
+        at_zero = theta * math.expm1(-(1 + 2 * theta) * epsilon) / (1 + 2 * theta)
+        share = _LOSSES * epsilon * np.hypot(theta, t)
+        change = a * real - b * imaginary - at_zero, a * imaginary + b * real
+        log_modulus, phase, error = polar(*change, share, 1 + at_zero)
+        return Characteristic(log_modulus, phase + angle, error)
 
 
-def _split(spacing: Fraction, losses: Floats, log_mass: Floats) -> Law:
-    h = float(spacing)
-    cell = np.floor(losses / h)
-    below, above = split_weights(np.clip(losses / h - cell, 0, 1), h)
-    index = np.concatenate([cell, cell + 1]).astype(np.int64)
-    weight = np.concatenate([below, above])
-    kept = weight > 0
-    log_weight = np.log(weight[kept])
-    return Law(spacing, index[kept], np.concatenate([log_mass, log_mass])[kept] + log_weight)
-
-
-def _lowered(spacing: Fraction, losses: Floats, log_mass: Floats) -> Law:
-    """Every loss to the nearest lattice point, and the whole lattice lowered until none has been raised."""
-    h = float(spacing)
-    cell = np.rint(losses / h)
-    raised = float(np.max(cell * h * (1 + np.sign(cell) * LOSS_ERROR) - losses))
-    return Law(spacing, cell.astype(np.int64), log_mass, max(0.0, raised))
+def polar(real: Floats, imaginary: Floats, error: Floats, whole: float = 1.0) -> Characteristic:
+    """(whole + real + i·imaginary)/whole, of which the numerator is off by at most `error`."""
+    real, imaginary, error = real / whole, imaginary / whole, error / whole
+    excess = real * (2 + real) + imaginary * imaginary
+    off = error + 4 * UNIT * (np.abs(real) * (2 + np.abs(real)) + imaginary * imaginary)
+    modulus = np.maximum(np.sqrt(np.maximum(1 + excess, 0)), off)
+    log_modulus = 0.5 * np.log1p(np.maximum(excess, -0.5))
+    far = np.flatnonzero(excess < -0.5)
+    if len(far):
+        modulus[far] = np.maximum(np.hypot(1 + real[far], imaginary[far]), off[far])
+        log_modulus[far] = np.log(modulus[far])
+    # Where there is no error there is no modulus of zero.
+    share = 2 * off / np.maximum(modulus, UNIT * UNIT)
+    return Characteristic(log_modulus, np.arctan2(imaginary, 1 + real), share)
 
 
 def _log_ratio(p: Fraction, q: Fraction) -> float:

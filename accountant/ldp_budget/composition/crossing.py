@@ -28,7 +28,7 @@ def crossing(excess: Callable[[float], float], guess: float, step: float, width:
         if low == 0:
             return 0.0, 0.0
         high, below = low, above
-        low, step = max(low / 2, guess - step), 2 * step
+        low, step = max(low / 16, guess - step), 2 * step
         if low < _SMALLEST * guess:
             low = 0.0
         above = excess(low)

@@ -1,32 +1,36 @@
 """Rule `exact`: the loss distributions themselves, composed. Not a filter.
 
-The pairs that dominate each report dominate together (Zhu, Dong and Wang 2022, Theorem 10), provided that the
-list of reports was fixed beforehand. Gaussians are added in closed form, as are steps with loss ±ε (their sum lies on
-a lattice, so its law is found without discretisation); an (ε, δ) step is a loss that is infinite with probability
-δ and otherwise ±ε (Kairouz, Oh and Viswanath 2015, Theorem 2; Murtagh and Vadhan 2016); the rest is put on a lattice
-from above and from below.
+The pairs that dominate each report dominate together (Zhu, Dong and Wang 2022, Theorem 10), provided that the list of
+reports was fixed beforehand. Gaussians are added in closed form; an (ε, δ) step is a loss that is infinite with
+probability δ and otherwise ±ε (Kairouz, Oh and Viswanath 2015, Theorem 2; Murtagh and Vadhan 2016). Losses ±ε whose
+sum lies on a lattice of not too many points have their law found on it (`_lattice`, `_curve`). For any other list the
+transform of the sum, which is known in closed form, is inverted (`_inversion`). Nothing is discretised.
 """
 
 from __future__ import annotations
 
 import math
 from decimal import Decimal
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ..guarantees.amounts import DOWN, UP, exp_down, exp_up, float_above, float_below, float_up
 from ..guarantees.gaussian import gaussian_log_delta
 from ._curve import Curve
-from ._lattice import TiltedLaw, TooFine, convolve, regrid, tilt
+from ._inversion import Inversion, invert
+from ._lattice import TooFine, common_spacing, convolve, symmetric_law, tilt
 from ._parts import ONE, Parts, basic_epsilon, finite_targets, infinite_mass, largest_loss, take_apart
-from ._saddle import Saddle, saddle_for_delta, saddle_for_epsilon
+from ._saddle import Saddle, saddle_for_delta, saddle_for_epsilon, saddle_for_rest
+from ._steps import Symmetric
+from ._terms import Terms
 from .crossing import crossing
 from .gdp import gaussian_epsilon, gaussian_log_delta_down, log_bounds, mu_bounds
 from .rules import Rule, Total
 
 if TYPE_CHECKING:
-    from ._steps import Step
     from .charges import Charges
+
+
+_NEAR_ONE = Decimal("0.9")  # a larger δ is sought by 1 - δ
 
 
 class Exact(Rule):
@@ -77,22 +81,33 @@ def _whole_loss(parts: Parts) -> tuple[float, float]:
 
 def _finite_epsilon(parts: Parts, smallest: Decimal, largest: Decimal) -> tuple[float, float]:
     """ε of the finite part of the loss where its δ lies between `smallest` and `largest` > 0."""
-    _, high = log_bounds(largest)
-    low = log_bounds(smallest)[0] if smallest else -math.inf
+    mu_squared, low = parts.mu_squared, log_bounds(smallest)[0] if smallest else -math.inf
     if not parts.steps:
-        return gaussian_epsilon(parts.mu_squared, low, high)
-    mu_low, mu_high = mu_bounds(parts.mu_squared)
-    saddle = saddle_for_delta(parts.steps, mu_high, high)
-    try:
-        below, above = _compose(parts.steps, saddle)
-    except TooFine:
-        return 0.0, math.inf
-    lower_curve = Curve(below, saddle.theta, mu_low, upper=False)
-    upper_curve = Curve(above, saddle.theta, mu_high, upper=True)
-    lower, _ = crossing(lambda epsilon: lower_curve.log_delta(epsilon) - high, saddle.centre, 1 / saddle.theta)
-    if not smallest:
-        return lower, math.inf
-    _, upper = crossing(lambda epsilon: upper_curve.log_delta(epsilon) - low, saddle.centre, 1 / saddle.theta)
+        return gaussian_epsilon(mu_squared, low, log_bounds(largest)[1])
+    search = _search_rest if largest > _NEAR_ONE else _search
+    lower, upper = search(Terms(parts.steps), mu_bounds(mu_squared), smallest, largest)
+    return lower, upper if smallest else math.inf
+
+
+def _search(terms: Terms, mu: tuple[float, float], smallest: Decimal, largest: Decimal) -> tuple[float, float]:
+    """The ε at which δ is larger than `largest`, and the one at which it is at most `smallest`."""
+    low, high = log_bounds(smallest)[0] if smallest else 0.0, log_bounds(largest)[1]
+    saddle = saddle_for_delta(terms, mu[1], high)
+    curve = _curve(terms, mu, saddle)
+    start = saddle.centre, 1 / saddle.theta, curve.resolution
+    lower, _ = crossing(lambda epsilon: curve.lower(epsilon) - high, *start)
+    _, upper = crossing(lambda epsilon: curve.upper(epsilon) - low, *start)
+    return lower, upper
+
+
+def _search_rest(terms: Terms, mu: tuple[float, float], smallest: Decimal, largest: Decimal) -> tuple[float, float]:
+    """The same by 1 - δ, for a δ near one."""
+    low, high = log_bounds(DOWN.subtract(ONE, largest))[0], log_bounds(UP.subtract(ONE, smallest))[1]
+    saddle = saddle_for_rest(terms, mu[1], high)
+    curve = _curve(terms, mu, saddle)
+    start = saddle.centre, -1 / saddle.theta, curve.resolution
+    lower, _ = crossing(lambda epsilon: low - curve.upper(epsilon), *start)
+    _, upper = crossing(lambda epsilon: high - curve.lower(epsilon), *start)
     return lower, upper
 
 
@@ -100,16 +115,14 @@ def _finite_delta(parts: Parts, epsilon: float) -> tuple[Decimal, Decimal]:
     _, most = _whole_loss(parts)
     if epsilon >= most:
         return Decimal(0), Decimal(0)
-    mu_low, mu_high = mu_bounds(parts.mu_squared)
+    mu = mu_bounds(parts.mu_squared)
     if not parts.steps:
-        return _exp(gaussian_log_delta_down(epsilon, mu_low), gaussian_log_delta(epsilon, mu_high))
-    saddle = saddle_for_epsilon(parts.steps, mu_high, epsilon)
-    try:
-        below, above = _compose(parts.steps, saddle)
-    except TooFine:
-        return Decimal(0), ONE
-    lower = Curve(below, saddle.theta, mu_low, upper=False).log_delta(epsilon)
-    return _exp(lower, Curve(above, saddle.theta, mu_high, upper=True).log_delta(epsilon))
+        return _exp(gaussian_log_delta_down(epsilon, mu[0]), gaussian_log_delta(epsilon, mu[1]))
+    terms = Terms(parts.steps)
+    saddle = saddle_for_epsilon(terms, mu[1], epsilon)
+    curve = _curve(terms, mu, saddle)
+    low, high = _exp(curve.lower(epsilon), curve.upper(epsilon))
+    return (low, high) if saddle.theta > 0 else (DOWN.subtract(ONE, high), UP.subtract(ONE, low))
 
 
 def _exp(low: float, high: float) -> tuple[Decimal, Decimal]:
@@ -117,27 +130,14 @@ def _exp(low: float, high: float) -> tuple[Decimal, Decimal]:
     return smallest, min(ONE, exp_up(Decimal(high)))
 
 
-def _compose(steps: dict[Step, int], saddle: Saddle) -> tuple[TiltedLaw, TiltedLaw]:
-    """The law of the summed loss, from below and from above; the same where it lies on the lattice by itself."""
-    if saddle.common is not None and all(step.exact for step in steps):
-        exact = _on_common(steps, saddle.theta, saddle.common, upper=True)
-        return exact, exact
-    if saddle.common is not None:
-        low, high = (_on_common(steps, saddle.theta, saddle.common, upper) for upper in (False, True))
-    else:
-        low, high = (_regridded(steps, saddle, upper) for upper in (False, True))
-    return low, high
-
-
-def _on_common(steps: dict[Step, int], theta: float, spacing: Fraction, upper: bool) -> TiltedLaw:
-    return convolve([tilt(step.law(spacing, upper), theta, count) for step, count in steps.items()])
-
-
-def _regridded(steps: dict[Step, int], saddle: Saddle, upper: bool) -> TiltedLaw:
-    """Each kind of report composed with itself where that is best, then all of them on one lattice."""
-    spacing = Fraction(2) ** math.floor(math.log2(saddle.finest))
-    laws = []
-    for step, count in steps.items():
-        together = convolve([tilt(step.law(step.own_spacing(saddle.finest), upper), saddle.theta, count)])
-        laws.append(regrid(together, spacing, saddle.theta, upper))
-    return convolve(laws)
+def _curve(terms: Terms, mu: tuple[float, float], saddle: Saddle) -> Curve | Inversion:
+    """ln δ(ε), or ln(1 - δ(ε)), of `terms` and of Gaussian reports with a μ between the two of `mu`."""
+    steps = {step: count for step, count in terms.steps.items() if isinstance(step, Symmetric)}
+    if len(steps) == len(terms.steps):
+        spacing = common_spacing([step.bound for step in steps])
+        try:
+            laws = [tilt(symmetric_law(step, spacing), saddle.theta, count) for step, count in steps.items()]
+            return Curve(convolve(laws), saddle.theta, mu)
+        except TooFine:
+            pass
+    return invert(terms, mu, saddle)
