@@ -44,8 +44,11 @@ class MatrixEstimator:
     @functools.cached_property
     def spread(self) -> Floats:
         """Entry (v, k): the variance that one user with answer k adds to the estimated count of v."""
-        spread: Floats = self.inverse**2 @ self.matrix - np.eye(self.matrix.shape[1])
-        return np.maximum(spread, 0)
+        spread: Floats = self.inverse**2 @ self.matrix
+        # Around the mean, 1 of one's own answer: a mean square less 1 is all rounding where a channel hardly errs.
+        own = ((self.inverse - 1) ** 2 * self.matrix.T).sum(axis=1)
+        np.fill_diagonal(spread, own)
+        return spread
 
     def worst_at_zero(self) -> float:
         """The largest variance per user of the count of an answer nobody has, whatever the others have."""

@@ -70,7 +70,7 @@ def std_errors(counts: Floats, reports: int, law: SupportLaw, same_pairs: float,
     read off the estimate as it is: P = same_pairs - count·(count-1) + v, which is solved for P. What comes out below
     0 is cut off, so a sketch of a handful of cells states too large an error rather than too small a one.
     """
-    noise = reports * law.at_zero + law.slope * np.clip(counts, 0, reports)
+    noise = law.variance(counts, reports)
     if pair_variance < 1:
         pairs = (same_pairs - counts * (counts - 1) + noise) / (1 - pair_variance)
     else:  # one function of two cells, which tells nothing about a count's own pairs

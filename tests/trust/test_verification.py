@@ -40,7 +40,7 @@ from ldp_budget.guarantees import (
 from ldp_budget.guarantees.pairs import dominating_pair
 from ldp_budget.trust.verification import HOLDS, UNPROVEN, VIOLATED, verify
 from ldp_budget.trust.verification._renyi import largest_rate
-from ldp_budget.trust.verification.dominance import check, hockey_stick
+from ldp_budget.trust.verification.dominance import check, hockey_stick, loss_at
 from random_mechanisms import DRAWS, random_mechanisms
 
 LIE = Decimal("1e-6")
@@ -116,6 +116,72 @@ def test_the_loss_found_is_the_one_of_the_drawn_integers() -> None:
         assert mpmath.mpf(str(found.lower)) <= true < mpmath.mpf("0.7")
     assert found.upper == 0.7
     assert found.upper - found.lower < 1e-15
+
+
+@pytest.mark.parametrize("count", [1, pytest.param(8, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", DRAWS)
+def test_a_lower_bound_is_never_above_a_claim_that_holds(name: str, count: int) -> None:
+    for mechanism in random_mechanisms(name, count, seed=3):
+        found = verify(mechanism)
+        assert found.verdict == HOLDS
+        assert found.lower is not None
+        assert found.upper is not None
+        assert Decimal(repr(found.lower)) <= mechanism.guarantee.loss()[0], (mechanism, found)
+        assert found.lower <= found.upper <= found.lower + 1e-6 + 1e-8 * found.upper
+
+
+@pytest.mark.parametrize("epsilon", ["2", "0.3"])
+def test_where_delta_is_promised_the_loss_found_is_the_one_at_that_delta(epsilon: str) -> None:
+    """Randomized response at ε is (ε', δ) with δ = (e^ε - e^ε')/(e^ε+1), for any ε' below ε."""
+    coin = ldp_budget.mechanism("randomized-response")(epsilon=epsilon)
+    with mpmath.workdps(40):
+        true, odds = mpmath.mpf(epsilon) / 2, mpmath.exp(mpmath.mpf(epsilon))
+        delta = (odds - mpmath.exp(true)) / (odds + 1)
+        found = verify(promising(coin, Approximate(epsilon, str(delta))))
+        assert found.verdict == HOLDS
+        assert found.lower is not None
+        assert found.upper is not None
+        assert mpmath.almosteq(found.lower, true, rel_eps=1e-14)
+        assert found.lower <= found.upper < found.lower + 1e-14
+    assert verify(promising(coin, Approximate(0, "0.9"))).upper == 0
+
+
+@given(weights_with_zeros := st.lists(st.integers(0, 9), min_size=5, max_size=5).filter(any), weights_with_zeros)
+def test_the_loss_at_a_delta_is_where_the_divergence_falls_to_it(one: list[int], other: list[int]) -> None:
+    rows = [[Fraction(weight, sum(row)) for weight in row] for row in (one, other)]
+    comparison = Comparison.rows(*rows)
+    masses, delta = comparison.masses(), Decimal("0.1")
+    found = loss_at(delta, comparison)
+    if found is None:
+        assert hockey_stick(masses, Fraction(10**30)) > Fraction(delta)
+        return
+    with mpmath.workdps(130):
+        low, high = (Fraction(str(mpmath.nstr(mpmath.exp(mpmath.mpf(str(end))), 125))) for end in found)
+    assert hockey_stick(masses, high * (1 + Fraction(1, 10**99))) <= Fraction(delta)
+    assert not found[0] or hockey_stick(masses, low * (1 - Fraction(1, 10**99))) > Fraction(delta)
+
+
+@pytest.mark.parametrize(
+    "epsilon", ["36", *(pytest.param(each, marks=pytest.mark.slow) for each in ("1", "20", "30"))]
+)
+@pytest.mark.parametrize(("name", "size"), [("subset-selection", {"draws": 999}), ("grr", {}), ("oue", {})])
+def test_standard_errors_are_true_where_p_and_q_nearly_agree_with_one(
+    name: str, size: dict[str, int], epsilon: str
+) -> None:
+    """Of 999 draws out of 1000 both p and q are near 1: at a share of 1, variance(0) + slope is all rounding."""
+    made = ldp_budget.mechanism(name)(epsilon=epsilon, domain_size=1000, **size)
+    found = verify(made)
+    assert found.estimator != VIOLATED, found
+    p, q = made.support_probabilities[0]
+    all_hold = made._law.variance(np.array([2000.0]), 2000)
+    assert all_hold == pytest.approx([float(2000 * p * (1 - p) / (p - q) ** 2)], rel=1e-12)
+
+
+def test_the_errors_of_a_channel_that_hardly_errs_are_no_rounding() -> None:
+    rare = Fraction(1, 10**14)
+    columns = [[f"{1 - rare}", f"{rare}"], [f"{rare}", f"{1 - rare}"]]
+    found = ldp_budget.mechanism("matrix-substitution")(matrix=columns)._estimator.spread
+    assert found.diagonal() == pytest.approx([1e-14] * 2, rel=1e-9)
 
 
 def test_a_tau_too_small_is_found() -> None:

@@ -130,14 +130,15 @@ class SupportLaw:
     """What the probabilities of support come to, for each answer or once for all of them.
 
     `draws` is how many independent draws a report holds; `noise` is q; `gap` is p - q, subtracted exactly, as at a
-    small ε the two nearly agree. The variance per user of a count is `at_zero` where nobody holds the answer, and
-    grows by `slope` with the share of users who do.
+    small ε the two nearly agree. The variance per user of a count is `at_zero` where nobody holds the answer,
+    `at_one` where everybody does, and grows by `slope`, their difference, with the share of users who do.
     """
 
     draws: int
     noise: Floats
     gap: Floats
     at_zero: Floats
+    at_one: Floats
     slope: Floats
 
     @classmethod
@@ -148,6 +149,7 @@ class SupportLaw:
             np.array([float(q) for _, q in pairs]),
             np.array([float(p - q) for p, q in pairs]),
             np.array([float(q * (1 - q) / (p - q) ** 2 / draws) for p, q in pairs]),
+            np.array([float(p * (1 - p) / (p - q) ** 2 / draws) for p, q in pairs]),
             np.array([float((1 - p - q) / (p - q) / draws) for p, q in pairs]),
         )
 
@@ -158,8 +160,17 @@ class SupportLaw:
 
     def with_errors(self, counts: Floats, reports: int) -> CountEstimate:
         """`counts` with their standard errors, at the shares they come to."""
+        return CountEstimate(reports, counts, np.sqrt(self.variance(counts, reports)))
+
+    def variance(self, counts: Floats, reports: int) -> Floats:
+        """The variance of each count, at the shares that `counts` come to.
+
+        Between its ends and not `at_zero` + f·`slope`: where p and q are both near 1, what is left of the two at a
+        share near 1 is less than their rounding.
+        """
         shares = np.clip(counts / reports, 0, 1)
-        return CountEstimate(reports, counts, np.sqrt(reports * (self.at_zero + self.slope * shares)))
+        variance: Floats = reports * ((1 - shares) * self.at_zero + shares * self.at_one)
+        return variance
 
     def estimate(self, total: CountAggregate) -> CountEstimate:
         """The unbiased estimate with its standard errors."""

@@ -93,7 +93,7 @@ class FrequencyMechanism(Mechanism):
     def share_errors(self, users: int) -> tuple[float, float]:
         """The standard error of a share from `users` reports: at worst, and the root of its mean square."""
         law = self._law
-        worst = float((law.at_zero + law.slope.clip(min=0)).max())
+        worst = max(float(law.at_zero.max()), float(law.at_one.max()))
         return (worst / users) ** 0.5, (self.total_variance() / self.answers / users) ** 0.5
 
     def total_variance(self) -> float:

@@ -19,12 +19,13 @@ from ...errors import NotSupported
 from ...guarantees import ANY_INPUTS, Memoised, Unbounded
 from ...guarantees.amounts import float_up
 from ._densities import DensityPair, check_density, largest_loss
-from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, check, check_ratio, worst
+from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, check, check_ratio, loss_at, worst
 from .estimators import check_estimator
 
 if TYPE_CHECKING:
     from ...authoring.base import Mechanism
     from ...authoring.channels import Comparison
+    from ...guarantees import Guarantee
 
 __all__ = ["HOLDS", "UNPROVEN", "VIOLATED", "Verification", "verify"]
 
@@ -76,9 +77,8 @@ def verify(mechanism: Mechanism) -> Verification:
     methods = [name for name, found in (("channel", comparisons), ("density", densities)) if found]
     # A continuous promise is proved by its density; the channel of what is drawn is then a rounding of it.
     finding = worst(findings) if methods else Finding(UNPROVEN, f"{mechanism.name} describes no channel")
-    lower, upper = _loss(comparisons)
-    if not comparisons and densities:
-        lower = upper = largest_loss(guarantee, densities)
+    shown = largest_loss(guarantee, densities) if densities and not comparisons else _loss(guarantee, comparisons)
+    lower, upper = shown or (None, None)
     estimator = check_estimator(mechanism)
     return Verification(
         finding.verdict,
@@ -140,10 +140,17 @@ def _densities(mechanism: Mechanism, pairs: list[tuple[Any, Any]]) -> list[Densi
     return [DensityPair(mechanism, *each) for first, second in pairs for each in ((first, second), (second, first))]
 
 
-def _loss(comparisons: list[Comparison]) -> tuple[float | None, float | None]:
-    """The largest loss of one report over what was compared, rounded down and up."""
-    losses = [comparison.loss() for comparison in comparisons]
+def _loss(guarantee: Guarantee, comparisons: list[Comparison]) -> tuple[float, float] | None:
+    """The largest loss of one report over all that was compared, down and up; where δ is promised, the ε at it."""
+    promised = guarantee.loss()
+    try:
+        if promised and promised[1]:
+            losses = [loss_at(promised[1], comparison) for comparison in comparisons]
+        else:
+            losses = [comparison.loss() for comparison in comparisons]
+    except NotSupported:
+        return None
     if not losses or None in losses:
-        return None, None
+        return None
     low, high = (max(column) for column in zip(*(loss for loss in losses if loss is not None), strict=True))
     return max(0.0, -float_up(-low)), float_up(high)

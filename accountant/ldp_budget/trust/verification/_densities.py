@@ -375,31 +375,49 @@ class DensityPair:
         return [report for report in self._reports() if self._logs(report)[0] > self._peak - _NEAR]
 
 
-def largest_loss(guarantee: Guarantee, pairs: list[DensityPair]) -> float | None:
-    """The ε that the densities show: of every report, or where δ is promised the least ε at that δ."""
+def largest_loss(guarantee: Guarantee, pairs: list[DensityPair]) -> tuple[float, float] | None:
+    """Bounds of the ε that the densities show: of every report, or where δ is promised of the least ε at that δ.
+
+    The lower one is below by what rounding may have moved it and by `TOLERANCE`, so that it is never above a claim
+    that holds.
+    """
     if isinstance(guarantee, Pure | Laplace):
-        return max(pair.largest_loss() for pair in pairs)
+        certain = max((pair.loss(at) - pair.rounding(at) for pair in pairs for at in pair.likely()), default=0.0)
+        return _below(certain), max(pair.largest_loss() for pair in pairs)
     if not guarantee.loss() or not 0 < guarantee.delta < 1:
         return None
-    epsilon = 0.0
-    for pair in pairs:
-        epsilon = _epsilon_at(guarantee.delta, pair, epsilon)
-    return epsilon
+    found = [0.0, 0.0]
+    for certain in (True, False):
+        for pair in pairs:
+            found[certain] = _epsilon_at(guarantee.delta, pair, found[certain], certain=certain)
+    return _below(found[True]), found[False]
 
 
-def _epsilon_at(delta: float, pair: DensityPair, least: float) -> float:
-    """The least ε from `least` on with H(e^ε) ≤ δ, rounded up by less than 1e-9 of itself, or inf."""
-    if pair.divergence(least) <= delta:
+def _below(epsilon: float) -> float:
+    return max(0.0, epsilon * (1 - TOLERANCE))
+
+
+def _epsilon_at(delta: float, pair: DensityPair, least: float, *, certain: bool) -> float:
+    """The least ε from `least` on with H(e^ε) ≤ δ, to 1e-9 of itself: rounded up, or inf; `certain` rounds it down.
+
+    That is: from there down to `least`, more than δ is left, whatever rounding did to it.
+    """
+
+    def above(epsilon: float) -> bool:
+        found = pair.excess(epsilon)
+        return found.value - (found.rounding if certain else 0.0) > delta
+
+    if not above(least):
         return least
     low, high = least, max(1.0, 2 * least)
-    while pair.divergence(high) > delta:
+    while above(high):
         low, high = high, 2 * high
         if math.isinf(high):
-            return high
+            return low if certain else high
     while high - low > TOLERANCE * high:
         middle = (low + high) / 2
-        low, high = (middle, high) if pair.divergence(middle) > delta else (low, middle)
-    return high
+        low, high = (middle, high) if above(middle) else (low, middle)
+    return low if certain else high
 
 
 def check_density(guarantee: Guarantee, pair: DensityPair) -> Finding:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from ...authoring.channels import Comparison, Mass
 
 _WIDE = Context(prec=120, Emax=10**9, Emin=-(10**9))
+_LAST_DIGITS = Decimal("1e-100")
+"""More than a division and a logarithm of 120 digits round by together."""
 
 HOLDS, VIOLATED, UNPROVEN = "holds", "violated", "unproven"
 
@@ -175,6 +177,30 @@ def _concentrated(guarantee: ZeroConcentrated, comparison: Comparison) -> Findin
 def hockey_stick(masses: Iterable[Mass], slope: Fraction) -> Fraction:
     """Σ max(P - λQ, 0) for λ = `slope`."""
     return sum((p - slope * q for p, q in masses if p > slope * q), Fraction(0))
+
+
+def loss_at(delta: Decimal, comparison: Comparison) -> tuple[Decimal, Decimal] | None:
+    """Bounds of the least ε >= 0 with H(e^ε) ≤ δ; None where there is none. Raises `NotSupported`, see `masses`.
+
+    Among the outcomes of the k largest ratios H is P - λQ, so it is δ at λ = (P - δ)/Q, where that lies between the
+    last of those ratios and the next.
+    """
+    masses, slack = comparison.masses(), Fraction(delta)
+    more = sum((p for p, q in masses if not q), Fraction(0)) - slack
+    falling = sorted((mass for mass in masses if mass[1]), key=lambda mass: mass[0] / mass[1], reverse=True)
+    if more > 0 or not falling:
+        return None
+    slope = Fraction(0)
+    for p, q in falling:
+        # Where the next ratio is, the excess of those before it: enough is left there, or λ lies above it.
+        if slope and more >= slope * p / q:
+            break
+        more, slope = more + p, slope + q
+    odds = more / slope
+    if odds <= 1:
+        return Decimal(0), Decimal(0)
+    found = _WIDE.ln(_WIDE.divide(Decimal(odds.numerator), Decimal(odds.denominator)))
+    return max(Decimal(0), _WIDE.subtract(found, _LAST_DIGITS)), _WIDE.add(found, _LAST_DIGITS)
 
 
 def _impossible(masses: Iterable[Mass]) -> Fraction:

@@ -155,8 +155,9 @@ def _stated_over_true(mechanism: FrequencyMechanism, worths: _Worths, batch: Any
     estimate, count = mechanism.estimate(batch), worths.count(batch)
     if abs(count - total) > _CLOSE * worths.scale * len(batch):
         return None
-    # Standard errors are those at the estimated share.
-    share = min(max(total / len(batch), 0.0), 1.0)
+    # Standard errors are those at the estimated share: at that of the estimate itself, as near an end of [0, 1] the
+    # last digit of the share may decide.
+    share = min(max(count / len(batch), 0.0), 1.0)
     true = len(batch) * (share * worths.variance(0) + (1 - share) * worths.variance(1))
     stated = float(estimate.std_errors[worths.first]) ** 2
     return stated / true if true else (math.inf if stated else 1.0)
