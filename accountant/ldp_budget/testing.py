@@ -76,11 +76,29 @@ class MechanismContract:
     def test_memo_is_kept(self, target: Mapping[str, Any]) -> None:
         self.check("memo_is_kept", target)
 
+    def test_memos_are_apart(self, target: Mapping[str, Any]) -> None:
+        self.check("memos_are_apart", target)
+
     def test_many_reports_stay_within_the_cap(self, target: Mapping[str, Any]) -> None:
         self.check("many_reports_stay_within_the_cap", target)
 
     def test_client_matches_channel(self, target: Mapping[str, Any]) -> None:
         self.check("client_matches_channel", target)
+
+    def test_reports_say_no_more_than_described(self, target: Mapping[str, Any]) -> None:
+        self.check("reports_say_no_more_than_described", target)
+
+    def test_reports_have_one_form(self, target: Mapping[str, Any]) -> None:
+        self.check("reports_have_one_form", target)
+
+    def test_reports_lie_on_their_grid(self, target: Mapping[str, Any]) -> None:
+        self.check("reports_lie_on_their_grid", target)
+
+    def test_users_are_drawn_alone_as_together(self, target: Mapping[str, Any]) -> None:
+        self.check("users_are_drawn_alone_as_together", target)
+
+    def test_noise_is_used_once(self, target: Mapping[str, Any]) -> None:
+        self.check("noise_is_used_once", target)
 
     def test_seed_decides(self, target: Mapping[str, Any]) -> None:
         self.check("seed_decides", target)

@@ -57,8 +57,9 @@ def new(name: str, to: str) -> None:
 def check(module: str, samples: int, as_json: bool) -> None:
     """Certify every mechanism that MODULE registers: a module, a distribution, or its entry point.
 
-    Runs the contract, proves each promise where it can, audits each client, and keeps the result for `mechanisms` to
-    show. Exit code 1 if anything failed.
+    Runs the contract, proves each promise as far as it is described, audits each client, also with settings that
+    nobody could foresee, and keeps the result for `mechanisms` to show: "audited" at most, as no number of samples
+    proves a client. Exit code 1 if anything failed.
     """
     from ldp_budget.trust.contract import certify, find_plugin
 
@@ -78,10 +79,11 @@ def check(module: str, samples: int, as_json: bool) -> None:
             distribution=found.name,
             version=found.version,
             samples=samples,
+            own=found.own,
             told=lambda line: click.echo(f"checking {line}", err=True),
         )
     failures = [line for mechanism in certificate["mechanisms"] for line in _failures(mechanism)]
-    for line in failures:
+    for line in failures or _reasons(certificate):
         click.echo(line, err=True)
     _keep(certificate, found)
     if as_json:
@@ -105,6 +107,21 @@ def _failures(mechanism: dict[str, Any]) -> list[str]:
     return lines
 
 
+def _reasons(certificate: dict[str, Any]) -> list[str]:
+    """Why what did not fail is not "exact"."""
+    why: dict[str, list[str]] = {}
+    for mechanism in certificate["mechanisms"]:
+        for reason in mechanism.get("reasons", ()):
+            why.setdefault(reason, []).append(mechanism["mechanism"])
+    return [f"not exact: {', '.join(names)}: {reason}" for reason, names in why.items()]
+
+
+def _proved(example: dict[str, Any]) -> str:
+    """What is known of the promise: "holds" where whole reports are described, else only of the parts that are."""
+    verdict: str = (example.get("exact") or {}).get("verdict", "-")
+    return verdict if verdict != "holds" or example["whole"] else "as described"
+
+
 def _declared(example: dict[str, Any]) -> str:
     return ", ".join(f"{name}={shown(value)}" for name, value in example["declared"].items())
 
@@ -115,7 +132,7 @@ def _rows(mechanism: dict[str, Any]) -> list[dict[str, Any]]:
             "mechanism": mechanism["mechanism"],
             "checked": example["checked"],
             "claimed": example.get("claimed"),
-            "proved": (example.get("exact") or {}).get("verdict", "-"),
+            "proved": _proved(example),
             "exact": (example.get("exact") or {}).get("upper"),
             "audited": max((audit.get("lower_bound", 0.0) for audit in example["audits"][:1]), default=None),
             "passed": sum(found["verdict"] == "passed" for found in example["checks"]),

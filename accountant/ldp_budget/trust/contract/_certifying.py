@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
+import random
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,13 @@ from ...errors import LdpBudgetError, NotSupported
 from ...guarantees import Memoised, Unbounded
 from ...guarantees.evidence import AUDITED, EXACT, LEVELS, NO
 from ..verification import UNPROVEN, verify
-from ._checks import FAILED, PASSED, SKIPPED, Result, run_all
+from ._checks import CHECKS, FAILED, PASSED, SKIPPED, Result, run_all
 from ._examples import examples_of, made
 from ._losses import audited_both_ways, check_audit, claim
 from ._memos import REPORTS
 from ._outcome import Broken, NotChecked
+from ._parameters import variations
+from ._wholes import describes_whole_reports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,6 +32,26 @@ if TYPE_CHECKING:
 # The certificate has audits of its own, with their figures.
 _LEFT_OUT = ("audit_finds_no_more", "many_reports_stay_within_the_cap")
 _LEAST_USERS = 100
+_CHOSEN = ((0.3, 1.0), (1.0, 3.0))
+"""Between these a setting of our own is drawn, of the first example: nobody knows beforehand which."""
+_OF_CLIENTS = (
+    "guarantee_is_exact",
+    "memo_is_kept",
+    "memos_are_apart",
+    "client_matches_channel",
+    "reports_say_no_more_than_described",
+    "reports_have_one_form",
+    "reports_lie_on_their_grid",
+    "users_are_drawn_alone_as_together",
+    "noise_is_used_once",
+    "seed_decides",
+)
+"""What is looked at with the settings that nobody could foresee."""
+
+_OWN_PROGRAM = (
+    "its client is a program of its own, of which samples were seen and nothing is proved: what it does once in "
+    "many thousand reports, or elsewhere than here, they do not show"
+)
 
 
 def certify(
@@ -37,15 +60,20 @@ def certify(
     distribution: str,
     version: str,
     samples: int = 200_000,
+    own: bool = False,
     told: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
     """Check every mechanism with each of its examples; the certificate as a JSON object.
 
     `samples`: reports of each audit; a mechanism that describes its reports is audited twice, by that and by a
-    search. `told` is called with a line for each example before it is checked.
+    search. `own`: whether each release of this package enumerates the law of these clients, see
+    `catalogue.certificates`. `told` is called with a line for each example before it is checked.
 
-    A mechanism is checked "exact" where no check fails, every guarantee is proved and every client was seen to draw
-    what the proof is about; "audited" where no check fails and every client was audited; else "no".
+    Besides the examples, two settings that are drawn here are looked at, one of them at ε >= 1.
+
+    A mechanism is checked "audited" where no check fails and every client was audited, else "no". "exact" is for
+    those alone whose client's law is proved: where it is our own, every guarantee is proved, and every client was
+    seen to draw what the proof is about. `reasons` say why it is not more.
     """
     return {
         "distribution": distribution,
@@ -53,43 +81,69 @@ def certify(
         "ldp_budget": metadata.version("ldp-budget"),
         "python": platform.python_version(),
         "numpy": np.__version__,
-        "mechanisms": [_mechanism(cls, samples, told) for cls in mechanisms],
+        "mechanisms": [_mechanism(cls, samples, own, told) for cls in mechanisms],
     }
 
 
-def _mechanism(cls: type[Mechanism], samples: int, told: Callable[[str], None]) -> dict[str, Any]:
-
+def _mechanism(cls: type[Mechanism], samples: int, own: bool, told: Callable[[str], None]) -> dict[str, Any]:
     found: dict[str, Any] = {"mechanism": cls.name, "checked": NO, "sources": source_digest(cls), "examples": []}
     try:
         examples = examples_of(cls)
     except NotSupported as error:
-        return {**found, "problem": str(error)}
-    for parameters in examples:
+        return {**found, "problem": str(error), "reasons": [str(error)]}
+    for parameters, chosen in [
+        *((each, False) for each in examples),
+        *((each, True) for each in _drawn(cls, examples)),
+    ]:
         words = ", ".join(f"{name}={value}" for name, value in parameters.items())
         told(f"{cls.name}({words})")
-        found["examples"].append(_example(cls, parameters, samples))
-    return {**found, "checked": _worst([example["checked"] for example in found["examples"]])}
+        found["examples"].append(_example(cls, parameters, samples, own, chosen))
+    reasons = dict.fromkeys(reason for example in found["examples"] for reason in example["reasons"])
+    return {**found, "checked": _worst([example["checked"] for example in found["examples"]]), "reasons": [*reasons]}
+
+
+def _drawn(cls: type[Mechanism], examples: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The first example with another ε, drawn by the operating system; without an ε, with another parameter."""
+    chance = random.SystemRandom()
+    try:
+        mechanism = made(cls, examples[0])
+        if "epsilon" not in mechanism.declared:
+            return [each.declared for _, each in variations(mechanism)][:1]
+    except LdpBudgetError:
+        return []
+    found = []
+    for low, high in _CHOSEN:
+        try:
+            found.append(mechanism.at_epsilon(f"{chance.uniform(low, high):.3f}").declared)
+        except LdpBudgetError:
+            continue  # another parameter, such as the loss of a lifetime, leaves no room for it
+    return found
 
 
 def _worst(checked: Sequence[str]) -> str:
     return min(checked, key=LEVELS.index, default=NO)
 
 
-def _example(cls: type[Mechanism], parameters: dict[str, Any], samples: int) -> dict[str, Any]:
+def _example(
+    cls: type[Mechanism], parameters: dict[str, Any], samples: int, own: bool, chosen: bool
+) -> dict[str, Any]:
     try:
-        mechanism = made(cls, parameters)
+        mechanism = cls(**parameters) if chosen else made(cls, parameters)
         declared = mechanism.declared
         claimed = mechanism.guarantee.epsilon
     except LdpBudgetError as error:
         failed = Result("parameters_round_trip", FAILED, f"{parameters}: {error}")
-        return {"declared": {}, "checked": NO, "checks": [failed.to_json()], "audits": []}
-    checks = run_all(mechanism, leave_out=_LEFT_OUT)
+        return {"declared": {}, "checked": NO, "reasons": [failed.why], "checks": [failed.to_json()], "audits": []}
+    checks = run_all(mechanism, leave_out=set(CHECKS) - set(_OF_CLIENTS) if chosen else _LEFT_OUT)
     audits = [_audit(mechanism, samples, reports) for reports in _lengths(mechanism, samples)]
-    checked = _checked(mechanism, {each.check: each.verdict for each in checks}, [each["verdict"] for each in audits])
+    checked, reasons = _checked(mechanism, {each.check: each for each in checks}, audits, own)
     return {
         "declared": declared,
+        "chosen": chosen,
         "checked": checked,
+        "reasons": reasons,
         "claimed": claimed if math.isfinite(claimed) else None,
+        "whole": describes_whole_reports(mechanism),
         "exact": _exact(mechanism),
         "checks": [each.to_json() for each in checks],
         "audits": audits,
@@ -127,10 +181,18 @@ def _audit(mechanism: Mechanism, samples: int, reports: int) -> dict[str, Any]:
     return {**found, "verdict": PASSED}
 
 
-def _checked(mechanism: Mechanism, checks: dict[str, str], audits: list[str]) -> str:
-    if FAILED in (*checks.values(), *audits):
-        return NO
+def _checked(
+    mechanism: Mechanism, checks: dict[str, Result], audits: list[dict[str, Any]], own: bool
+) -> tuple[str, list[str]]:
+    """The level, and why it is not a higher one."""
+    failed = [f"{each.check}: {each.why}" for each in checks.values() if each.verdict == FAILED]
+    failed += [f"audit: {each['why']}" for each in audits if each["verdict"] == FAILED]
+    if failed:
+        return NO, failed
     promises = not isinstance(mechanism.guarantee, Unbounded)
-    if checks["guarantee_is_exact"] == PASSED and (checks["client_matches_channel"] == PASSED or not promises):
-        return EXACT
-    return AUDITED if audits and all(verdict == PASSED for verdict in audits) else NO
+    needed = [checks["guarantee_is_exact"], *([checks["client_matches_channel"]] if promises else [])]
+    open_ = [f"{each.check}: {each.why}" for each in needed if each.verdict != PASSED]
+    if own and not open_:
+        return EXACT, []
+    unheard = [f"it was not audited: {each['why']}" for each in audits if each["verdict"] != PASSED]
+    return (NO, unheard) if unheard else (AUDITED, open_ if own else [_OWN_PROGRAM, *open_])

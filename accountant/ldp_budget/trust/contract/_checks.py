@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from . import _clients as clients
+from . import _company as company
+from . import _forms as forms
 from . import _inputs as inputs
 from . import _losses as losses
 from . import _memos as memos
 from . import _parameters as parameters
 from . import _servers as servers
+from . import _wholes as wholes
 from ._outcome import Broken, NotChecked
 
 if TYPE_CHECKING:
@@ -29,8 +32,14 @@ CHECKS: dict[str, Callable[[Mechanism], None]] = {
     "guarantee_is_exact": losses.guarantee_is_exact,
     "audit_finds_no_more": losses.audit_finds_no_more,
     "memo_is_kept": memos.memo_is_kept,
+    "memos_are_apart": memos.memos_are_apart,
     "many_reports_stay_within_the_cap": memos.many_reports_stay_within_the_cap,
     "client_matches_channel": clients.client_matches_channel,
+    "reports_say_no_more_than_described": wholes.reports_say_no_more_than_described,
+    "reports_have_one_form": forms.reports_have_one_form,
+    "reports_lie_on_their_grid": forms.reports_lie_on_their_grid,
+    "users_are_drawn_alone_as_together": company.users_are_drawn_alone_as_together,
+    "noise_is_used_once": company.noise_is_used_once,
     "seed_decides": clients.seed_decides,
     "bad_input_is_refused": inputs.bad_input_is_refused,
     "unknown_values_do_not_leak": inputs.unknown_values_do_not_leak,

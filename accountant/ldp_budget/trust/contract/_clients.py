@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.integrate import quad
 
-from ...authoring.numeric import NumericMechanism
 from ...errors import NotSupported
 from ...guarantees import Memoised, Unbounded
 from ._chances import LEAST_EXPECTED, LEAST_P, chi_square_p, twice
 from ._drawing import draw, inputs_of, others_of, users_of
 from ._losses import claim
 from ._outcome import Broken, NotChecked, expect
+from ._reading import has_density
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ...authoring.base import Mechanism
+    from ...authoring.numeric import NumericMechanism
 
     Floats = NDArray[np.float64]
 
@@ -48,7 +49,7 @@ def client_matches_channel(mechanism: Mechanism) -> None:
     try:
         rare = _match_channel(mechanism, inputs, others)
     except NotSupported as error:
-        if not _has_density(mechanism):
+        if not has_density(mechanism):
             raise NotChecked(str(error)) from None
         rare = _match_density(mechanism, [*inputs, *others])
     if rare:
@@ -108,10 +109,6 @@ def _against_channel(mechanism: Mechanism, pair: tuple[Any, Any], masses: Floats
 
 
 # -- against a density ----------------------------------------------------------------------------------------
-
-
-def _has_density(mechanism: Mechanism) -> bool:
-    return isinstance(mechanism, NumericMechanism) and type(mechanism).density is not NumericMechanism.density
 
 
 def _match_density(mechanism: Any, inputs: list[Any]) -> str:
