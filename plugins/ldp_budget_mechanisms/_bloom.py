@@ -57,14 +57,22 @@ class BloomFamily:
 
     def alone(self, first: int, second: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """The bits that only the first value sets, and that only the second does, each of shape (cohorts, bits)."""
-        own, other = self.of_candidates(np.array([first, second])).transpose(2, 0, 1).astype(bool)
+        own, other = (self._bits(np.full(self.cohorts, value), np.arange(self.cohorts)) for value in (first, second))
         return own & ~other, other & ~own
 
     def furthest_apart(self, values: int, cohorts: int) -> tuple[int, int]:
         """Of the first values the two whose filters differ in the most bits, in any of the first cohorts."""
-        filters = self.of_candidates(np.arange(values))[:cohorts].astype(np.int64)
-        shared = filters.transpose(0, 2, 1) @ filters
-        held = filters.sum(axis=1)
-        apart = (held[:, :, np.newaxis] + held[:, np.newaxis, :] - 2 * shared).max(axis=0)
+        apart = np.zeros((values, values))
+        for cohort in range(min(cohorts, self.cohorts)):
+            bits = self._bits(np.arange(values), np.full(values, cohort))
+            # Of many bits few are set by any of the values.
+            filters = bits[:, bits.any(axis=0)].astype(np.float64)
+            held = filters.sum(axis=1)
+            np.maximum(apart, held[:, np.newaxis] + held - 2 * (filters @ filters.T), out=apart)
         first, second = divmod(int(apart.argmax()), values)
         return first, second
+
+    def _bits(self, values: NDArray[np.int64], cohorts: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """The filter of each value under its cohort's functions, shape (n, bits)."""
+        rows = self.filters(values, cohorts)
+        return np.unpackbits(rows, axis=1, count=self.bits, bitorder="little").view(np.bool_)

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 _BLOCK = 1 << 17  # bits at a time: they and their buckets stay in the cache
 _COUNTED = 1 << 18
+_COMPARED = 256
+"""So many buckets are sooner compared with one another than looked up."""
 
 
 def draw_reports(answers: Ints, buckets: int, size: int, draw: Draw) -> Reports:
@@ -77,6 +79,8 @@ def draw_buckets(draw: Callable[[int], NDArray[np.integer]], buckets: int, size:
     a repeated draw becomes the newest bucket, which no draw before it could be (Bentley and Floyd, CACM 30, 1987).
     """
     chosen = np.empty((size, count), dtype=np.min_scalar_type(2 * buckets - 1))
+    if size > _COMPARED:
+        return _looked_up(draw, chosen, buckets - size).T
     for place, newest in enumerate(range(buckets - size, buckets)):
         drawn = draw(newest + 1).astype(chosen.dtype)
         repeated = np.zeros(count, dtype=np.bool_)
@@ -85,6 +89,18 @@ def draw_buckets(draw: Callable[[int], NDArray[np.integer]], buckets: int, size:
         np.copyto(drawn, newest, where=repeated)
         chosen[place] = drawn
     return chosen.T
+
+
+def _looked_up(draw: Callable[[int], NDArray[np.integer]], chosen: Reports, first: int) -> Reports:
+    """The same with a set of each user's buckets: comparing each draw with all before grows with their square."""
+    own: list[set[int]] = [set() for _ in range(chosen.shape[1])]
+    for place in range(len(chosen)):
+        newest = first + place
+        for user, drawn in enumerate(draw(newest + 1).tolist()):
+            bucket = newest if drawn in own[user] else drawn
+            own[user].add(bucket)
+            chosen[place, user] = bucket
+    return chosen
 
 
 def _own_bits(answers: Ints, drawn: Reports | None, buckets: int) -> Bits:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ldp_budget.authoring.estimates import CountAggregate, CountEstimate
+from ldp_budget.authoring.packing import column_sums
 from ldp_budget.errors import NotSupported
 
 if TYPE_CHECKING:
@@ -70,13 +71,28 @@ def count_bits(reports: Any, cohorts: int, bits: int) -> tuple[NDArray[np.int64]
     cohort = rows[:, 0] + (rows[:, 1].astype(np.int64) << 8)
     if (cohort >= cohorts).any():
         raise NotSupported(f"expected reports of cohorts below {cohorts}; found cohort {cohort.max()}")
-    # For each byte of the reports: how often each cohort has each of its 256 values, then which bits those set.
-    bits_of = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").astype(np.int64)
-    tables = [np.bincount(256 * cohort + byte, minlength=256 * cohorts).reshape(cohorts, 256) for byte in rows.T[2:]]
-    sums = np.concatenate([table @ bits_of for table in tables], axis=1)
+    # A table of 256 values for each cohort pays where there are more reports than that.
+    sums = (_sums_by_byte if len(rows) >= 256 * cohorts else _sums_by_cohort)(rows[:, 2:], cohort, cohorts)
     if sums[:, bits:].any():
         raise NotSupported(f"expected reports of {bits} bits; found padding bits that are set")
     return np.bincount(cohort, minlength=cohorts), sums[:, :bits]
+
+
+def _sums_by_byte(rows: NDArray[np.uint8], cohort: NDArray[np.int64], cohorts: int) -> NDArray[np.int64]:
+    """For each byte of the reports: how often each cohort has each of its 256 values, then which bits those set."""
+    bits_of = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").astype(np.int64)
+    tables = [np.bincount(256 * cohort + byte, minlength=256 * cohorts).reshape(cohorts, 256) for byte in rows.T]
+    return np.concatenate([table @ bits_of for table in tables], axis=1)
+
+
+def _sums_by_cohort(rows: NDArray[np.uint8], cohort: NDArray[np.int64], cohorts: int) -> NDArray[np.int64]:
+    """The same, cohort after cohort."""
+    sums = np.zeros((cohorts, 8 * rows.shape[1]), dtype=np.int64)
+    order = np.argsort(cohort, kind="stable")
+    present, starts = np.unique(cohort[order], return_index=True)
+    for number, part in zip(present, np.split(order, starts[1:]), strict=False):
+        sums[number] = column_sums(rows[part], sums.shape[1])
+    return sums
 
 
 class Regression:
@@ -116,15 +132,17 @@ class Regression:
         """
         people = np.atleast_2d(population)
         rise = law.variance_one - law.variance_zero
-        total = np.zeros(self.filters.shape[2])
+        total_noise, total_spread = np.zeros((2, self.filters.shape[2]))
         for filters, users in zip(self.filters, self.users, strict=True):
             weights = self._inverse @ filters.T
             squares, gain = weights**2, weights @ filters
             noise = law.variance_zero * squares.sum(axis=1) + rise * ((squares @ filters) * people).sum(axis=1)
             spread = (gain**2 * people).sum(axis=1) - (gain * people).sum(axis=1) ** 2
-            total += users * (noise + spread)
+            total_noise += users * noise
+            total_spread += users * spread
         own = people[0] if len(people) == 1 else people.diagonal()
-        variances: Floats = total - own * (1 - own) / self.users.sum()
+        # By Cauchy and Schwarz the difference is no less than 0, and where cohorts tell all, rounding is left of it.
+        variances: Floats = total_noise + np.maximum(0.0, total_spread - own * (1 - own) / self.users.sum())
         return variances
 
 

@@ -16,7 +16,7 @@ with f and p rounded up and q rounded down loses no more than was declared, afte
 from __future__ import annotations
 
 import math
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -153,9 +153,10 @@ def change_loss(response: Response, hashes: int, bits: int) -> float:
     """How far two reports of one value lie, at the least, from one report each of two other values.
 
     On a bit that none of the three sets, two ones come from one permanent bit with probability bq²+ap², from two
-    with (bq+ap)²; there are at least bits - 3·hashes such bits, and the others can only add to it. A plain double:
-    it shows what the curve does not cover, and nothing is charged by it.
+    with (bq+ap)²; there are at least bits - 3·hashes such bits, and the others can only add to it. An
+    estimate: it shows what the curve does not cover, and nothing is charged by it.
     """
-    b, p, q = (float(probability) for probability in response)
-    a = 1 - b
-    return max(0, bits - 3 * hashes) * math.log((b * q**2 + a * p**2) / (b * q + a * p) ** 2)
+    b, p, q = response
+    with localcontext(prec=20):
+        both, one = b * q**2 + (1 - b) * p**2, b * q + (1 - b) * p
+        return max(0, bits - 3 * hashes) * float((both / one**2).ln())

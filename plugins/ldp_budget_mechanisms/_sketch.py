@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ldp_budget.authoring.domain import Categories, check_users
 from ldp_budget.authoring.fields import integer, optional_integer, real
-from ldp_budget.authoring.frequency import FrequencyMechanism
+from ldp_budget.authoring.frequency import MOST_ANSWERS, FrequencyMechanism
 from ldp_budget.errors import InvalidParameter, NotSupported
 
 if TYPE_CHECKING:
@@ -224,6 +224,11 @@ class Sketch(FrequencyMechanism):
         if candidates is None:
             if self.domain_size is None:
                 raise NotSupported(f"{self!r} declares no domain_size, so estimate needs candidates")
+            if self.domain_size > MOST_ANSWERS:
+                raise NotSupported(
+                    f"expected candidates to count: a domain_size above {MOST_ANSWERS} is not counted as a whole; "
+                    f"found {self.domain_size}"
+                )
             candidates = range(self.domain_size)
         return self.domain.check(candidates)
 

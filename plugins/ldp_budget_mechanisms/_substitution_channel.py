@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # With more draws the outcomes of independent ones are not worth numbering, nor do they fit 64 bits.
 _MOST_NUMBERED = 16
+# Of ordered draws the outcomes are the pairs of places, and each takes 64 bits for every draw.
+_MOST_PLACES = 80
 
 
 def independent_draws(size: int, draws: int, keep: Fraction) -> Comparison:
@@ -64,6 +66,8 @@ def number_sets(rows: Rows, first: int, second: int) -> Codes:
 def distinct_sequence(size: int, hazards: Sequence[Fraction]) -> Comparison:
     """The places 0..l of both answers in the report, l where an answer is not in it; row by row of the first's."""
     draws = len(hazards)
+    if draws > _MOST_PLACES:
+        raise NotSupported(f"the places of two answers among {draws} draws are too many to list exactly")
     places = list(_own_places(hazards))
 
     def probability(own: int, other: int) -> Fraction:

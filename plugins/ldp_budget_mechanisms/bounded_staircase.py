@@ -119,10 +119,10 @@ class BoundedStaircase(BoundedMechanism):
         gamma, width = self._window
         share = min(max(0.0, (value - lower) / width), 1.0)
         inside = min(gamma, share) + min(gamma, 1 - share)
-        # Over e^ε̂, so that nothing overflows.
-        outer = math.exp(-self._epsilon_hat)
+        # Over e^ε̂, so that nothing overflows; and where the window is empty, of what is outside alone.
+        norm = math.log(inside + math.exp(-self._epsilon_hat) * (1 - inside)) if inside else -self._epsilon_hat
         level = 0.0 if abs(report - value) < gamma * width else -self._epsilon_hat
-        return level - math.log((inside + outer * (1 - inside)) * width)
+        return level - norm - math.log(width)
 
     def report_breakpoints(self, value: float) -> Sequence[float]:
         lower, upper = self.interval.ends
@@ -159,4 +159,5 @@ def printed_epsilon_hat(epsilon: Decimal, gamma: Decimal) -> Decimal:
     with localcontext(prec=80):
         growth = epsilon.exp()
         root = ((gamma * growth) ** 2 + 4 * gamma * (1 - gamma) * growth).sqrt()
-        return (2 * (1 - gamma) * growth / (root - gamma * growth)).ln()
+        # Numerator and denominator times (root + γe^ε), as their difference cancels.
+        return ((root + gamma * growth) / (2 * gamma)).ln()

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ldp_budget.authoring.channels import Case, Comparison, Factor
 from ldp_budget.authoring.fields import flag, integer, real
-from ldp_budget.authoring.frequency import FrequencyMechanism
+from ldp_budget.authoring.frequency import MOST_ANSWERS, FrequencyMechanism
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, FinitePair, Guarantee, Memoised, SymmetricPair, Unbounded
 from ldp_budget.guarantees.amounts import DOWN, UP, exp_down, float_above, float_below
@@ -48,7 +48,7 @@ class DBitFlip(FrequencyMechanism):
     source = "document 002, section 3.3.2; Ding, Kulkarni and Yekhanin, NIPS 2017"
 
     epsilon = real("privacy loss of one report; half of it where bits = 1", above=0, at_most=10**6)
-    buckets = integer("number of possible answers", at_least=2, at_most=10**9)
+    buckets = integer("number of possible answers", at_least=2, at_most=MOST_ANSWERS)
     bits = integer("buckets that a report tells of", at_least=1, at_most=10**5)
     memoize = flag("keep the buckets, and for every value its bits; needs a secret for each user")
     any_inputs = flag("promise memoised reports for any two inputs, also ones that change at other moments")

@@ -164,7 +164,12 @@ class MatrixSubstitution(FrequencyMechanism):
         return draw_rows(open_stream(rng), self.domain.check(values), *self._weights)
 
     def critical_inputs(self) -> Sequence[int]:
-        return range(self.answers)
+        """Every answer where the pair of every two is promised; else the two furthest apart, and a few."""
+        if self.answers <= _PAIR_ANSWERS:
+            return range(self.answers)
+        worst = max(zip(*self._channel, strict=True), key=_odds)
+        furthest = (worst.index(max(worst)), worst.index(min(worst)))
+        return sorted({*furthest, 0, self.answers // 2, self.answers - 1})
 
     def compare(self, first: int, second: int) -> Comparison:
         return Comparison.rows(self._channel[first], self._channel[second])
@@ -180,6 +185,12 @@ class MatrixSubstitution(FrequencyMechanism):
 
     def estimate(self, reports: Any) -> CountEstimate:
         return self._estimator.estimate(self.total(reports))
+
+
+def _odds(chances: Sequence[Fraction]) -> tuple[bool, Fraction]:
+    """How much likelier a report is for one answer than for another; first of all where it is impossible for one."""
+    least = min(chances)
+    return not least, max(chances) / (least or 1)
 
 
 def _normalised(column: Sequence[Fraction]) -> list[Fraction]:

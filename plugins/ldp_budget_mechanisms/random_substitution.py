@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget.authoring.fields import choice, flag, integer, optional_real
-from ldp_budget.authoring.frequency import FrequencyMechanism
+from ldp_budget.authoring.frequency import MOST_ANSWERS, FrequencyMechanism
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import Copies, Guarantee, SymmetricPair
 from ldp_budget.guarantees.amounts import DOWN, exp_down, exp_up, float_above, float_below, float_up, ln_up
@@ -54,7 +54,7 @@ class RandomSubstitution(FrequencyMechanism):
     )
     rho1 = optional_real("a belief before the report that must not rise to rho2", at_least=1e-300, below=1)
     rho2 = optional_real("a belief that rho1 must stay below, and that must not fall to rho1", above=0, below=1)
-    domain_size = integer("number of possible answers", at_least=2, at_most=10**9)
+    domain_size = integer("number of possible answers", at_least=2, at_most=MOST_ANSWERS)
     draws = integer("draws in one report", at_least=1, at_most=MOST_DRAWS, default=1)
     sampling = choice(
         "whether draws may repeat; distinct ones make a subset", "replacement", "distinct", default="replacement"
@@ -261,6 +261,11 @@ class RandomSubstitution(FrequencyMechanism):
     # -- what can be checked ----------------------------------------------------------------------------
 
     def compare(self, first: int, second: int) -> Comparison:
+        """Of any two answers the same."""
+        return self._comparison
+
+    @functools.cached_property
+    def _comparison(self) -> Comparison:
         from . import _substitution_channel as channel
 
         keep = Fraction(self.thresholds[0], ONE)

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 _MOST_ANSWERS = 10**12
 _MOST_COUNTERS = 2**24
 _MOST_PREDICTED = 500
+_MOST_WORK = 2**31
 _TRIED = 64
 _PROBABILITIES = ("f", "p", "q")
 _TARGETS = ("epsilon", "epsilon_lifetime")
@@ -289,8 +290,9 @@ class Rappor(Mechanism):
     def utility(self, users: int | None = None) -> dict[str, Any]:
         """`bit_variance_per_user`: of a corrected count t_ij, at bits that are not set.
 
-        With a domain of at most 500 that the filters can tell apart, also `variance_per_user`: of the least-squares
-        count of the worst answer, held by nobody while the other answers are equally frequent.
+        With a domain of at most 500, and M²·m·k up to 2**31, that the filters can tell apart, also
+        `variance_per_user`: of the least-squares count of the worst answer, held by nobody while the other answers
+        are equally frequent.
         """
         if users is not None:
             check_users(users)
@@ -307,6 +309,6 @@ class Rappor(Mechanism):
         from ._rappor_decode import worst_variance
 
         size = self.domain_size
-        if size is None or size > min(_MOST_PREDICTED, _MOST_COUNTERS // (self.bits * self.cohorts)):
+        if size is None or size > _MOST_PREDICTED or size**2 * self.bits * self.cohorts > _MOST_WORK:
             return None
         return worst_variance(self._family.of_candidates(self._candidates(None)), self._law)

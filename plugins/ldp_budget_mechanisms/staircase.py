@@ -167,15 +167,17 @@ class Staircase(AdditiveMechanism):
 def least_variance_gamma(epsilon: float) -> float:
     """The γ of least variance, written so that nothing cancels for a small ε."""
     decay = math.expm1(-epsilon)
-    cube_root_over_b = (2 * epsilon + math.log1p(decay / 2)) / 3
-    return math.exp(-epsilon) * math.expm1(cube_root_over_b) / -decay
+    shrunk = math.log1p(decay / 2)
+    # With x = ln ∛(b(1+b)/2) - ln b, γ = b(e^x - 1)/(1-b); b·e^x is taken together, as b alone may underflow.
+    return math.exp((shrunk - epsilon) / 3) * math.expm1(-(2 * epsilon + shrunk) / 3) / decay
 
 
 def noise_moments(epsilon: float, gamma: float) -> tuple[float, float]:
     """(E|X|, E X²) of staircase noise X for S = 1, from N + W."""
     b, rest = math.exp(-epsilon), -math.expm1(-epsilon)
-    upper, lower = gamma, b * (1 - gamma)
-    first = (upper * gamma + lower * (1 + gamma)) / 2 / (upper + lower)
-    second = (upper * gamma**2 + lower * (1 + gamma + gamma**2)) / 3 / (upper + lower)
+    # At γ = 0 there is the lower step alone, also where b underflows.
+    lower = b * (1 - gamma) / (gamma + b * (1 - gamma)) if gamma else 1.0
+    first = ((1 - lower) * gamma + lower * (1 + gamma)) / 2
+    second = ((1 - lower) * gamma**2 + lower * (1 + gamma + gamma**2)) / 3
     mean = b / rest
     return mean + first, mean * (1 + b) / rest + 2 * mean * first + second

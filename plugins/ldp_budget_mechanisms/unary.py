@@ -11,13 +11,13 @@ and the loss is ±ε with probability τ = p(1-q) + q(1-p) and nothing otherwise
 from __future__ import annotations
 
 import functools
-from decimal import Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget.authoring.channels import Comparison, Factor
 from ldp_budget.authoring.fields import integer, real
-from ldp_budget.authoring.frequency import FrequencyMechanism
+from ldp_budget.authoring.frequency import MOST_ANSWERS, FrequencyMechanism
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import Guarantee, SymmetricPair
 from ldp_budget.guarantees.amounts import DOWN, UP, exp_down, float_above, float_below, ln_up
@@ -30,12 +30,14 @@ if TYPE_CHECKING:
     from ldp_budget.randomness import RandomSource
 
 _ONE = 2**64
+# So many digits hold the product of any two bounds.
+_WIDE_UP = Context(prec=100, rounding=ROUND_CEILING)
 
 
 class _Unary(FrequencyMechanism):
     """The client and server of every unary encoding; subclasses say p and q."""
 
-    domain_size = integer("number of possible answers", at_least=2, at_most=10**9)
+    domain_size = integer("number of possible answers", at_least=2, at_most=MOST_ANSWERS)
 
     def bounds(self) -> tuple[Decimal, Decimal]:
         """p rounded down and q rounded up: both make the loss smaller."""
@@ -76,10 +78,8 @@ class _Unary(FrequencyMechanism):
 
     def _tau(self) -> Decimal:
         """τ rounded up, of the stated p and q and of the drawn ones."""
-        p, q = map(Fraction, self.bounds())
-        drawn_p, drawn_q = self.support_probabilities[0]
-        tau = max(p + q - 2 * p * q, drawn_p + drawn_q - 2 * drawn_p * drawn_q)
-        return UP.divide(Decimal(tau.numerator), Decimal(tau.denominator))
+        drawn = tuple(_WIDE_UP.divide(Decimal(drawn), Decimal(_ONE)) for drawn in self.thresholds)
+        return max(min(Decimal(1), UP.plus(_differing(*pair))) for pair in (self.bounds(), drawn))
 
     def utility(self, users: int | None = None) -> dict[str, Any]:
         result = super().utility(users)
@@ -125,6 +125,12 @@ class _Unary(FrequencyMechanism):
 
         sums = column_sums(reports, self.domain_size)
         return len(reports), sums
+
+
+def _differing(p: Decimal, q: Decimal) -> Decimal:
+    """p(1-q) + q(1-p), rounded up; in decimals, as the exact fraction of a q of 1e-200000 takes seconds."""
+    kept = _WIDE_UP.multiply(p, _WIDE_UP.subtract(Decimal(1), q))
+    return _WIDE_UP.add(kept, _WIDE_UP.multiply(q, _WIDE_UP.subtract(Decimal(1), p)))
 
 
 class UnaryEncoding(_Unary):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from itertools import product
-from math import prod
+from math import lcm, prod
 from typing import TYPE_CHECKING
 
 from ..errors import NotSupported
@@ -38,7 +38,7 @@ class Factor:
 
     def __post_init__(self) -> None:
         for name, side in zip("PQ", zip(*self.masses, strict=True), strict=True):
-            if min(side) < 0 or sum(side) != 1:
+            if any(mass < 0 for mass in side) or not _sum_to_one(side):
                 raise ValueError(f"expected {name} to be probabilities that sum to 1; found {side}")
 
     def __hash__(self) -> int:
@@ -58,6 +58,19 @@ class Factor:
         if any(p and not q for p, q in self.masses):
             return None
         return max(p / q for p, q in self.masses if q)
+
+    @functools.cached_property
+    def loss(self) -> tuple[Decimal, Decimal]:
+        """Bounds of the logarithm of a largest ratio that is finite, good to a hundred digits."""
+        ratio = self.largest_ratio
+        if ratio is None:
+            raise ValueError("expected a largest ratio; found a report that one input alone can give")
+        if ratio == 1:
+            return Decimal(0), Decimal(0)
+        low, high = (
+            context.ln(context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))) for context in _WIDE
+        )
+        return low, high
 
     @classmethod
     def of(cls, first: Iterable[Fraction], second: Iterable[Fraction]) -> Factor:
@@ -119,43 +132,50 @@ class Comparison:
 
     def largest_ratio(self) -> Fraction | None:
         """The largest P/Q of any outcome; None where Q is zero and P is not. Nothing is listed for it."""
-        found = self._ratios()
+        found = self._telling()
         if found is None:
             return None
-        return max(prod((ratio**count for ratio, count in case), start=Fraction(1)) for case in found)
+        return max(prod((_finite(factor) ** count for factor, count in case), start=Fraction(1)) for case in found)
 
     def loss(self) -> tuple[Decimal, Decimal] | None:
         """Bounds of the logarithm of the largest ratio, good to a hundred digits; None where it is infinite."""
-        found = self._ratios()
+        found = self._telling()
         if found is None:
             return None
-        low, high = (max(_log_sum(case, context) for case in found) for context in _WIDE)
+        low, high = (max(_summed(case, side) for case in found) for side in range(len(_WIDE)))
         return low, high
 
-    def _ratios(self) -> list[list[tuple[Fraction, int]]] | None:
-        """In each case the largest ratio of each different factor, and how often that factor comes."""
-        cases = []
-        for case in self.cases:
-            ratios = [(factor.largest_ratio, count) for factor, count in Counter(case.factors).items()]
-            if case.probability and any(ratio is None for ratio, _ in ratios):
-                return None
-            if case.probability:
-                cases.append([(ratio, count) for ratio, count in ratios if ratio is not None])
+    def _telling(self) -> list[list[tuple[Factor, int]]] | None:
+        """In each possible case the different factors and how often they come; None where a ratio is infinite."""
+        cases = [list(Counter(case.factors).items()) for case in self.cases if case.probability]
+        if any(factor.largest_ratio is None for case in cases for factor, _ in case):
+            return None
         return cases
 
     def swapped(self) -> Comparison:
         """The second input against the first."""
-        swapped = {factor: factor.swapped() for case in self.cases for factor in case.factors}
+        distinct = dict.fromkeys(factor for case in self.cases for factor in case.factors)
+        swapped = {factor: factor.swapped() for factor in distinct}
         return Comparison(
             tuple(Case(case.probability, tuple(map(swapped.__getitem__, case.factors))) for case in self.cases)
         )
 
 
-def _log_sum(ratios: Iterable[tuple[Fraction, int]], context: Context) -> Decimal:
-    """The logarithm of a product of powers, rounded as `context` does."""
-    total = Decimal(0)
-    for ratio, count in ratios:
-        if ratio != 1:
-            quotient = context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
-            total = context.add(total, context.multiply(Decimal(count), context.ln(quotient)))
+def _sum_to_one(masses: Sequence[Fraction]) -> bool:
+    """Whether they do, over their common denominator: one by one, every sum would be reduced."""
+    common = lcm(*(mass.denominator for mass in masses))
+    return sum(mass.numerator * (common // mass.denominator) for mass in masses) == common
+
+
+def _finite(factor: Factor) -> Fraction:
+    ratio = factor.largest_ratio
+    assert ratio is not None
+    return ratio
+
+
+def _summed(factors: Iterable[tuple[Factor, int]], side: int) -> Decimal:
+    """The loss of so many of each of the factors together, rounded down (`side` 0) or up (1)."""
+    context, total = _WIDE[side], Decimal(0)
+    for factor, count in factors:
+        total = context.add(total, context.multiply(Decimal(count), factor.loss[side]))
     return total

@@ -20,6 +20,9 @@ from ..guarantees.amounts import canonical, decimal
 
 T = TypeVar("T")
 
+_MOST_DIGITS = 1000
+"""Of a decimal, and of its exponent. Exact fractions of so many are quick to compute with, of a million not."""
+
 
 class Field(Generic[T]):
     """A declared parameter of a mechanism.
@@ -104,6 +107,10 @@ class Real(Field[Decimal]):
             number = decimal(_plain(value))
         except ValueError:
             raise self.invalid(value) from None
+        digits = len(number.as_tuple().digits)
+        if max(digits, abs(number.adjusted())) > _MOST_DIGITS:
+            expected = f"{self.expected}, of at most {_MOST_DIGITS} digits and within 1e±{_MOST_DIGITS}"
+            raise InvalidParameter(self.name, expected, value)
         inside = (
             (self.above is None or number > decimal(self.above))
             and (self.at_least is None or number >= decimal(self.at_least))

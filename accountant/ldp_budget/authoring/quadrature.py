@@ -27,8 +27,9 @@ def average(function: Callable[[float], float], breakpoints: Sequence[float]) ->
     if breakpoints[0] == breakpoints[-1]:
         return function(breakpoints[0])
     pieces = [weighted_nodes(low, high) for low, high in pairwise(breakpoints)]
-    integral = math.fsum(weight * function(node) for piece in pieces for node, weight in piece)
-    return integral / math.fsum(weight for piece in pieces for _, weight in piece)
+    total = math.fsum(weight for piece in pieces for _, weight in piece)
+    # Divided one by one: over a range of 1e100 the integral itself may be larger than any double.
+    return math.fsum(weight / total * function(node) for piece in pieces for node, weight in piece)
 
 
 def weighted_nodes(low: float, high: float) -> list[tuple[float, float]]:
