@@ -65,6 +65,10 @@ class Root(click.Group):
             return super().invoke(ctx)
         except click.ClickException:
             raise
+        except KeyboardInterrupt:
+            from .stopping import stopped
+
+            raise stopped(ctx) from None
         except Exception as error:
             from .failures import for_the_user
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from .app import open_ledger
+from .files import read_names
 from .mechanism_group import MechanismGroup, mechanism_command
 from .output import json_option, nl_option, print_fields, print_json, print_rows
 
@@ -36,7 +36,7 @@ def add(chosen: Build | Mechanism, name: str, categories: str | None, as_json: b
     from ldp_budget.catalogue.collections import Collection, check_categories
 
     _check_free(name)
-    answers = None if categories is None else _categories(categories)
+    answers = None if categories is None else read_names("categories", categories)
     if answers is not None:
         check_categories(answers)
     mechanism = _build(*chosen, answers) if isinstance(chosen, tuple) else chosen
@@ -96,17 +96,6 @@ def _build(mechanism: type[Mechanism], values: Mapping[str, Any], answers: tuple
     if answers is not None and "domain_size" in mechanism.fields and "domain_size" not in values:
         return mechanism(**values, domain_size=len(answers))
     return mechanism(**values)
-
-
-def _categories(text: str) -> tuple[str, ...]:
-    """The categories of a file, one a line, or of a comma-separated list."""
-    if not os.path.isfile(text):
-        return tuple(part.strip() for part in text.split(","))
-    try:
-        with open(text, encoding="utf-8-sig") as file:
-            return tuple(line.strip() for line in file if line.strip())
-    except (OSError, UnicodeDecodeError) as error:
-        raise click.BadParameter(f"{text} cannot be read: {error}", param_hint="--categories") from None
 
 
 def _show(definition: dict[str, Any], as_json: bool) -> None:

@@ -9,10 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .files import find_collection
-from .output import json_option, nl_option, print_json, print_rows, print_table
+from ldp_budget.authoring.domain import Categories
+from ldp_budget.errors import InvalidParameter, OutsideDomain
+
+from .files import find_collection, read_names
+from .output import (
+    counted,
+    decimal_option,
+    json_option,
+    nl_option,
+    print_json,
+    print_rows,
+    print_table,
+    rounded,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ldp_budget.authoring.estimates import CountEstimate, Estimate, MeanEstimate
     from ldp_budget.catalogue.collections import Collection
 
@@ -20,6 +34,13 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("collection")
 @click.argument("files", nargs=-1, required=True)
+@click.option(
+    "--candidates",
+    metavar="FILE|A,B,C",
+    help="The answers to count: a file, one a line, or a list; needed for sketches.",
+)
+@click.option("--top", metavar="K", help="Show only the K answers with the largest counts, largest first.")
+@click.option("--confidence", default="0.95", metavar="C", help="Of the intervals, between 0 and 1 [default: 0.95]")
 @click.option("--plot", metavar="PNG", help="Draw the estimate with its intervals.")
 @click.option(
     "--adjust",
@@ -33,6 +54,9 @@ def estimate(
     ctx: click.Context,
     collection: str,
     files: tuple[str, ...],
+    candidates: str | None,
+    top: str | None,
+    confidence: str,
     plot: str | None,
     adjust: str | None,
     as_json: bool,
@@ -41,32 +65,86 @@ def estimate(
     """Estimate counts and shares, or a mean, from the report FILES of COLLECTION."""
     from ldp_budget.authoring.estimates import CountEstimate
 
+    level, most = _level(confidence), _top(top)
     found = find_collection(ctx, collection)
-    result = estimate_files(found, files)
+    names = None if candidates is None else _candidates(found, candidates)
+    _check_countable(found, names, most)
+    result = estimate_files(found, files, names)
     _warn_of_twins(files)
+    row = to_json(found, result, level=level, names=names)
+    if adjust is not None:
+        _add_adjusted(result, row, adjust)
+    all_answers = len(row.get("answers", ()))
+    if "answers" in row:
+        row["answers"] = _chosen(row["answers"], names, most)
     if plot is not None:
         from .plots import plot_estimate
 
-        plot_estimate(found, result, plot)
-    row = to_json(found, result)
-    if adjust is not None:
-        _add_adjusted(result, row, adjust)
+        plot_estimate(found, result, plot, rows=row.get("answers", ()), level=level)
     if nl:
         print_rows(row.get("answers", [row]), as_json=True, nl=True)
     elif as_json:
         print_json(row)
     elif isinstance(result, CountEstimate):
-        _print_counts(result, row["answers"])
+        _print_counts(result, row["answers"], level, all_answers if most is not None else None)
     else:
         print_rows([row], as_json=False)
 
 
-def estimate_files(collection: Collection, files: tuple[str, ...]) -> Estimate:
-    """One estimate from all the files, read block by block."""
+def _level(text: str) -> float:
+    level = decimal_option("confidence", text)
+    if not 0 < level < 1:
+        raise InvalidParameter("confidence", "a number > 0 and < 1", text)
+    return float(level)
+
+
+def _top(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit()) or int(text) < 1:
+        raise InvalidParameter("top", "a whole number >= 1", text)
+    return int(text)
+
+
+def _candidates(collection: Collection, text: str) -> tuple[str, ...]:
+    """The answers that are asked for, each of them one of the collection's, and once."""
+    names = read_names("candidates", text)
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise InvalidParameter("candidates", "distinct answers", f"{name!r} {times} times")
+    try:
+        collection.read_values(names)
+    except OutsideDomain as error:
+        raise InvalidParameter(
+            "candidates", f"answers of {collection.name}: {error.domain}", repr(error.found)
+        ) from None
+    return names
+
+
+def _lists_answers(collection: Collection) -> bool:
+    """Whether the answers were declared, so that all of them can be estimated."""
+    domain = collection.mechanism.domain
+    return isinstance(domain, Categories) and domain.listed
+
+
+def _check_countable(collection: Collection, names: tuple[str, ...] | None, most: int | None) -> None:
+    """Raise `InvalidParameter` where candidates are missing, and where there is nothing to be counted."""
+    kind = collection.mechanism.name
+    if not isinstance(collection.mechanism.domain, Categories):
+        for option, given in (("candidates", names), ("top", most)):
+            if given is not None:
+                raise InvalidParameter(option, "a collection of answers to count", f"{collection.name}, a mean")
+    elif names is None and not _lists_answers(collection):
+        expected = f"the answers to count, as a file or a list, since a {kind} without --domain-size lists none"
+        raise InvalidParameter("candidates", expected)
+
+
+def estimate_files(collection: Collection, files: tuple[str, ...], names: Sequence[str] | None = None) -> Estimate:
+    """One estimate from all the files, read block by block; where answers are not listed, of those named."""
     from ldp_budget.collecting.reports import read_reports
     from ldp_budget.errors import ReportFileError
 
-    mechanism = collection.mechanism
+    mechanism: Any = collection.mechanism
     total = None
     for path in files:
         for block in read_reports(path, collection):
@@ -74,7 +152,19 @@ def estimate_files(collection: Collection, files: tuple[str, ...]) -> Estimate:
             total = part if total is None else total.merge(part)
     if total is None:
         raise ReportFileError(", ".join(files), "there are no reports to estimate from")
-    return mechanism.estimate(total)
+    if names is None or _lists_answers(collection):
+        estimated: Estimate = mechanism.estimate(total)
+    else:
+        estimated = mechanism.estimate(total, candidates=collection.read_values(names))
+    return estimated
+
+
+def _chosen(rows: list[dict[str, Any]], names: tuple[str, ...] | None, most: int | None) -> list[dict[str, Any]]:
+    """The rows of the answers that are named, in that order, or of those with the largest counts."""
+    if names is not None:
+        by_name = {row["answer"]: row for row in rows}
+        rows = [by_name[name] for name in names]
+    return rows if most is None else sorted(rows, key=lambda row: -row["count"])[:most]
 
 
 def _warn_of_twins(files: tuple[str, ...]) -> None:
@@ -99,20 +189,28 @@ def _same_size(files: tuple[str, ...]) -> list[str]:
     return [path for path in files if path in sizes and often[sizes[path]] > 1]
 
 
-def to_json(collection: Collection, result: Estimate) -> dict[str, Any]:
-    """What `estimate --json` prints. `std_error`, `low` and `high` are those of the count; `share_…` of the share."""
+def to_json(
+    collection: Collection, result: Estimate, *, level: float = 0.95, names: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """What `estimate --json` prints. `std_error`, `low` and `high` are those of the count; `share_…` of the share.
+
+    `names` are those of the counts where the collection lists no answers.
+    """
     from ldp_budget.authoring.estimates import CountEstimate, MeanEstimate
 
     if isinstance(result, CountEstimate):
-        return {"reports": result.reports, "answers": _count_rows(collection, result)}
+        return {"reports": result.reports, "answers": _count_rows(collection, result, level, names)}
     assert isinstance(result, MeanEstimate)
-    return _mean_row(collection, result)
+    return _mean_row(collection, result, level)
 
 
-def _count_rows(collection: Collection, result: CountEstimate) -> list[dict[str, Any]]:
+def _count_rows(
+    collection: Collection, result: CountEstimate, level: float, names: Sequence[str] | None
+) -> list[dict[str, Any]]:
     n = result.reports
-    low, high = result.interval()
-    names = collection.answer_names(len(result.counts))
+    low, high = result.interval(level)
+    if names is None or _lists_answers(collection):
+        names = collection.answer_names(len(result.counts))
     return [
         {
             "answer": name,
@@ -136,9 +234,9 @@ def _count_rows(collection: Collection, result: CountEstimate) -> list[dict[str,
     ]
 
 
-def _mean_row(collection: Collection, result: MeanEstimate) -> dict[str, Any]:
+def _mean_row(collection: Collection, result: MeanEstimate, level: float) -> dict[str, Any]:
     """The mean; of a mechanism whose reports are biased also by how much, which no interval shows."""
-    low, high = result.interval()
+    low, high = result.interval(level)
     bias = collection.mechanism.utility().get("max_bias")
     row = {
         "reports": result.reports,
@@ -162,16 +260,18 @@ def _add_adjusted(result: Estimate, row: dict[str, Any], how: str) -> None:
         answer["adjusted_share"] = count / result.reports
 
 
-def _print_counts(result: CountEstimate, rows: list[dict[str, Any]]) -> None:
-    click.echo(f"{result.reports} reports; 95 % intervals")
-    if "adjusted_share" in rows[0]:
+def _print_counts(result: CountEstimate, rows: list[dict[str, Any]], level: float, out_of: int | None) -> None:
+    click.echo(f"{counted(result.reports, 'report')}; {100 * level:.12g} % intervals")
+    if out_of is not None:
+        click.echo(f"the {len(rows)} largest of {out_of}, which are likelier to be too large than too small")
+    if rows and "adjusted_share" in rows[0]:
         click.echo("adjusted shares are for showing: they are not unbiased, and the intervals are not theirs")
     parts = ("share", "share_low", "share_high", "adjusted_share")
     table = [
         (
             row["answer"],
-            f"{row['count']:.0f}",
-            *(f"{100 * row[part]:.1f} %" for part in parts if part in row),
+            rounded(row["count"], 0),
+            *(f"{rounded(100 * row[part], 1)} %" for part in parts if part in row),
         )
         for row in rows
     ]

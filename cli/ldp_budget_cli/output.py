@@ -74,9 +74,20 @@ def shown(value: Any) -> str:
     return str(value)
 
 
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """`1 user`, `2 users`; the plural is an `s` more unless it is given."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def rounded(value: float, digits: int) -> str:
+    """A number with so many decimals; what rounds to zero has no sign."""
+    text = f"{value:.{digits}f}"
+    return text.removeprefix("-") if float(text) == 0 else text
+
+
 def _finite(value: Any) -> Any:
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        return value + 0.0 if math.isfinite(value) else None  # -0.0 becomes 0.0
     if isinstance(value, dict):
         return {name: _finite(item) for name, item in value.items()}
     if isinstance(value, list | tuple):

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .output import counted
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -35,17 +37,31 @@ def save(drawing: Any, path: str) -> None:
         raise click.ClickException(f"{path} cannot be written: {error.strerror}") from None
 
 
-def plot_estimate(collection: Collection, result: Estimate, path: str, truth: Sequence[float] | None = None) -> None:
-    """Bars with 95 % intervals; with `truth`, the true shares as points beside them."""
+def plot_estimate(
+    collection: Collection,
+    result: Estimate,
+    path: str,
+    truth: Sequence[float] | None = None,
+    *,
+    rows: Sequence[Mapping[str, Any]] = (),
+    level: float = 0.95,
+) -> None:
+    """Bars with the intervals of a level, one for each of the `rows` that an estimate of counts is printed in.
+
+    With `truth`, the true shares stand as points beside them.
+    """
     from ldp_budget.authoring.estimates import CountEstimate
 
     drawing, axes = figure()
+    interval = f"{100 * level:.12g} % interval"
     if isinstance(result, CountEstimate):
-        names = collection.answer_names(len(result.counts))
-        low, high = result.interval()
-        shares, n = 100 * result.shares, result.reports
-        margins = [shares - 100 * low / n, 100 * high / n - shares]
-        axes.bar(names, shares, yerr=margins, capsize=4, color="#9bb8d3", label="estimate, 95 % interval")
+        names = [row["answer"] for row in rows]
+        shares, low, high = ([100 * row[part] for row in rows] for part in ("share", "share_low", "share_high"))
+        margins = [
+            [share - end for share, end in zip(shares, low, strict=True)],
+            [end - share for share, end in zip(shares, high, strict=True)],
+        ]
+        axes.bar(names, shares, yerr=margins, capsize=4, color="#9bb8d3", label=f"estimate, {interval}")
         if truth is not None:
             axes.plot(names, [100 * share for share in truth], "o", color="#c0392b", label="truth")
             axes.legend(frameon=False)
@@ -53,11 +69,11 @@ def plot_estimate(collection: Collection, result: Estimate, path: str, truth: Se
         axes.tick_params(axis="x", rotation=30)
         axes.axhline(0, color="black", linewidth=0.8)
     else:
-        low, high = result.interval()  # type: ignore[attr-defined]
+        low, high = result.interval(level)  # type: ignore[attr-defined]
         axes.errorbar([result.mean], [0], xerr=[[result.mean - low], [high - result.mean]], fmt="o", capsize=4)  # type: ignore[attr-defined]
         axes.set_yticks([])
-        axes.set_xlabel("mean, 95 % interval")
-    axes.set_title(f"{collection.name}: {result.reports} reports, {collection.mechanism.name}")
+        axes.set_xlabel(f"mean, {interval}")
+    axes.set_title(f"{collection.name}: {counted(result.reports, 'report')}, {collection.mechanism.name}")
     save(drawing, path)
 
 

@@ -8,16 +8,23 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ldp_budget.collecting.release import Released, release
-from ldp_budget.errors import InvalidParameter, OutsideDomain
+from ldp_budget.errors import InvalidParameter
 
+from .answers import Answers, Reading, read_answers
 from .app import open_ledger
-from .files import find_collection, read_columns
-from .output import charging, json_option, print_json
+from .files import find_collection
+from .output import charging, counted, json_option, print_json
+from .stopping import telling, when_stopped
+from .tables import LEFT_OUT_HEADER, Layout, layout_options, writing_rows
 
 if TYPE_CHECKING:
     from ldp_budget.catalogue.collections import Collection
 
+    from .tables import Note
+
 LEAST_SECRET_BYTES = 16
+
+_NOT_STOPPED_HALFWAY = "nothing was written and nobody was charged; run it again"
 
 
 @click.command()
@@ -26,7 +33,16 @@ LEAST_SECRET_BYTES = 16
 @click.option("--column", required=True, metavar="C", help="The column that holds the answers.")
 @click.option("--out", required=True, metavar="FILE", help="The report file to write.")
 @click.option("--user-column", metavar="U", help="The column that names the users; needed with --spend.")
+@layout_options
+@click.option("--missing", multiple=True, metavar="VALUE", help="VALUE is no answer: leave its row out. Repeatable.")
+@click.option("--clip", is_flag=True, help="Take numbers outside the range for its nearest end.")
+@click.option("--skip-invalid", is_flag=True, help="Leave out rows that are wrong, count them, and write down why.")
+@click.option("--skipped-to", metavar="FILE", help="With --skip-invalid, where to [default: OUT.skipped.csv]")
 @click.option("--spend", is_flag=True, help="Charge each user first; refused users send nothing.")
+@click.option(
+    "--once", is_flag=True, help="With --spend: of a user listed more than once, only the first row counts."
+)
+@click.option("--refused-to", metavar="FILE", help="With --spend: write the refused users to a CSV file.")
 @click.option("--secret", metavar="FILE", help="Memoise: what was drawn once for a user's value is drawn again.")
 @click.option("--policy", default="default", metavar="NAME", help="With --spend, the policy [default: default]")
 @json_option
@@ -38,55 +54,130 @@ def randomize(
     column: str,
     out: str,
     user_column: str | None,
+    delimiter: str,
+    encoding: str,
+    no_header: bool,
+    missing: tuple[str, ...],
+    clip: bool,
+    skip_invalid: bool,
+    skipped_to: str | None,
     spend: bool,
+    once: bool,
+    refused_to: str | None,
     secret: str | None,
     policy: str,
     as_json: bool,
 ) -> None:
-    """Randomize a column of FILE for COLLECTION, a name in the ledger or its JSON file."""
-    from ldp_budget.collecting.reports import ReportWriter
+    """Randomize a column of FILE (- for standard input) for COLLECTION, a name in the ledger or its JSON file."""
+    _check_together(spend, secret, user_column, once, refused_to, skip_invalid, skipped_to)
+    when_stopped(lambda: _NOT_STOPPED_HALFWAY)
+    found = find_collection(ctx, collection)
+    how = Reading(column, user_column, Layout(delimiter, encoding, not no_header), frozenset(missing), clip, once)
+    skipped_to = (skipped_to or f"{out}.skipped.csv") if skip_invalid else None
+    with (
+        writing_rows("skipped-to", skipped_to, LEFT_OUT_HEADER) as note_skipped,
+        writing_rows("refused-to", refused_to, ["user"]) as note_refused,
+    ):
+        answers = read_answers(file, found, how, note_skipped if skip_invalid else None)
+        if secret is None:
+            _check_fresh(found, answers.values)
+        secrets = None if secret is None else _secrets(secret, answers.users, found)
+        if spend:
+            released = _charged(ctx, out, found, answers, policy, secrets, note_refused)
+        else:
+            released = _uncharged(out, found, answers, secrets)
+    answers.tell(skipped_to)
+    if as_json:
+        skipped = {"skipped": answers.left_out.invalid} if skip_invalid else {}
+        print_json({"reports": released.reports, "refused": released.refused, "out": out, **skipped})
+    if not as_json or not spend:
+        click.echo(_told(released, out, spend), err=True)
 
+
+def _check_together(
+    spend: bool,
+    secret: str | None,
+    user_column: str | None,
+    once: bool,
+    refused_to: str | None,
+    skip_invalid: bool,
+    skipped_to: str | None,
+) -> None:
+    """Raise a click error where an option lacks the one that it goes with."""
     if (spend or secret) and user_column is None:
         why = "--spend" if spend else "--secret"
         raise click.UsageError(
             f"--user-column: expected the column that names the users, with {why}; nothing was given"
         )
-    found = find_collection(ctx, collection)
-    wanted = {"column": column} if user_column is None else {"column": column, "user_column": user_column}
-    columns = read_columns(file, wanted)
-    if not columns[column]:
-        raise click.ClickException(f"{file} has no rows below its header; nothing was written")
-    if user_column is not None:
-        _check_users(file, user_column, columns[user_column])
-    try:
-        values = found.read_values(columns[column])
-    except OutsideDomain as error:
-        where = "" if error.position is None else f", row {error.position + 1} below the header"
-        raise click.ClickException(f"{file}, column {column}{where}: {error}; nothing was written") from None
-    if secret is None:
-        _check_fresh(found, values)
-    users = columns[user_column] if user_column is not None else []
-    secrets = None if secret is None else _secrets(secret, users, found)
-    if spend:
-        ledger = open_ledger(ctx)
-        with charging(len(users)) as advance:
-            released = release(out, found, ledger, values, users, policy=policy, secrets=secrets, on_batch=advance)
-    else:
-        with ReportWriter(out, found) as writer:
-            writer.write(found.mechanism.randomize(values, secrets=secrets))
-        released = Released(len(values), 0)
-    if as_json:
-        print_json({"reports": released.reports, "refused": released.refused, "out": out})
-    else:
-        told = f"; {released.refused} users were refused and sent nothing" if released.refused else ""
-        click.echo(f"{released.reports} reports written to {out}{told}", err=True)
+    for given, option in ((once, "--once"), (refused_to, "--refused-to")):
+        if given and not spend:
+            raise click.UsageError(
+                f"--spend: expected it with {option}, as nobody is charged without; nothing was given"
+            )
+    if skipped_to is not None and not skip_invalid:
+        raise click.UsageError("--skip-invalid: expected it with --skipped-to; nothing was given")
 
 
-def _check_users(file: str, column: str, users: list[str]) -> None:
-    """Before anybody is charged: every row names its user."""
-    if "" in users:
-        where = f"{file}, column {column}, row {users.index('') + 1} below the header"
-        raise click.ClickException(f"{where}: expected a user, found nothing; nothing was written")
+def _charged(
+    ctx: click.Context,
+    out: str,
+    collection: Collection,
+    answers: Answers,
+    policy: str,
+    secrets: list[bytes] | None,
+    note_refused: Note,
+) -> Released:
+    """Charge each user, and release the reports of those who fit."""
+    from .repeats import warn_of_repeats
+
+    ledger = open_ledger(ctx)
+    warn_of_repeats(answers.users)
+    users = 0
+
+    def done() -> str:
+        return f"{users} of {counted(len(answers.users), 'user')} charged or refused" if users else ""
+
+    again = f"the same command goes on from there, with the reports in {out}.partial, and charges nobody twice"
+    with telling(done, again), charging(len(answers.users)) as advance:
+
+        def on_batch(batch: int) -> None:
+            nonlocal users
+            users += batch
+            advance(batch)
+
+        def on_refused(refused: list[str]) -> None:
+            for user in refused:
+                note_refused([user])
+
+        return release(
+            out,
+            collection,
+            ledger,
+            answers.values,
+            answers.users,
+            policy=policy,
+            secrets=secrets,
+            on_batch=on_batch,
+            on_refused=on_refused,
+        )
+
+
+def _uncharged(out: str, collection: Collection, answers: Answers, secrets: list[bytes] | None) -> Released:
+    from ldp_budget.collecting.reports import ReportWriter
+
+    with ReportWriter(out, collection) as writer:
+        writer.write(collection.mechanism.randomize(answers.values, secrets=secrets))
+    return Released(len(answers.values), 0)
+
+
+def _told(released: Released, out: str, spend: bool) -> str:
+    """What was written, and who was charged for it."""
+    parts = [f"{counted(released.reports, 'report')} written to {out}"]
+    if released.refused:
+        parts.append(f"{counted(released.refused, 'user was', 'users were')} refused and sent nothing")
+    if not spend:
+        parts.append("nobody was charged, as --spend was not given")
+    return "; ".join(parts)
 
 
 def _check_fresh(collection: Collection, values: Any) -> None:

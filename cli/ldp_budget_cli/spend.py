@@ -13,6 +13,7 @@ from .app import open_ledger
 from .failures import REFUSED
 from .mechanism_group import mechanism_command, parse_reports
 from .output import json_option, options, print_json
+from .stopping import when_stopped
 
 if TYPE_CHECKING:
     from ldp_budget.accounting.receipts import Receipt
@@ -48,6 +49,7 @@ _key_options = options(
 @_request_options
 @_key_options
 def spend(mechanism: Mechanism, user: str, as_json: bool, **request: Any) -> None:
+    _say_when_stopped(user, request["key"])
     _answer(open_ledger(click.get_current_context()).spend(user, mechanism, **request), as_json)
 
 
@@ -60,6 +62,7 @@ def spend(mechanism: Mechanism, user: str, as_json: bool, **request: Any) -> Non
     "--expires", type=float, default=3600, metavar="SECONDS", help="Until then it can be voided [default: 3600]"
 )
 def reserve(mechanism: Mechanism, user: str, as_json: bool, **request: Any) -> None:
+    _say_when_stopped(user, request["key"])
     _answer(open_ledger(click.get_current_context()).reserve(user, mechanism, **request), as_json)
 
 
@@ -79,6 +82,16 @@ def commit(ctx: click.Context, receipt: str, as_json: bool) -> None:
 def void(ctx: click.Context, receipt: str, as_json: bool) -> None:
     """Give back what the reservation RECEIPT charged, unless it was committed or has expired."""
     _print(open_ledger(ctx).void(receipt), as_json)
+
+
+def _say_when_stopped(user: str, key: str | None) -> None:
+    """Before a charge that may be stopped: how to find out what has become of it."""
+    if key is not None:
+        when_stopped(lambda: f"{user} was charged or not; the same command again charges nobody twice, and tells")
+    else:
+        when_stopped(
+            lambda: f"`ldp-budget history {user}` says whether {user} was charged; with a --key one may ask again"
+        )
 
 
 def _answer(receipt: Receipt, as_json: bool) -> None:

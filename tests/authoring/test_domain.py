@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from decimal import Decimal
 from typing import Any
 
@@ -70,3 +71,17 @@ def test_names_are_given_to_answers_that_are_listed() -> None:
     assert Collection("poll", made("rappor", **FILTER, domain_size=2), ("yes", "no")).categories == ("yes", "no")
     with pytest.raises(InvalidParameter, match="asks for any whole numbers from 0 to 999999999999"):
         Collection("poll", made("rappor", **FILTER), ("yes", "no"))
+
+
+def test_a_text_stands_for_one_number_in_every_client() -> None:
+    free = Categories(2**63, listed=False)
+    assert free.read(["0", "12", "a"]).tolist() == [0, 12, 1569561202733858467]
+    digest = hashlib.blake2b(b"a", digest_size=8, person=b"ldp-budget text").digest()
+    assert free.number_of("a") == int.from_bytes(digest, "little") % 2**63
+    assert len({free.number_of(text) for text in ("7", "07", "+7", " 7", "7.0", "seven", "Seven")}) == 7
+    assert free.check(["a", "12"]).tolist() == [free.number_of("a"), 12]
+    for bad in ("", "-1", str(2**63)):
+        with pytest.raises(OutsideDomain, match="at position 1"):
+            free.read(["1", bad])
+    with pytest.raises(OutsideDomain):
+        Categories(3).check(["1"])

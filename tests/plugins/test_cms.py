@@ -367,10 +367,22 @@ def test_without_a_domain_any_whole_number_is_a_value_and_candidates_are_asked_f
     with pytest.raises(InvalidParameter, match="domain_size: expected a whole number from 2 to 1000000000; nothing"):
         _ = made.answers
     assert made.read_values(["0", "9223372036854775807"]).tolist() == [0, 2**63 - 1]
-    for bad in (["1", "-1"], ["1", "x"], ["1", "9223372036854775808"]):
+    for bad in (["1", "-1"], ["1", ""], ["1", "9223372036854775808"]):
         with pytest.raises(OutsideDomain) as caught:
             made.read_values(bad)
         assert caught.value.position == 1
+
+
+@both
+def test_without_a_domain_any_text_is_a_value_too(sketch: Any) -> None:
+    made = sketch(epsilon=8, hashes=32, width=256)
+    words = ["zürich", "7", "007", "a,b"]
+    reports = made.randomize(np.repeat(words, [3000, 1000, 500, 200]), rng=6)
+    estimate = made.estimate(reports, candidates=[*words, "7 "])
+    assert (np.abs(estimate.counts - [3000, 1000, 500, 200, 0]) <= 4 * estimate.std_errors).all()
+    assert made.estimate(reports, candidates=[7]).counts[0] == estimate.counts[1], "a number is its own text"
+    with pytest.raises(OutsideDomain):
+        sketch(epsilon=8, hashes=32, width=256, domain_size=9).randomize(["zürich"])
 
 
 @both

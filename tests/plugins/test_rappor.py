@@ -703,8 +703,10 @@ def test_without_a_domain_any_whole_number_up_to_a_million_millions_is_a_value()
     assert made.read_values(["0", "17"]).tolist() == [0, 17]
     with pytest.raises(OutsideDomain, match="whole numbers from 0 to 999999999999"):
         made.randomize([10**12])
-    with pytest.raises(OutsideDomain, match="at position 1"):
-        made.read_values(["0", "x"])
+    assert made.read_values(["0", "x"]).tolist() == [0, made.domain.number_of("x")], "and any text stands for one"
+    for bad in ("-1", str(10**12), ""):
+        with pytest.raises(OutsideDomain, match="at position 1"):
+            made.read_values(["0", bad])
 
 
 def test_secrets_must_be_one_for_each_value() -> None:

@@ -6,13 +6,15 @@ know what a mechanism asks for asks its `domain`, and nothing else.
 
 from __future__ import annotations
 
+import hashlib
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..errors import InvalidParameter, OutsideDomain
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from decimal import Decimal
     from typing import Any
 
@@ -20,29 +22,50 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+_WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]*")
+
+
 @dataclass(frozen=True)
 class Categories:
     """The answers 0..size-1.
 
     `listed`: they were declared, and an estimate may be made of all of them. Else any whole number below `size` is
-    taken, most often to be hashed, and an estimate must be told which it is to count.
+    taken, most often to be hashed, and an estimate must be told which it is to count. There a text stands for a
+    number as well (`number_of`), so that words and addresses can be asked for.
     """
 
     size: int
     listed: bool = True
 
     def __str__(self) -> str:
-        return f"whole numbers from 0 to {self.size - 1}"
+        return f"whole numbers from 0 to {self.size - 1}" + ("" if self.listed else ", or any text")
 
     def check(self, values: Any) -> NDArray[np.int64]:
         """`values` as an integer array (n,) of answers. Raises `OutsideDomain` at the first that is none."""
-        from ._values import as_answers
+        from ._values import are_texts, as_answers
 
+        if not self.listed and are_texts(values):
+            return self.read([str(value) for value in values])
         return as_answers(values, self.size, str(self))
 
     def read(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """Text as answers. Raises `OutsideDomain` at the first that is none."""
-        return self.check(_parsed(texts, int, str(self)))
+        return self.check(_parsed(texts, int if self.listed else self.number_of, str(self)))
+
+    def number_of(self, text: str) -> int:
+        """The number that any text stands for where answers are not listed.
+
+        A whole number without leading zeros stands for itself, so one beyond `size` is outside the domain, as is one
+        below zero. Any other text stands for its digest, 8 bytes of BLAKE2b (personalised "ldp-budget text") over its
+        UTF-8 form, little-endian, mod `size`: the same in every client. Raises ValueError for the empty text, which
+        says nothing.
+        """
+        if not text:
+            raise ValueError("an empty text")
+        if _WHOLE_NUMBER.fullmatch(text):
+            return int(text)
+        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, person=b"ldp-budget text")
+        return int.from_bytes(digest.digest(), "little") % self.size
 
 
 @dataclass(frozen=True)
@@ -80,7 +103,7 @@ def check_users(users: int) -> None:
         raise InvalidParameter("users", "a whole number >= 1", users)
 
 
-def _parsed(texts: Sequence[str], kind: type[int] | type[float], domain: str) -> list[int] | list[float]:
+def _parsed(texts: Sequence[str], kind: Callable[[str], int | float], domain: str) -> list[int | float]:
     numbers = []
     for position, text in enumerate(texts):
         try:

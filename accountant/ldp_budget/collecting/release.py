@@ -64,11 +64,13 @@ def release(
     policy: str,
     secrets: Sequence[bytes] | None = None,
     on_batch: Callable[[int], None] = lambda users: None,
+    on_refused: Callable[[list[str]], None] = lambda users: None,
 ) -> Released:
     """Randomize `values`, charge `users` (one for each value), and write the reports of those who fit to `out`.
 
     `secrets`: one for each user, for mechanisms that memoise; reports of one value are then charged along its curve.
-    `on_batch` is called with the number of users after each batch. Raises `ReportFileError`, before anything is
+    `on_batch` is called with the number of users after each batch, and before it `on_refused` with who of them was
+    refused, also where an earlier run has refused them. Raises `ReportFileError`, before anything is
     drawn or charged, where `out` is there and no run of it was interrupted; where `OUT.partial` belongs to other
     input, or to something else; and where another run is writing it.
     """
@@ -91,6 +93,8 @@ def release(
                 kept = charge.one_by_one(names, labels) if singly else charge.together(names)
                 writer.write(reports[kept])
                 refused += len(names) - len(kept)
+                stays = set(kept)
+                on_refused([name for place, name in enumerate(names) if place not in stays])
                 on_batch(len(names))
             writer.write(mechanism.randomize(values[:0]))  # so that a file without reports has its header too
         store.remove()

@@ -1,0 +1,73 @@
+"""Ctrl-C: every command that is stopped ends in one sentence that says what is done and how to go on."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_SENTENCE = f"{__package__}.stopping"
+"""Where the root's context keeps what a command that is under way says when it is stopped."""
+
+_AGAIN = "the same command again is safe: what is done already it leaves as it is"
+_LOOK = "what it was asked to store is there whole or not at all, and `ldp-budget {} list` shows it"
+
+SENTENCES = {
+    "policy": _LOOK.format("policy"),
+    "collection": _LOOK.format("collection"),
+    "commit": _AGAIN,
+    "void": _AGAIN,
+    "erase": _AGAIN,
+    "ledger": f"the ledger holds what it held; {_AGAIN}",
+    "demo": "its own folder holds what was written so far; run it again in an empty one",
+    "plugin": "no ledger was touched; what `plugin new` has written so far is in its folder",
+}
+"""What is said of the commands that do not say it themselves; any other only reads."""
+
+
+class Stopped(click.ClickException):
+    """A command was stopped by the one who ran it."""
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        # Behind the ^C that a terminal shows.
+        click.echo(f"{chr(10) if sys.stderr.isatty() else ''}Stopped: {self.message}", err=True, file=file)
+
+
+def stopped(ctx: click.Context) -> Stopped:
+    """What a command that was stopped ends with."""
+    say: Callable[[], str] | None = ctx.find_root().meta.get(_SENTENCE)
+    if say is not None:
+        return Stopped(say())
+    return Stopped(SENTENCES.get(ctx.invoked_subcommand or "", "nothing was changed; run it again"))
+
+
+def when_stopped(say: Callable[[], str]) -> None:
+    """From now on this command says so when it is stopped."""
+    click.get_current_context().find_root().meta[_SENTENCE] = say
+
+
+@contextmanager
+def telling(done: Callable[[], str], how_to_go_on: str) -> Iterator[None]:
+    """Say what is done and how to go on where the block is stopped, and where it fails with a part of it done.
+
+    `done` is empty as long as nothing is known to be done.
+    """
+    from ldp_budget.errors import KeyConflict
+
+    from .failures import for_the_user
+
+    when_stopped(lambda: f"{done() or 'the first users may have been charged'}; {how_to_go_on}")
+    try:
+        yield
+    except Exception as error:
+        told = for_the_user(error)
+        unfinished = done() or getattr(error, "unknown", False)
+        if isinstance(told, click.ClickException) and unfinished and not isinstance(error, KeyConflict):
+            more = f"{done() or 'a charge may stand'}; when that is put right, {how_to_go_on}"
+            raise type(told)(f"{told.message}; {more}") from error
+        raise

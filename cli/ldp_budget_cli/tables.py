@@ -1,0 +1,272 @@
+"""CSV files as people have them: read row by row, and each message says where in the file it is.
+
+A table has a header line, or columns that are numbered from 1 (`--no-header`). Empty lines are no rows. What is wrong
+with a row is an error that names its line and its column; or, where the caller takes note of such rows, the row is
+left out and written down with the reason.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import sys
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from ldp_budget._files import replacing
+from ldp_budget.errors import InvalidParameter
+
+from .output import options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import TextIO
+
+    Note = Callable[[Sequence[object]], None]
+
+USER_COLUMNS = ("user", "users", "id", "userid", "username", "account", "email", "respondent", "person", "name")
+"""What a column of users is called, whatever the case, spaces, hyphens and underscores."""
+
+_SEPARATORS = {";": "';'", "\t": "tab", "|": "'|'"}
+
+
+class Layout(NamedTuple):
+    """How a table is written down."""
+
+    delimiter: str = ","
+    encoding: str = "utf-8"
+    header: bool = True
+
+
+def _layout(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """Check an option of `layout_options`."""
+    if parameter.name == "delimiter":
+        value = {"tab": "\t", r"\t": "\t"}.get(value, value)
+        if len(value) != 1 or value in '"\r\n':
+            raise InvalidParameter("delimiter", "one character, or tab", repr(value))
+    else:
+        try:
+            b"".decode(value)
+        except LookupError:
+            expected = "an encoding of text, such as utf-8, latin-1, cp1252 or utf-16"
+            raise InvalidParameter("encoding", expected, value) from None
+    return value
+
+
+layout_options = options(
+    click.option(
+        "--delimiter",
+        default=",",
+        metavar="D",
+        callback=_layout,
+        help="What stands between cells [default: ,]; or tab",
+    ),
+    click.option(
+        "--encoding", default="utf-8", metavar="E", callback=_layout, help="The encoding of FILE [default: utf-8]"
+    ),
+    click.option("--no-header", is_flag=True, help="FILE has no header line; its columns are called 1, 2, …"),
+)
+
+
+class Row(NamedTuple):
+    """A row: the line of the file it begins in, which row it is from 1, its cells, and what is wrong with these."""
+
+    line: int
+    number: int
+    cells: list[str]
+    problem: str
+
+
+class Table:
+    """An open table: its `columns`, and its `rows`, once."""
+
+    def __init__(self, path: str, layout: Layout, file: TextIO) -> None:
+        self.path = path
+        self._layout = layout
+        self._reader = csv.reader(_decoded(path, layout, file), delimiter=layout.delimiter, strict=True)
+        self._each = self._lines()
+        self._first = next(self._each, None)
+        first = [] if self._first is None else self._first[1]
+        self.columns = first if layout.header else [str(number) for number in range(1, len(first) + 1)]
+
+    def _lines(self) -> Iterator[tuple[int, list[str]]]:
+        """Whatever is no empty line, with the line it begins in."""
+        before = 0
+        for cells in self._reader:
+            if cells:
+                yield before + 1, cells
+            before = self._reader.line_num
+
+    def rows(self) -> Iterator[Row]:
+        """The rows below the header, once."""
+        width = len(self.columns)
+        first = [] if self._layout.header or self._first is None else [self._first]
+        for number, (line, cells) in enumerate(chain(first, self._each), 1):
+            yield Row(line, number, cells, "" if len(cells) == width else self._widths(len(cells)))
+
+    def _widths(self, found: int) -> str:
+        as_where = "header" if self._layout.header else "first row"
+        return f"expected {len(self.columns)} cells, as in the {as_where}; found {found}"
+
+    def place(self, option: str, column: str) -> int:
+        """Where a column stands. Raises `InvalidParameter` unless there is one of that name, and only one."""
+        if column not in self.columns:
+            expected = f"one of the columns {', '.join(self.columns) or '(none)'} of {self.path}{self._hint()}"
+            raise InvalidParameter(option, expected, column)
+        if self.columns.count(column) > 1:
+            expected = f"a column of {self.path} that no other is named like"
+            raise InvalidParameter(option, expected, f"{column}, {self.columns.count(column)} times")
+        return self.columns.index(column)
+
+    def user_place(self, column: str | None) -> int:
+        """Where the users stand: in the column named, else in the first one, if its name says so.
+
+        Raises `InvalidParameter` where that cannot be told, as a first line may as well be the first user.
+        """
+        if column is not None:
+            return self.place("user_column", column)
+        if not self.columns:
+            what = "a header line" if self._layout.header else "a row"
+            raise click.ClickException(f"{self.path}: expected {what}; found nothing")
+        first = self.columns[0]
+        plain = first.strip().lower().replace(" ", "").replace("_", "").replace("-", "")
+        if self._layout.header and plain not in USER_COLUMNS:
+            raise InvalidParameter(
+                "user_column",
+                f"the name of the column that holds the users, or --no-header where the list has none: {self.path} "
+                f"begins with {first!r}, which may be a name for a column or the first user{self._hint()}",
+            )
+        return 0
+
+    def _hint(self) -> str:
+        """Where the whole first line is one column and holds another separator, that one."""
+        others = [name for sign, name in _SEPARATORS.items() if len(self.columns) == 1 and sign in self.columns[0]]
+        return f" (its first line is one cell; --delimiter {others[0]} would split it)" if others else ""
+
+    def where(self, row: Row, column: int | None = None, *, counted: bool = False) -> str:
+        """A row, and where it is known the column, as messages name them; `counted`: as well which row it is."""
+        place = f"{self.path}, line {row.line}"
+        if column is not None:
+            place += f", column {self.columns[column]}"
+            if counted:
+                place += f", row {row.number}{' below the header' if self._layout.header else ''}"
+        return place
+
+
+@contextmanager
+def open_table(path: str, layout: Layout) -> Iterator[Table]:
+    """A CSV file, or standard input for `-`. What cannot be read while it is open is an error that names it."""
+    try:
+        with _opened(path) as binary:
+            encoding = "utf-8-sig" if codecs.lookup(layout.encoding).name == "utf-8" else layout.encoding
+            # What is no text is found line by line, so that the line can be told; not every encoding knows that.
+            text = io.TextIOWrapper(binary, encoding, "surrogateescape", newline="")
+            try:
+                yield Table(path, layout, text)
+            finally:
+                text.detach()
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be read: {error.strerror}") from None
+    except (UnicodeError, csv.Error) as error:
+        raise click.ClickException(f"{path} is no CSV file in {_shown(layout)}: {error}") from None
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[Any]:
+    if path == "-":
+        yield sys.stdin.buffer
+        return
+    with open(path, "rb") as file:
+        yield file
+
+
+def _decoded(path: str, layout: Layout, file: TextIO) -> Iterator[str]:
+    """The lines of a file; one that holds what is no text in its encoding is an error."""
+    for number, line in enumerate(file, 1):
+        if not line.isascii():
+            for character in line:
+                if "\udc80" <= character <= "\udcff":
+                    found = f"byte 0x{ord(character) - 0xDC00:02x}"
+                    raise click.ClickException(
+                        f"{path} is no CSV file in {_shown(layout)}: line {number} holds the {found}; "
+                        "--encoding says which one it is in, such as latin-1 or cp1252"
+                    )
+        yield line
+
+
+def _shown(layout: Layout) -> str:
+    return layout.encoding.upper()
+
+
+# -- rows that are left out ----------------------------------------------------------------------------------
+
+
+class LeftOut:
+    """Rows that are left out, each with the reason; without `note`, one that is wrong is an error.
+
+    An error ends with the `consequence`, and says with `counted` which row of the table it is, besides its line.
+    `invalid` counts what was wrong, `missing` the answers that were not given.
+    """
+
+    def __init__(self, note: Note | None, *, consequence: str = "", counted: bool = False) -> None:
+        self._note = note
+        self._consequence = consequence
+        self._counted = counted
+        self.invalid = 0
+        self.missing = 0
+        self.first = ""
+
+    def leave(self, table: Table, row: Row, column: int | None, reason: str) -> None:
+        """Leave out a row that is wrong, or raise for it."""
+        where = f"{table.where(row, column, counted=self._counted)}: {reason}"
+        if self._note is None:
+            raise click.ClickException(where + self._consequence)
+        self.first = self.first or where
+        self.invalid += 1
+        self._write(table, row, column, reason)
+
+    def leave_missing(self, table: Table, row: Row, column: int, value: str) -> None:
+        """Leave out a row that was declared to hold nothing."""
+        self.missing += 1
+        if self._note is not None:
+            self._write(table, row, column, f"missing: {value!r}")
+
+    def _write(self, table: Table, row: Row, column: int | None, reason: str) -> None:
+        assert self._note is not None
+        self._note((row.line, row.number, "" if column is None else table.columns[column], reason))
+
+
+LEFT_OUT_HEADER = ("line", "row", "column", "reason")
+
+
+@contextmanager
+def writing_rows(option: str, path: str | None, header: Sequence[str]) -> Iterator[Note]:
+    """A function that takes rows for a CSV file, which is there when all went well, or not at all.
+
+    Raises a click error that names the option where the file cannot be written.
+    """
+    if path is None:
+        yield lambda row: None
+        return
+    try:
+        with replacing(Path(path)) as file:
+            file.write(_csv(header))
+            yield lambda row: _write(file, row)
+    except OSError as error:
+        raise click.ClickException(f"--{option}: {path} cannot be written: {error.strerror}") from None
+
+
+def _write(file: Any, row: Iterable[object]) -> None:
+    file.write(_csv(row))
+
+
+def _csv(row: Iterable[object]) -> bytes:
+    """One row of a CSV file, in UTF-8."""
+    text = io.StringIO()
+    csv.writer(text).writerow(row)
+    return text.getvalue().encode()

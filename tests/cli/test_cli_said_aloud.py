@@ -1,0 +1,386 @@
+"""What a command does with users and budgets it says: nobody is passed over, charged twice or left out in silence."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ldp_budget.accounting import bulk
+from ldp_budget.collecting import release
+from ldp_budget_cli import spend_many
+
+if TYPE_CHECKING:
+    from conftest import CommandLine
+
+OUE = ["oue", "--epsilon", "0.5", "--domain-size", "3"]
+POLL = ["poll", "oue", "--epsilon", "0.5", "--categories", "yes,no,perhaps"]
+
+
+@pytest.fixture
+def budget(command: CommandLine) -> CommandLine:
+    """A ledger with a lifetime limit of 1 and a poll that costs half of it."""
+    command("policy", "set", "default", "--limit", "lifetime=1")
+    command("collection", "add", *POLL)
+    return command
+
+
+def file_of(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+def spent(budget: CommandLine, *users: str) -> list[float]:
+    return [budget.json("balance", user)["limits"][0]["spent"]["epsilon"] for user in users]
+
+
+# -- the first line of a list -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["ann\nbob\n", "ann,Ulm\nbob,Bonn\n", "town,user\nUlm,ann\n"])
+def test_a_first_line_that_may_be_a_user_is_not_taken_for_a_header(
+    budget: CommandLine, tmp_path: Path, text: str
+) -> None:
+    message = budget.error("spend-many", file_of(tmp_path / "list.csv", text), *OUE, code=2)
+    first = text.splitlines()[0].partition(",")[0]
+    assert "--user-column: expected the name of the column that holds the users, or --no-header" in message
+    assert f"begins with '{first}'" in message
+    assert spent(budget, "ann", "bob", "Ulm") == [0, 0, 0]
+
+
+def test_without_a_header_the_first_user_is_charged_too(budget: CommandLine, tmp_path: Path) -> None:
+    done = budget("spend-many", file_of(tmp_path / "list.csv", "ann\nbob\n"), *OUE, "--no-header")
+    assert done.stdout == "spent: 2, refused: 0, repeated: 0\n"
+    assert f"users from column 1 of {tmp_path / 'list.csv'}\n" in done.stderr
+    pairs = file_of(tmp_path / "pairs.csv", "Ulm,ann\nBonn,bob\n")
+    budget("spend-many", pairs, *OUE, "--no-header", "--user-column", "2")
+    assert spent(budget, "ann", "bob", "Ulm") == [1, 1, 0]
+
+
+@pytest.mark.parametrize("name", ["user", "User ID", "id", "user_id", "E-Mail", "respondent", "NAME"])
+def test_a_column_that_is_called_like_users_is_taken_and_named(
+    budget: CommandLine, tmp_path: Path, name: str
+) -> None:
+    done = budget("spend-many", file_of(tmp_path / "list.csv", f"{name},town\nann,Ulm\n"), *OUE)
+    assert f"users from column {name} of {tmp_path / 'list.csv'}\n" in done.stderr
+    assert spent(budget, "ann") == [0.5]
+
+
+def test_any_column_that_is_named_is_taken(budget: CommandLine, tmp_path: Path) -> None:
+    done = budget("spend-many", file_of(tmp_path / "list.csv", "who\nann\n"), *OUE, "--user-column", "who")
+    assert "users from column who of" in done.stderr
+    assert spent(budget, "ann", "who") == [0.5, 0]
+
+
+# -- users who are listed twice ---------------------------------------------------------------------------------
+
+TWICE = "user,answer\nann,yes\nbob,no\nann,no\nann,perhaps\ncy,no\ncy,no\n"
+WARNING = "Warning: 2 users are listed more than once, which is 3 charges more than there are users; --once"
+
+
+@pytest.fixture
+def randomize(budget: CommandLine, tmp_path: Path) -> Callable[..., Any]:
+    """Randomize a file for the poll."""
+
+    def run(text: str, *options: object, column: str = "answer", code: int = 0) -> Any:
+        source = file_of(tmp_path / "answers.csv", text)
+        return budget("randomize", "poll", source, "--column", column, "--out", tmp_path / "r", *options, code=code)
+
+    return run
+
+
+def test_who_is_listed_twice_is_charged_twice_and_that_is_said(
+    budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any]
+) -> None:
+    assert WARNING in randomize(TWICE, "--user-column", "user", "--spend").stderr
+    assert spent(budget, "ann", "bob", "cy") == [1, 0.5, 1], "and ann's third report was refused"
+    assert WARNING in budget("spend-many", tmp_path / "answers.csv", *OUE).stderr
+    assert "Warning" not in randomize(TWICE).stderr, "nobody is charged"
+
+
+def test_with_once_each_name_is_charged_once_and_sends_one_report(
+    budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any]
+) -> None:
+    done = randomize(TWICE, "--user-column", "user", "--spend", "--once")
+    assert "Warning" not in done.stderr
+    assert "3 rows left out, as its user was there before (--once)" in done.stderr
+    assert "3 reports written" in done.stderr
+    assert spent(budget, "ann", "bob", "cy") == [0.5, 0.5, 0.5]
+    again = budget("spend-many", tmp_path / "answers.csv", *OUE, "--once")
+    assert (again.stdout, "Warning" in again.stderr) == ("spent: 3, refused: 0, repeated: 0\n", False)
+    assert "--spend: expected it with --once" in randomize(TWICE, "--once", code=2).stderr
+
+
+def test_of_a_stream_it_is_said_afterwards(budget: CommandLine) -> None:
+    assert WARNING in budget("spend-many", "-", *OUE, input=TWICE).stderr
+
+
+# -- who was charged --------------------------------------------------------------------------------------------
+
+
+def test_without_spend_it_is_said_that_nobody_was_charged(budget: CommandLine, randomize: Callable[..., Any]) -> None:
+    free = "; nobody was charged, as --spend was not given\n"
+    assert randomize("user,answer\nann,yes\n").stderr.endswith(f"1 report written to {free}".partition(" to ")[2])
+    assert free in randomize("user,answer\nann,yes\n", "--json").stderr
+    (Path(budget.ledger).parent / "r").unlink()
+    assert "nobody was charged" not in randomize("user,answer\nann,yes\n", "--spend", "--user-column", "user").stderr
+    assert spent(budget, "ann") == [0.5]
+
+
+def test_the_refused_of_randomize_get_a_file(
+    budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any]
+) -> None:
+    refused = tmp_path / "refused.csv"
+    done = randomize(TWICE, "--user-column", "user", "--spend", "--refused-to", refused)
+    assert "5 reports written" in done.stderr
+    assert "1 user was refused and sent nothing" in done.stderr
+    assert refused.read_text().split() == ["user", "ann"]
+    assert "--spend: expected it with --refused-to" in randomize(TWICE, "--refused-to", refused, code=2).stderr
+
+
+# -- Ctrl-C -----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def stopping(users: int | None) -> Iterator[Callable[[int], None]]:
+    """In place of the progress bar: somebody stops the command in the second batch."""
+    batches = iter([None])
+
+    def advance(batch: int) -> None:
+        if next(batches, batch) is not None:
+            raise KeyboardInterrupt
+
+    yield advance
+
+
+def test_a_run_without_a_key_that_is_stopped_says_how_many_were_charged_and_how_to_go_on(
+    budget: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people = file_of(tmp_path / "list.csv", "user\n" + "".join(f"u{number}\n" for number in range(6)))
+    monkeypatch.setattr(bulk, "BATCH", 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(spend_many, "charging", stopping)
+        message = budget.error("spend-many", people, *OUE)
+    told = re.search(
+        r"Stopped: 4 users were charged and 0 refused; the same command with (--key \S+) goes on", message
+    )
+    assert told is not None, message
+    assert message.rstrip().endswith("and charges nobody twice")
+    done = budget("spend-many", people, *OUE, *told[1].split())
+    assert done.stdout == "spent: 2, refused: 0, repeated: 4\n"
+    assert spent(budget, *(f"u{number}" for number in range(6))) == [0.5] * 6
+
+
+def test_a_run_with_a_key_that_is_stopped_needs_no_other(
+    budget: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people = file_of(tmp_path / "list.csv", "user\na\nb\nc\nd\n")
+    monkeypatch.setattr(bulk, "BATCH", 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(spend_many, "charging", stopping)
+        message = budget.error("spend-many", people, *OUE, "--key", "monday")
+    assert "Stopped: 4 users were charged and 0 refused; the same command goes on from there" in message
+    assert budget("spend-many", people, *OUE, "--key", "monday").stdout == "spent: 0, refused: 0, repeated: 4\n"
+
+
+def test_a_stream_that_is_wrong_halfway_says_the_same(budget: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "BATCH", 2)
+    message = budget.error("spend-many", "-", *OUE, input='user\na\nb\nc\n""\n')
+    assert "-, line 5, column user: expected a user, found nothing; 2 users were charged and 0 refused" in message
+    [key] = re.findall(r"when that is put right, the same command with (--key \S+) goes on from there", message)
+    done = budget("spend-many", "-", *OUE, *key.split(), input="user\na\nb\nc\nd\n")
+    assert done.stdout == "spent: 2, refused: 0, repeated: 2\n"
+
+
+def test_of_a_file_everything_is_read_before_anybody_is_charged(
+    budget: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "BATCH", 2)
+    people = file_of(tmp_path / "list.csv", 'user\na\nb\nc\n""\n')
+    assert "line 5, column user: expected a user, found nothing\n" in budget.error("spend-many", people, *OUE)
+    assert spent(budget, "a") == [0]
+
+
+def test_a_release_that_is_stopped_says_how_far_it_is_and_goes_on(
+    budget: CommandLine, monkeypatch: pytest.MonkeyPatch, randomize: Callable[..., Any]
+) -> None:
+    monkeypatch.setattr(release, "_BATCH", 2)
+    text = "user,answer\n" + "".join(f"u{number},yes\n" for number in range(6))
+    options = ["--user-column", "user", "--spend"]
+    with monkeypatch.context() as patch:
+        patch.setattr(sys.modules["ldp_budget_cli.randomize"], "charging", stopping)
+        message = randomize(text, *options, code=1).stderr
+    assert "Stopped: 4 of 6 users charged or refused; the same command goes on from there" in message
+    assert "r.partial, and charges nobody twice" in message
+    assert "6 reports written" in randomize(text, *options).stderr
+    assert spent(budget, *(f"u{number}" for number in range(6))) == [0.5] * 6
+
+
+@pytest.mark.parametrize(
+    ("words", "module", "name", "said"),
+    [
+        (["balance", "ann"], "app", "ledger_path", "nothing was changed; run it again"),
+        (["policy", "list"], "app", "ledger_path", "`ldp-budget policy list` shows it"),
+        (["erase", "ann", "--yes"], "app", "ledger_path", "the same command again is safe"),
+        (["spend", "ann", "poll", "--key", "k"], "spend", "_answer", "the same command again charges nobody twice"),
+        (["spend", "ann", "poll"], "spend", "_answer", "`ldp-budget history ann` says whether ann was charged"),
+    ],
+)
+def test_every_command_that_is_stopped_ends_in_a_sentence(
+    budget: CommandLine, monkeypatch: pytest.MonkeyPatch, words: list[str], module: str, name: str, said: str
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    budget("spend", "ann", "poll")
+    monkeypatch.setattr(sys.modules[f"ldp_budget_cli.{module}"], name, stop)
+    message = budget.error(*words)
+    assert message.startswith("Stopped: ")
+    assert said in message
+    assert message.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_a_signal_stops_a_run_that_then_goes_on(budget: CommandLine, tmp_path: Path) -> None:
+    users = [f"u{number}" for number in range(60_000)]
+    command = [sys.executable, "-m", "ldp_budget_cli", "spend-many", "-", *OUE]
+    environment = {**os.environ, "LDP_BUDGET_LEDGER": str(budget.ledger)}
+    run = subprocess.Popen(
+        command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert run.stdin is not None
+    assert run.stderr is not None
+    run.stdin.write("\n".join(["user", *users]))
+    run.stdin.flush()
+    assert "users from column user of -" in run.stderr.readline()
+    assert "charging" in run.stderr.readline()
+    run.send_signal(signal.SIGINT)
+    message = run.stderr.read()
+    run.communicate()
+    assert run.returncode == 1
+    assert "50000 users were charged and 0 refused" in message
+    [key] = re.findall(r"--key (\S+)", message)
+    done = budget("spend-many", "-", *OUE, "--key", key, input="\n".join(["user", *users]))
+    assert done.stdout == "spent: 10000, refused: 0, repeated: 50000\n"
+
+
+# -- sketches are estimated from the command line -----------------------------------------------------------------
+
+
+@pytest.fixture
+def towns(budget: CommandLine, tmp_path: Path) -> Path:
+    rows = [f"u{number},{['zürich', 'ulm', 'ulm', '12', '012'][number % 5]}" for number in range(1000)]
+    return file_of(tmp_path / "towns.csv", "\n".join(["user,town", *rows]))
+
+
+SKETCHES = {
+    "cms": ["cms", "--epsilon", "6", "--hashes", "16", "--width", "64"],
+    "hcms": ["hcms", "--epsilon", "6", "--hashes", "16", "--width", "64"],
+    "rappor": [
+        "rappor",
+        "--bits",
+        "64",
+        "--hashes",
+        "2",
+        "--cohorts",
+        "4",
+        "--f",
+        "0.02",
+        "--p",
+        "0.02",
+        "--q",
+        "0.98",
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", ["cms", "hcms"])
+def test_texts_are_hashed_and_the_candidates_are_counted(
+    budget: CommandLine, tmp_path: Path, towns: Path, kind: str
+) -> None:
+    budget("collection", "add", "towns", *SKETCHES[kind])
+    budget("randomize", "towns", towns, "--column", "town", "--out", tmp_path / "t")
+    named = file_of(tmp_path / "named.txt", "zürich\nulm\n012\n12\nbonn\n")
+    truth = {"zürich": 200, "ulm": 400, "012": 200, "12": 200, "bonn": 0}
+    for candidates in (named, ",".join(truth)):
+        rows = budget.json("estimate", "towns", tmp_path / "t", "--candidates", candidates)["answers"]
+        assert [row["answer"] for row in rows] == list(truth)
+        for row in rows:
+            assert abs(row["count"] - truth[row["answer"]]) < 5 * row["std_error"]
+            assert row["std_error"] < 40
+    top = budget("estimate", "towns", tmp_path / "t", "--candidates", named, "--top", "1").stdout
+    assert "the 1 largest of 5" in top
+    assert ("ulm" in top, "bonn" in top) == (True, False)
+    message = budget.error("estimate", "towns", tmp_path / "t", code=2)
+    assert "--candidates: expected the answers to count" in message
+
+
+def test_candidates_of_a_filter_are_counted_too(budget: CommandLine, tmp_path: Path, towns: Path) -> None:
+    budget("collection", "add", "towns", *SKETCHES["rappor"], "--any-inputs")
+    budget("randomize", "towns", towns, "--column", "town", "--out", tmp_path / "t")
+    rows = budget.json("estimate", "towns", tmp_path / "t", "--candidates", "ulm,bonn,zürich,12,012")["answers"]
+    assert abs(rows[0]["count"] - 400) < 5 * rows[0]["std_error"]
+
+
+def test_candidates_and_top_choose_among_answers_that_are_listed(
+    budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any]
+) -> None:
+    randomize("answer\n" + "no\n" * 300 + "yes\n" * 100)
+    everything = {row["answer"]: row for row in budget.json("estimate", "poll", tmp_path / "r")["answers"]}
+    some = budget.json("estimate", "poll", tmp_path / "r", "--candidates", "perhaps,no")["answers"]
+    assert some == [everything["perhaps"], everything["no"]]
+    assert budget.json("estimate", "poll", tmp_path / "r", "--top", "1")["answers"] == [everything["no"]]
+    assert len(budget.json("estimate", "poll", tmp_path / "r", "--top", "9")["answers"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            ["--candidates", "no,other"],
+            "--candidates: expected answers of poll: one of yes, no, perhaps; found 'other'",
+        ),
+        (["--candidates", "no,no"], "--candidates: expected distinct answers; found 'no' 2 times"),
+        (["--candidates", ""], "--candidates: expected answers of poll"),
+        (["--top", "0"], "--top: expected a whole number >= 1; found 0"),
+        (["--top", "two"], "--top: expected a whole number >= 1; found two"),
+        (["--confidence", "95"], "--confidence: expected a number > 0 and < 1; found 95"),
+        (["--confidence", "high"], "--confidence: expected a finite number; found high"),
+    ],
+)
+def test_what_cannot_be_chosen_is_told(
+    budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any], options: list[str], said: str
+) -> None:
+    randomize("answer\nno\n")
+    assert said in budget.error("estimate", "poll", tmp_path / "r", *options, code=2)
+
+
+def test_intervals_have_the_confidence_that_is_asked_for(
+    budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any]
+) -> None:
+    randomize("answer\nno\nyes\n")
+    for level, quantile in (("0.95", 1.959964), ("0.5", 0.6744898), ("0.999", 3.290527)):
+        row = budget.json("estimate", "poll", tmp_path / "r", "--confidence", level)["answers"][0]
+        assert row["high"] - row["low"] == pytest.approx(2 * quantile * row["std_error"])
+    assert (
+        "2 reports; 99.9 % intervals\n" in budget("estimate", "poll", tmp_path / "r", "--confidence", "0.999").stdout
+    )
+    assert "; 95 % intervals\n" in budget("estimate", "poll", tmp_path / "r").stdout
+
+
+def test_a_mean_has_no_candidates_and_no_top(budget: CommandLine, tmp_path: Path) -> None:
+    budget("collection", "add", "age", "laplace", "--epsilon", "1", "--lower", "18", "--upper", "70")
+    source = file_of(tmp_path / "ages.csv", "age\n20\n")
+    budget("randomize", "age", source, "--column", "age", "--out", tmp_path / "a")
+    for options in (["--top", "1"], ["--candidates", "20"]):
+        message = budget.error("estimate", "age", tmp_path / "a", *options, code=2)
+        assert f"{options[0]}: expected a collection of answers to count; found age, a mean" in message
+    assert budget.json("estimate", "age", tmp_path / "a", "--confidence", "0.5")["reports"] == 1
