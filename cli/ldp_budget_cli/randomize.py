@@ -78,7 +78,10 @@ def randomize(
         writing_rows("skipped-to", skipped_to, LEFT_OUT_HEADER) as note_skipped,
         writing_rows("refused-to", refused_to, ["user"]) as note_refused,
     ):
-        answers = read_answers(file, found, how, note_skipped if skip_invalid else None)
+        skipped: list[Any] = []
+        answers = read_answers(file, found, how, skipped.append if skip_invalid else None)
+        for row in sorted(skipped):
+            note_skipped(row)
         if secret is None:
             _check_fresh(found, answers.values)
         secrets = None if secret is None else _secrets(secret, answers.users, found)
@@ -88,8 +91,8 @@ def randomize(
             released = _uncharged(out, found, answers, secrets)
     answers.tell(skipped_to)
     if as_json:
-        skipped = {"skipped": answers.left_out.invalid} if skip_invalid else {}
-        print_json({"reports": released.reports, "refused": released.refused, "out": out, **skipped})
+        more = {"skipped": answers.left_out.invalid} if skip_invalid else {}
+        print_json({"reports": released.reports, "refused": released.refused, "out": out, **more})
     if not as_json or not spend:
         click.echo(_told(released, out, spend), err=True)
 

@@ -51,7 +51,7 @@ def _layout(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
             raise InvalidParameter("delimiter", "one character, or tab", repr(value))
     else:
         try:
-            b"".decode(value)
+            "a".encode(value)
         except LookupError:
             expected = "an encoding of text, such as utf-8, latin-1, cp1252 or utf-16"
             raise InvalidParameter("encoding", expected, value) from None

@@ -1,5 +1,7 @@
 """1BitMean: one bit for a number in [0, m] (document 002, section 3.3.1; its Fig. 11 and 12 are lost images).
 
+A number in [lower, upper] is that above lower, with m = upper - lower.
+
     P[b = 1] = 1/(e^ε+1) + (x/m)·(e^ε-1)/(e^ε+1),      mean = (m/n) Σ (b(e^ε+1) - 1)/(e^ε-1).
 
 What is drawn is linear in the value's place on a public grid, in whole numbers, so that the loss between any two
@@ -27,9 +29,9 @@ from math import comb
 from typing import TYPE_CHECKING, Any, Self
 
 from ldp_budget.authoring.channels import Comparison, Factor
-from ldp_budget.authoring.fields import flag, optional_real, real
+from ldp_budget.authoring.fields import Real, flag, optional_real, real
 from ldp_budget.authoring.numeric import NumericMechanism
-from ldp_budget.errors import InvalidParameter, NotSupported
+from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Memoised, Pure, SymmetricPair, Unbounded
 from ldp_budget.guarantees.amounts import DOWN, UP, exp_down, exp_up, float_above, float_below, float_up, ln_up
 from ldp_budget.randomness import ONE, threshold
@@ -37,7 +39,7 @@ from ldp_budget.randomness import ONE, threshold
 from ._scale import LARGEST_EPSILON, LEAST_EPSILON
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -54,59 +56,89 @@ _CURVE_POINTS = 1000
 _CURVE_UNIT = Decimal("1e-12")
 
 
+class _End(Real):
+    """An end of the range, which `maximum` stands for where it was not declared."""
+
+    def __init__(self, help: str, otherwise: Callable[[Any], Decimal]) -> None:
+        super().__init__(help, optional=True)
+        self._otherwise = otherwise
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        value = super().__get__(instance, owner)
+        return self._otherwise(instance) if value is None else value
+
+
 class OneBitMean(NumericMechanism):
     """One bit whose probability is linear in the value; with rounding, a memoised one."""
 
     name = "one-bit-mean"
-    summary = "one bit for a number in [0, maximum], for estimating a mean; with rounding, memoised"
+    summary = "one bit for a number in [lower, upper], for estimating a mean; with rounding, memoised"
     source = "document 002, section 3.3.1; Ding, Kulkarni and Yekhanin, NIPS 2017"
 
     epsilon = real(
         "privacy loss of one report, or of one memoised bit", at_least=LEAST_EPSILON, at_most=LARGEST_EPSILON
     )
-    maximum = real("largest value a user can have; the least is 0", at_least=1e-100, at_most=1e100)
-    rounding = optional_real("memoise a bit for each multiple of this, and round values to them", above=0)
+    lower = _End("smallest value a user can have", lambda mechanism: Decimal(0))
+    upper = _End("largest value a user can have", lambda mechanism: mechanism.maximum)
+    maximum = optional_real("in place of lower = 0 and upper", at_least=1e-100, at_most=1e100)
+    rounding = optional_real("memoise a bit for each multiple of this above lower, and round values to them", above=0)
     flip = real("probability that a report turns the memoised bit over", at_least=0, below=0.5, default=0)
     any_inputs = flag("promise memoised reports for any two inputs, also ones that change at other moments")
 
-    # A value may lie anywhere from 0 to `maximum`; nobody declares these two.
-    lower = property(lambda self: Decimal(0))
-    upper = property(lambda self: self.maximum)
-
     @classmethod
     def for_range(cls, epsilon: Any, lower: Any, upper: Any) -> Self:
-        """Fresh bits, for a range that begins at 0; there is none for another."""
-        if NumericMechanism.fields["lower"].parse(lower) != 0:
-            raise NotSupported(f"{cls.name} takes values from 0; found lower = {lower}")
-        return cls.calibrate(epsilon=epsilon, maximum=upper)
+        """Fresh bits."""
+        if NumericMechanism.fields["lower"].parse(lower) == 0:
+            return cls.calibrate(epsilon=epsilon, maximum=upper)
+        return cls.calibrate(epsilon=epsilon, lower=lower, upper=upper)
 
     def check(self) -> None:
+        self._check_ends()
+        super().check()
         if 2 * self._flip >= ONE:
             raise InvalidParameter("flip", "a number that differs from 1/2 by more than 2**-64", self.flip)
         if self.rounding is None:
             if self.flip:
                 raise InvalidParameter("flip", "0 without rounding, as only memoised bits are flipped", self.flip)
             return
-        steps = Fraction(self.maximum) / Fraction(self.rounding)
+        steps = self._width / Fraction(self.rounding)
         if steps.denominator != 1 or steps > _FINE:
-            expected = f"maximum = {self.maximum} over a whole number from 1 to {_FINE}"
-            raise InvalidParameter("rounding", expected, self.rounding)
+            width = "upper - lower" if self.maximum is None else "maximum"
+            expected = f"{width} = {UP.subtract(self.interval.upper, self.interval.lower)} over a whole number"
+            raise InvalidParameter("rounding", f"{expected} from 1 to {_FINE}", self.rounding)
+
+    def _check_ends(self) -> None:
+        """Raise `InvalidParameter` unless there is a `maximum`, or both `lower` and `upper`."""
+        declared = self.__dict__["_values"]
+        ends = [name for name in ("lower", "upper") if name in declared]
+        if self.maximum is not None and ends:
+            raise InvalidParameter("maximum", f"nothing beside {ends[0]}, as it stands for both ends", self.maximum)
+        if self.maximum is None and not ends:
+            raise InvalidParameter("maximum", f"{self.fields['maximum'].expected}, or lower and upper in its place")
+        if len(ends) == 1:
+            missing = "upper" if ends == ["lower"] else "lower"
+            raise InvalidParameter(missing, "a finite number, as lower and upper go together")
+
+    @functools.cached_property
+    def _width(self) -> Fraction:
+        """upper - lower, exactly."""
+        return Fraction(self.interval.upper) - Fraction(self.interval.lower)
 
     # -- what is drawn ----------------------------------------------------------------------------------
 
     @functools.cached_property
     def cells(self) -> int:
-        """How many equal steps there are from 0 to `maximum`."""
-        return _FINE if self.rounding is None else int(Fraction(self.maximum) / Fraction(self.rounding))
+        """How many equal steps there are from `lower` to `upper`."""
+        return _FINE if self.rounding is None else int(self._width / Fraction(self.rounding))
 
     @functools.cached_property
     def _least(self) -> Decimal:
-        """1/(e^ε+1), the probability of a one for the value 0, rounded up."""
+        """1/(e^ε+1), the probability of a one for the value `lower`, rounded up."""
         return UP.divide(Decimal(1), DOWN.add(exp_down(self.epsilon), Decimal(1)))
 
     @functools.cached_property
     def thresholds(self) -> tuple[int, int]:
-        """The threshold of a one for the value 0, and what every cell adds to it, in units of 2**-64.
+        """The threshold of a one for the value `lower`, and what every cell adds to it, in units of 2**-64.
 
         Both are on the safe side, so the odds of the ends are at most e^ε; in between they are smaller.
         """
@@ -120,7 +152,7 @@ class OneBitMean(NumericMechanism):
 
     @functools.cached_property
     def ends(self) -> tuple[Fraction, Fraction]:
-        """The probability that a report is 1 for the values 0 and `maximum`, exactly as it is drawn."""
+        """The probability that a report is 1 for the values `lower` and `upper`, exactly as it is drawn."""
         least, growth = self.thresholds
         flip = Fraction(self._flip, ONE)
         low, high = (flip + (1 - 2 * flip) * Fraction(t, ONE) for t in (least, least + growth * self.cells))
@@ -128,7 +160,7 @@ class OneBitMean(NumericMechanism):
 
     @property
     def parameters(self) -> dict[str, float]:
-        """p and q: the probabilities of a one for the values `maximum` and 0, before the flip."""
+        """p and q: the probabilities of a one for the values `upper` and `lower`, before the flip."""
         most = DOWN.subtract(Decimal(1), self._least)
         return {"p": float_below(most), "q": float_above(self._least), "flip": float(self.flip)}
 
@@ -179,8 +211,9 @@ class OneBitMean(NumericMechanism):
 
     def critical_inputs(self) -> Sequence[float]:
         """The ends, which are furthest apart as the odds are linear, and a cell close to the middle."""
-        step = Fraction(self.maximum) / self.cells
-        return 0.0, float(step * (self.cells // 2)), float(self.maximum)
+        lower, upper = self.interval.ends
+        middle = Fraction(self.interval.lower) + self._width / self.cells * (self.cells // 2)
+        return lower, float(middle), upper
 
     def compare(self, first: float, second: float) -> Comparison:
         """With rounding, of two multiples of it, which no α moves."""
@@ -214,12 +247,12 @@ class OneBitMean(NumericMechanism):
     def grid(self) -> tuple[float, float]:
         """What a 0 and what a 1 more stand for in an estimate of the mean."""
         low, high = self.ends
-        step = Fraction(self.maximum) / (high - low)
-        return float(-low * step), float(step)
+        step = self._width / (high - low)
+        return float(Fraction(self.interval.lower) - low * step), float(step)
 
     def error_at(self, value: float) -> tuple[float, float]:
         low, high = map(float, self.ends)
-        one = low + (high - low) * value / float(self.maximum)
+        one = low + (high - low) * (value - self.interval.ends[0]) / float(self._width)
         return 0.0, self.grid()[1] ** 2 * one * (1 - one)
 
     def report_std(self, total: SumAggregate) -> float:

@@ -12,7 +12,9 @@ import pytest
 import ldp_budget
 from ldp_budget import Accountant, InvalidParameter, Limit
 from ldp_budget.authoring.fields import integer
+from ldp_budget.authoring.numeric import NumericMechanism
 from ldp_budget.catalogue import ranking as comparison
+from ldp_budget.catalogue.plugins import mechanisms
 from ldp_budget.catalogue.ranking import rank_frequency
 from ldp_budget_mechanisms.unary import OptimizedUnaryEncoding
 
@@ -258,6 +260,13 @@ def test_with_users_numeric_mechanisms_are_ranked_by_the_error_of_a_mean(command
     shown = command(*arguments, "--users", 10_000).stdout.splitlines()
     assert shown[0].startswith("Error of the mean of 10000 users")
     assert shown[3].split()[:2] == ["one-bit-mean", "0.833122"]
+
+
+def test_every_numeric_mechanism_with_a_pure_epsilon_is_ranked_for_any_range(command: CommandLine) -> None:
+    rows = command.json("compare", "--epsilon", 1, "--lower", 18, "--upper", 70, "--users", 10_000)
+    numeric = {each.name for each in mechanisms() if issubclass(each, NumericMechanism)}
+    assert {row["mechanism"] for row in rows} == numeric - {"gaussian"} | {"constant-output"}
+    assert rows[0]["mechanism"] == "one-bit-mean"
 
 
 def test_answers_and_a_range_print_both_tables(command: CommandLine) -> None:

@@ -161,22 +161,46 @@ def test_the_utility_says_what_a_flip_costs() -> None:
     assert flipped["mse"]["centre"] == pytest.approx(fresh["mse"]["centre"] / 0.6**2)
 
 
-def test_it_declares_a_maximum_and_no_other_bounds() -> None:
-    assert list(OneBitMean.fields) == ["epsilon", "maximum", "rounding", "flip", "any_inputs"]
+def test_it_declares_a_maximum_or_both_ends() -> None:
     assert FRESH.interval.ends == (0, 77)
-    with pytest.raises(InvalidParameter, match="lower"):
-        OneBitMean.calibrate(epsilon=1, maximum=1, lower=0)
+    assert list(FRESH.declared) == ["any_inputs", "epsilon", "flip", "maximum"], "as ever, so is its fingerprint"
+    assert FRESH.fingerprint == "8db0668b48acb1930acaa29213faa68aa0cd69e2148aefcfb4b18e9ddb2049fc"
+    shifted = OneBitMean.calibrate(epsilon=1, lower=18, upper="70.5")
+    assert shifted.interval.ends == (18, 70.5)
+    for target, option in (
+        ({"maximum": 1, "lower": 0}, "maximum: expected nothing beside lower"),
+        ({"maximum": 1, "upper": 1}, "maximum: expected nothing beside upper"),
+        ({"lower": 0}, "upper: expected a finite number, as lower and upper go together; nothing"),
+        ({"upper": 1}, "lower: expected a finite number, as lower and upper go together; nothing"),
+        ({}, "maximum: expected a number >= 1E-100 and <= 1E\\+100, or lower and upper in its place; nothing"),
+        ({"lower": 2, "upper": 2}, "upper: expected a number > lower = 2; found 2"),
+        ({"lower": 1, "upper": 3, "rounding": "0.3"}, "rounding: expected upper - lower = 2 over a whole number"),
+    ):
+        with pytest.raises(InvalidParameter, match=option):
+            OneBitMean.calibrate(epsilon=1, **target)
 
 
-def test_it_is_compared_where_values_begin_at_zero() -> None:
-    for lower, upper, is_there in ((0, 77, True), ("0.0", 77, True), (-1, 1, False), (1, 77, False)):
-        found = [row for row in rank_numeric(1, lower, upper) if row["mechanism"] == "one-bit-mean"]
-        assert bool(found) == is_there
-        for row in found:
-            assert row["mse"] == FRESH.utility()["mse"]
-            assert row["setting"] == "maximum=77"
+def test_it_is_compared_for_any_range() -> None:
+    for lower, upper, setting in ((0, 77, "maximum=77"), ("0.0", 77, "maximum=77"), (-7, 70, ""), (100, 177, "")):
+        [row] = [row for row in rank_numeric(1, lower, upper) if row["mechanism"] == "one-bit-mean"]
+        assert row["mse"] == pytest.approx(FRESH.utility()["mse"])
+        assert row["setting"] == setting
     with pytest.raises(InvalidParameter, match="lower"):
         OneBitMean.for_range(1, "x", 1)
+
+
+@pytest.mark.parametrize("target", [{}, {"rounding": 11}, {"rounding": 11, "flip": "0.2"}], ids=str)
+def test_a_range_that_begins_elsewhere_is_the_same_one_moved(target: dict[str, Any]) -> None:
+    made = OneBitMean.calibrate(epsilon=1, maximum=77, **target)
+    moved = OneBitMean.calibrate(epsilon=1, lower=-20, upper=57, **target)
+    assert moved.guarantee == made.guarantee
+    assert (moved.thresholds, moved.cells, moved.ends) == (made.thresholds, made.cells, made.ends)
+    assert moved.error_at(57 - 77 / 3) == pytest.approx(made.error_at(77 - 77 / 3))
+    assert moved.critical_inputs() == pytest.approx([value - 20 for value in made.critical_inputs()])
+    assert moved.grid() == pytest.approx((made.grid()[0] - 20, made.grid()[1]))
+    values = 77 * np.random.default_rng(3).beta(0.5, 4, 40_000)
+    estimate = moved.estimate(moved.randomize(values - 20, rng=11, secrets=secrets(len(values))))
+    assert abs(estimate.mean - (values.mean() - 20)) < 4.5 * estimate.std_error
 
 
 # -- α-point rounding and memoisation -------------------------------------------------------------------------

@@ -1,0 +1,223 @@
+"""Files as people have them: from spreadsheets, in other encodings, with holes. Messages say where in the file."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import CommandLine
+
+PLAIN = "user,town,answer\nann,Köln,yes\nbob,Ulm,no\ncy,Bonn,no\n"
+SPREADSHEET = (
+    '\ufeffuser;town;answer\r\n"ann";Köln;yes\r\n\r\nbob;"Ulm; Donau";no\r\n\r\n"c""y";"two\r\nlines";no\r\n\r\n'
+)
+
+
+@pytest.fixture
+def survey_line(command: CommandLine) -> CommandLine:
+    """A ledger with a poll and a range of ages."""
+    command("policy", "set", "default", "--limit", "lifetime=1")
+    command("collection", "add", "poll", "oue", "--epsilon", "1", "--categories", "yes,no")
+    command("collection", "add", "age", "laplace", "--epsilon", "1", "--lower", "18", "--upper", "70")
+    return command
+
+
+@pytest.fixture
+def randomize(survey_line: CommandLine, tmp_path: Path) -> Callable[..., Any]:
+    """Randomize `answers.csv` of these bytes; what it printed."""
+
+    def run(content: str | bytes, collection: str, column: str, *options: object, code: int = 0) -> Any:
+        source = tmp_path / "answers.csv"
+        source.write_bytes(content if isinstance(content, bytes) else content.encode())
+        words = ["randomize", collection, source, "--column", column, "--out", tmp_path / "r", *options]
+        return survey_line(*words, code=code)
+
+    return run
+
+
+def rows(path: Path) -> list[list[str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))
+
+
+# -- how a file is written down ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "options"),
+    [
+        (PLAIN.encode(), []),
+        (PLAIN.encode("utf-8-sig"), []),
+        (PLAIN.replace("\n", "\r\n").encode(), []),
+        (PLAIN.replace("\n", "\r").encode(), []),
+        (PLAIN.replace("\n", "\n\n").encode(), []),
+        (PLAIN.removesuffix("\n").encode(), []),
+        (PLAIN.replace(",", ";").encode(), ["--delimiter", ";"]),
+        (PLAIN.replace(",", "\t").encode(), ["--delimiter", "tab"]),
+        (PLAIN.replace(",", "|").encode("latin-1"), ["--delimiter", "|", "--encoding", "latin-1"]),
+        (PLAIN.encode("cp1252"), ["--encoding", "cp1252"]),
+        (PLAIN.encode("utf-16"), ["--encoding", "utf-16"]),
+        (SPREADSHEET.encode(), ["--delimiter", ";"]),
+        (PLAIN.partition("\n")[2].replace("ann", "user").encode(), ["--no-header"]),
+    ],
+)
+def test_a_file_is_read_as_it_is_written_down(
+    survey_line: CommandLine, randomize: Callable[..., Any], tmp_path: Path, content: bytes, options: list[str]
+) -> None:
+    answer, user = ("3", "1") if "--no-header" in options else ("answer", "user")
+    done = randomize(content, "poll", answer, "--spend", "--user-column", user, *options)
+    assert "3 reports written" in done.stderr
+    assert survey_line.json("balance", "bob")["limits"][0]["spent"]["epsilon"] == 1
+    listed = survey_line("spend-many", tmp_path / "answers.csv", "poll", *options)
+    assert listed.stdout == "spent: 0, refused: 3, repeated: 0\n"
+    with (tmp_path / "answers.csv").open("rb") as file:
+        piped = survey_line("spend-many", "-", "poll", *options, input=file.read())
+    assert piped.stdout == listed.stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "code", "said"),
+    [
+        (
+            PLAIN.encode("latin-1"),
+            [],
+            1,
+            "is no CSV file in UTF-8: line 2 holds the byte 0xf6; --encoding says which",
+        ),
+        (PLAIN.replace(",", ";").encode(), [], 2, "(its first line is one cell; --delimiter ';' would split it)"),
+        (PLAIN.encode(), ["--delimiter", ";"], 2, "--column: expected one of the columns user,town,answer of"),
+        (PLAIN.encode(), ["--delimiter", "::"], 2, "--delimiter: expected one character, or tab; found '::'"),
+        (PLAIN.encode(), ["--delimiter", '"'], 2, "--delimiter: expected one character, or tab"),
+        (PLAIN.encode(), ["--encoding", "utf-9"], 2, "--encoding: expected an encoding of text, such as utf-8"),
+        (PLAIN.encode(), ["--encoding", "hex"], 2, "--encoding: expected an encoding of text"),
+        (PLAIN.encode(), ["--encoding", "utf-16"], 1, "is no CSV file in UTF-16"),
+        (b"user,town,answer\n", [], 1, "has no rows below its header; nothing was written"),
+        (b"user,answer,answer\nann,yes,no\n", [], 2, "no other is named like; found answer, 2 times"),
+        (
+            SPREADSHEET.encode(),
+            ["--delimiter", ";", "--clip"],
+            2,
+            "--clip: expected a collection of numbers from a range",
+        ),
+    ],
+)
+def test_how_it_is_not_written_down_is_told(
+    randomize: Callable[..., Any], tmp_path: Path, content: bytes, options: list[str], code: int, said: str
+) -> None:
+    message = randomize(content, "poll", "answer", *options, code=code).stderr
+    assert said in message
+    assert not (tmp_path / "r").exists()
+
+
+def test_the_line_is_that_of_the_file_with_its_empty_lines_and_long_cells(randomize: Callable[..., Any]) -> None:
+    text = 'user,answer\n\n"long\nname",yes\n\nbob,maybe\n'
+    message = randomize(text, "poll", "answer", code=1).stderr
+    assert (
+        "answers.csv, line 6, column answer, row 2 below the header: expected one of yes, no; found 'maybe'"
+        in message
+    )
+
+
+# -- rows that are wrong ----------------------------------------------------------------------------------------
+
+HOLES = "user,age\nann,20\nbob,\n,30\ncy,old\ndan\neve,200\nfay,NA\ngil,inf\nhal,40\n"
+
+
+def test_rows_that_are_wrong_are_skipped_counted_and_written_down(
+    survey_line: CommandLine, randomize: Callable[..., Any], tmp_path: Path
+) -> None:
+    options = ["--user-column", "user", "--spend", "--skip-invalid", "--missing", "NA"]
+    done = randomize(HOLES, "age", "age", *options)
+    assert "6 rows skipped as invalid: see" in done.stderr
+    assert "1 row left out, as the answer is missing" in done.stderr
+    assert "2 reports written" in done.stderr
+    spent = [survey_line.json("balance", user)["limits"][0]["spent"]["epsilon"] for user in ("ann", "bob", "eve")]
+    assert spent == [1, 0, 0]
+    header, *skipped = rows(tmp_path / "r.skipped.csv")
+    assert header == ["line", "row", "column", "reason"]
+    assert skipped == [
+        ["3", "2", "age", "expected numbers from 18 to 70; found ''"],
+        ["4", "3", "user", "expected a user, found nothing"],
+        ["5", "4", "age", "expected numbers from 18 to 70; found 'old'"],
+        ["6", "5", "", "expected 2 cells, as in the header; found 1"],
+        ["7", "6", "age", "expected numbers from 18 to 70; found '200'"],
+        ["8", "7", "age", "missing: 'NA'"],
+        ["9", "8", "age", "expected numbers from 18 to 70; found 'inf'"],
+    ]
+
+
+def test_what_was_skipped_is_in_the_json_and_goes_where_it_is_told_to(
+    randomize: Callable[..., Any], tmp_path: Path
+) -> None:
+    done = randomize(HOLES, "age", "age", "--skip-invalid", "--skipped-to", tmp_path / "s.csv", "--json")
+    assert '"skipped": 6' in done.stdout
+    assert len(rows(tmp_path / "s.csv")) == 7
+    assert not (tmp_path / "r.skipped.csv").exists()
+    message = randomize(HOLES, "age", "age", "--skipped-to", "s.csv", code=2).stderr
+    assert "--skip-invalid: expected it with --skipped-to" in message
+
+
+def test_numbers_beyond_the_range_are_clipped_and_counted(
+    survey_line: CommandLine, randomize: Callable[..., Any], tmp_path: Path
+) -> None:
+    survey_line("collection", "add", "exact", "laplace", "--epsilon", "1000", "--lower", "18", "--upper", "70")
+    done = randomize("age\n17.9\n1e9\n-5\n70\n18\n", "exact", "age", "--clip")
+    assert "3 numbers outside the range taken for its nearest end" in done.stderr
+    mean = survey_line.json("estimate", "exact", tmp_path / "r")["mean"]
+    assert mean == pytest.approx((18 + 70 + 18 + 70 + 18) / 5, abs=0.5)
+    for bad in ("old", "nan", "inf", ""):
+        message = randomize(f'age,x\n20,1\n"{bad}",1\n', "exact", "age", "--clip", code=1).stderr
+        assert f"line 3, column age, row 2 below the header: expected numbers from 18 to 70; found '{bad}'" in message
+
+
+def test_without_skip_invalid_a_missing_answer_is_an_error_unless_it_is_named(randomize: Callable[..., Any]) -> None:
+    text = "user,age\nann,20\nbob,\ncy,-9\n"
+    assert "line 3, column age" in randomize(text, "age", "age", code=1).stderr
+    assert "line 4, column age" in randomize(text, "age", "age", "--missing", "", code=1).stderr
+    done = randomize(text, "age", "age", "--missing", "", "--missing", "-9")
+    assert "2 rows left out, as the answer is missing\n" in done.stderr
+    assert "1 report written" in done.stderr
+
+
+def test_where_no_row_is_left_the_first_reason_is_told(randomize: Callable[..., Any], tmp_path: Path) -> None:
+    message = randomize("user,age\nann,x\nbob,y\n", "age", "age", "--skip-invalid", code=1).stderr
+    assert "has no row with an answer; nothing was written; the first: " in message
+    assert "line 2, column age, row 1 below the header: expected numbers from 18 to 70; found 'x'" in message
+    assert not (tmp_path / "r.skipped.csv").exists()
+
+
+def test_users_that_are_wrong_are_skipped_too(survey_line: CommandLine, tmp_path: Path) -> None:
+    people = tmp_path / "people.csv"
+    people.write_text('user,town\nann,Ulm\n"",Bonn\nbob\nn/a,Ulm\ncy,Köln\n', encoding="utf-8")
+    skipped = tmp_path / "skipped.csv"
+    options = ["--skip-invalid", "--skipped-to", skipped, "--missing", "n/a"]
+    for source, piped in ((people, None), ("-", people.read_bytes())):
+        done = survey_line("spend-many", source, "poll", *options, "--json", input=piped)
+        assert '"skipped": 2' in done.stdout
+        assert f"2 rows skipped: see {skipped}" in done.stderr
+        assert rows(skipped)[1:] == [
+            ["3", "2", "user", "expected a user, found nothing"],
+            ["4", "3", "", "expected 2 cells, as in the header; found 1"],
+            ["5", "4", "user", "missing: 'n/a'"],
+        ]
+    message = survey_line.error("spend-many", people, "poll", "--skip-invalid", code=2)
+    assert "--skipped-to: expected it with --skip-invalid; nothing was given" in message
+
+
+def test_a_hundred_thousand_rows_of_which_some_are_wrong(
+    survey_line: CommandLine, randomize: Callable[..., Any], tmp_path: Path
+) -> None:
+    lines = [f"u{number},{number % 100}" for number in range(100_000)]
+    done = randomize("\n".join(["user,age", *lines]), "age", "age", "--skip-invalid", "--clip", "--missing", "99")
+    assert "1000 rows left out" in done.stderr
+    assert "46000 numbers outside the range" in done.stderr  # 0 to 17, and 71 to 98
+    assert "99000 reports written" in done.stderr
+    odd = [f"u{number},{number}x" for number in range(100_000)]
+    done = randomize("\n".join(["user,age", *odd, "v,20"]), "age", "age", "--skip-invalid")
+    assert "100000 rows skipped as invalid" in done.stderr
+    assert "1 report written" in done.stderr
