@@ -119,6 +119,35 @@ def backup(ctx: click.Context, file: str, as_json: bool) -> None:
         click.echo(f"copied: {file} and {file}.key")
 
 
+@ledger.command("copy")
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@json_option
+def copy(source: str, target: str, as_json: bool) -> None:
+    """Move the ledger FROM to TO, where it goes on: users, sums, policies, keys, receipts, all there is.
+
+    Each is a file or postgresql://HOST/DATABASE; of a new one ?lanes=64 says in how many lanes. TO gets FROM's key,
+    and nothing may lie there yet.
+
+    First FROM is verified and closed: from then on it refuses every spend and names TO. It can still be read. Then
+    everything is copied, and TO refuses everything until all is there and both were verified; then it is open. So
+    nobody is charged in both. Stopped at any point, the same command goes on.
+    """
+    from ldp_budget.accounting.accountant import Accountant
+
+    for name, place in (("FROM", source), ("TO", target)):
+        if place == ":memory:":
+            raise click.UsageError(f"{name}: expected a path or postgresql://…; found {place}")
+    with Accountant(source, create=False) as accountant, progress("copying") as on_progress:
+        copied = accountant.copy_to(target, on_progress=on_progress)
+    if as_json:
+        print_json(copied.to_json())
+    else:
+        click.echo(f"copied: {copied.users} users, {copied.entries} entries; both ledgers verify and hold the same")
+        click.echo(f"  from {copied.source}, closed, head {copied.source_head}")
+        click.echo(f"  to {copied.target}, open, head {copied.target_head}")
+
+
 @ledger.command("export")
 @click.option("--csv", "as_csv", is_flag=True, help="Comma-separated values instead of JSON lines.")
 @click.option("--to", "path", metavar="FILE", help="A file for your eyes alone, instead of standard output.")

@@ -27,19 +27,23 @@ from ..ledger.filling import count_at_repair, fill_ahead
 from ..ledger.integrity import Integrity
 from ..ledger.keeper import Keeper
 from ..ledger.listing import charges_of, history_rows, journal_rows, stats
+from ..ledger.names import find, place_of
 from ..ledger.verifying import check_integrity
 from .bulk import (
     LANES_TOGETHER,
     BulkCharge,
     BulkResult,
+    Parts,
     batch_key,
     batches,
     bind,
     part_key,
-    read_refused,
+    parts_of,
+    read_part,
     write_refused,
 )
 from .charging import account_for, apply
+from .copying import Copied, copy_ledger
 from .decision import Decision, decide
 from .idempotency import Kept, once
 from .limits import Limit
@@ -52,8 +56,8 @@ from .receipts import (
     LimitState,
     Receipt,
     answer_again,
-    entry_of,
-    receipt_of,
+    name_in,
+    receipt_for,
 )
 from .request import Request, charge_of, check_digest, check_text
 from .reservations import MOST_SECONDS, Resolved, commit, void
@@ -90,6 +94,7 @@ class Accountant:
         clock: Callable[[], datetime | float] = time.time,
         clock_bound: float = BOUND_SECONDS,
     ) -> None:
+        self._read_clock = clock
         self._ledger = Ledger(_open(ledger, create), clock, clock_bound)
         self._policies: dict[int, Policy] = {}
         self._keeper = Keeper(self._ledger)
@@ -319,6 +324,32 @@ class Accountant:
         """
         self._ledger.backup(path)
 
+    def copy_to(
+        self,
+        ledger: str | os.PathLike[str] | Store,
+        *,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> Copied:
+        """Move everything to another place, a file or `postgresql://…`, where it goes on as a ledger of the same key.
+
+        This ledger charges nobody any more, from before anything is copied; it can still be read. The other one is of
+        no use before all is there and both were verified. Stopped at any point, the same call goes on. Receipts and
+        keys stay what they are. Raises `LedgerError` where something else lies there, or where this ledger does not
+        verify; then nothing was changed.
+        """
+        from ..ledger._sqlite.scratch import SqliteScratch
+
+        if str(ledger) == ":memory:":
+            raise InvalidParameter("ledger", "a path or postgresql://…, that does not end with this process", ledger)
+        store = _open(ledger, True, self._ledger.key.secret)
+        target = Ledger(store, self._read_clock, half=True)
+        scratch = SqliteScratch()
+        try:
+            return copy_ledger(self._ledger, target, scratch, on_progress or (lambda done, total: None))
+        finally:
+            scratch.close()
+            target.close()
+
     def keyed_digest(self, data: bytes) -> str:
         """A digest of data, in hex, by which nobody without the ledger's key can guess it."""
         return self._ledger.key.hash(b"data", data.hex()).hex()
@@ -441,7 +472,7 @@ class Accountant:
                 erased = decision.account.erased
                 return decision.receipt(REFUSED)
             entry = apply(transaction, decision, policy)
-            return decision.receipt(request.kind, receipt_of(transaction.key, entry, transaction.lane))
+            return decision.receipt(request.kind, receipt_for(transaction, entry))
 
         def write(receipt: Receipt) -> Kept | None:
             # Nothing that leads to an erased user is kept again.
@@ -459,38 +490,49 @@ class Accountant:
         from concurrent.futures import ThreadPoolExecutor
 
         ledger = self._ledger
+        known: Outcome | Parts | None = None
         if len(ledger.lanes) == 1:
-            yield users, ledger.run(self._charge_part(charge, policy, users, key))
-            return
-        if key is not None:
+            known = ledger.run(self._charge_part(charge, policy, users, key))
+        elif key is not None:
             # The whole batch is bound to its key before anybody is charged.
-            ledger.run(self._binding(charge, policy, key), ledger.lane_of(key.hash))
-        parts: dict[int, list[str]] = {}
-        for user, hashed in zip(users, ledger.key.hashes(b"user", users), strict=True):
-            parts.setdefault(ledger.lane_of(hashed), []).append(user)
+            known = ledger.run(self._binding(charge, policy, users, key), ledger.lane_of(key.hash))
+        if isinstance(known, Parts):
+            # It was begun before the ledger was copied, in other parts, each of which was charged then or was not.
+            assert key is not None
+            for lane, part in parts_of(ledger.key, users, known.lanes):
+                yield from self._charge_batch(charge, policy, part, part_key(ledger.key, key, lane))
+            return
+        if known is not None:
+            yield users, known
+            return
+        parts = dict(parts_of(ledger.key, users, len(ledger.lanes)))
 
         def charged(lane: int) -> tuple[list[str], Outcome]:
             of_lane = None if key is None else part_key(ledger.key, key, lane)
-            return parts[lane], ledger.run(self._charge_part(charge, policy, parts[lane], of_lane), lane)
+            outcome = ledger.run(self._charge_part(charge, policy, parts[lane], of_lane), lane)
+            assert not isinstance(outcome, Parts)
+            return parts[lane], outcome
 
         with ThreadPoolExecutor(LANES_TOGETHER) as threads:
             yield from threads.map(charged, sorted(parts))
 
-    def _binding(self, charge: Charge, policy: str, key: IdempotencyKey) -> Callable[[Transaction], None]:
-        def work(transaction: Transaction) -> None:
+    def _binding(
+        self, charge: Charge, policy: str, users: list[str], key: IdempotencyKey
+    ) -> Callable[[Transaction], Outcome | Parts | None]:
+        def work(transaction: Transaction) -> Outcome | Parts | None:
             BulkCharge(transaction, charge, *self._policy(transaction, policy))  # what it refuses is not bound
-            bind(transaction, key)
+            return bind(transaction, users, key)
 
         return work
 
     def _charge_part(
         self, charge: Charge, policy: str, users: list[str], key: IdempotencyKey | None
-    ) -> Callable[[Transaction], Outcome]:
-        def work(transaction: Transaction) -> Outcome:
-            def act() -> Outcome:
+    ) -> Callable[[Transaction], Outcome | Parts]:
+        def work(transaction: Transaction) -> Outcome | Parts:
+            def act() -> Outcome | Parts:
                 return BulkCharge(transaction, charge, *self._policy(transaction, policy)).run(users), False
 
-            return once(transaction, key, act, write=write_refused(users), read=read_refused(users))
+            return once(transaction, key, act, write=write_refused(users), read=read_part(users))
 
         return work
 
@@ -499,16 +541,32 @@ class Accountant:
         number, policy = self._policy(reading, request.policy)
         return decide(account_for(reading, request, policy), request, policy, reading.windows), number
 
-    def _end(self, receipt: str, how: Callable[[Transaction, str], Resolved]) -> Receipt:
-        found = entry_of(self._ledger.key, check_text("receipt", receipt))
-        if found is None or found[0] not in self._ledger.lanes:
+    def _end(self, receipt: str, how: Callable[[Transaction, str, int], Resolved]) -> Receipt:
+        ledger = self._ledger
+        name = name_in(ledger.key, check_text("receipt", receipt))
+        if name is None:
             raise UnknownName("reservation", receipt, [])
-        return self._ledger.run(lambda transaction: self._resolve(transaction, receipt, how), found[0])
+
+        def end(number: int) -> Callable[[Transaction], Receipt | None]:
+            return lambda transaction: self._resolve(transaction, receipt, how, number)
+
+        def end_here(transaction: Transaction) -> Receipt | None:
+            # One that was made before the ledger was copied has another place by now.
+            return end(name.entry)(transaction) if name.generation == transaction.generation else None
+
+        ended = ledger.run(end_here, name.lane) if name.lane in ledger.lanes else None
+        if ended is None:
+            with ledger.reading(ledger.lane_of(place_of(ledger.key, name))) as reading:
+                found = find(reading, name)
+            ended = None if found is None else ledger.run(end(found[1]), found[0])
+        if ended is None:
+            raise UnknownName("reservation", receipt, [])
+        return ended
 
     def _resolve(
-        self, transaction: Transaction, receipt: str, how: Callable[[Transaction, str], Resolved]
+        self, transaction: Transaction, receipt: str, how: Callable[[Transaction, str, int], Resolved], number: int
     ) -> Receipt:
-        entry, state, repeated = how(transaction, check_text("receipt", receipt))
+        entry, state, repeated = how(transaction, receipt, number)
         _, policy = self._policy(transaction, self._policy_version(transaction, entry.policy).name)
         windows = transaction.windows
         spent = {period: transaction.spent(entry.account, window.code) for period, window in windows.items()}
@@ -535,18 +593,19 @@ class Accountant:
         return self._policies.get(number) or Policy.read(reading.policy_version(number).definition)
 
 
-def _open(ledger: str | os.PathLike[str] | Store, create: bool) -> Store:
+def _open(ledger: str | os.PathLike[str] | Store, create: bool, secret: bytes | None = None) -> Store:
+    """The store of a ledger; one that is made here gets the secret, if there is one already."""
     if isinstance(ledger, str | os.PathLike):
         if str(ledger).startswith(("postgresql://", "postgres://")):
             from ..ledger._postgres import PostgresStore
 
-            return PostgresStore(str(ledger), create=create)
+            return PostgresStore(str(ledger), create=create, secret=secret)
         if "://" in str(ledger):
             scheme = str(ledger).partition("://")[0]  # what follows may be a password
             raise InvalidParameter("ledger", "a path, :memory: or postgresql://…", f"{scheme}://…")
         from ..ledger._sqlite import SqliteStore
 
-        return SqliteStore(ledger, create=create)
+        return SqliteStore(ledger, create=create, secret=secret)
     return ledger
 
 

@@ -10,11 +10,12 @@ import json
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._json import canonical_json
 from ..errors import InvalidParameter, NotSupported
 from ..ledger.entries import NOBODY, SPENT
+from ..ledger.lanes import lane_of
 from .decision import objection
 from .idempotency import IdempotencyKey, Kept, once
 from .request import check_text
@@ -32,8 +33,16 @@ if TYPE_CHECKING:
     """The refused users of a batch, and whether it was charged before."""
 
 BATCH = 50_000
+_BOUND = "{}"
+"""The answer of a batch whose parts are charged each in its lane."""
 LANES_TOGETHER = 4
 """In how many lanes a batch is charged at the same time."""
+
+
+class Parts(NamedTuple):
+    """A batch that was begun in the parts of so many lanes; each has an answer of its own if it was charged."""
+
+    lanes: int
 
 
 @dataclass
@@ -113,14 +122,31 @@ def _rounds(users: list[str]) -> Iterator[list[str]]:
         left = Counter({user: times - 1 for user, times in left.items() if times > 1})
 
 
-def write_refused(users: list[str]) -> Callable[[Outcome], Kept]:
+def write_refused(users: list[str]) -> Callable[[Outcome | Parts], Kept]:
     """How the answer to a batch is kept: where in it the refused requests stand."""
-    return lambda outcome: Kept(canonical_json({"refused": refused_places(users, outcome[0])}))
+
+    def write(outcome: Outcome | Parts) -> Kept:
+        assert not isinstance(outcome, Parts)
+        return Kept(canonical_json({"refused": refused_places(users, outcome[0])}))
+
+    return write
 
 
-def read_refused(users: list[str]) -> Callable[[StoredAnswer], Outcome]:
-    """The answer to the same batch, charged before."""
-    return lambda stored: ([users[place] for place in json.loads(stored.answer)["refused"]], True)
+def read_part(users: list[str]) -> Callable[[StoredAnswer], Outcome | Parts]:
+    """The answer to the same batch, charged before; or in which parts it was begun before the ledger was copied."""
+
+    def read(stored: StoredAnswer) -> Outcome | Parts:
+        answer = json.loads(stored.answer)
+        if "lanes" in answer:
+            return Parts(answer["lanes"])
+        return [users[place] for place in answer["refused"]], True
+
+    return read
+
+
+def carried(answer: str, lanes: int) -> str:
+    """What is kept of a batch, as a copy of the ledger keeps it: one that was bound says in how many lanes."""
+    return canonical_json({"lanes": lanes}) if answer == _BOUND else answer
 
 
 def batch_key(
@@ -137,9 +163,24 @@ def batch_key(
     return IdempotencyKey(name, NOBODY, secret.hash(b"key", name), request)
 
 
-def bind(transaction: Transaction, key: IdempotencyKey) -> None:
-    """Bind a batch to its key, so that other users under it are a conflict before any of them is charged."""
-    once(transaction, key, lambda: None, write=lambda _: Kept("{}"), read=lambda _: None)
+def bind(transaction: Transaction, users: list[str], key: IdempotencyKey) -> Outcome | Parts | None:
+    """Bind a batch to its key, so that other users under it are a conflict before any of them is charged.
+
+    Returns what is known of it from before the ledger was copied, if anything is.
+    """
+
+    def read(stored: StoredAnswer) -> Outcome | Parts | None:
+        return None if stored.answer == _BOUND else read_part(users)(stored)
+
+    return once(transaction, key, lambda: None, write=lambda _: Kept(_BOUND), read=read)
+
+
+def parts_of(secret: Key, users: list[str], lanes: int) -> list[tuple[int, list[str]]]:
+    """The users of each lane, out of so many, in their order."""
+    parts: dict[int, list[str]] = {}
+    for user, hashed in zip(users, secret.hashes(b"user", users), strict=True):
+        parts.setdefault(lane_of(hashed, lanes), []).append(user)
+    return sorted(parts.items())
 
 
 def part_key(secret: Key, key: IdempotencyKey, lane: int) -> IdempotencyKey:

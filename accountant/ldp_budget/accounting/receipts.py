@@ -15,6 +15,7 @@ from ..errors import LdpBudgetError, NotSupported
 from ..guarantees.amounts import DELTA_DIGITS, EPSILON_DIGITS, Costs, float_up, from_units
 from ..guarantees.evidence import LEVELS
 from ..ledger.entries import RESERVED, VOIDED
+from ..ledger.names import Name, parse
 from ..ledger.windows import from_micros, window_at
 from .limits import Limit
 from .policies import Policy
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..guarantees import Guarantee
-    from ..ledger import Transaction
+    from ..ledger import Reading, Transaction
     from ..ledger.entries import StoredAnswer
     from ..ledger.keys import Key
     from .request import Request
@@ -37,21 +38,22 @@ PLAN = "plan"
 """Stands among the periods in `Receipt.binding` where the policy's plan is what stands in the way."""
 
 
-def receipt_of(key: Key, entry: int, lane: int = 0) -> str:
-    """The receipt of an entry: its number, in a lane but the first after that, and what only this ledger can say."""
-    name = f"{lane}.{entry}" if lane else str(entry)
-    return f"{name}-{key.hash(b'receipt', name).hex()[:20]}"
+def receipt_of(key: Key, name: Name) -> str:
+    """The receipt of an entry: its name, and what only this ledger can say."""
+    return f"{name}-{key.hash(b'receipt', str(name)).hex()[:20]}"
 
 
-def entry_of(key: Key, receipt: str) -> tuple[int, int] | None:
-    """Lane and number of the entry that a receipt of this ledger is for; None for any other text."""
-    lane, _, number = receipt.partition("-")[0].rpartition(".")
-    lane = lane or "0"
-    if not all(part.isascii() and part.isdigit() and len(part) < 19 for part in (lane, number)):
+def receipt_for(reading: Reading, entry: int) -> str:
+    """The receipt of an entry that was written here."""
+    return receipt_of(reading.key, Name(reading.generation, reading.lane, entry))
+
+
+def name_in(key: Key, receipt: str) -> Name | None:
+    """The name of the entry that a receipt of this ledger is for; None for any other text."""
+    name = parse(receipt.partition("-")[0])
+    if name is None:
         return None
-    found = int(lane), int(number)
-    expected = receipt_of(key, found[1], found[0])
-    return found if compare_digest(receipt.encode("utf-8", "surrogatepass"), expected.encode()) else None
+    return name if compare_digest(receipt.encode("utf-8", "surrogatepass"), receipt_of(key, name).encode()) else None
 
 
 class LimitState(NamedTuple):
@@ -149,6 +151,8 @@ class Receipt(NamedTuple):
     def restore(cls, user: str, receipt: str | None, policy_of: Callable[[int], Policy], answer: str) -> Receipt:
         """The stored answer to a request, marked as repeated; `policy_of` is the policy of a number."""
         status, numbers, *refusal = json.loads(answer)
+        if refusal and status not in (REFUSED, QUOTED):
+            refusal = []  # it is a name, see `named`
         number, at, reports, affordable, level, *amounts = numbers
         cost, *spent = [Costs(*amounts[place : place + 4]) for place in range(0, len(amounts), 4)]
         policy, moment = policy_of(number), from_micros(at)
@@ -169,6 +173,17 @@ class Receipt(NamedTuple):
             why=why,
             checked=None if level is None else LEVELS[level],
         )
+
+    @staticmethod
+    def named(answer: str, name: Name) -> str:
+        """A stored answer that grants something, with the name of its entry, as a copy numbers that anew."""
+        return answer if len(json.loads(answer)) > 2 else f"{answer[:-1]},{json.dumps(name)}]"
+
+    @staticmethod
+    def name_of(answer: str) -> Name | None:
+        """The name of its entry that a stored answer bears, which grants something; None for one of this ledger."""
+        _, _, *name = json.loads(answer)
+        return Name(*name[0]) if name else None
 
     def explain(self) -> str:
         """One line: what was asked, and what each binding limit has spent and left."""
@@ -200,7 +215,10 @@ def answer_again(
 ) -> Receipt:
     """The answer that was kept; of a reservation that was voided since it says so, for nothing may be sent."""
     granted = stored.place > 0
-    receipt = receipt_of(transaction.key, stored.place, transaction.lane) if granted else None
+    receipt = None
+    if granted:
+        name = Receipt.name_of(stored.answer)
+        receipt = receipt_for(transaction, stored.place) if name is None else receipt_of(transaction.key, name)
     answer = Receipt.restore(request.user, receipt, policy_of, stored.answer)
     resolution = transaction.resolution(stored.place) if granted and request.kind == RESERVED else None
     return answer._replace(status=VOIDED) if resolution is not None and resolution.kind == VOIDED else answer

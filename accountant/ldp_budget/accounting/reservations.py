@@ -16,7 +16,6 @@ from ..ledger.entries import COMMITTED, EXPIRED, RESERVED, VOIDED, Entry
 from ..ledger.replay import Replay, curves
 from ..ledger.windows import LIFETIME, code_at
 from .policies import Policy
-from .receipts import entry_of
 
 if TYPE_CHECKING:
     from ..ledger import Transaction
@@ -32,9 +31,9 @@ class Resolved(NamedTuple):
     repeated: bool
 
 
-def commit(transaction: Transaction, receipt: str) -> Resolved:
-    """Keep what a reservation charged. Raises `ReservationConflict` for a voided one."""
-    entry, state = _reservation(transaction, receipt)
+def commit(transaction: Transaction, receipt: str, number: int) -> Resolved:
+    """Keep what a reservation, an entry by its number, charged. Raises `ReservationConflict` for a voided one."""
+    entry, state = _reservation(transaction, receipt, number)
     if state == VOIDED:
         raise ReservationConflict(receipt, VOIDED, "committed")
     if state != RESERVED:
@@ -44,9 +43,9 @@ def commit(transaction: Transaction, receipt: str) -> Resolved:
     return Resolved(entry, state, False)
 
 
-def void(transaction: Transaction, receipt: str) -> Resolved:
+def void(transaction: Transaction, receipt: str, number: int) -> Resolved:
     """Give it back. Raises `ReservationConflict` for a committed or expired one: that stays charged."""
-    entry, state = _reservation(transaction, receipt)
+    entry, state = _reservation(transaction, receipt, number)
     if state == VOIDED:
         return Resolved(entry, VOIDED, True)
     if state == RESERVED and transaction.is_over(entry):
@@ -58,10 +57,9 @@ def void(transaction: Transaction, receipt: str) -> Resolved:
     return Resolved(entry, VOIDED, False)
 
 
-def _reservation(transaction: Transaction, receipt: str) -> tuple[Entry, str]:
+def _reservation(transaction: Transaction, receipt: str, number: int) -> tuple[Entry, str]:
     """A reservation and the state it is in. Raises `UnknownName`."""
-    found = entry_of(transaction.key, receipt)
-    entry = None if found is None or found[0] != transaction.lane else transaction.entry(found[1])
+    entry = transaction.entry(number)
     if entry is None or entry.kind != RESERVED:
         raise UnknownName("reservation", receipt, [])
     resolution = transaction.resolution(entry.number)

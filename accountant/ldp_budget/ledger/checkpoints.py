@@ -113,11 +113,11 @@ def _try_to_take(ledger: Ledger) -> Checkpoint | None:
         transaction.add_checkpoint(checkpoint)
         return checkpoint
 
-    checkpoint = ledger.run(add)
+    checkpoint = ledger.run_though_shut(lambda transactions: add(*transactions))
     others = len(ledger.lanes) - 1
     if others and checkpoint is not None and checkpoint.number > seen:
         number = checkpoint.number
-        ledger.run(lambda transaction: transaction.see_checkpoint(number), 1 + number % others)
+        ledger.run_though_shut(lambda transactions: transactions[0].see_checkpoint(number), [1 + number % others])
     return checkpoint
 
 

@@ -19,6 +19,8 @@ ERASED = "erased"
 POLICY_SET = "policy"
 CLOCK = "clock"
 PERIOD = "period"
+MOVED = "moved"
+COPIED = "copied"
 
 CHARGES = (SPENT, RESERVED, VOIDED)
 """The kinds of entry that change an account's sums."""
@@ -26,11 +28,12 @@ CHARGES = (SPENT, RESERVED, VOIDED)
 NO_LINK = b"\0" * 32
 
 NOBODY = b""
-"""Whose the keys of bulk runs are, and of what is left where an erased user's answers were."""
+"""Whose the keys of bulk runs are, of what is left where an erased user's answers were, and what a copy notes."""
 
 
 class Entry(NamedTuple):
-    """One line of the journal: spent, reserved, committed, voided, expired, erased, policy, clock, period.
+    """One line of the journal: spent, reserved, committed, voided, expired, erased, policy, clock, period,
+    moved, copied.
 
     `costs` is what it added to the account's lifetime. `reports` of an `erased` entry: how many accounts it cut off.
     `mark` stands for the label of a report of a memoised value: a keyed hash of it and a salt that goes when the user
@@ -38,6 +41,7 @@ class Entry(NamedTuple):
     that its answer is kept under an idempotency key. A `clock` entry says that the clock was repaired, and is the
     only one that may be dated before the entry that it follows. A `period` entry says that windows of a period are
     kept from now on which no policy limits yet, as they are still to be filled; `reports` is its place in `PERIODS`.
+    `moved` says that everything was copied to another ledger, where it goes on, and `copied` ends what came from one.
     """
 
     number: int
@@ -71,6 +75,10 @@ class Entry(NamedTuple):
         return (number, *self[1:7], *self.costs, *self[8:11], int(self.keyed))
 
 
+GENERATION = 1 << 20
+"""By how much the gate of a lane is more when it was copied once more."""
+
+
 class End(NamedTuple):
     """Where a lane ends: the newest numbers it has given, and time and link of its newest entry."""
 
@@ -86,6 +94,8 @@ class End(NamedTuple):
     checkpoints: int = 0
     periods: int = 0
     """How often a period was set, to be kept or to be kept from another moment on."""
+    gate: int = 0
+    """Whether anything may be written, and how often the ledger was copied, see `gate`."""
 
     @property
     def counters(self) -> tuple[int, ...]:
@@ -93,9 +103,14 @@ class End(NamedTuple):
         return self[3:]
 
     @property
-    def known(self) -> tuple[int, int, int]:
+    def known(self) -> tuple[int, ...]:
         """What tells whether anything was set since: charges, policies and periods."""
         return self.charges, self.policies, self.periods
+
+    @property
+    def generation(self) -> int:
+        """How often the ledger was copied on its way here."""
+        return self.gate // GENERATION
 
     @property
     def head(self) -> str:

@@ -9,12 +9,14 @@ between leaves windows that nobody goes by, and that are filled again from the f
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ..guarantees import Memoised
 from ..guarantees.amounts import LARGEST
-from .entries import Entry, LabelRow
+from .entries import CHARGES, VOIDED, Entry, LabelRow, QuotaRow
 from .replay import Replay, by_account, curves, memoised
 from .windows import LIFETIME, PERIODS, Moment, to_micros
 
@@ -140,6 +142,41 @@ class _Part:
                 label = reading.rows.label(row[0])
                 changed[account].add(Entry.of(row), None if label is None else label.label)
         return changed
+
+
+def write_accounts(transaction: Transaction, accounts: range) -> None:
+    """Write sums, label counts and used quotas of accounts that have none yet, from their histories."""
+    rows, since = transaction.rows, transaction.periods()
+    curve, repairs = curves(transaction), transaction.repairs()
+    gone = _cut_off(rows, accounts)
+    quotas = _Quotas(transaction)
+
+    def replayed() -> Iterator[tuple[int, Replay]]:
+        for account, history in by_account(rows.histories(accounts[0], accounts[-1])):
+            replay = Replay({LIFETIME: 0} if account in gone else since, curve, repairs)
+            used: Counter[tuple[str, str]] = Counter()
+            for row in history:
+                replay.add(Entry.of(row), row[-2])
+                quotas.add(used, row)
+            for (plan, promise), count in used.items():
+                rows.set_quota_used(QuotaRow(account, plan, promise, count))
+            yield account, replay
+
+    _write(rows, replayed(), lambda window: True)
+
+
+class _Quotas:
+    """Which quota an entry uses."""
+
+    def __init__(self, reading: Reading) -> None:
+        plans = {each.number: json.loads(each.definition)["plan"] for each in reading.rows.policies()}
+        self._plans = {number: plan["identity"] for number, plan in plans.items() if plan is not None}
+        self._promises = {charge.number: charge.guarantee for charge in reading.rows.charges()}
+
+    def add(self, used: Counter[tuple[str, str]], row: tuple[Any, ...]) -> None:
+        """Count what an entry's row uses, or gives back."""
+        if row[2] in CHARGES and row[5] in self._plans:
+            used[self._plans[row[5]], self._promises[row[4]]] += -row[6] if row[2] == VOIDED else row[6]
 
 
 def count_at_repair(transaction: Transaction, moment: Moment) -> None:

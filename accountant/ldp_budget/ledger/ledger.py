@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import LedgerError
+from . import gate
 from .cache import Cache
 from .clock import BOUND_SECONDS, Clock
 from .groups import GroupCommit, hint
@@ -15,7 +16,7 @@ from .transaction import Transaction
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from .clock import Read
     from .entries import End
@@ -33,8 +34,12 @@ GROUPS = 2
 class Ledger:
     """What an accountant works on, whatever it is kept in."""
 
-    def __init__(self, store: Store, read_clock: Read, clock_bound: float = BOUND_SECONDS) -> None:
+    def __init__(
+        self, store: Store, read_clock: Read, clock_bound: float = BOUND_SECONDS, *, half: bool = False
+    ) -> None:
         self._store = store
+        # Whether it may be read while it is copied in part only, which is for whoever copies it.
+        self._half = half
         self._clock = Clock(read_clock, store.name, clock_bound)
         self._caches = [Cache() for _ in range(store.lanes)]
         # Where each lane ended when it was last told to anybody here; it can only have grown.
@@ -62,6 +67,16 @@ class Ledger:
         """
         return self._groups[lane % len(self._groups)].run(work, lane, needs)
 
+    def run_though_shut(self, work: Callable[[list[Transaction]], T], lanes: Sequence[int] = (0,)) -> T:
+        """Do `work` in one transaction of some lanes, also where nobody may be charged: house-keeping, and copies."""
+        results: list[T] = []
+
+        def those(transactions: Mapping[int, Transaction]) -> None:
+            results[:] = [work(list(transactions.values()))]
+
+        self._transact(those, list(lanes), [], though_shut=True)
+        return results[0]
+
     def run_everywhere(self, work: Callable[[list[Transaction]], T]) -> T:
         """Do `work` in one transaction of all lanes."""
         if len(self.lanes) == 1:
@@ -75,10 +90,14 @@ class Ledger:
         return results[0]
 
     def _transact(
-        self, work: Callable[[Mapping[int, Transaction]], None], lanes: list[int], works: list[_Work[Any]]
+        self,
+        work: Callable[[Mapping[int, Transaction]], None],
+        lanes: list[int],
+        works: list[_Work[Any]],
+        though_shut: bool = False,
     ) -> None:
         asked = hint(works, self._windows_ahead(lanes[0])) if len(self.lanes) > 1 else None
-        ends = self._store.run(lambda rows: self._in_transaction(rows, work), lanes, asked)
+        ends = self._store.run(lambda rows: self._in_transaction(rows, work, though_shut), lanes, asked)
         for lane, cache in ends.items():
             self._caches[lane], self._told[lane] = cache, cache.end
         self.after_commit()
@@ -88,7 +107,9 @@ class Ledger:
         windows = self._caches[lane].windows
         return [window.code for window in windows.values()] or None
 
-    def _in_transaction(self, rows: Lanes, work: Callable[[Mapping[int, Transaction]], None]) -> dict[int, Cache]:
+    def _in_transaction(
+        self, rows: Lanes, work: Callable[[Mapping[int, Transaction]], None], though_shut: bool
+    ) -> dict[int, Cache]:
         """What the transaction knows of its lanes when it ends; an interrupted one leaves no cache behind."""
         transactions: dict[int, Transaction] = {}
         for lane, of_lane in rows.items():
@@ -97,6 +118,8 @@ class Ledger:
                 of_lane, self.key, self._clock, cache, lane, len(self.lanes)
             )
             self._check_told(transaction, self._told[lane], "; nothing was charged")
+            if not though_shut and gate.state(transaction.end.gate) != gate.OPEN:
+                raise LedgerError(self.name, gate.why_shut(transaction))
         work(transactions)
         for transaction in transactions.values():
             transaction.finish()
@@ -109,6 +132,8 @@ class Ledger:
         with self._store.snapshot(lane) as rows:
             reading = Reading(rows, self.key, self._clock, lane, len(self.lanes))
             self._check_told(reading, told)
+            if not self._half and gate.state(reading.end.gate) >= gate.FILLING:
+                raise LedgerError(self.name, gate.why_half(reading))
             yield reading
 
     def _check_told(self, reading: Reading, told: End | None, then: str = "") -> None:

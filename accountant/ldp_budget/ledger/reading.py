@@ -104,6 +104,11 @@ class Reading:
             return True
         return next(self.rows.repairs(reservation.number), None) is not None
 
+    @property
+    def generation(self) -> int:
+        """How often the ledger was copied on its way here."""
+        return self.end.generation
+
     # -- one user -----------------------------------------------------------------------------------------
 
     def account(self, user: bytes) -> Account:

@@ -6,6 +6,7 @@ import secrets
 from typing import TYPE_CHECKING, Any
 
 from ..guarantees.amounts import Costs
+from . import gate
 from .cache import Cache
 from .entries import (
     CLOCK,
@@ -62,7 +63,7 @@ class Transaction(Reading):
         self._entries, self._at = self.end.entries, self.end.at
         numbered = self.end.counters
         self._accounts, self._charges, self._policies, self._collections, self._others = numbered[:5]
-        self._checkpoints, self._periods = numbered[5:]
+        self._checkpoints, self._periods, self._gate = numbered[5:]
         self._appended = Appended()
         self._sums: dict[tuple[int, int], Costs] = {}
         self._answers: dict[Needed, StoredAnswer] = {}
@@ -78,7 +79,7 @@ class Transaction(Reading):
             link = self._link(link)
         numbered = (
             *(self._accounts, self._charges, self._policies, self._collections, self._others),
-            *(self._checkpoints, self._periods),
+            *(self._checkpoints, self._periods, self._gate),
         )
         end = End(self._entries, self._at, link, *numbered)
         if end != self.end:
@@ -188,8 +189,8 @@ class Transaction(Reading):
                     account.spent[period] = kept_back
         return account
 
-    def open_account(self, user: bytes) -> int:
-        """Give a new user an account."""
+    def open_account(self, user: bytes | None) -> int:
+        """Give a new user an account; a copy opens those of erased users too, who have no hash."""
         self._accounts += 1
         self.rows.add_user(User(self._accounts, user, self.key.seal(self._accounts, user)))
         self.writes += 1
@@ -265,16 +266,22 @@ class Transaction(Reading):
         self.writes += 1
         return charge.number
 
-    def append(self, entry: Entry, label: bytes | None = None) -> int:
-        """Append to the journal, with its label if it has one; returns its number (the one given is not used)."""
+    def put(self, entry: Entry, label: bytes | None = None, salt: bytes | None = None) -> int:
+        """Append an entry as it stands, with the label that its mark stands for; the number given is not used."""
         self._entries, self._at = self._entries + 1, entry.at
-        if label is not None:
-            salt = secrets.token_bytes(HASH_BYTES)
+        if label is not None and salt is not None:
             self.rows.add_label(EntryLabel(self._entries, label, salt))
-            entry = entry._replace(mark=self.key.mark(salt, label))
         self._appended.add(entry, self._entries)
         self.writes += 1
         return self._entries
+
+    def append(self, entry: Entry, label: bytes | None = None) -> int:
+        """Append to the journal, with its label if it has one; returns its number (the one given is not used)."""
+        salt = None
+        if label is not None:
+            salt = secrets.token_bytes(HASH_BYTES)
+            entry = entry._replace(mark=self.key.mark(salt, label))
+        return self.put(entry, label, salt)
 
     def batch(self, users: list[bytes]) -> Batch:
         """Distinct users, sorted, who are charged alike."""
@@ -322,12 +329,17 @@ class Transaction(Reading):
     def add_policy(self, name: str, version: int, definition: str) -> None:
         """Store a version of a policy, and say so in the journal."""
         at = self.moment.micros
-        self._policies += 1
-        policy = StoredPolicy(self._policies, name, version, at, definition)
+        policy = StoredPolicy(self._policies + 1, name, version, at, definition)
+        self.put_policy(policy)
+        self.append(Entry(0, at, POLICY_SET, 0, 0, policy.number, 0, _NOTHING))
+
+    def put_policy(self, policy: StoredPolicy) -> None:
+        """Store a version of a policy, which the next entry says."""
+        self._policies = policy.number
         self.rows.add_policy(policy)
         self._appended.policies.append(tuple(policy))
-        self.cache.policies[name] = policy
-        self.append(Entry(0, at, POLICY_SET, 0, 0, policy.number, 0, _NOTHING))
+        self.cache.policies[policy.name] = policy
+        self.writes += 1
 
     def charged_versions(self, name: str) -> list[StoredPolicy]:
         """The versions of a policy under which somebody was charged, oldest first."""
@@ -357,6 +369,20 @@ class Transaction(Reading):
         self._collections += 1
         row = (self._collections, name, fingerprint, definition)
         self.rows.add_collection(StoredCollection(*row, self.key.seal(*row)))
+        self.writes += 1
+
+    def bury(self, tombstone: Tombstone) -> None:
+        """Put a tombstone that another ledger holds; the entry that says so is another matter."""
+        self._write_back()
+        self.rows.forget(tombstone, None, [])
+        self.writes += 1
+
+    def set_gate(self, value: int, reason: gate.Reason | None = None, entry: int | None = None) -> None:
+        """Open or shut the lane, and keep why; `entry` is the one that says so, if one does."""
+        self._gate = value
+        if reason is not None:
+            place = gate.place_of(self.key, value)
+            self.store_answer(NOBODY, place, entry, gate.NO_REQUEST, gate.write(reason))
         self.writes += 1
 
     def add_checkpoint(self, checkpoint: Checkpoint) -> None:

@@ -45,7 +45,8 @@ TABLES = (
     """CREATE TABLE lanes (
         lane int4 PRIMARY KEY, entry int8 NOT NULL, at int8, link bytea NOT NULL, accounts int8 NOT NULL,
         charges int8 NOT NULL, policies int8 NOT NULL, collections int8 NOT NULL, answers int8 NOT NULL,
-        checkpoints int8 NOT NULL, periods int8 NOT NULL, seal bytea NOT NULL) WITH (fillfactor = 50)""",
+        checkpoints int8 NOT NULL, periods int8 NOT NULL, gate int8 NOT NULL, seal bytea NOT NULL)
+        WITH (fillfactor = 50)""",
     """CREATE TABLE users (
         lane int4, account int8, hash bytea, seal bytea NOT NULL, PRIMARY KEY (lane, account))""",
     "CREATE UNIQUE INDEX users_by_hash ON users (lane, hash)",

@@ -23,15 +23,18 @@ def place(ledger: str) -> Path:
     return Path(named) if named else application_folder() / "keys" / f"{ledger}.key"
 
 
-def make(ledger: str, address: Address) -> Key:
-    """The key of a ledger that is being made: that which the variable names, if it is there, else a new file."""
+def make(ledger: str, address: Address, given: bytes | None = None) -> Key:
+    """The key of a ledger that is being made: that which the variable names, if it is there, else a new file.
+
+    `given`: that of the ledger which is to be copied there.
+    """
     file = place(ledger)
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with alone_in(file.parent):  # another may be writing the same one
             if file.exists():
                 return read(ledger, address)
-            secret = new_key()
+            secret = given or new_key()
             create_private(file, secret)
     except OSError as error:
         raise LedgerError(address.name, f"its key {file} cannot be written: {error.strerror}") from None

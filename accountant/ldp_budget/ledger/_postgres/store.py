@@ -49,7 +49,7 @@ _UNKNOWN = "; whether it was charged is not known, so ask again by the key"
 class PostgresStore:
     """A store of many lanes on a server, or on whatever speaks its protocol and keeps a lane's rows together."""
 
-    def __init__(self, ledger: str, *, create: bool) -> None:
+    def __init__(self, ledger: str, *, create: bool, secret: bytes | None = None) -> None:
         self._address = address.read(ledger)
         self.name = self._address.name
         self.repeated: Counter[str] = Counter()
@@ -57,17 +57,17 @@ class PostgresStore:
         with _forks.opening(self):
             self._connections = Connections(self._address)
         with _plainly(self.name), first_connection(self._address) as connection:
-            self.key, self.lanes = self._open(connection, create)
+            self.key, self.lanes = self._open(connection, create, secret)
             promises.check_settings(connection, self._address)
             with first_connection(self._address) as other:
                 promises.check_isolation(connection, other, self._address)
 
-    def _open(self, connection: Connection, create: bool) -> tuple[Key, int]:
+    def _open(self, connection: Connection, create: bool, given: bytes | None) -> tuple[Key, int]:
         found: Any = connection.execute("SELECT to_regclass('lanes') IS NOT NULL").fetchone()
         if not found[0]:
             if not create:
                 raise LedgerMissing(self.name)
-            self._create(connection)
+            self._create(connection, given)
         meta: dict[str, bytes] = dict(connection.execute("SELECT name, value FROM meta").fetchall())
         version = bytes(meta.get("schema", b"?")).decode("ascii", "replace")
         if version != str(schema.SCHEMA_VERSION):
@@ -79,13 +79,13 @@ class PostgresStore:
             raise LedgerError(self.name, why)
         return key, int(lanes)
 
-    def _create(self, connection: Connection) -> None:
+    def _create(self, connection: Connection, given: bytes | None) -> None:
         """Make the tables and the key. Of several who do so at the same time one does, and the others find it."""
         from psycopg import errors
 
         ledger = secrets.token_hex(8)
         promises.check_settings(connection, self._address)
-        key = secret.make(ledger, self._address)
+        key = secret.make(ledger, self._address, given)
         try:
             with connection.transaction():
                 for statement in schema.TABLES:

@@ -51,11 +51,14 @@ def open_memory(key: keys.Key) -> sqlite3.Connection:
     return connection
 
 
-def create(file: Path) -> None:
-    """Make key and ledger, unless somebody else just has; the ledger appears whole, under its name, last."""
+def create(file: Path, secret: bytes | None = None) -> None:
+    """Make key and ledger, unless somebody else just has; the ledger appears whole, under its name, last.
+
+    `secret`: that of the ledger which is to be copied here.
+    """
     if not file.parent.is_dir():
         raise LedgerError(str(file), f"the folder {file.parent} does not exist")
-    secret = keys.new_key()
+    secret = secret or keys.new_key()
     with _created(file), alone_in(file.parent):
         if file.exists() or keys.key_path(file).exists():
             return

@@ -27,7 +27,7 @@ TABLES = (
     """CREATE TABLE lanes (
         lane INTEGER PRIMARY KEY, accounts INTEGER NOT NULL, charges INTEGER NOT NULL, policies INTEGER NOT NULL,
         collections INTEGER NOT NULL, answers INTEGER NOT NULL, checkpoints INTEGER NOT NULL,
-        periods INTEGER NOT NULL, seal BLOB NOT NULL) STRICT""",
+        periods INTEGER NOT NULL, gate INTEGER NOT NULL, seal BLOB NOT NULL) STRICT""",
     # A user is known by a keyed hash only; an erased one by none.
     "CREATE TABLE users (account INTEGER PRIMARY KEY, hash BLOB UNIQUE, seal BLOB NOT NULL) STRICT",
     # Erased users: they get no fresh budget, and nothing leads from here to an account, no time and no order.

@@ -41,7 +41,7 @@ class SqliteStore:
     lanes = 1
     repeated: Mapping[str, int] = MappingProxyType({})  # whoever finds it locked waits, and begins once
 
-    def __init__(self, path: str | os.PathLike[str], *, create: bool) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, create: bool, secret: bytes | None = None) -> None:
         # The file itself, wherever links to it lie, and wherever the process goes before it opens it again.
         self.name = MEMORY if str(path) == MEMORY else os.path.realpath(path)
         self._unlock()
@@ -57,14 +57,14 @@ class SqliteStore:
         self._place: Place | None = None
         with _forks.opening(self):
             if self.name == MEMORY:
-                self.key = keys.Key(keys.new_key())
+                self.key = keys.Key(secret or keys.new_key())
                 self._writer = files.open_memory(self.key)
             else:
-                self._open_file(Path(self.name), create)
+                self._open_file(Path(self.name), create, secret)
 
-    def _open_file(self, file: Path, create: bool) -> None:
+    def _open_file(self, file: Path, create: bool, secret: bytes | None) -> None:
         if create and not file.exists() and not keys.key_path(file).exists():
-            files.create(file)
+            files.create(file, secret)
         files.require_both(file)
         self.key = keys.read_key(file)
         self._place = Place(self.name, self.key)

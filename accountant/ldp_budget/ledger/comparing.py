@@ -1,0 +1,128 @@
+"""Do two ledgers hold the same, the one a copy of the other? Everybody's sums in every window, users and counts."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+from .copying import _parts
+from .entries import CLOCK, COPIED, MOVED, PERIOD, POLICY_SET
+from .windows import LIFETIME, PERIODS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .copying import Scratch
+    from .ledger import Ledger
+
+_ACCOUNTS_TOGETHER = 5_000
+_EVERYWHERE = (POLICY_SET, PERIOD, CLOCK, MOVED, COPIED)
+"""The kinds of entry that every lane may have by itself."""
+
+
+def differences(source: Ledger, target: Ledger, scratch: Scratch) -> Iterator[str]:
+    """What the copy `target` holds otherwise than `source`; `scratch` says where accounts and entries went."""
+    of_source, of_target = _counts(source), _counts(target)
+    for name in sorted(of_source.keys() | of_target.keys()):
+        if of_source[name] != of_target[name]:
+            yield f"{name}: {of_source[name]} in the ledger and {of_target[name]} in the copy"
+    exact = _read_sums(source, scratch)
+    limited = _limited(source)
+    for lane in target.lanes:
+        for one, other in zip_longest(scratch.users(lane), _users(target, lane)):
+            if one != other:
+                yield f"users: lane {lane} of the copy has other accounts"
+                break
+        stored = (row for row in _sums(target, lane) if _counts_in(row[1], limited))
+        copied = (row for row in scratch.sums(lane) if _counts_in(row[1], limited))
+        yield from _compare(lane, copied, stored, exact)
+
+
+def _compare(
+    lane: int, copied: Iterator[tuple[Any, ...]], stored: Iterator[tuple[Any, ...]], exact: bool
+) -> Iterator[str]:
+    """Rows of sums in one order: what was in the source, and what is in a lane of the copy."""
+    was, now = next(copied, None), next(stored, None)
+    while was is not None or now is not None:
+        if now is None or (was is not None and was[:2] < now[:2]):
+            assert was is not None
+            yield f"accounts: account {was[0]}, window {was[1]}, is not in lane {lane} of the copy"
+            was = next(copied, None)
+        elif was is None or now[:2] < was[:2]:
+            if exact:
+                yield f"accounts: account {now[0]}, window {now[1]}, is in lane {lane} of the copy alone"
+            now = next(stored, None)
+        else:
+            if was != now and (exact or not _covers(now[2:], was[2:])):
+                yield f"accounts: account {now[0]}, window {now[1]}, differs in lane {lane} of the copy"
+            was, now = next(copied, None), next(stored, None)
+
+
+def _covers(now: tuple[int | None, ...], was: tuple[int | None, ...]) -> bool:
+    """Whether no amount is less than it was; None is unbounded."""
+    return all(a is None or (b is not None and a >= b) for a, b in zip(now, was, strict=True))
+
+
+def _counts(ledger: Ledger) -> Counter[str]:
+    """How many users, answers and entries of each kind there are, over all lanes."""
+    counted: Counter[str] = Counter()
+    for lane in ledger.lanes:
+        with ledger.reading(lane) as reading:
+            counts = reading.rows.counts()
+            counted["collections"] += reading.end.collections
+        for name in ("users", "erased", "cut_off", "keys"):
+            counted[name] += counts[name]
+        for kind, count in counts["entries_by_kind"].items():
+            if kind not in _EVERYWHERE:
+                counted[f"entries {kind}"] += count
+    return counted
+
+
+def _read_sums(source: Ledger, scratch: Scratch) -> bool:
+    """Put the sums of the source beside its accounts; whether those of the copy must be the very same.
+
+    A repair of the clock in one of several lanes counts, where they are copied into one, for what was charged in
+    others before it too. So it may be more there, and never less.
+    """
+    exact = True
+    for lane in source.lanes:
+        with source.reading(lane) as reading:
+            last = reading.end.accounts
+            exact = exact and not (len(source.lanes) > 1 and reading.repairs())
+        for first, until in _parts(last, _ACCOUNTS_TOGETHER):
+            with source.reading(lane) as reading:
+                scratch.add_sums((lane, *row) for row in reading.rows.sums(first, until))
+    return exact
+
+
+def _limited(source: Ledger) -> set[str]:
+    """The periods that a policy limits; windows of others are not gone by, and may be filled in part."""
+    with source.reading() as reading:
+        definitions = [json.loads(policy.definition) for policy in reading.rows.policies()]
+    return {LIFETIME}.union(*({limit["period"] for limit in each["limits"]} for each in definitions))
+
+
+def _counts_in(window: int, limited: set[str]) -> bool:
+    return PERIODS[window % len(PERIODS)] in limited
+
+
+def _sums(target: Ledger, lane: int) -> Iterator[tuple[Any, ...]]:
+    for first, last in _all_parts(target, lane):
+        with target.reading(lane) as reading:
+            part = [tuple(row) for row in reading.rows.sums(first, last)]
+        yield from part
+
+
+def _users(target: Ledger, lane: int) -> Iterator[tuple[int, bytes | None]]:
+    for first, last in _all_parts(target, lane):
+        with target.reading(lane) as reading:
+            part = [(user.account, user.hash) for user in reading.rows.users(first, last)]
+        yield from part
+
+
+def _all_parts(target: Ledger, lane: int) -> Iterator[tuple[int, int]]:
+    with target.reading(lane) as reading:
+        last = reading.end.accounts
+    return _parts(last, _ACCOUNTS_TOGETHER)

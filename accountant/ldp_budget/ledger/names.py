@@ -1,0 +1,62 @@
+"""What an entry is called outside: a receipt bears that name, and finds its entry wherever the ledger was copied to.
+
+A copy numbers its entries anew. So a name says in which *generation* the entry was written, see `gate`: in a ledger
+that was never copied into, lane and number are where it stands. Of an older name of a reservation the ledger keeps
+where that stands now, as an answer to nobody, in the lane that the name's hash says.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+from .entries import NOBODY
+
+if TYPE_CHECKING:
+    from .keys import Key
+    from .reading import Reading
+
+_LONGEST = 18
+
+
+class Name(NamedTuple):
+    """In which generation, which lane and under which number an entry was written."""
+
+    generation: int
+    lane: int
+    entry: int
+
+    def __str__(self) -> str:
+        if self.generation:
+            return f"{self.generation}.{self.lane}.{self.entry}"
+        return f"{self.lane}.{self.entry}" if self.lane else str(self.entry)
+
+
+def parse(text: str) -> Name | None:
+    """A name from its text; None of any other text."""
+    parts = text.split(".")
+    if len(parts) > 3 or not all(part.isascii() and part.isdigit() and len(part) <= _LONGEST for part in parts):
+        return None
+    name = Name(*[0] * (3 - len(parts)), *map(int, parts))
+    return name if str(name) == text else None
+
+
+def place_of(key: Key, name: Name) -> bytes:
+    """Under which key it stands where an entry of an older name is."""
+    return key.hash(b"entry", str(name))
+
+
+def write(lane: int, entry: int) -> str:
+    return json.dumps([lane, entry])
+
+
+def read(text: str) -> tuple[int, int]:
+    lane, entry = json.loads(text)
+    return lane, entry
+
+
+def find(reading: Reading, name: Name) -> tuple[int, int] | None:
+    """Lane and number of an entry of an older name, as far as this lane knows."""
+    for stored in reading.rows.answers([NOBODY], [place_of(reading.key, name)]):
+        return read(stored.answer)
+    return None
