@@ -277,8 +277,8 @@ class ToyStore:
 
     repeated: Mapping[str, int] = MappingProxyType({})
 
-    def __init__(self, lanes: int = 1) -> None:
-        self.name, self.lanes, self.key = "toy", lanes, Key(new_key())
+    def __init__(self, lanes: int = 1, secret: bytes | None = None) -> None:
+        self.name, self.lanes, self.key = "toy", lanes, Key(secret or new_key())
         self._rows = [ToyRows(self.key) for _ in range(lanes)]
         self._lock = threading.Lock()
 

@@ -109,6 +109,7 @@ ldp_budget.accounting
 ldp_budget.accounting.accountant
 ldp_budget.accounting.bulk
 ldp_budget.accounting.charging
+ldp_budget.accounting.copying
 ldp_budget.accounting.decision
 ldp_budget.accounting.idempotency
 ldp_budget.accounting.limits
@@ -157,8 +158,11 @@ ldp_budget.ledger
 ldp_budget.ledger.cache
 ldp_budget.ledger.checkpoints
 ldp_budget.ledger.clock
+ldp_budget.ledger.comparing
+ldp_budget.ledger.copying
 ldp_budget.ledger.entries
 ldp_budget.ledger.filling
+ldp_budget.ledger.gate
 ldp_budget.ledger.groups
 ldp_budget.ledger.integrity
 ldp_budget.ledger.journal
@@ -167,6 +171,7 @@ ldp_budget.ledger.keys
 ldp_budget.ledger.lanes
 ldp_budget.ledger.ledger
 ldp_budget.ledger.listing
+ldp_budget.ledger.names
 ldp_budget.ledger.reading
 ldp_budget.ledger.replay
 ldp_budget.ledger.store

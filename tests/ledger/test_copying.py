@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +17,11 @@ from ldp_budget.accounting.plans import Plan
 from ldp_budget.catalogue.collections import Collection
 from ldp_budget.errors import ReservationConflict
 from ldp_budget.guarantees import Pure
+from ldp_budget.ledger import copying, gate
+from ldp_budget.ledger.ledger import Ledger
 from ledger_contract import CURVE, check, coin, promising
 from postgres_places import new_ledger
+from toy_store import ToyStore
 
 USERS = [f"user-{number}" for number in range(12)]
 CROWD = [f"crowd-{number}" for number in range(40)]
@@ -167,3 +173,88 @@ def test_a_copied_ledger_says_what_it_said(tmp_path: Path, clock: Clock, story: 
         assert new is not None
         assert accountant.void(new).status == "voided"
         check(accountant)
+
+
+# -- killed, and begun again ----------------------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+def small(path: Path, clock: Clock) -> str:
+    """A ledger with a little of everything; returns the receipt of what is reserved."""
+    with Accountant(path, clock=clock) as accountant:
+        accountant.set_policy("default", ["lifetime=9", "day=5"])
+        for user in ("alice", "bob", "carol", "dave"):
+            accountant.spend(user, promising(CURVE), label="home", key="k")
+            accountant.spend(user, coin(9), key="refused")
+        accountant.erase("dave")
+        accountant.add_collection(Collection("colours", coin(1)))
+        accountant.set_policy("default", ["lifetime=8", "week=7"])
+        accountant.spend_many(["alice", "bob", "erin"], coin("0.1"), key="run")
+        receipt = accountant.reserve("carol", coin("0.1")).receipt
+    assert receipt is not None
+    return receipt
+
+
+def keyed_toys(lanes: int, path: Path) -> ToyStore:
+    """An empty store of the key that lies beside a file."""
+    return ToyStore(lanes, Path(f"{path}.key").read_bytes())
+
+
+def charges(ledger: Path | ToyStore, clock: Clock) -> bool:
+    """Whether a ledger charges anybody; where it does not, it says which other one does."""
+    with Accountant(ledger, create=False, clock=clock) as accountant:
+        try:
+            return bool(accountant.spend("zoe", coin("0.001")))
+        except LedgerError as error:
+            assert re.search("moved to toy|copied from .*db", str(error))
+            return False
+
+
+def test_a_copy_that_is_killed_before_or_after_any_commit_goes_on(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Never do both charge, and in the end all is there, as if nothing had happened."""
+    monkeypatch.setattr(copying, "_ENTRIES_TOGETHER", 4)
+    monkeypatch.setattr(copying, "_ANSWERS_TOGETHER", 3)
+    transact = Ledger._transact
+    receipt, left = small(tmp_path / "first.db", clock), [0]
+
+    def mortal(ledger: Ledger, *arguments: Any, **options: Any) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            raise Killed
+        transact(ledger, *arguments, **options)
+        left[0] -= 1
+        if left[0] == 0:
+            raise Killed
+
+    for moment in range(1, 1000):
+        here, there = tmp_path / f"{moment}.db", keyed_toys(3, tmp_path / "first.db")
+        for ending in ("", ".key"):
+            shutil.copy(f"{tmp_path / 'first.db'}{ending}", f"{here}{ending}")
+        for kill in (9, moment):
+            monkeypatch.setattr(Ledger, "_transact", mortal)
+            left[0] = kill
+            with Accountant(here, create=False, clock=clock) as accountant, suppress(Killed):
+                accountant.copy_to(there)
+            finished = left[0] > 0
+            monkeypatch.setattr(Ledger, "_transact", transact)
+            with there.snapshot() as rows:
+                begun = rows.end()[0].gate > 0
+            if begun and not finished:
+                assert [charges(here, clock), charges(there, clock)].count(True) <= 1
+        with Accountant(here, create=False, clock=clock) as accountant:
+            accountant.copy_to(there)
+        assert not charges(here, clock)
+        assert charges(there, clock)
+        with Accountant(there, clock=clock) as accountant:
+            check(accountant)
+            assert accountant.stats()["users"] == 5
+            assert accountant.void(receipt).status == "voided"
+            assert accountant.stats()["entries_by_kind"]["reserved"] == 1
+        if finished:
+            break
+    assert 20 < moment < 999

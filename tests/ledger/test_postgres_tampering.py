@@ -320,6 +320,21 @@ def test_lanes_that_took_each_others_places_are_found(ledger: Attacked, first: i
     assert not ledger.survives(attack, opens=True)
 
 
+@pytest.mark.parametrize("table", [table for table in sorted(KEYS) if table != "lanes"])
+@pytest.mark.parametrize("lane", [-1, LANES])
+def test_rows_of_lanes_that_are_not_there_are_found(ledger: Attacked, table: str, lane: int) -> None:
+    row = {**ledger.rows[table][0], "lane": lane}
+    assert not ledger.survives([insert(table, row)])
+
+
+@pytest.mark.parametrize("lane", range(LANES))
+def test_labels_of_entries_that_are_not_there_are_found(ledger: Attacked, lane: int) -> None:
+    row = ledger.rows["entry_labels"][0]
+    of_nobody = next(each["entry"] for each in ledger.rows["journal"] if each["kind"] == "policy")
+    for entry in (10**6, -1, of_nobody):
+        assert not ledger.survives([insert("entry_labels", {**row, "lane": lane, "entry": entry})])
+
+
 def test_the_newest_checkpoint_is_missed(ledger: Attacked) -> None:
     newest = ledger.rows["checkpoints"][-1]
     first = ledger.rows["lanes"][0]

@@ -276,3 +276,22 @@ def test_any_rollback_is_found_by_the_head_that_was_noted(path: Path, clock: Clo
 def test_equal_labels_of_two_users_do_not_show(ledger: Path) -> None:
     labels = [row[1] for row in tables(ledger)["entry_labels"]]
     assert len(set(labels)) == len(labels) > 1
+
+
+@pytest.mark.parametrize(
+    ("insert", "problem"),
+    [
+        ("INSERT INTO lanes SELECT 1, {counters}, seal FROM lanes", "lanes: there is a lane 1"),
+        ("INSERT INTO entry_labels VALUES (999, x'00', x'01')", "entry_labels: there is a label of entry 999"),
+        ("INSERT INTO entry_labels VALUES (1, x'00', x'01')", "entry_labels: there is a label of entry 1,"),
+    ],
+    ids=["another lane", "no such entry", "an entry of nobody"],
+)
+def test_a_row_that_belongs_to_nothing_is_found(ledger: Path, clock: Clock, insert: str, problem: str) -> None:
+    connection = sqlite3.connect(ledger)
+    names = [row[1] for row in connection.execute("PRAGMA table_info(lanes)")]
+    connection.execute(insert.format(counters=", ".join(names[1:-1])))
+    connection.commit()
+    connection.close()
+    with Accountant(ledger, create=False, clock=clock) as accountant:
+        assert [found for found in accountant.verify().problems if problem in found]

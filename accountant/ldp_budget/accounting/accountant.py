@@ -43,7 +43,6 @@ from .bulk import (
     write_refused,
 )
 from .charging import account_for, apply
-from .copying import Copied, copy_ledger
 from .decision import Decision, decide
 from .idempotency import Kept, once
 from .limits import Limit
@@ -71,6 +70,7 @@ if TYPE_CHECKING:
     from ..ledger.entries import StoredAnswer
     from ..ledger.store import Store
     from .bulk import Outcome
+    from .copying import Copied
     from .idempotency import IdempotencyKey
     from .plans import Plan
     from .request import Charge
@@ -337,7 +337,8 @@ class Accountant:
         keys stay what they are. Raises `LedgerError` where something else lies there, or where this ledger does not
         verify; then nothing was changed.
         """
-        from ..ledger._sqlite.scratch import SqliteScratch
+        from ..ledger._sqlite import SqliteScratch
+        from .copying import copy_ledger
 
         if str(ledger) == ":memory:":
             raise InvalidParameter("ledger", "a path or postgresql://…, that does not end with this process", ledger)

@@ -9,6 +9,7 @@ many there are, by which the first is found. A whole ledger that was put back is
 from __future__ import annotations
 
 import math
+from collections import deque
 from hashlib import sha256
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -150,17 +151,19 @@ def link_of(key: Key, before: bytes, checkpoint: Checkpoint) -> bytes:
     return key.link(b"checkpoint" + before + numbers + root(_leaves(checkpoint.heads)))
 
 
-def check(key: Key, checkpoints: Sequence[Checkpoint], count: int) -> Iterator[str]:
-    """What is wrong with the checkpoints of a ledger, of which `count` were taken."""
-    before = NO_LINK
-    for place, checkpoint in enumerate(checkpoints, 1):
+def check(key: Key, checkpoints: Iterator[Checkpoint], count: int) -> Iterator[str]:
+    """What is wrong with the checkpoints of a ledger, of which `count` were taken; all of them are gone through."""
+    before, found = NO_LINK, 0
+    for checkpoint in checkpoints:
+        found += 1
         whole = checkpoint.heads and not len(checkpoint.heads) % LEAF_BYTES
-        if checkpoint.number != place or not whole or link_of(key, before, checkpoint) != checkpoint.link:
+        if checkpoint.number != found or not whole or link_of(key, before, checkpoint) != checkpoint.link:
             yield f"checkpoints: checkpoint {checkpoint.number} was changed"
+            deque(checkpoints, 0)
             return
         before = checkpoint.link
-    if len(checkpoints) != count:
-        yield f"checkpoints: there are {len(checkpoints)}, and {count} were taken"
+    if found != count:
+        yield f"checkpoints: there are {found}, and {count} were taken"
 
 
 def _leaves(heads: bytes) -> list[bytes]:

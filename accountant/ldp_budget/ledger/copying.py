@@ -106,6 +106,8 @@ class _Lane:
     """How far the plan of a lane of the copy has come; `written` is what stood there before this run."""
 
     written: End
+    there: int
+    """How many entries stand there now."""
     entries: int = 0
     accounts: int = 0
     newest: int | None = None
@@ -125,7 +127,8 @@ class Copy:
         self._scratch = scratch
         self._carry = carry
         self._on_progress = on_progress
-        self._lanes = [_Lane(_end(target, lane)) for lane in target.lanes]
+        ends = [_end(target, lane) for lane in target.lanes]
+        self._lanes = [_Lane(end, end.entries) for end in ends]
         self._steps: dict[int, list[Step]] = {}
         self._policies: set[int] = set()
         self._periods: set[int] = set()
@@ -151,13 +154,14 @@ class Copy:
 
     def _collections(self) -> None:
         with self._source.reading() as reading:
-            stored = sorted(reading.rows.collections())[self._lanes[0].written.collections :]
+            stored = sorted(reading.rows.collections())
 
-        def add(transactions: list[Transaction]) -> None:
-            for each in stored:
-                transactions[0].add_collection(each.name, each.fingerprint, each.definition)
+        def add(transaction: Transaction) -> None:
+            for each in stored[transaction.end.collections :]:
+                transaction.add_collection(each.name, each.fingerprint, each.definition)
 
-        self._target.run_though_shut(add)
+        self._step(0, add)
+        self._write_steps()
 
     def _tombstones(self) -> None:
         """Bury the erased, and share out the erasures: a lane takes as many as it has tombstones.
@@ -357,11 +361,17 @@ class Copy:
 
         def write(transactions: list[Transaction]) -> None:
             for lane, transaction in zip(lanes, transactions, strict=True):
+                end = transaction.end
+                if gate.state(end.gate) != gate.FILLING or end.entries != self._lanes[lane].there:
+                    why = "somebody else copies to it at the same time; do the same again when they are through"
+                    raise LedgerError(self._target.name, why)
                 for step in steps[lane]:
                     step(transaction)
 
         if lanes:
             self._target.run_though_shut(write, lanes)
+            for lane in lanes:
+                self._lanes[lane].there = max(self._lanes[lane].there, self._lanes[lane].entries)
 
     # -- accounts and answers -----------------------------------------------------------------------------
 

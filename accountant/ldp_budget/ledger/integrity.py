@@ -138,7 +138,7 @@ class _Whole:
 
     def check(self) -> Iterator[str]:
         """The engine's own findings, seals, costs and periods."""
-        yield from (f"the file is damaged: {line}" for line in self._reading.rows.damage())
+        yield from self._reading.rows.damage()
         yield from self._seals()
         yield from self._costs()
 

@@ -161,7 +161,7 @@ class Snapshot(Protocol):
         """
 
     def damage(self) -> Iterator[str]:
-        """What the engine itself finds wrong, in words."""
+        """What the engine itself finds wrong, in words: damage, and rows that belong to nothing."""
 
 
 class Batch(Protocol):

@@ -9,7 +9,7 @@ from . import checkpoints
 from .integrity import LOWEST, Expected, Integrity, check_lane
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from .entries import Checkpoint
     from .ledger import Ledger
@@ -35,17 +35,16 @@ def check_integrity(
         with ledger.reading(lane) as reading:
             if next(reading.rows.checkpoints(LOWEST), None) is not None:
                 problems.append(f"checkpoints: there are some in lane {lane}, and they stand in lane 0")
-    with ledger.reading() as reading:
-        taken = list(reading.rows.checkpoints(LOWEST))
-        problems += checkpoints.check(ledger.key, taken, reading.end.checkpoints)
     expected: list[list[Expected]] = [[] for _ in ledger.lanes]
-    known = {checkpoints.head_of(each): each for each in taken}
-    if taken:
-        _expect(expected, checkpoints.head_of(taken[-1]), taken[-1])
+    taken = _Taken(None if expect is None else expect.lower())
+    with ledger.reading() as reading:
+        going_by = taken.going_by(reading.rows.checkpoints(LOWEST))
+        problems += checkpoints.check(ledger.key, going_by, reading.end.checkpoints)
+    if taken.newest is not None:
+        _expect(expected, checkpoints.head_of(taken.newest), taken.newest)
     if expect is not None:
-        noted = expect.lower()
-        if noted in known:
-            _expect(expected, expect, known[noted])
+        if taken.found is not None:
+            _expect(expected, expect, taken.found)
         else:
             expected[0].append(_noted(expect) if len(ledger.lanes) == 1 else Expected(expect, b"", 0, 0))
     entries = 0
@@ -56,6 +55,22 @@ def check_integrity(
         where = f"lane {lane}: " if len(ledger.lanes) > 1 else ""
         problems += [where + problem for problem in found.problems]
     return Integrity(not problems, entries, head or found.head, tuple(problems))
+
+
+class _Taken:
+    """Of the checkpoints that go by, the newest and the one of a head; a ledger may have more than can be held."""
+
+    def __init__(self, head: str | None) -> None:
+        self._head = head
+        self.newest: Checkpoint | None = None
+        self.found: Checkpoint | None = None
+
+    def going_by(self, rows: Iterator[Checkpoint]) -> Iterator[Checkpoint]:
+        for each in rows:
+            self.newest = each
+            if self._head is not None and checkpoints.head_of(each) == self._head:
+                self.found = each
+            yield each
 
 
 def _tell(on_progress: Progress, lane: int, lanes: int, done: int, total: int) -> None:

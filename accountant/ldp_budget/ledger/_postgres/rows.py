@@ -21,6 +21,7 @@ from ..entries import (
     User,
 )
 from .batch import PostgresBatch
+from .schema import LANED
 from .unit import AMOUNTS, ANSWERS, COUNTERS, ENTRIES, ENTRY, SUMS, USERS
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from .ahead import Ahead
     from .unit import OfRows, Unit
 
+# What there may be much of is read in parts, for the client's library holds every answer whole.
+_ANSWERS_TOGETHER = 2_000
+_CHECKPOINTS_TOGETHER = 50
 END = f"SELECT lane, entry, at, link, {', '.join(COUNTERS)}, seal FROM lanes"
 _LABELLED = f"SELECT {ENTRY}, label, salt FROM journal LEFT JOIN entry_labels USING (lane, entry) WHERE lane = %s"
 _CHARGE = f"charge, fingerprint, mechanism, declared, guarantee, {AMOUNTS}"
@@ -38,6 +42,10 @@ _ACCOUNTS = (
     f"SELECT u.hash, u.account, a.slot, {', '.join(f'a.{name}' for name in Costs._fields)} FROM users u"
     " LEFT JOIN accounts a ON a.lane = u.lane AND a.account = u.account AND a.slot = ANY(%b::int8[])"
     " WHERE u.lane = %s AND u.hash = ANY(%b::bytea[])"
+)
+_ORPHANS = (
+    "SELECT l.entry FROM entry_labels l LEFT JOIN journal j ON j.lane = l.lane AND j.entry = l.entry"
+    " WHERE l.lane = %s AND (j.entry IS NULL OR j.account = 0) ORDER BY l.entry LIMIT 10"
 )
 _SET_LABEL = (
     "INSERT INTO labels VALUES (%s, %s, %s, %s, %s, %s)"
@@ -262,8 +270,16 @@ class PostgresRows:
         self._write("INSERT INTO collections VALUES (%s, %s, %s, %s, %s, %s)", *collection)
 
     def checkpoints(self, first: int = 1) -> Iterator[Checkpoint]:
-        sql = "SELECT number, at, heads, link FROM checkpoints WHERE lane = %s AND number >= %s ORDER BY number"
-        return map(Checkpoint._make, self._ask(sql, self._lane, first))
+        sql = (
+            "SELECT number, at, heads, link FROM checkpoints WHERE lane = %s AND number >= %s ORDER BY number"
+            f" LIMIT {_CHECKPOINTS_TOGETHER}"
+        )
+        while True:
+            part = self._ask(sql, self._lane, first).fetchall()
+            yield from map(Checkpoint._make, part)
+            if len(part) < _CHECKPOINTS_TOGETHER:
+                return
+            first = part[-1][0] + 1
 
     def add_checkpoint(self, checkpoint: Checkpoint) -> None:
         self._write("INSERT INTO checkpoints VALUES (%s, %s, %s, %s, %s)", *checkpoint)
@@ -295,7 +311,15 @@ class PostgresRows:
         return iter(self._ask(sql, self._lane, first, last))
 
     def stored_answers(self) -> Iterator[StoredAnswer]:
-        return map(StoredAnswer._make, self._ask(f"{_ANSWER} WHERE lane = %s", self._lane))
+        where = "lane = %s"
+        values: tuple[Any, ...] = (self._lane,)
+        while True:
+            sql = f"{_ANSWER} WHERE {where} ORDER BY owner, key LIMIT {_ANSWERS_TOGETHER}"
+            part = self._ask(sql, *values).fetchall()
+            yield from map(StoredAnswer._make, part)
+            if len(part) < _ANSWERS_TOGETHER:
+                return
+            where, values = "lane = %s AND (owner, key) > (%b, %b)", (self._lane, *part[-1][:2])
 
     def counts(self) -> dict[str, Any]:
         def count(rows: str) -> int:
@@ -312,4 +336,16 @@ class PostgresRows:
         }
 
     def damage(self) -> Iterator[str]:
-        return iter(())
+        if self._lane == 0:
+            yield from self._strange_lanes()
+        for (entry,) in self._ask(_ORPHANS, self._lane):
+            yield f"entry_labels: there is a label of entry {entry}, which has none"
+
+    def _strange_lanes(self) -> Iterator[str]:
+        """Rows of lanes that there are not; each table's key begins with the lane, so its ends are found at once."""
+        (lanes,) = self._one("SELECT count(*) FROM lanes")
+        for table in LANED:
+            for end in ("min", "max"):
+                (lane,) = self._one(f"SELECT {end}(lane) FROM {table}")
+                if lane is not None and not 0 <= lane < lanes:
+                    yield f"{table}: there are rows of lane {lane}, and the ledger has {lanes} lanes"

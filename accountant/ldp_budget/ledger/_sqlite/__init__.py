@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .scratch import SqliteScratch
 from .store import SqliteStore
 
-__all__ = ["SqliteStore"]
+__all__ = ["SqliteScratch", "SqliteStore"]

@@ -35,6 +35,10 @@ _LABELLED = f"SELECT {_ENTRY}, label, salt FROM journal LEFT JOIN entry_labels U
 _CHARGE = f"charge, fingerprint, mechanism, declared, guarantee, {_AMOUNTS}"
 _POLICY = "policy, name, version, created_at, definition"
 _ANSWER = "SELECT user, key, place, request, answer, seal FROM keys"
+_ORPHANS = (
+    "SELECT entry FROM entry_labels LEFT JOIN journal j USING (entry) WHERE j.entry IS NULL OR j.account = 0"
+    " ORDER BY entry LIMIT 10"
+)
 _SCHEMA = "SELECT type, name, coalesce(sql, '') FROM sqlite_schema WHERE tbl_name <> '_sqlite_migrations'"
 _COUNTERS = End._fields[3:]
 _SET_COUNTERS = ", ".join(f"{name} = ?" for name in _COUNTERS)
@@ -287,9 +291,13 @@ class SqliteRows:
     def damage(self) -> Iterator[str]:
         for (line,) in self._execute("PRAGMA integrity_check(10)"):
             if line != "ok":
-                yield line
+                yield f"the file is damaged: {line}"
         for kind, name in _changed_schema(self._connection):
             yield f"its schema was changed: {kind} {name}"
+        for (lane,) in self._execute("SELECT lane FROM lanes WHERE lane <> 0"):
+            yield f"lanes: there is a lane {lane}, and the ledger has only lane 0"
+        for (entry,) in self._execute(_ORPHANS):
+            yield f"entry_labels: there is a label of entry {entry}, which has none"
 
 
 @cache
