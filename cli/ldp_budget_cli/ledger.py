@@ -122,8 +122,9 @@ def backup(ctx: click.Context, file: str, as_json: bool) -> None:
 @ledger.command("copy")
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
+@click.option("--give-up", is_flag=True, help="Open FROM again; what there is of TO is never used, nor gone on with.")
 @json_option
-def copy(source: str, target: str, as_json: bool) -> None:
+def copy(source: str, target: str, give_up: bool, as_json: bool) -> None:
     """Move the ledger FROM to TO, where it goes on: users, sums, policies, keys, receipts, all there is.
 
     Each is a file or postgresql://HOST/DATABASE; of a new one ?lanes=64 says in how many lanes. TO gets FROM's key,
@@ -131,15 +132,24 @@ def copy(source: str, target: str, as_json: bool) -> None:
 
     First FROM is verified and closed: from then on it refuses every spend and names TO. It can still be read. Then
     everything is copied, and TO refuses everything until all is there and both were verified; then it is open. So
-    nobody is charged in both. Stopped at any point, the same command goes on.
+    nobody is charged in both. Stopped at any point, the same command goes on; or --give-up opens FROM again, as long
+    as TO is not complete.
     """
     from ldp_budget.accounting.accountant import Accountant
 
     for name, place in (("FROM", source), ("TO", target)):
         if place == ":memory:":
             raise click.UsageError(f"{name}: expected a path or postgresql://…; found {place}")
-    with Accountant(source, create=False) as accountant, progress("copying") as on_progress:
-        copied = accountant.copy_to(target, on_progress=on_progress)
+    with Accountant(source, create=False) as accountant:
+        if give_up:
+            accountant.give_up_copy(target)
+            if as_json:
+                print_json({"from": {"ledger": accountant.name}, "given_up": True})
+            else:
+                click.echo(f"given up: {accountant.name} is open again")
+            return
+        with progress("copying") as on_progress:
+            copied = accountant.copy_to(target, on_progress=on_progress)
     if as_json:
         print_json(copied.to_json())
     else:

@@ -342,14 +342,29 @@ class Accountant:
 
         if str(ledger) == ":memory:":
             raise InvalidParameter("ledger", "a path or postgresql://…, that does not end with this process", ledger)
-        store = _open(ledger, True, self._ledger.key.secret)
-        target = Ledger(store, self._read_clock, half=True)
         scratch = SqliteScratch()
         try:
-            return copy_ledger(self._ledger, target, scratch, on_progress or (lambda done, total: None))
+            open_target = partial(self._half_copied, ledger)
+            return copy_ledger(self._ledger, open_target, scratch, on_progress or (lambda done, total: None))
         finally:
             scratch.close()
+
+    def give_up_copy(self, ledger: str | os.PathLike[str] | Store) -> None:
+        """Open this ledger again, of which a copy was begun by `copy_to` and is not complete.
+
+        What there is of the copy can never be used, nor gone on with. Raises `LedgerError` where it is complete, or
+        is not there: nobody could tell then that nobody is charged there.
+        """
+        from .copying import give_up_copy
+
+        target = self._half_copied(ledger, create=False)
+        try:
+            give_up_copy(self._ledger, target)
+        finally:
             target.close()
+
+    def _half_copied(self, ledger: str | os.PathLike[str] | Store, create: bool) -> Ledger:
+        return Ledger(_open(ledger, create, self._ledger.key.secret), self._read_clock, half=True)
 
     def keyed_digest(self, data: bytes) -> str:
         """A digest of data, in hex, by which nobody without the ledger's key can guess it."""

@@ -7,10 +7,10 @@ from hmac import compare_digest
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ..errors import LedgerError
+from ..errors import LedgerError, LedgerMissing
 from ..ledger import gate
 from ..ledger.comparing import differences
-from ..ledger.copying import Copy, begin, new_copy, open_copy, shut
+from ..ledger.copying import Copy, begin, give_up, new_copy, open_copy, shut
 from ..ledger.entries import NOBODY
 from ..ledger.verifying import check_integrity, head_of
 from .bulk import carried
@@ -51,24 +51,68 @@ class Copied:
 
 
 def copy_ledger(
-    source: Ledger, target: Ledger, scratch: Scratch, on_progress: Progress = lambda done, total: None
+    source: Ledger,
+    open_target: Callable[[bool], Ledger],
+    scratch: Scratch,
+    on_progress: Progress = lambda done, total: None,
 ) -> Copied:
-    """Copy all of `source` to `target` and shut `source`, or go on with that. Raises `LedgerError`."""
-    if not _is_done(source, target):
-        _prepare(source, target, _step(on_progress, 0))
-        Copy(source, target, scratch, _carry, _step(on_progress, 1)).run()
-        wrong = list(islice(differences(source, target, scratch), 3))
-        if wrong:
-            raise LedgerError(target.name, f"the copy does not hold the same: {'; '.join(wrong)}")
-        _verify(source, _step(on_progress, 2))
-        _verify(target, _step(on_progress, 3))
-        open_copy(target)
+    """Copy all of `source` to another ledger and shut `source`, or go on with that. Raises `LedgerError`.
+
+    `open_target` opens the other one, and makes it if it is told that it may.
+    """
+    verified = False
+    try:
+        target = open_target(False)
+    except LedgerMissing:
+        _check_open(source)
+        _verify(source, _step(on_progress, 0))  # before anything is made
+        target, verified = open_target(True), True
+    try:
+        if not _is_done(source, target):
+            _prepare(source, target, verified, _step(on_progress, 0))
+            _fill(source, target, scratch, on_progress)
+        return Copied(source.name, target.name, head_of(source), head_of(target), *_size(source))
+    finally:
+        target.close()
+
+
+def give_up_copy(source: Ledger, target: Ledger) -> None:
+    """Open `source` again, of which a copy to `target` was begun and is not complete. Raises `LedgerError`."""
+    with source.reading() as here, target.reading() as there:
+        copy = gate.reason_of(there, gate.origin(there.end.gate)).copy
+        last = gate.reason_of(here, here.end.gate) if gate.state(here.end.gate) == gate.MOVED else None
+        if last is None:
+            raise LedgerError(source.name, "it was not moved, so there is nothing to give up")
+        if copy != last.copy:
+            raise LedgerError(target.name, f"it is not what {source.name} was moved to, which is {last.ledger}")
+    give_up(source, target)
+
+
+def _fill(source: Ledger, target: Ledger, scratch: Scratch, on_progress: Progress) -> None:
+    """Copy, compare, verify, open."""
+    Copy(source, target, scratch, _carry, _step(on_progress, 1)).run()
+    wrong = list(islice(differences(source, target, scratch), 3))
+    if wrong:
+        raise LedgerError(target.name, f"the copy does not hold the same: {'; '.join(wrong)}")
+    _verify(source, _step(on_progress, 2))
+    _verify(target, _step(on_progress, 3))
+    open_copy(target)
+
+
+def _size(ledger: Ledger) -> tuple[int, int]:
+    """How many accounts and entries there are, over all lanes."""
     users = entries = 0
-    for lane in source.lanes:
-        with source.reading(lane) as reading:
+    for lane in ledger.lanes:
+        with ledger.reading(lane) as reading:
             users += reading.end.accounts
             entries += reading.end.entries
-    return Copied(source.name, target.name, head_of(source), head_of(target), users, entries)
+    return users, entries
+
+
+def _check_open(source: Ledger) -> None:
+    with source.reading() as here:
+        if gate.state(here.end.gate) == gate.MOVED:
+            raise LedgerError(source.name, gate.why_shut(here))
 
 
 def _is_done(source: Ledger, target: Ledger) -> bool:
@@ -78,34 +122,32 @@ def _is_done(source: Ledger, target: Ledger) -> bool:
     if not compare_digest(source.key.secret, target.key.secret):
         raise LedgerError(target.name, "expected a place where nothing is yet; found a ledger with another key")
     with source.reading() as here, target.reading() as there:
-        moved = gate.state(here.end.gate) == gate.MOVED
         state = gate.state(there.end.gate)
         if state == gate.GIVEN_UP:
             raise LedgerError(target.name, gate.why_half(there))
-        copies = there.generation == here.generation + 1
-        copy = gate.reason_of(there, gate.origin(there.end.gate)).copy if copies else None
-        if moved:
+        copy = gate.reason_of(there, gate.origin(there.end.gate)).copy
+        if gate.state(here.end.gate) == gate.MOVED:
             reason = gate.reason_of(here, here.end.gate)
-            if reason.copy != copy:
-                raise LedgerError(
-                    source.name, f"it was moved to {reason.ledger}, and {target.name} is not what it was moved to"
-                )
+            if there.generation != here.generation + 1 or reason.copy != copy:
+                why = f"it was moved to {reason.ledger}, and not to what is now at {target.name}"
+                raise LedgerError(source.name, why)
             return state != gate.FILLING
-        if state != gate.FILLING and (copy is not None or there.end.entries):
+        # Of one that is begun nothing is copied yet; whether it was for this generation is seen to when it goes on.
+        begun = state == gate.FILLING and there.end.gate == gate.begun(here.end.gate)
+        if there.end.entries or not (begun or there.end.gate == 0):
             raise LedgerError(target.name, "expected a place where nothing is yet; found another ledger")
         return False
 
 
-def _prepare(source: Ledger, target: Ledger, on_progress: Progress) -> None:
+def _prepare(source: Ledger, target: Ledger, verified: bool, on_progress: Progress) -> None:
     """Shut both, the target first."""
     with source.reading() as here, target.reading() as there:
         if gate.state(here.end.gate) == gate.MOVED:
             return
         begun = gate.state(there.end.gate) == gate.FILLING
         copy = gate.reason_of(there, there.end.gate).copy if begun else new_copy()
-        if begun and (there.end.entries or there.end.gate != gate.begun(here.end.gate)):
-            raise LedgerError(target.name, "expected a place where nothing is yet; found another ledger")
-    _verify(source, on_progress)  # before anybody is stopped
+    if not verified:
+        _verify(source, on_progress)  # before anybody is stopped
     if not begun:
         begin(source, target, copy)
     shut(source, target, copy)
@@ -119,7 +161,7 @@ def _verify(ledger: Ledger, on_progress: Progress) -> None:
 
 def _step(on_progress: Progress, step: int) -> Progress:
     """Progress within one of the steps, told as if all took as long."""
-    return lambda done, total: on_progress(step * total + done, _STEPS * total)
+    return lambda done, total: on_progress(step * 1000 + 1000 * done // max(1, total), _STEPS * 1000)
 
 
 def _carry(stored: StoredAnswer, name: Name, lanes: int) -> str:

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from .copying import _parts
-from .entries import CLOCK, COPIED, MOVED, PERIOD, POLICY_SET
+from .entries import CLOCK, COPIED, MOVED, PERIOD, POLICY_SET, REOPENED
 from .windows import LIFETIME, PERIODS
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .ledger import Ledger
 
 _ACCOUNTS_TOGETHER = 5_000
-_EVERYWHERE = (POLICY_SET, PERIOD, CLOCK, MOVED, COPIED)
+_EVERYWHERE = (POLICY_SET, PERIOD, CLOCK, MOVED, REOPENED, COPIED)
 """The kinds of entry that every lane may have by itself."""
 
 

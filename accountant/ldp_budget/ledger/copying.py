@@ -32,6 +32,7 @@ from .entries import (
     NOBODY,
     PERIOD,
     POLICY_SET,
+    REOPENED,
     RESERVED,
     End,
     Entry,
@@ -110,9 +111,12 @@ class _Lane:
     """How many entries stand there now."""
     entries: int = 0
     accounts: int = 0
-    newest: int | None = None
+    repaired: int | None = None
+    """When its clock was last repaired."""
+    latest: int = 0
+    """The latest that anything is dated since."""
     reserved: bool = False
-    """Whether anything was reserved since its clock was last repaired."""
+    """Whether anything was reserved since."""
     kept: dict[str, int] = field(default_factory=dict)
     erasures: list[int] = field(default_factory=lambda: [0, 0])
     """How many erasures it has still to take, of users without and with an account."""
@@ -132,6 +136,9 @@ class Copy:
         self._steps: dict[int, list[Step]] = {}
         self._policies: set[int] = set()
         self._periods: set[int] = set()
+        # Of what went from one lane to another: how late it is dated at most, and whether a reservation waits.
+        self._latest: dict[tuple[int, int], int] = {}
+        self._reserved: set[tuple[int, int]] = set()
         with source.reading() as reading:
             self._generation = reading.generation
         # What was written in a lane itself, and did not come with a copy, has its name from there.
@@ -248,23 +255,23 @@ class Copy:
         if entry.kind == COPIED:
             self._own[item.lane] = True
         elif entry.kind == POLICY_SET:
-            self._take_policy(entry, item.policy)
+            self._take_policy(item.lane, entry, item.policy)
         elif entry.kind == PERIOD:
             if entry.reports not in self._periods:
                 self._periods.add(entry.reports)
                 for to in self._target.lanes:
-                    self._append(to, entry)
+                    self._append(item.lane, to, entry)
                     self._keep(to, [PERIODS[entry.reports]], entry.at)
         elif entry.kind == CLOCK:
-            self._take_repair(entry)
+            self._take_repair(item.lane, entry)
         elif entry.kind == ERASED:
             to = next(lane for lane, each in enumerate(self._lanes) if each.erasures[entry.reports])
             self._lanes[to].erasures[entry.reports] -= 1
-            self._append(to, entry)
-        elif entry.kind != MOVED:
+            self._append(item.lane, to, entry)
+        elif entry.kind not in (MOVED, REOPENED):
             self._take_charge(item, entry)
 
-    def _take_policy(self, entry: Entry, policy: StoredPolicy | None) -> None:
+    def _take_policy(self, lane: int, entry: Entry, policy: StoredPolicy | None) -> None:
         """Every lane gets a version as the first that has it; the numbers are the same in all."""
         assert policy is not None
         if policy.number in self._policies:
@@ -272,16 +279,22 @@ class Copy:
         self._policies.add(policy.number)
         limited = [limit["period"] for limit in json.loads(policy.definition)["limits"]]
         for to in self._target.lanes:
-            self._append(to, entry, before=lambda transaction: transaction.put_policy(policy))
+            self._append(lane, to, entry, before=lambda transaction: transaction.put_policy(policy))
             self._keep(to, limited, entry.at)
 
-    def _take_repair(self, entry: Entry) -> None:
-        """A repair goes to each lane in which something is dated later, or may be waiting to be resolved."""
-        for to, lane in enumerate(self._lanes):
-            if lane.reserved or (lane.newest is not None and lane.newest > entry.at):
-                lane.reserved = False
-                self._append(to, entry)
-                self._keep(to, [*lane.kept], entry.at, lower=True)
+    def _take_repair(self, lane: int, entry: Entry) -> None:
+        """A repair goes to each lane to which something went that it is for: what is dated later, or was reserved.
+
+        Not where the same one stands there already, with nothing of that kind since.
+        """
+        for to, there in enumerate(self._lanes):
+            wanted = self._latest.get((lane, to), entry.at) > entry.at or (lane, to) in self._reserved
+            again = there.repaired == entry.at and there.latest <= entry.at and not there.reserved
+            if wanted and not again:
+                self._append(lane, to, entry)
+                self._keep(to, [*there.kept], entry.at, lower=True)
+                there.repaired, there.latest, there.reserved = entry.at, entry.at, False
+        self._reserved -= {(lane, to) for to in self._target.lanes}
 
     def _keep(self, to: int, periods: Iterable[str], at: int, lower: bool = False) -> None:
         """Keep windows of periods since that of a moment, as every lane does by itself."""
@@ -312,10 +325,11 @@ class Copy:
         resolves = None if entry.resolves is None else scratch.entry(lane, entry.resolves)
         entry = entry._replace(account=number, resolves=None if resolves is None else resolves[1])
         put = partial(_put_charge, entry=entry, charge=charge, label=item.label)
-        new = self._append(to, entry, put)
+        new = self._append(lane, to, entry, put)
         place = self._lanes[to].entries
         if entry.kind == RESERVED:
             self._lanes[to].reserved = True
+            self._reserved.add((lane, to))
             if new and self._own[lane]:
                 self._name(Name(self._generation, lane, entry.number), to, place)
         if entry.kind == RESERVED or entry.keyed:
@@ -330,10 +344,11 @@ class Copy:
             lambda transaction: transaction.store_answer(NOBODY, key, None, gate.NO_REQUEST, answer),
         )
 
-    def _append(self, to: int, entry: Entry, put: Step | None = None, before: Step | None = None) -> bool:
-        """Plan the next entry of a lane; whether it is not there yet."""
+    def _append(self, of: int, to: int, entry: Entry, put: Step | None = None, before: Step | None = None) -> bool:
+        """Plan the next entry of a lane, which is one of the lane `of`; whether it is not there yet."""
         lane = self._lanes[to]
-        lane.entries, lane.newest = lane.entries + 1, entry.at
+        lane.entries, lane.latest = lane.entries + 1, max(lane.latest, entry.at)
+        self._latest[of, to] = max(self._latest.get((of, to), 0), entry.at)
         if before is not None:
             self._step_of_entry(to, before)
         self._step_of_entry(to, put or (lambda transaction: transaction.put(entry)))
@@ -509,3 +524,24 @@ def open_copy(target: Ledger) -> None:
             transaction.set_gate(gate.following(transaction.end.gate, gate.OPEN))
 
     target.run_though_shut(finish, target.lanes)
+
+
+def give_up(source: Ledger, target: Ledger) -> None:
+    """Open the source again, of which the copy is not complete and never will be: it is of no use any more."""
+
+    def spoil(transactions: list[Transaction]) -> None:
+        for transaction in transactions:
+            if gate.state(transaction.end.gate) not in (gate.FILLING, gate.GIVEN_UP):
+                raise LedgerError(target.name, "it is complete, and the ledger goes on there")
+            if gate.state(transaction.end.gate) == gate.FILLING:
+                reason = gate.reason_of(transaction, transaction.end.gate)
+                transaction.set_gate(gate.following(transaction.end.gate, gate.GIVEN_UP), reason)
+
+    def reopen(transactions: list[Transaction]) -> None:
+        for transaction in transactions:
+            if gate.state(transaction.end.gate) == gate.MOVED:
+                transaction.append(Entry(0, transaction.time(), REOPENED, 0, 0, 0, 0, _NOTHING))
+                transaction.set_gate(gate.following(transaction.end.gate, gate.OPEN))
+
+    target.run_though_shut(spoil, target.lanes)
+    source.run_though_shut(reopen, source.lanes)

@@ -20,6 +20,7 @@ POLICY_SET = "policy"
 CLOCK = "clock"
 PERIOD = "period"
 MOVED = "moved"
+REOPENED = "reopened"
 COPIED = "copied"
 
 CHARGES = (SPENT, RESERVED, VOIDED)
@@ -33,7 +34,7 @@ NOBODY = b""
 
 class Entry(NamedTuple):
     """One line of the journal: spent, reserved, committed, voided, expired, erased, policy, clock, period,
-    moved, copied.
+    moved, reopened, copied.
 
     `costs` is what it added to the account's lifetime. `reports` of an `erased` entry: how many accounts it cut off.
     `mark` stands for the label of a report of a memoised value: a keyed hash of it and a salt that goes when the user
@@ -41,7 +42,8 @@ class Entry(NamedTuple):
     that its answer is kept under an idempotency key. A `clock` entry says that the clock was repaired, and is the
     only one that may be dated before the entry that it follows. A `period` entry says that windows of a period are
     kept from now on which no policy limits yet, as they are still to be filled; `reports` is its place in `PERIODS`.
-    `moved` says that everything was copied to another ledger, where it goes on, and `copied` ends what came from one.
+    `moved` says that everything is copied to another ledger, where it goes on, `reopened` that this was given up, and
+    `copied` ends what came from another one.
     """
 
     number: int

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..guarantees import from_json
 from ..guarantees.amounts import DELTA_DIGITS, EPSILON_DIGITS, float_up, from_units
-from .entries import CHARGES, CLOCK, EXPIRED, PERIOD, POLICY_SET, RESERVED, VOIDED, Entry
+from .entries import CHARGES, CLOCK, COPIED, EXPIRED, MOVED, PERIOD, POLICY_SET, REOPENED, RESERVED, VOIDED, Entry
 from .verifying import head_of
 from .windows import from_micros
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .reading import Reading
 
 _ENTRIES_TOGETHER = 5_000
+_IN_ALL = (POLICY_SET, CLOCK, PERIOD, MOVED, REOPENED, COPIED)
 
 
 def journal_rows(ledger: Ledger) -> Iterator[dict[str, Any]]:
@@ -35,7 +36,7 @@ def journal_rows(ledger: Ledger) -> Iterator[dict[str, Any]]:
 
 def _told_once(ledger: Ledger, lane: int) -> Iterator[dict[str, Any]]:
     """The rows of one of several lanes. What was set in all of them is told by the first alone."""
-    return (row for row in _lane_rows(ledger, lane) if lane == 0 or row["kind"] not in (POLICY_SET, CLOCK, PERIOD))
+    return (row for row in _lane_rows(ledger, lane) if lane == 0 or row["kind"] not in _IN_ALL)
 
 
 def _lane_rows(ledger: Ledger, lane: int) -> Iterator[dict[str, Any]]:

@@ -33,7 +33,11 @@ def make(ledger: str, address: Address, given: bytes | None = None) -> Key:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with alone_in(file.parent):  # another may be writing the same one
             if file.exists():
-                return read(ledger, address)
+                key = read(ledger, address)
+                if given not in (None, key.secret):
+                    why = f"expected the key of the ledger that is copied to it in {file}; found another key"
+                    raise LedgerError(address.name, why)
+                return key
             secret = given or new_key()
             create_private(file, secret)
     except OSError as error:
