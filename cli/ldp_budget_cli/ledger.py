@@ -153,7 +153,7 @@ def copy(source: str, target: str, give_up: bool, as_json: bool) -> None:
     if as_json:
         print_json(copied.to_json())
     else:
-        click.echo(f"copied: {copied.users} users, {copied.entries} entries; both ledgers verify and hold the same")
+        click.echo(f"copied, and both verify: accounts {copied.accounts}, entries {copied.entries}")
         click.echo(f"  from {copied.source}, closed, head {copied.source_head}")
         click.echo(f"  to {copied.target}, open, head {copied.target_head}")
 

@@ -21,6 +21,7 @@ OPTIONS = (
     "encoding",
     "expect",
     "expires",
+    "give_up",
     "help",
     "json",
     "key",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -16,6 +19,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
+import copy_killer
 from conftest import Clock
 from ldp_budget import Accountant, KeyConflict, LedgerError, UnknownName
 from ldp_budget.accounting import accountant as accounting
@@ -270,6 +274,43 @@ def test_a_copy_that_is_killed_before_or_after_any_commit_goes_on(
     assert 20 < moment < 999
 
 
+@pytest.mark.parametrize("kind", ["file", "3 lanes"])
+@pytest.mark.parametrize(
+    "kills", [pytest.param(8, id="8-kills"), pytest.param(60, id="60-kills", marks=pytest.mark.slow)]
+)
+def test_a_copy_whose_process_is_killed_at_random_goes_on(
+    tmp_path: Path, clock: Clock, story: Story, kind: str, kills: int
+) -> None:
+    here, there = str(tmp_path / "first.db"), places(tmp_path)[kind]("copy")
+    seed = str(random.randrange(10**9))
+    print("seed", seed)
+    command = [sys.executable, copy_killer.__file__, here, there, str(kills), seed]
+    assert int(subprocess.run(command, check=True, capture_output=True, text=True, timeout=300).stdout) > 0
+    with Accountant(here, create=False, clock=clock) as accountant:
+        before = said(accountant)
+        accountant.copy_to(there)
+    with Accountant(there, create=False, clock=clock) as accountant:
+        assert said(accountant) == before
+        check_story(accountant, story, clock)
+        check(accountant)
+
+
+def test_a_copy_that_was_stopped_between_key_and_file_goes_on(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small(tmp_path / "first.db", clock)
+    with Accountant(tmp_path / "first.db", clock=clock) as accountant:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "rename", lambda *names: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                accountant.copy_to(tmp_path / "copy.db")
+        assert (tmp_path / "copy.db.key").exists()
+        assert not (tmp_path / "copy.db").exists()
+        with pytest.raises(LedgerError, match=r"its key .* is there but the ledger is missing"):
+            Accountant(tmp_path / "copy.db")
+        assert accountant.copy_to(tmp_path / "copy.db").accounts == 5
+
+
 # -- what is refused ------------------------------------------------------------------------------------------
 
 
@@ -298,7 +339,7 @@ def test_nothing_is_copied_to_where_something_is(tmp_path: Path, clock: Clock) -
         with pytest.raises(LedgerError, match=r"moved to .*copy.db, and not to what is now at .*backup.db"):
             accountant.copy_to(tmp_path / "backup.db")
         assert not (tmp_path / "second.db").exists()
-        assert accountant.copy_to(tmp_path / "copy.db").users == 5, "it is done, and that is told again"
+        assert accountant.copy_to(tmp_path / "copy.db").accounts == 5, "it is done, and that is told again"
         for change in (
             lambda: accountant.set_policy("default", ["lifetime=99"]),
             lambda: accountant.erase("alice"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import LedgerError, LedgerMissing
 from ..ledger import gate
-from ..ledger.comparing import differences
+from ..ledger.comparing import differences, size
 from ..ledger.copying import Copy, begin, give_up, new_copy, open_copy, shut
 from ..ledger.entries import NOBODY
 from ..ledger.verifying import check_integrity, head_of
@@ -31,13 +31,13 @@ _STEPS = 4
 
 @dataclass(frozen=True)
 class Copied:
-    """A copy that is done: both ledgers by name, their heads to note, and how many users and entries were copied."""
+    """A copy that is done: both ledgers by name, their heads to note, and how many accounts and entries it has."""
 
     source: str
     target: str
     source_head: str
     target_head: str
-    users: int
+    accounts: int
     entries: int
 
     def to_json(self) -> dict[str, Any]:
@@ -45,7 +45,7 @@ class Copied:
         return {
             "from": {"ledger": self.source, "head": self.source_head},
             "to": {"ledger": self.target, "head": self.target_head},
-            "users": self.users,
+            "accounts": self.accounts,
             "entries": self.entries,
         }
 
@@ -71,7 +71,7 @@ def copy_ledger(
         if not _is_done(source, target):
             _prepare(source, target, verified, _step(on_progress, 0))
             _fill(source, target, scratch, on_progress)
-        return Copied(source.name, target.name, head_of(source), head_of(target), *_size(source))
+        return Copied(source.name, target.name, head_of(source), head_of(target), *size(source))
     finally:
         target.close()
 
@@ -97,16 +97,6 @@ def _fill(source: Ledger, target: Ledger, scratch: Scratch, on_progress: Progres
     _verify(source, _step(on_progress, 2))
     _verify(target, _step(on_progress, 3))
     open_copy(target)
-
-
-def _size(ledger: Ledger) -> tuple[int, int]:
-    """How many accounts and entries there are, over all lanes."""
-    users = entries = 0
-    for lane in ledger.lanes:
-        with ledger.reading(lane) as reading:
-            users += reading.end.accounts
-            entries += reading.end.entries
-    return users, entries
 
 
 def _check_open(source: Ledger) -> None:

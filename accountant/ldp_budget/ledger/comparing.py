@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _ACCOUNTS_TOGETHER = 5_000
 _EVERYWHERE = (POLICY_SET, PERIOD, CLOCK, MOVED, REOPENED, COPIED)
 """The kinds of entry that every lane may have by itself."""
+_ENTRIES = "entries "
 
 
 def differences(source: Ledger, target: Ledger, scratch: Scratch) -> Iterator[str]:
@@ -65,6 +66,13 @@ def _covers(now: tuple[int | None, ...], was: tuple[int | None, ...]) -> bool:
     return all(a is None or (b is not None and a >= b) for a, b in zip(now, was, strict=True))
 
 
+def size(ledger: Ledger) -> tuple[int, int]:
+    """How many accounts there are, and how many entries beside those that every lane may have by itself."""
+    counted = _counts(ledger)
+    entries = sum(count for name, count in counted.items() if name.startswith(_ENTRIES))
+    return counted["users"] + counted["cut_off"], entries
+
+
 def _counts(ledger: Ledger) -> Counter[str]:
     """How many users, answers and entries of each kind there are, over all lanes."""
     counted: Counter[str] = Counter()
@@ -76,7 +84,7 @@ def _counts(ledger: Ledger) -> Counter[str]:
             counted[name] += counts[name]
         for kind, count in counts["entries_by_kind"].items():
             if kind not in _EVERYWHERE:
-                counted[f"entries {kind}"] += count
+                counted[_ENTRIES + kind] += count
     return counted
 
 

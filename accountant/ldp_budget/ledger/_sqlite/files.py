@@ -58,10 +58,10 @@ def create(file: Path, secret: bytes | None = None) -> None:
     """
     if not file.parent.is_dir():
         raise LedgerError(str(file), f"the folder {file.parent} does not exist")
-    secret = secret or keys.new_key()
     with _created(file), alone_in(file.parent):
-        if file.exists() or keys.key_path(file).exists():
+        if file.exists() or has_key(file, secret):
             return
+        secret = secret or keys.new_key()
         refuse_strays(file)
         _put(file, secret, lambda draft: _write_empty(draft, keys.Key(secret)))
 
@@ -97,7 +97,8 @@ def _put(file: Path, secret: bytes, write: Callable[[Path], None]) -> None:
     create_private(draft, b"")
     try:
         write(draft)
-        create_private(keys.key_path(file), secret)
+        if not keys.key_path(file).exists():
+            create_private(keys.key_path(file), secret)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
@@ -128,18 +129,24 @@ def _write_empty(draft: Path, key: keys.Key) -> None:
         connection.close()
 
 
-def require_both(file: Path) -> None:
-    """Ledger and key must both be there."""
+def has_key(file: Path, secret: bytes | None = None) -> bool:
+    """Whether a key lies there already; not if it is the given one, as a copy that was stopped leaves it alone."""
     key = keys.key_path(file)
-    has_ledger, has_key = file.exists(), key.exists()
-    if has_key and not has_ledger:
+    return key.exists() and (secret is None or file.exists() or key.read_bytes() != secret)
+
+
+def require_both(file: Path, secret: bytes | None = None) -> None:
+    """Ledger and key must both be there; `secret` as for `has_key`."""
+    key = keys.key_path(file)
+    has_ledger, key_is_there = file.exists(), has_key(file, secret)
+    if key_is_there and not has_ledger:
         with suppress(OSError), alone_in(file.parent):  # somebody may be between the two just now
             has_ledger = file.exists()
-    if not has_ledger and not has_key:
+    if not has_ledger and not key_is_there:
         raise LedgerMissing(str(file))
     if not has_ledger:
         raise LedgerError(str(file), f"its key {key} is there but the ledger is missing; restore it from a backup")
-    if not has_key:
+    if not key_is_there:
         raise LedgerError(str(file), f"its key {key} is missing; restore it from a backup")
 
 

@@ -63,9 +63,9 @@ class SqliteStore:
                 self._open_file(Path(self.name), create, secret)
 
     def _open_file(self, file: Path, create: bool, secret: bytes | None) -> None:
-        if create and not file.exists() and not keys.key_path(file).exists():
+        if create and not file.exists() and not files.has_key(file, secret):
             files.create(file, secret)
-        files.require_both(file)
+        files.require_both(file, secret)
         self.key = keys.read_key(file)
         self._place = Place(self.name, self.key)
         # Whoever comes first uses it, to read or to write.

@@ -1,0 +1,79 @@
+"""`ldp-budget ledger copy`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conftest import CommandLine
+from ldp_budget import Accountant
+from ldp_budget.ledger import copying
+from postgres_places import new_ledger
+
+
+@pytest.fixture
+def first(tmp_path: Path) -> str:
+    """The address of a ledger with one user, who has something reserved and asked something by a key."""
+    path = str(tmp_path / "first.db")
+    command = CommandLine(path)
+    command("policy", "set", "default", "--limit", "lifetime=2", "--limit", "day=1")
+    command("spend", "alice", "rr", "--epsilon", "0.5", "--key", "k")
+    return path
+
+
+def test_a_ledger_moves_to_a_server_and_back(
+    first: str, tmp_path: Path, command: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    there, back = new_ledger(3), str(tmp_path / "back.db")
+    receipt = CommandLine(first).json("reserve", "alice", "rr", "--epsilon", "0.25")["receipt"]
+    key = CommandLine(first).json("spend", "alice", "rr", "--epsilon", "0.5", "--key", "k")["receipt"]
+    copied = command.json("ledger", "copy", first, there)
+    assert copied["from"]["ledger"] == first
+    assert copied["to"]["ledger"].startswith("postgresql://")
+    assert "lanes" not in copied["to"]["ledger"]
+    assert (copied["accounts"], copied["entries"]) == (1, 2)
+    assert CommandLine(first).json("ledger", "verify", "--expect", copied["from"]["head"])["ok"]
+    told = CommandLine(first).error("spend", "alice", "rr", "--epsilon", "0.1")
+    assert f"{first}: it was moved to {copied['to']['ledger']}, and goes on there; nothing was charged" in told
+    on_server = CommandLine(there)
+    assert on_server.json("ledger", "verify", "--expect", copied["to"]["head"])["ok"]
+    assert on_server.json("spend", "alice", "rr", "--epsilon", "0.5", "--key", "k")["receipt"] == key
+    assert on_server.json("commit", receipt)["status"] == "committed"
+    shown = command("ledger", "copy", there, back).stdout.splitlines()
+    assert shown[0] == "copied, and both verify: accounts 1, entries 3"
+    assert shown[2].startswith(f"  to {back}, open, head ")
+    assert CommandLine(back).json("commit", receipt)["repeated"]
+    assert command("ledger", "copy", there, back).stdout.splitlines() == shown, "done is done"
+    assert not Path(command.ledger).exists(), "--ledger has no part in it"
+
+
+def test_wrong_places_are_told_by_name(first: str, tmp_path: Path, command: CommandLine) -> None:
+    CommandLine(tmp_path / "other.db")("ledger", "init")
+    missing, other = str(tmp_path / "missing.db"), str(tmp_path / "other.db")
+    assert f"{missing}: there is none" in command.error("ledger", "copy", missing, other)
+    assert f"{other}: expected a place where nothing is yet" in command.error("ledger", "copy", first, other)
+    assert f"{first}: expected another place" in command.error("ledger", "copy", first, first)
+    assert "TO: expected a path or postgresql://…; found :memory:" in command.error(
+        "ledger", "copy", first, ":memory:", code=2
+    )
+    assert "found mysql://…" in command.error("ledger", "copy", first, "mysql://me:secret@host/db", code=2)
+    assert CommandLine(first).json("spend", "alice", "rr", "--epsilon", "0.1")["status"] == "spent"
+
+
+def test_a_copy_is_given_up(
+    first: str, tmp_path: Path, command: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = str(tmp_path / "copy.db")
+    with monkeypatch.context() as patch, Accountant(first) as accountant:
+        patch.setattr(copying.Copy, "_accounts", lambda self: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            accountant.copy_to(copy)
+    assert "it was moved to" in CommandLine(first).error("spend", "alice", "rr", "--epsilon", "0.1")
+    assert "it is being copied from" in CommandLine(copy).error("balance", "alice")
+    assert "it is being copied from" in CommandLine(copy).error("spend", "alice", "rr", "--epsilon", "0.1")
+    assert command("ledger", "copy", first, copy, "--give-up").stdout == f"given up: {first} is open again\n"
+    assert CommandLine(first).json("spend", "alice", "rr", "--epsilon", "0.1")["status"] == "spent"
+    assert "was given up" in command.error("ledger", "copy", first, copy)
+    assert "nothing to give up" in command.error("ledger", "copy", first, copy, "--give-up")

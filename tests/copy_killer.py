@@ -1,0 +1,46 @@
+"""Copies a ledger in child processes and kills them; run by `test_copying`, which copies on until it is done.
+
+    python copy_killer.py FROM TO KILLS SEED
+
+Prints how many children were killed, and did not come to the end before that.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import time
+from contextlib import suppress
+
+from ldp_budget import Accountant, LedgerError
+from ldp_budget.ledger import copying
+
+LONGEST = 0.25
+
+
+def child(source: str, target: str) -> None:
+    copying._ENTRIES_TOGETHER = copying._ANSWERS_TOGETHER = 20
+    with suppress(LedgerError), Accountant(source, create=False) as accountant:
+        accountant.copy_to(target)
+
+
+def main(source: str, target: str, kills: str, seed: str) -> None:
+    moments, killed = random.Random(seed), 0
+    for _ in range(int(kills)):
+        process = os.fork()
+        if process == 0:
+            try:
+                child(source, target)
+            finally:
+                os._exit(0)
+        time.sleep(moments.uniform(0, LONGEST))
+        os.kill(process, signal.SIGKILL)
+        _, status = os.waitpid(process, 0)
+        killed += os.WIFSIGNALED(status)
+    print(killed)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
