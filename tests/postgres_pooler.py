@@ -33,10 +33,10 @@ def find_pgbouncer() -> str | None:
 
 
 class Pooler:
-    """A pgbouncer of our own, with `sessions` on the server for each database."""
+    """A pgbouncer of our own, with `sessions` on the server for each database, for which one waits some seconds."""
 
-    def __init__(self, folder: Path, port: int | None, sessions: int = 3) -> None:
-        self.sessions = sessions
+    def __init__(self, folder: Path, port: int | None, sessions: int = 3, patience: int = 120) -> None:
+        self.sessions, self.patience = sessions, patience
         self.target = port
         self.port = free_port()
         self.data = folder_for_programs(folder)
@@ -107,6 +107,7 @@ class Pooler:
             "default_pool_size": self.sessions,
             "max_client_conn": 300,
             "server_login_retry": 1,
+            "query_wait_timeout": self.patience,
         }
         lines = ["[databases]", f"* = host={HOST} port={self.target} user=postgres", "[pgbouncer]"]
         lines += [f"{name} = {value}" for name, value in settings.items()]

@@ -194,6 +194,28 @@ def test_sessions_behind_it_that_end_at_any_moment(
     assert spend_amid(accountant, lambda: end_sessions(place.direct, how, seconds))["granted"]
 
 
+@pytest.mark.slow
+def test_a_server_behind_it_that_is_gone_is_told_and_not_besieged(
+    server: Server, tmp_path: Path, short_patience: None
+) -> None:
+    """The pooler lets everybody in, and sends them away again at once."""
+    with (
+        Pooler(tmp_path / "pooler", server.port, patience=2) as pooler,
+        Accountant(f"{pooler.address(server.create_database())}?lanes=4") as accountant,
+    ):
+        accountant.set_policy("default", ["lifetime=9"])
+        before = pooler.log.read_text().count("login attempt")
+        server.kill()
+        with pytest.raises(LedgerError, match="nothing was charged") as told:
+            accountant.spend("alice", coin(1))
+        assert not told.value.unknown
+        assert pooler.log.read_text().count("login attempt") - before < 40
+        server.restart()
+        assert settle(lambda: accountant.spend("alice", coin(1))).status == "spent"
+        assert entries(accountant, "alice") == 1
+        check(accountant)
+
+
 # -- what it promises ----------------------------------------------------------------------------------------------
 
 

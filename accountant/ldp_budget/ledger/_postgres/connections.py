@@ -76,7 +76,7 @@ class Connections:
         """A connection to a server that keeps its promises."""
         from psycopg import Error
 
-        deadline = time.monotonic() + WAIT_SECONDS
+        deadline, pause = time.monotonic() + WAIT_SECONDS, 0.0
         while True:
             connection = _living(pool)
             try:
@@ -89,6 +89,9 @@ class Connections:
                 pool.putconn(connection)
                 if not lost or time.monotonic() > deadline:
                     raise
+            # A pooler lets everybody in, and those at once out again whose server is gone.
+            time.sleep(pause)
+            pause = min(1.0, 2 * pause + 0.01)
 
     def is_pooled(self, connection: Connection) -> bool:
         """Whether it is to a pooler, of which a session of the server is had for one transaction at a time."""
