@@ -5,10 +5,9 @@ from __future__ import annotations
 import copy
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import product
-from types import MappingProxyType
 from typing import Any
 
 from ldp_budget.guarantees.amounts import ZERO, Costs
@@ -275,12 +274,10 @@ class ToyBatch:
 class ToyStore:
     """A store whose transactions work on a copy, which takes the place of the rows at their end."""
 
-    repeated: Mapping[str, int] = MappingProxyType({})
-
     def __init__(self, lanes: int = 1, secret: bytes | None = None) -> None:
         self.name, self.lanes, self.key = "toy", lanes, Key(secret or new_key())
         self._rows = [ToyRows(self.key) for _ in range(lanes)]
-        self._lock = threading.Lock()
+        self.repeated, self._lock = Counter[str](), threading.Lock()
 
     def run(self, work: Callable[[Lanes], Any], lanes: Sequence[int] = (0,), hint: Hint | None = None) -> Any:
         with self._lock:
