@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ldp_budget.accounting.accountant import Accountant
     from ldp_budget.accounting.plans import Plan
     from ldp_budget.accounting.policies import Policy
+    from ldp_budget.guarantees import Guarantee
 
 
 @click.group()
@@ -27,7 +28,15 @@ def policy() -> None:
     "limits",
     multiple=True,
     metavar="PERIOD=EPSILON[,DELTA[,RULE]]",
-    help="PERIOD: lifetime, day, week, month (UTC); RULE: basic (default), zcdp, gdp. Repeat for more.",
+    help="PERIOD: lifetime, day, week, month (UTC); RULE: basic (default), zcdp, gdp, renyi or renyi:ORDER; DELTA: "
+    "CONVERSION+ASIDE too under zcdp and renyi, the second for reports with a δ of their own. Repeat for more.",
+)
+@click.option(
+    "--for",
+    "asked",
+    multiple=True,
+    metavar="COLLECTION=COUNT",
+    help="What will probably be asked: rule renyi then takes the order that is best for it. Repeat for more.",
 )
 @click.option(
     "--plan",
@@ -46,6 +55,7 @@ def set_(
     ctx: click.Context,
     name: str,
     limits: tuple[str, ...],
+    asked: tuple[str, ...],
     plan: tuple[str, ...],
     plan_delta: str | None,
     relation: str | None,
@@ -59,11 +69,12 @@ def set_(
 
     if plan_delta is not None and not plan:
         raise click.UsageError("--plan: expected at least one COLLECTION=COUNT with --plan-delta; nothing was given")
-    if plan:
-        # Its collections stand in a ledger that is there already.
+    if plan or asked:
+        # The collections stand in a ledger that is there already.
         ledger = open_ledger(ctx)
-        terms = _plan(ledger, plan, plan_delta or "0")
-        stored = ledger.set_policy(name, limits, relation=relation, unbounded=unbounded, checked=checked, plan=terms)
+        terms = _plan(ledger, plan, plan_delta or "0") if plan else None
+        chosen = as_limits(limits, _charges(ledger, "for", asked))
+        stored = ledger.set_policy(name, chosen, relation=relation, unbounded=unbounded, checked=checked, plan=terms)
     else:
         # Checked before the ledger is opened, as opening may make it.
         wanted = Policy(name, as_limits(limits), relation=relation, unbounded=unbounded, checked=checked)
@@ -75,15 +86,21 @@ def set_(
 def _plan(accountant: Accountant, counts: tuple[str, ...], delta: str) -> Plan:
     """The plan of `COLLECTION=COUNT` texts, priced."""
     from ldp_budget.accounting.plans import Plan
+
+    return Plan(_charges(accountant, "plan", counts), decimal_option("plan_delta", delta))
+
+
+def _charges(accountant: Accountant, option: str, counts: tuple[str, ...]) -> tuple[tuple[Guarantee, int], ...]:
+    """The guarantees of `COLLECTION=COUNT` texts, and how many of each."""
     from ldp_budget.errors import InvalidParameter
 
     charges = []
     for text in counts:
         name, _, count = text.rpartition("=")
         if not name or not (count.isascii() and count.isdigit()) or int(count) < 1:
-            raise InvalidParameter("plan", "COLLECTION=COUNT with a whole number >= 1", text)
+            raise InvalidParameter(option, "COLLECTION=COUNT with a whole number >= 1", text)
         charges.append((accountant.collection(name).mechanism.guarantee, int(count)))
-    return Plan(tuple(charges), decimal_option("plan_delta", delta))
+    return tuple(charges)
 
 
 @policy.command("list")
@@ -132,7 +149,7 @@ def _show(policy: Policy, as_json: bool) -> None:
 def _limits(policy: Policy) -> str:
     return "; ".join(
         f"{limit.period} epsilon {limit.epsilon}"
-        + (f", delta {limit.delta}" if limit.delta else "")
+        + (f", delta {limit.delta_text}" if limit.delta else "")
         + f" ({limit.rule})"
         for limit in policy.limits
     )

@@ -22,6 +22,7 @@ OPTIONS = (
     "expect",
     "expires",
     "give_up",
+    "for",
     "help",
     "json",
     "key",

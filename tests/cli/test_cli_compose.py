@@ -317,3 +317,28 @@ def test_the_demo_tells_the_whole_story_in_an_empty_directory(command: CommandLi
     assert "refused: r0000" in shown
     assert (tmp_path / "demo" / "party.reports").exists()
     assert not command.ledger.exists(), "the demo leaves nobody's ledger behind"
+
+
+def test_a_limit_takes_the_order_that_is_best_for_what_will_be_asked(command: CommandLine) -> None:
+    command("policy", "set", "default", "--limit", "lifetime=40")
+    command("collection", "add", "poll", "random-substitution", "--epsilon", 1, "--domain-size", 100)
+    best = command.json("compose", "collection:poll", "--reports", 52, "--total-delta", "1e-6")["rules"]["renyi"]
+    limit = ("--limit", "lifetime=10.6,1e-6,renyi")
+    [plain] = command.json("policy", "set", "plain", *limit)["limits"]
+    [chosen] = command.json("policy", "set", "chosen", *limit, "--for", "poll=52")["limits"]
+    assert chosen["rule"] == f"renyi:{best['order']:g}" == "renyi:3.2"
+    assert plain["rule"] == "renyi:4"
+    assert command.json("quote", "alice", "poll", "--policy", "chosen")["affordable_reports"] >= 52
+    assert command.json("quote", "alice", "poll", "--policy", "plain")["affordable_reports"] < 52
+    wrong = command("policy", "set", "other", *limit, "--for", "poll", code=2)
+    assert "--for: expected COLLECTION=COUNT" in wrong.stderr
+
+
+def test_a_part_of_delta_set_aside_is_shown(command: CommandLine) -> None:
+    shown = command("policy", "set", "default", "--limit", "lifetime=8,9e-7+1e-7,zcdp").stdout
+    assert shown == "policy default, version 1: lifetime epsilon 8, delta 0.0000009+0.0000001 (zcdp)\n"
+    command("spend", "alice", "gaussian", "--sigma", 10)
+    assert [line.split()[:4] for line in command("balance", "alice").stdout.splitlines()[2:4]] == [
+        ["lifetime", "zcdp", "delta", "1e-07"],
+        ["lifetime", "zcdp", "rho", "1.04544"],
+    ]

@@ -11,6 +11,7 @@ from ldp_budget.ledger._postgres import PostgresStore
 from ldp_budget.ledger._postgres.promises import OLDEST
 from ldp_budget.ledger.store import Hint, Rows
 from ledger_contract import LedgerContract
+from measured_contract import MeasuredContract
 from postgres_places import OnServer
 
 pytestmark = pytest.mark.usefixtures("own_keys")
@@ -57,3 +58,9 @@ def test_a_transaction_may_be_content_with_the_lanes_that_nobody_holds() -> None
             assert list(store.run(sorted, [3, 0], Hint([], None))) == [0, 3]
     finally:
         store.close()
+
+
+class TestMeasuresInFourLanes(MeasuredContract):
+    @pytest.fixture
+    def place(self) -> OnServer:
+        return OnServer(4)

@@ -628,7 +628,7 @@ def _open(ledger: str | os.PathLike[str] | Store, create: bool, secret: bytes | 
 def _limit_states(reading: Reading, policy: Policy, spent: dict[str, Costs]) -> tuple[LimitState, ...]:
     """What was spent under each limit of a policy, in the windows that are open."""
     limits = policy.limits
-    return tuple([LimitState(limit, spent[limit.period], reading.windows[limit.period].ends) for limit in limits])
+    return tuple([LimitState(limit, spent[limit.gauge], reading.windows[limit.gauge].ends) for limit in limits])
 
 
 def _quotas(reading: Reading, policy: Policy, account: int | None) -> tuple[dict[str, Any], ...]:

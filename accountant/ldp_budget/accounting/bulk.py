@@ -16,6 +16,7 @@ from .._json import canonical_json
 from ..errors import InvalidParameter, NotSupported
 from ..ledger.entries import NOBODY, SPENT
 from ..ledger.lanes import lane_of
+from ..ledger.windows import measure_in
 from .decision import objection
 from .idempotency import IdempotencyKey, Kept, once
 from .request import check_text
@@ -102,15 +103,20 @@ class BulkCharge:
 
     def _charge_once(self, users: list[bytes]) -> list[bytes]:
         """Charge distinct users; returns the refused ones."""
-        transaction, cost = self._transaction, self._charge.cost
+        transaction, charge = self._transaction, self._charge
         batch = transaction.batch(users)
         limits = self._policy.limits
-        refused = batch.refuse([(self._windows[limit.period].code, limit.remaining_room(cost)) for limit in limits])
+        rooms = [(self._windows[each.gauge].code, each.remaining_room(charge.cost_in(each.gauge))) for each in limits]
+        refused = batch.refuse(rooms)
         if len(refused) < len(users):
             transaction.open_accounts(batch)
-            batch.charge([window.code for window in self._windows.values()], cost)
-            charge = self._charge.store(transaction)
-            transaction.append_batch(batch, (transaction.moment.micros, SPENT, charge, self._policy_number, *cost))
+            plain = [window.code for gauge, window in self._windows.items() if not measure_in(gauge)]
+            batch.charge(plain, charge.cost)
+            for gauge, window in self._windows.items():
+                if measure_in(gauge):
+                    batch.charge([window.code], charge.cost_in(gauge))
+            common = (transaction.moment.micros, SPENT, charge.store(transaction), self._policy_number, *charge.cost)
+            transaction.append_batch(batch, common)
         return refused
 
 

@@ -8,7 +8,8 @@ from ..guarantees import ANY_INPUTS, Memoised
 from ..guarantees.amounts import LARGEST, Costs
 from ..guarantees.evidence import NO
 from ..ledger.reading import Account
-from ..ledger.windows import LIFETIME
+from ..ledger.replay import step_under
+from ..ledger.windows import LIFETIME, measure_in
 from .policies import ANY_RELATION
 from .receipts import PLAN, QUOTED, REFUSED, LimitState, Receipt
 
@@ -66,11 +67,12 @@ class Decision:
         charge, policy, curve = self.request.charge, self.policy, _curve(self.request)
         counts = [LARGEST if policy.plan is None else policy.plan.count(charge.promise) - account.quota_used]
         for limit in policy.limits:
-            spent = account.spent[limit.period]
+            gauge = limit.gauge
+            spent = account.spent[gauge]
             if curve is None:
-                counts.append(limit.affordable(spent, charge.cost))
+                counts.append(limit.affordable(spent, charge.cost_in(gauge)))
             else:
-                counts.append(limit.affordable_along(curve, account.reported[limit.period], spent))
+                counts.append(limit.affordable_along(curve, account.reported[gauge], spent))
         return min(counts)
 
     def receipt(self, status: str, receipt: str | None = None) -> Receipt:
@@ -84,7 +86,7 @@ class Decision:
             self.policy.name,
             self.costs[LIFETIME],
             self.request.reports,
-            tuple([LimitState(each, spent[each.period], windows[each.period].ends) for each in self.policy.limits]),
+            tuple([LimitState(each, spent[each.gauge], windows[each.gauge].ends) for each in self.policy.limits]),
             self.binding if undecided else (),
             self.affordable(account),
             receipt,
@@ -103,8 +105,13 @@ def _costs(account: Account, request: Request) -> dict[str, Costs]:
     """What the request adds in every window that is kept: labelled reports in each along its own curve."""
     curve = _curve(request)
     if curve is None:
-        return dict.fromkeys(account.spent, request.cost)
-    return {period: curve.step(account.reported[period], request.reports) for period in account.spent}
+        costs = dict.fromkeys(account.spent, request.cost)
+        for gauge in costs:
+            if measure_in(gauge):
+                costs[gauge] = request.charge.cost_in(gauge).times(request.reports)
+        return costs
+    done = account.reported
+    return {gauge: step_under(measure_in(gauge), curve, done[gauge], request.reports) for gauge in account.spent}
 
 
 def _objection(account: Account, request: Request, policy: Policy) -> str:
@@ -150,7 +157,7 @@ def objection(charge: Charge, policy: Policy) -> str:
 def _binding(account: Account, request: Request, policy: Policy, costs: dict[str, Costs]) -> tuple[str, ...]:
     """The periods whose limit the request does not fit, and `plan` where the plan is what stands in the way."""
     spent = account.spent
-    over = [limit.period for limit in policy.limits if not limit.fits(spent[limit.period], costs[limit.period])]
+    over = [limit.period for limit in policy.limits if not limit.fits(spent[limit.gauge], costs[limit.gauge])]
     plan = policy.plan
     if plan is not None:
         left = plan.count(request.charge.promise) - account.quota_used

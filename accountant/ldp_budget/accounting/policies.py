@@ -113,6 +113,11 @@ class Policy:
         return tuple(dict.fromkeys(limit.period for limit in self.limits))
 
     @property
+    def gauges(self) -> tuple[str, ...]:
+        """Where its limits are counted, each once."""
+        return tuple(dict.fromkeys(limit.gauge for limit in self.limits))
+
+    @property
     def lifetimes(self) -> tuple[Limit, ...]:
         """The limits of a lifetime, one for each rule."""
         return tuple([limit for limit in self.limits if limit.period == LIFETIME])
@@ -247,24 +252,24 @@ def _stored_plans(reading: Reading, identities: set[str]) -> dict[str, PlanTerms
 
 
 def keep_periods(transactions: Sequence[Transaction], policy: Policy, filled: Collection[str]) -> list[str]:
-    """Keep windows for every period the policy limits; returns new ones that have to be filled from the journal.
+    """Keep windows for every gauge the policy limits; returns new ones that have to be filled from the journal.
 
     Those are not `filled` by now, and until they are the policy may not be stored.
     """
     stored_policies = transactions[0].rows.policies()
-    limited = {LIFETIME}.union(*(Policy.read(stored.definition).periods for stored in stored_policies))
-    return keep(transactions, [each for each in policy.periods if each not in limited and each not in filled])
+    limited = {LIFETIME}.union(*(Policy.read(stored.definition).gauges for stored in stored_policies))
+    return keep(transactions, [each for each in policy.gauges if each not in limited and each not in filled])
 
 
 def _check_limits(previous: Policy, policy: Policy) -> None:
     """The rule and δ of a limit never change once charged: the sums of one rule mean nothing to another."""
-    rules = {(limit.period, limit.rule, limit.delta) for limit in policy.limits}
+    rules = {(limit.period, limit.rule, limit.delta_text) for limit in policy.limits}
     for limit in previous.limits:
         others = [other for other in rules if other[0] == limit.period]
-        if others and (limit.period, limit.rule, limit.delta) not in rules:
+        if others and (limit.period, limit.rule, limit.delta_text) not in rules:
             raise InvalidParameter(
                 "limit",
-                f"rule {limit.rule} and delta {limit.delta} for {limit.period}, which was charged already",
+                f"rule {limit.rule} and delta {limit.delta_text} for {limit.period}, which was charged already",
                 ", ".join(f"rule {rule} and delta {delta}" for _, rule, delta in others),
             )
 

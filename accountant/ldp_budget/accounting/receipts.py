@@ -304,7 +304,7 @@ def _count(reports: int) -> str:
     return "1 report" if reports == 1 else f"{reports} reports"
 
 
-_SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ", "mu_squared": "μ²"}
+_SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ", "mu_squared": "μ²", "renyi": "D"}
 
 
 def _amounts(amounts: dict[str, float | None]) -> str:

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 from .._json import canonical_json
 from ..catalogue import certificates
 from ..errors import InvalidParameter
+from ..guarantees.orders import measured
 from ..ledger.entries import SPENT
+from ..ledger.windows import measure_in
 from .idempotency import IdempotencyKey
 
 if TYPE_CHECKING:
     from ..authoring.base import Mechanism
     from ..guarantees import Guarantee
+    from ..guarantees.amounts import Costs
     from ..ledger import Transaction
     from ..ledger.keys import Key
 
@@ -31,11 +34,21 @@ class Charge:
         self.promise = canonical_json(self.guarantee.to_json())
         self.cost = self.guarantee.costs()
         self._kind = type(mechanism)
+        self._measured: dict[str, Costs] = {}
 
     @property
     def checked(self) -> str:
         """How the mechanism's promise was checked, see `certificates`."""
         return certificates.checked(self._kind)
+
+    def cost_in(self, gauge: str) -> Costs:
+        """What one report costs in the windows of a gauge."""
+        measure = measure_in(gauge)
+        if measure is None:
+            return self.cost
+        if measure not in self._measured:
+            self._measured[measure] = measured(self.guarantee, measure)
+        return self._measured[measure]
 
     def store(self, transaction: Transaction) -> int:
         """The number of this charge in the ledger."""

@@ -6,15 +6,13 @@ report may be out), and only a void in time takes the charge back. Terminal stat
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import ReservationConflict, UnknownName
-from ..guarantees import Memoised, from_json
 from ..guarantees.amounts import ZERO, Costs
 from ..ledger.entries import COMMITTED, EXPIRED, RESERVED, VOIDED, Entry
-from ..ledger.replay import Replay, curves
-from ..ledger.windows import LIFETIME, code_at
+from ..ledger.replay import Replay, cost_under, curve_of, promise, promises, step_under
+from ..ledger.windows import LIFETIME, code_at, is_lifetime, measure_in
 from .policies import Policy
 
 if TYPE_CHECKING:
@@ -85,12 +83,9 @@ def _give_back(transaction: Transaction, entry: Entry) -> None:
         kept = {LIFETIME: kept[LIFETIME]}  # of an erased user no other window is kept
     # Nor is one from before its period was limited.
     windows = {
-        period: code_at(period, entry.at) for period, since in kept.items() if period == LIFETIME or entry.at >= since
+        gauge: code_at(gauge, entry.at) for gauge, since in kept.items() if is_lifetime(gauge) or entry.at >= since
     }
-    costs = {
-        period: _last_step(transaction, entry, label, window) if entry.labelled else entry.costs
-        for period, window in windows.items()
-    }
+    costs = {gauge: _cost(transaction, entry, label, gauge, window) for gauge, window in windows.items()}
     sums = {period: transaction.spent(entry.account, window) for period, window in windows.items()}
     ended = _end(transaction, entry, VOIDED, ZERO.minus(costs[LIFETIME]))
     if any(None in spent for spent in sums.values()):
@@ -104,7 +99,7 @@ def _give_back(transaction: Transaction, entry: Entry) -> None:
 
 def _add_up(transaction: Transaction, ended: Entry, kept: dict[str, int]) -> dict[int, Costs]:
     """The account's sums by window, from its history and the entry that ends it."""
-    replay = Replay(kept, curves(transaction), transaction.repairs())
+    replay = Replay(kept, promises(transaction), transaction.repairs())
     # What was kept back was written when the reservation was looked for; the entry that ends it was not.
     for each, label in transaction.history(ended.account):
         replay.add(each, label)
@@ -112,16 +107,25 @@ def _add_up(transaction: Transaction, ended: Entry, kept: dict[str, int]) -> dic
     return replay.sums
 
 
-def _last_step(transaction: Transaction, entry: Entry, label: bytes | None, window: int) -> Costs:
+def _cost(transaction: Transaction, entry: Entry, label: bytes | None, gauge: str, window: int) -> Costs:
+    """What a reservation was charged in a window."""
+    measure = measure_in(gauge)
+    if entry.labelled:
+        return _last_step(transaction, entry, label, measure, window)
+    return entry.costs if measure is None else cost_under(measure, entry, promise(transaction, entry.charge))
+
+
+def _last_step(
+    transaction: Transaction, entry: Entry, label: bytes | None, measure: str | None, window: int
+) -> Costs:
     """What the last reports of a label cost in a window; its count goes back by them."""
     if label is None:
         return ZERO  # the user was erased meanwhile; the sums stay as they are
-    guarantee = from_json(json.loads(transaction.stored_charge(entry.charge).guarantee))
-    assert isinstance(guarantee, Memoised)
+    curve = curve_of(promise(transaction, entry.charge), entry.charge)
     # In a window that is still being filled the count may lack them; then it is written anew.
     before = max(0, transaction.label_reports(entry.account, label, entry.charge, window) - entry.reports)
     transaction.set_label_reports(entry.account, label, entry.charge, window, before)
-    return guarantee.step(before, entry.reports)
+    return step_under(measure, curve, before, entry.reports)
 
 
 def _return_quota(transaction: Transaction, entry: Entry) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .copying import _parts
 from .entries import CLOCK, COPIED, MOVED, PERIOD, POLICY_SET, REOPENED
-from .windows import LIFETIME, PERIODS
+from .windows import LIFETIME, gauge_in, gauge_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,11 +109,11 @@ def _limited(source: Ledger) -> set[str]:
     """The periods that a policy limits; windows of others are not gone by, and may be filled in part."""
     with source.reading() as reading:
         definitions = [json.loads(policy.definition) for policy in reading.rows.policies()]
-    return {LIFETIME}.union(*({limit["period"] for limit in each["limits"]} for each in definitions))
+    return {LIFETIME}.union(*({gauge_in(limit) for limit in each["limits"]} for each in definitions))
 
 
 def _counts_in(window: int, limited: set[str]) -> bool:
-    return PERIODS[window % len(PERIODS)] in limited
+    return gauge_of(window) in limited
 
 
 def _sums(target: Ledger, lane: int) -> Iterator[tuple[Any, ...]]:

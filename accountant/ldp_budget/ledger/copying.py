@@ -44,7 +44,7 @@ from .entries import (
 from .filling import write_accounts
 from .lanes import lane_of
 from .names import Name
-from .windows import LIFETIME, PERIODS, from_micros, to_micros, window_at
+from .windows import LIFETIME, gauge_in, gauge_of, since_when
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -261,7 +261,7 @@ class Copy:
                 self._periods.add(entry.reports)
                 for to in self._target.lanes:
                     self._append(item.lane, to, entry)
-                    self._keep(to, [PERIODS[entry.reports]], entry.at)
+                    self._keep(to, [gauge_of(entry.reports)], entry.at)
         elif entry.kind == CLOCK:
             self._take_repair(item.lane, entry)
         elif entry.kind == ERASED:
@@ -277,7 +277,7 @@ class Copy:
         if policy.number in self._policies:
             return
         self._policies.add(policy.number)
-        limited = [limit["period"] for limit in json.loads(policy.definition)["limits"]]
+        limited = [gauge_in(limit) for limit in json.loads(policy.definition)["limits"]]
         for to in self._target.lanes:
             self._append(lane, to, entry, before=lambda transaction: transaction.put_policy(policy))
             self._keep(to, limited, entry.at)
@@ -302,7 +302,7 @@ class Copy:
         for period in periods:
             if period == LIFETIME or (period in kept and not lower):
                 continue
-            since = to_micros(window_at(period, from_micros(at)).starts)
+            since = since_when(period, at)
             if since < kept.get(period, since + 1):
                 kept[period] = since
                 self._step_of_entry(to, partial(_keep_period, period=period, since=since))

@@ -41,7 +41,7 @@ class Entry(NamedTuple):
     is erased. `expires` belongs to a reservation, `resolves` to the entry that ends it, and names it. `keyed` says
     that its answer is kept under an idempotency key. A `clock` entry says that the clock was repaired, and is the
     only one that may be dated before the entry that it follows. A `period` entry says that windows of a period are
-    kept from now on which no policy limits yet, as they are still to be filled; `reports` is its place in `PERIODS`.
+    kept from now on which no policy limits yet, as they are still to be filled; `reports` is the number of its gauge.
     `moved` says that everything is copied to another ledger, where it goes on, `reopened` that this was given up, and
     `copied` ends what came from another one.
     """

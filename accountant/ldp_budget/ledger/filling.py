@@ -14,15 +14,15 @@ from collections import Counter
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from ..guarantees import Memoised
 from ..guarantees.amounts import LARGEST
 from .entries import CHARGES, VOIDED, Entry, LabelRow, QuotaRow
-from .replay import Replay, by_account, curves, memoised
-from .windows import LIFETIME, PERIODS, Moment, to_micros
+from .replay import Replay, by_account, promise, promises
+from .windows import LIFETIME, Moment, gauge_of, is_lifetime, since_when
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from ..guarantees import Guarantee
     from .ledger import Ledger
     from .reading import Reading
     from .store import Rows, Snapshot
@@ -56,7 +56,7 @@ def keep(transactions: Sequence[Transaction], periods: Sequence[str]) -> list[st
 def _fill_at_once(transaction: Transaction, periods: Sequence[str]) -> None:
     for period in periods:
         if period not in transaction.periods():
-            transaction.keep_period(period, to_micros(transaction.moment.window(period).starts))
+            transaction.keep_period(period, since_when(period, transaction.moment.micros))
     kept = transaction.periods()
     since = {period: kept[period] for period in periods}
     transaction.settle()
@@ -97,19 +97,19 @@ class _Part:
         self._accounts = accounts
         self._repairs = reading.repairs()
         self._reading = reading
-        self._curves: dict[int, Memoised] = {}
+        self._promises: dict[int, Guarantee] = {}
         self._until = reading.end.entries
         late = min(self._since.values())
         rows = reading.rows.histories(accounts[0], accounts[-1], late)
         self._replays = dict(_replayed(rows, self._empty))
 
     def _empty(self) -> Replay:
-        return Replay(self._since, self._curve, self._repairs)
+        return Replay(self._since, self._promise, self._repairs)
 
-    def _curve(self, charge: int) -> Memoised:
-        if charge not in self._curves:
-            self._curves[charge] = memoised(self._reading, charge)
-        return self._curves[charge]
+    def _promise(self, charge: int) -> Guarantee:
+        if charge not in self._promises:
+            self._promises[charge] = promise(self._reading, charge)
+        return self._promises[charge]
 
     def go_on(self, reading: Reading) -> int:
         """Add what was appended as far as this moment; returns how many entries that were."""
@@ -147,19 +147,19 @@ class _Part:
 def write_accounts(transaction: Transaction, accounts: range) -> None:
     """Write sums, label counts and used quotas of accounts that have none yet, from their histories."""
     rows, since = transaction.rows, transaction.periods()
-    curve, repairs = curves(transaction), transaction.repairs()
+    known, repairs = promises(transaction), transaction.repairs()
     gone = _cut_off(rows, accounts)
     quotas = _Quotas(transaction)
 
     def replayed() -> Iterator[tuple[int, Replay]]:
         for account, history in by_account(rows.histories(accounts[0], accounts[-1])):
-            replay = Replay({LIFETIME: 0} if account in gone else since, curve, repairs)
+            replay = Replay({LIFETIME: 0} if account in gone else since, known, repairs)
             used: Counter[tuple[str, str]] = Counter()
             for row in history:
                 replay.add(Entry.of(row), row[-2])
                 quotas.add(used, row)
-            for (plan, promise), count in used.items():
-                rows.set_quota_used(QuotaRow(account, plan, promise, count))
+            for (plan, quota), count in used.items():
+                rows.set_quota_used(QuotaRow(account, plan, quota, count))
             yield account, replay
 
     _write(rows, replayed(), lambda window: True)
@@ -184,8 +184,8 @@ def count_at_repair(transaction: Transaction, moment: Moment) -> None:
 
     A period that was first limited under a clock too far ahead is from now on kept since the window of the repair.
     """
-    kept = {period: since for period, since in transaction.periods().items() if period != LIFETIME}
-    starts = {period: to_micros(moment.window(period).starts) for period in kept}
+    kept = {period: since for period, since in transaction.periods().items() if not is_lifetime(period)}
+    starts = {period: since_when(period, moment.micros) for period in kept}
     lowered = {period for period, since in kept.items() if starts[period] < since}
     for period in lowered:
         kept[period] = starts[period]
@@ -202,7 +202,7 @@ def count_at_repair(transaction: Transaction, moment: Moment) -> None:
             transaction,
             kept,
             histories,
-            lambda window: window in current or PERIODS[window % len(PERIODS)] in lowered,
+            lambda window: window in current or gauge_of(window) in lowered,
         )
 
 
@@ -213,9 +213,9 @@ def _write_again(
     wanted: Callable[[int], bool],
 ) -> None:
     """Write the wanted windows of accounts from their histories, with all that counts in them."""
-    curve, repairs = curves(transaction), transaction.repairs()
+    known, repairs = promises(transaction), transaction.repairs()
     gone = _cut_off(transaction.rows, range(1, LARGEST))
-    replayed = _replayed(histories, lambda: Replay(since, curve, repairs))
+    replayed = _replayed(histories, lambda: Replay(since, known, repairs))
     _write(transaction.rows, ((account, replay) for account, replay in replayed if account not in gone), wanted)
 
 

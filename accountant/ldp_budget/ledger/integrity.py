@@ -17,8 +17,8 @@ from ..guarantees.amounts import Costs
 from .entries import CHARGES, CLOCK, ERASED, NO_LINK, NOBODY, PERIOD, POLICY_SET, SPENT, VOIDED, End, Entry, User
 from .journal import canonical_link, canonical_rows, seal_counters
 from .lanes import lane_of
-from .replay import Replay, curves
-from .windows import DAY_MICROS, LIFETIME, PERIODS, code_at, from_micros, to_micros, window_at
+from .replay import Replay, promises
+from .windows import DAY_MICROS, LIFETIME, code_at, gauge_of, measure_in, since_when
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -178,7 +178,7 @@ class _Whole:
         `turns` are the entries that say so.
         """
         limited = {
-            policy.number: [limit["period"] for limit in json.loads(policy.definition)["limits"]]
+            policy.number: [_gauge(limit) for limit in json.loads(policy.definition)["limits"]]
             for policy in self.policies
         }
         first: dict[str, int] = {}
@@ -187,10 +187,10 @@ class _Whole:
             if turn.kind == CLOCK:
                 periods = first.keys()
             elif turn.kind == PERIOD:
-                periods = [PERIODS[turn.reports]]
+                periods = [gauge_of(turn.reports)]
             for period in periods:
                 if turn.kind == CLOCK or period not in first:
-                    starts = to_micros(window_at(period, from_micros(turn.at)).starts)
+                    starts = since_when(period, turn.at)
                     first[period] = min(first.get(period, starts), starts)
         first[LIFETIME] = 0
         for period, since in first.items():
@@ -383,13 +383,14 @@ class _Part:
         self._reading = reading
         self._erased_users = erased_users
         definitions = {policy.number: json.loads(policy.definition) for policy in reading.rows.policies()}
-        limited = {limit["period"] for definition in definitions.values() for limit in definition["limits"]}
+        limited = {_gauge(limit) for definition in definitions.values() for limit in definition["limits"]}
         kept = reading.periods()
         # Nobody goes by windows of a period that no policy limits: they are being filled, or that was stopped.
         self._filling = kept.keys() - limited - {LIFETIME}
         self._periods = {period: since for period, since in kept.items() if period not in self._filling}
         self._repairs = reading.repairs()
-        self._curve = curves(reading)
+        self._known = promises(reading)
+        self._measures = any(map(measure_in, self._periods))
         self._promises = {charge.number: charge.guarantee for charge in reading.rows.charges()}
         plans = {number: definition["plan"] for number, definition in definitions.items()}
         self._plans = {number: plan["identity"] for number, plan in plans.items() if plan is not None}
@@ -416,7 +417,7 @@ class _Part:
         """The rows that somebody goes by; their window stands at a place of theirs."""
         if not self._filling:
             return rows
-        return [row for row in rows if PERIODS[row[place] % len(PERIODS)] not in self._filling]
+        return [row for row in rows if gauge_of(row[place]) not in self._filling]
 
     def _user(self, user: User) -> Iterator[str]:
         if self._reading.key.seal(user.account, user.hash) != user.seal:
@@ -433,11 +434,11 @@ class _Part:
         if plain is not None and not labels and not quotas and plain == {row[1]: tuple(row[2:]) for row in sums}:
             return  # as nearly all of them
         yield from self._labels(erased, history)
-        replay = Replay({LIFETIME: 0} if erased else self._periods, self._curve, self._repairs)
+        replay = Replay({LIFETIME: 0} if erased else self._periods, self._known, self._repairs)
         for row in history:
             replay.add(Entry.of(row), row[-2])
         for window in _differing({row[1]: Costs._make(row[2:]) for row in sums}, replay.sums):
-            if PERIODS[window % len(PERIODS)] not in self._periods:
+            if gauge_of(window) not in self._periods:
                 yield f"accounts: window {window} is of a period that no policy limits"
             else:
                 yield f"accounts: account {account}, window {window}, differs from the journal"
@@ -450,6 +451,8 @@ class _Part:
     def _plain_sums(self, history: Rows) -> dict[int, tuple[Any, ...]] | None:
         """The sums of a history of nothing but plain charges; None of any other one."""
         sums: dict[int, tuple[Any, ...]] = {}
+        if self._measures:
+            return None
         for row in history:
             if row[2] != SPENT or row[11] is not None or row[5] in self._plans or self._counts_twice(row):
                 return None
@@ -510,6 +513,11 @@ class _InOrder:
             row = next(self._rows, None)
         self._next = row
         return found
+
+
+def _gauge(limit: dict[str, Any]) -> str:
+    """The gauge of a limit, as a policy's definition has it."""
+    return str(limit.get("gauge", limit["period"]))
 
 
 def _differing(stored: dict[Any, Any], expected: dict[Any, Any]) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from ..errors import UnknownName
 from ..guarantees.amounts import ZERO, Costs
 from .entries import Entry, Repair, StoredCharge, StoredPolicy
-from .windows import PERIODS
+from .windows import gauge_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,15 +20,14 @@ if TYPE_CHECKING:
     from .windows import Moment, Window
 
 
-_PERIODS = len(PERIODS)
-
-
 Price: TypeAlias = "tuple[Decimal, Decimal]"
 """(ε, δ) of a plan, whole."""
 
 
 class Account(NamedTuple):
     """A user's account, `number` None before the first charge, and what was charged to it in each open window.
+
+    Windows are named by their gauge, a period or a period and a measure.
 
     What only some requests depend on is filled in for them: whether the user was `erased`, the reports of one label
     in each window, how much of one quota was used, and the prices of the other plans the user has used a quota of.
@@ -81,14 +80,14 @@ class Reading:
 
     @property
     def windows(self) -> dict[str, Window]:
-        """The windows that are kept and contain the moment, by period."""
+        """The windows that are kept and contain the moment, by gauge."""
         if self._windows is None:
             moment = self.moment
             self._windows = {period: moment.window(period) for period in self.periods()}
         return self._windows
 
     def periods(self) -> dict[str, int]:
-        """The periods for which windows are kept, and when the first of them starts."""
+        """The gauges for which windows are kept, and when the first of them starts."""
         return self.rows.periods()
 
     def repairs(self) -> tuple[Repair, ...]:
@@ -123,7 +122,7 @@ class Reading:
             if account.number is None:
                 account = accounts[user] = Account(number, account.spent)
             if window is not None:
-                account.spent[PERIODS[window % _PERIODS]] = Costs._make(amounts)
+                account.spent[gauge_of(window)] = Costs._make(amounts)
         return accounts
 
     def number_of(self, user: bytes) -> int | None:

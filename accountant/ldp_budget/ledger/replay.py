@@ -9,17 +9,19 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from ..guarantees import Memoised, from_json
+from ..guarantees import Guarantee, Memoised, from_json
 from ..guarantees.amounts import LARGEST, ZERO, Costs
+from ..guarantees.orders import ZCDP, measured
 from .entries import CHARGES, RESERVED, VOIDED, Entry, Repair
-from .windows import LIFETIME, code_at
+from .windows import code_at, is_lifetime, measure_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from .reading import Reading
 
-    Curve = Callable[[int], Memoised]
+    Promises = Callable[[int], Guarantee]
+    """The guarantee of a charge by its number."""
 
 _LIFETIME_WINDOW = 0
 
@@ -54,18 +56,18 @@ class _Sum:
 
 
 class Replay:
-    """The charges of one account that were not voided, added up in the windows of some periods.
+    """The charges of one account that were not voided, added up in the windows of some gauges.
 
-    `since`: each period and where its first window starts. `labels` count reports by label, charge and window.
+    `since`: each gauge and where its first window starts. `labels` count reports by label, charge and window.
 
     A charge counts in the windows of the time it is dated, and at each later one of the `repairs` of the clock that
     is before that time in the windows of the repair as well: by then it was made, whatever it is dated. So a repair
     refills no window, and what was charged under a wrong clock counts more often rather than less.
     """
 
-    def __init__(self, since: dict[str, int], curve: Curve, repairs: Sequence[Repair]) -> None:
+    def __init__(self, since: dict[str, int], promises: Promises, repairs: Sequence[Repair]) -> None:
         self._since = since
-        self._curve = curve
+        self._promises = promises
         self._repairs = repairs
         self._reserved: dict[int, tuple[int, int, bytes | None]] = {}
         self._sums: dict[int, _Sum] = defaultdict(_Sum)
@@ -73,7 +75,7 @@ class Replay:
 
     def copy(self) -> Replay:
         """One that goes on from here by itself."""
-        other = Replay(self._since, self._curve, self._repairs)
+        other = Replay(self._since, self._promises, self._repairs)
         other._reserved.update(self._reserved)
         other._sums.update((window, total.copy()) for window, total in self._sums.items())
         other.labels.update(self.labels)
@@ -96,37 +98,60 @@ class Replay:
             number, at, label = self._reserved.get(entry.resolves or 0, (0, -1, None))
             times = -1
         moments = self._moments(number, at) if self._repairs else (at,)
-        for period, since in self._since.items():
-            if period == LIFETIME:
-                self._add(entry, label, _LIFETIME_WINDOW, times)
-                continue
-            for window in {code_at(period, moment) for moment in moments if moment >= since}:
-                self._add(entry, label, window, times)
+        for gauge, since in self._since.items():
+            measure = measure_in(gauge)
+            if is_lifetime(gauge):
+                windows = {code_at(gauge, 0)}
+            else:
+                windows = {code_at(gauge, moment) for moment in moments if moment >= since}
+            for window in windows:
+                self._add(entry, label, window, measure, times)
 
     def _moments(self, number: int, at: int) -> list[int]:
         """When a charge counts: where it is dated, and at the repairs of a clock that had dated it too late."""
         return [at, *[repair.at for repair in self._repairs if repair.entry > number and repair.at < at]]
 
-    def _add(self, entry: Entry, label: bytes | None, window: int, times: int) -> None:
-        costs = entry.costs if label is None else self._step(entry, label, window)
+    def _add(self, entry: Entry, label: bytes | None, window: int, measure: str | None, times: int) -> None:
+        if label is not None:
+            costs = self._step(entry, label, window, measure)
+        else:
+            costs = entry.costs if measure is None else cost_under(measure, entry, self._promises(entry.charge))
         if window == _LIFETIME_WINDOW:
             costs = entry.costs
         elif entry.labelled and label is None:
             return  # the user was erased, and only the lifetime is kept
         self._sums[window].add(costs, times)
 
-    def _step(self, entry: Entry, label: bytes, window: int) -> Costs:
+    def _step(self, entry: Entry, label: bytes, window: int, measure: str | None) -> Costs:
         """What a labelled entry costs in a window, along its curve from the start of that window.
 
         A memoised value never costs an unbounded amount, so its steps add up to its curve whichever was given back.
         """
         key = (label, entry.charge, window)
-        curve = self._curve(entry.charge)
+        curve = curve_of(self._promises(entry.charge), entry.charge)
         if entry.kind == VOIDED:
             self.labels[key] -= entry.reports
-            return ZERO.minus(curve.step(self.labels[key], entry.reports))
+            return ZERO.minus(step_under(measure, curve, self.labels[key], entry.reports))
         self.labels[key] += entry.reports
-        return curve.step(self.labels[key] - entry.reports, entry.reports)
+        return step_under(measure, curve, self.labels[key] - entry.reports, entry.reports)
+
+
+def cost_under(measure: str, entry: Entry, guarantee: Guarantee) -> Costs:
+    """What the reports of an entry cost under a measure, negative for a void; they repeat no memoised value.
+
+    Where nothing is set aside, ρ is what the entry was charged, whatever a newer release works out.
+    """
+    if measure == ZCDP and not guarantee.aside() and guarantee.concentrated() is not None:
+        return Costs(0, 0, entry.costs.rho, 0)
+    costs = measured(guarantee, measure).times(entry.reports)
+    return ZERO.minus(costs) if entry.kind == VOIDED else costs
+
+
+def step_under(measure: str | None, curve: Memoised, done: int, reports: int) -> Costs:
+    """What more reports of a memoised value cost after `done` of them; under a measure the first one costs all."""
+    if measure is None:
+        return curve.step(done, reports)
+    return measured(curve, measure) if done == 0 and reports > 0 else ZERO
 
 
 def by_account(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, Iterator[tuple[Any, ...]]]]:
@@ -134,14 +159,18 @@ def by_account(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, Iterator[
     return groupby(rows, key=itemgetter(3))
 
 
-def curves(reading: Reading) -> Curve:
-    """The memoised guarantee of a charge by its number, each read once."""
-    return cache(partial(memoised, reading))
+def promises(reading: Reading) -> Promises:
+    """The guarantee of a charge by its number, each read once."""
+    return cache(partial(promise, reading))
 
 
-def memoised(reading: Reading, charge: int) -> Memoised:
-    """The memoised guarantee of a charge by its number. Raises `ValueError` for any other one."""
-    guarantee = from_json(json.loads(reading.stored_charge(charge).guarantee))
+def promise(reading: Reading, charge: int) -> Guarantee:
+    """The guarantee of a charge by its number."""
+    return from_json(json.loads(reading.stored_charge(charge).guarantee))
+
+
+def curve_of(guarantee: Guarantee, charge: int) -> Memoised:
+    """The guarantee of a charge whose entries have labels. Raises `ValueError` unless it is memoised."""
     if not isinstance(guarantee, Memoised):
         raise ValueError(f"an entry of charge {charge} has a label, and the charge is not memoised")
     return guarantee

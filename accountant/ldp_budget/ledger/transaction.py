@@ -30,7 +30,7 @@ from .entries import (
 from .journal import Appended, seal_counters
 from .keys import HASH_BYTES
 from .reading import Account, Reading
-from .windows import PERIODS, to_micros
+from .windows import number_of, since_when
 
 if TYPE_CHECKING:
     from .clock import Clock
@@ -353,8 +353,8 @@ class Transaction(Reading):
         Unless that was begun before. The journal says so: from its new end on, nobody goes by the periods before it.
         """
         if period not in self.periods():
-            self.append(Entry(0, self.moment.micros, PERIOD, 0, 0, 0, PERIODS.index(period), _NOTHING))
-            self.keep_period(period, to_micros(self.moment.window(period).starts))
+            self.append(Entry(0, self.moment.micros, PERIOD, 0, 0, 0, number_of(period), _NOTHING))
+            self.keep_period(period, since_when(period, self.moment.micros))
 
     def keep_period(self, period: str, since: int) -> None:
         """Keep windows of `period` from the one on that starts at `since`, be they kept already or not."""

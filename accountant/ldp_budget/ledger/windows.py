@@ -1,10 +1,20 @@
-"""Calendar windows in UTC: the periods a limit can have, and where one ends."""
+"""Calendar windows in UTC: the periods a limit can have, and where one ends.
+
+Sums are kept by *gauge*. A plain one is a period, and holds the four amounts of charges. One with a measure, such as
+`lifetime renyi:3`, has the windows of its period once more, apart from the plain ones, and holds what charges cost
+under that measure (`guarantees.orders`), in the places of δ and ρ. So whoever has no such limit keeps nothing for it.
+"""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..guarantees.orders import MEASURES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 LIFETIME = "lifetime"
 PERIODS = (LIFETIME, "day", "week", "month")
@@ -17,6 +27,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 DAY_MICROS = 86_400_000_000
 
+# How far the windows of one measure lie from those of the next; those of a year lie within some thousands.
+_APART = 2**32
+_PLACES = {measure: place for place, measure in enumerate(MEASURES, 1)}
+
 
 class Window(NamedTuple):
     """One window: a number that names it in the ledger, its start, and its end (None: never)."""
@@ -24,6 +38,47 @@ class Window(NamedTuple):
     code: int
     starts: datetime
     ends: datetime | None
+
+
+def gauge_named(period: str, measure: str | None) -> str:
+    """The gauge of a period, and of a measure if there is one."""
+    return period if measure is None else f"{period} {measure}"
+
+
+def measure_in(gauge: str) -> str | None:
+    """The measure of a gauge; None of a plain one."""
+    return gauge.partition(" ")[2] or None
+
+
+def gauge_in(limit: Mapping[str, str]) -> str:
+    """The gauge of a limit, from the policy's definition."""
+    return limit.get("gauge", limit["period"])
+
+
+def is_lifetime(gauge: str) -> bool:
+    """Whether a gauge has one window for all time."""
+    return gauge.partition(" ")[0] == LIFETIME
+
+
+@lru_cache(maxsize=4096)
+def gauge_of(code: int) -> str:
+    """The gauge of a window's number."""
+    place = (code + _APART // 2) // _APART
+    period = PERIODS[code % len(PERIODS)]
+    if not place:
+        return period
+    return f"{period} {MEASURES[place - 1] if 0 < place <= len(MEASURES) else f'measure {place}'}"
+
+
+def number_of(gauge: str) -> int:
+    """The number of a gauge in the journal: its window of the epoch's day, less what that day adds."""
+    period, _, measure = gauge.partition(" ")
+    return PERIODS.index(period) + (_PLACES[measure] * _APART if measure else 0)
+
+
+def since_when(gauge: str, micros: int) -> int:
+    """When the window of a gauge that contains a moment starts, in microseconds since 1970; 0 of a lifetime."""
+    return 0 if is_lifetime(gauge) else to_micros(_window_on(gauge, micros // DAY_MICROS).starts)
 
 
 def window_at(period: str, moment: datetime) -> Window:
@@ -39,6 +94,10 @@ def code_at(period: str, micros: int) -> int:
 @lru_cache(maxsize=4096)
 def _window_on(period: str, days: int) -> Window:
     """The window of `period` that contains a day, counted from 1970. Every spend of a day asks for the same few."""
+    period, _, measure = period.partition(" ")
+    if measure:
+        window = _window_on(period, days)
+        return window._replace(code=window.code + _PLACES[measure] * _APART)
     if period == LIFETIME:
         return Window(0, datetime.min.replace(tzinfo=UTC), None)
     day = _EPOCH + timedelta(days=days)

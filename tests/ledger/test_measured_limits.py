@@ -1,0 +1,100 @@
+"""Limits that count by a measure, in SQLite and in dictionaries; what lies in the file, and what makes no sense."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import Clock
+from ldp_budget import Accountant, InvalidParameter, Limit
+from ldp_budget.ledger import filling
+from ledger_contract import Place, check, promising
+from ledger_places import InFile, InMemory, InToys
+from measured_contract import OUE, MeasuredContract
+
+
+class TestInMemory(MeasuredContract):
+    @pytest.fixture
+    def place(self, tmp_path: Path) -> Place:
+        return InMemory()
+
+
+class TestInFile(MeasuredContract):
+    @pytest.fixture
+    def place(self, tmp_path: Path) -> Place:
+        return InFile(tmp_path / "budget.db")
+
+
+class TestInToys(MeasuredContract):
+    @pytest.fixture
+    def place(self, tmp_path: Path) -> Place:
+        return InToys(3)
+
+
+class TestFilledInSteps(MeasuredContract):
+    """As if every journal were a long one."""
+
+    @pytest.fixture
+    def place(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Place:
+        monkeypatch.setattr(filling, "_MOST_AT_ONCE", 0)
+        monkeypatch.setattr(filling, "_ACCOUNTS_TOGETHER", 2)
+        return InMemory()
+
+
+# -- what is in the file -------------------------------------------------------------------------------------
+
+
+def rows(path: Path, sql: str) -> list[Any]:
+    import sqlite3
+
+    with sqlite3.connect(path) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def test_a_ledger_without_such_a_limit_keeps_nothing_for_it(tmp_path: Path, clock: Clock) -> None:
+    path = tmp_path / "budget.db"
+    with Accountant(path, clock=clock) as accountant:
+        accountant.set_policy("default", ["lifetime=9,1e-6,zcdp", "day=9", "month=9,1e-6,gdp"])
+        accountant.spend("alice", promising(OUE))
+    assert len(rows(path, "SELECT * FROM accounts")) == 3
+    with Accountant(path, clock=clock) as accountant:
+        accountant.set_policy("tight", ["lifetime=9,1e-6,renyi", "day=9"])
+        check(accountant)
+    assert len(rows(path, "SELECT * FROM accounts")) == 4
+
+
+@pytest.mark.parametrize("change", ["rho = rho - 1", "delta = delta + 1", "window = window + 4294967296"])
+def test_a_changed_sum_of_a_measure_is_found(tmp_path: Path, clock: Clock, change: str) -> None:
+    path = tmp_path / "budget.db"
+    with Accountant(path, clock=clock) as accountant:
+        accountant.set_policy("default", ["lifetime=9,1e-6,renyi:3"])
+        accountant.spend("alice", promising(OUE))
+    rows(path, f"UPDATE accounts SET {change} WHERE window <> 0")
+    with Accountant(path, create=False, clock=clock) as accountant:
+        verification = accountant.verify()
+        assert [problem for problem in verification.problems if problem.startswith("accounts:")]
+
+
+# -- limits that make no sense ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("lifetime=1,0,renyi", "delta > 0, as rule renyi converts"),
+        ("lifetime=1,1e-6,renyi:2.9", "2.8 or 3"),
+        ("lifetime=1,1e-6,renyi:", "an order > 1"),
+        ("lifetime=1,1e-6,renyi:1.5", "an order at which anything fits"),
+        ("lifetime=1,1e-6+1e-6,gdp", "no delta set aside under rule gdp"),
+        ("lifetime=1,1e-6+1e-6,basic", "no delta set aside under rule basic"),
+        ("lifetime=1,0+1e-6,zcdp", "leaves some of 0.000001"),
+        ("lifetime=1,1e-6+,zcdp", "delta: a number"),
+        ("lifetime=1,1e-6+x,zcdp", "delta: a number"),
+    ],
+)
+def test_such_a_limit_is_refused_by_name(text: str, message: str) -> None:
+    with pytest.raises(InvalidParameter, match=message) as caught:
+        Limit.parse(text)
+    assert caught.value.option == "limit"
