@@ -11,8 +11,9 @@ import pytest
 from ldp_budget import Accountant
 from ldp_budget.ledger import keeper
 from ldp_budget.ledger.checkpoints import root
+from ldp_budget.ledger.entries import Checkpoint
 from ledger_contract import check, coin
-from toy_store import ToyStore
+from toy_store import ToyRows, ToyStore
 
 
 def leaf(text: bytes) -> bytes:
@@ -66,3 +67,32 @@ def test_a_ledger_of_several_lanes_takes_them_by_itself(monkeypatch: pytest.Monk
         check(accountant)
     threads[0].join(20)
     assert not threads[0].is_alive(), "it ends with the ledger"
+
+
+def test_no_more_than_a_few_are_held_to_verify_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is one a minute, and each holds 60 bytes a lane."""
+    alive, most = 0, 0
+
+    class Counted(Checkpoint):
+        def __new__(cls, *fields: object) -> Counted:
+            nonlocal alive, most
+            alive += 1
+            most = max(most, alive)
+            return super().__new__(cls, *fields)  # type: ignore[arg-type]
+
+        def __del__(self) -> None:
+            nonlocal alive
+            alive -= 1
+
+    with Accountant(ToyStore(2)) as accountant:
+        accountant.set_policy("default", ["lifetime=99"])
+        heads = []
+        for _ in range(30):
+            accountant.spend("alice", coin("0.1"))
+            heads.append(accountant.checkpoint())
+        monkeypatch.setattr(
+            ToyRows, "checkpoints", lambda self, first=1: (Counted(*each) for each in self._checkpoints[first - 1 :])
+        )
+        check(accountant, heads[3])
+        assert not accountant.verify(heads[3].replace("4-", "5-", 1)).ok
+    assert 1 <= most <= 5

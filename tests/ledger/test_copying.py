@@ -26,7 +26,7 @@ from ldp_budget.accounting import accountant as accounting
 from ldp_budget.accounting.copying import Copied
 from ldp_budget.accounting.plans import Plan
 from ldp_budget.catalogue.collections import Collection
-from ldp_budget.errors import ClockError, InvalidParameter, ReservationConflict
+from ldp_budget.errors import ClockError, InvalidParameter, LedgerMissing, ReservationConflict
 from ldp_budget.guarantees import Pure
 from ldp_budget.ledger import copying, filling
 from ldp_budget.ledger.ledger import Ledger
@@ -157,9 +157,15 @@ def story(tmp_path: Path, clock: Clock) -> Story:
         return Story(accountant, clock)
 
 
-@pytest.mark.parametrize(
-    "way", [("file",), ("3 lanes", "file"), ("3 lanes", "5 lanes", "3 lanes"), ("file", "5 lanes")], ids="-".join
-)
+WAYS = [
+    pytest.param(("file",), id="file"),
+    pytest.param(("3 lanes", "file"), id="3 lanes-file"),
+    pytest.param(("file", "5 lanes"), id="file-5 lanes", marks=pytest.mark.slow),
+    pytest.param(("3 lanes", "5 lanes", "3 lanes"), id="3 lanes-5 lanes-3 lanes", marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_a_copied_ledger_says_what_it_said(tmp_path: Path, clock: Clock, story: Story, way: tuple[str, ...]) -> None:
     here, kinds = str(tmp_path / "first.db"), places(tmp_path)
     with Accountant(here, clock=clock) as accountant:
@@ -228,7 +234,7 @@ def charges(ledger: Path | ToyStore, clock: Clock) -> bool:
 
 
 def test_a_copy_that_is_killed_before_or_after_any_commit_goes_on(
-    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, thorough: bool
 ) -> None:
     """Never do both charge, and in the end all is there, as if nothing had happened."""
     monkeypatch.setattr(copying, "_ENTRIES_TOGETHER", 4)
@@ -245,7 +251,7 @@ def test_a_copy_that_is_killed_before_or_after_any_commit_goes_on(
         if left[0] == 0:
             raise Killed
 
-    for moment in range(1, 1000):
+    for moment in range(1, 1000, 1 if thorough else 3):
         here, there = tmp_path / f"{moment}.db", keyed_toys(3, tmp_path / "first.db")
         for ending in ("", ".key"):
             shutil.copy(f"{tmp_path / 'first.db'}{ending}", f"{here}{ending}")
@@ -274,9 +280,13 @@ def test_a_copy_that_is_killed_before_or_after_any_commit_goes_on(
     assert 20 < moment < 999
 
 
-@pytest.mark.parametrize("kind", ["file", "3 lanes"])
 @pytest.mark.parametrize(
-    "kills", [pytest.param(8, id="8-kills"), pytest.param(60, id="60-kills", marks=pytest.mark.slow)]
+    ("kind", "kills"),
+    [
+        pytest.param("file", 8, id="file, 8 kills"),
+        pytest.param("file", 60, id="file, 60 kills", marks=pytest.mark.slow),
+        pytest.param("3 lanes", 60, id="3 lanes, 60 kills", marks=pytest.mark.slow),
+    ],
 )
 def test_a_copy_whose_process_is_killed_at_random_goes_on(
     tmp_path: Path, clock: Clock, story: Story, kind: str, kills: int
@@ -349,6 +359,26 @@ def test_nothing_is_copied_to_where_something_is(tmp_path: Path, clock: Clock) -
         ):
             with pytest.raises(LedgerError, match="moved to"):
                 change()
+
+
+def test_a_server_gets_no_ledger_of_another_key(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small(tmp_path / "first.db", clock)
+    there, key = new_ledger(2), tmp_path / "named.key"
+    key.write_bytes(bytes(32))
+    key.chmod(0o600)
+    monkeypatch.setenv("LDP_BUDGET_KEY", str(key))
+    with Accountant(tmp_path / "first.db", clock=clock) as accountant:
+        with pytest.raises(LedgerError, match=r"expected the key of the ledger that is copied to it in .*named.key"):
+            accountant.copy_to(there)
+        with pytest.raises(LedgerMissing):
+            Accountant(there, create=False)
+        assert accountant.spend("alice", coin("0.001"))
+        key.write_bytes((tmp_path / "first.db.key").read_bytes())
+        with Accountant(there, clock=clock):
+            pass  # made, and empty
+        assert accountant.copy_to(there).accounts == 5
 
 
 def test_a_ledger_that_does_not_verify_is_left_as_it_is(tmp_path: Path, clock: Clock) -> None:

@@ -76,3 +76,21 @@ def test_every_checkpoint_that_was_taken_meanwhile_verifies(lanes: int, count: i
         for head in heads[:: max(1, len(heads) // 20)]:
             check(accountant, head)
         check(accountant, heads[-1])
+
+
+def test_checkpoints_and_answers_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them, where they fill the parts and where they do not."""
+    from ldp_budget.ledger._postgres import rows
+
+    for part in (1, 2, 3, 100):
+        monkeypatch.setattr(rows, "_CHECKPOINTS_TOGETHER", part)
+        monkeypatch.setattr(rows, "_ANSWERS_TOGETHER", part)
+        with Accountant(new_ledger(2)) as accountant:
+            accountant.set_policy("default", ["lifetime=99"])
+            heads = []
+            for number in range(6):
+                accountant.spend("alice", coin("0.1"), key=str(number))
+                heads.append(accountant.checkpoint())
+            check(accountant, heads[0])
+            check(accountant, heads[4])
+            assert accountant.stats()["keys"] == 6

@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     Progress = Callable[[int, int], None]
 
 _ENTRIES_TOGETHER = 5_000
+_ENTRIES_HELD = 20_000
+"""How many are read ahead, over all lanes of the source."""
 _ACCOUNTS_TOGETHER = 2_000
 _ANSWERS_TOGETHER = 500
 _NOTHING = Costs(0, 0, 0, 0)
@@ -236,7 +238,7 @@ class Copy:
         for place in range(len(by) - 1, 0, -1):
             by[place - 1] = by[place - 1]._replace(at=min(by[place - 1].at, by[place].at))
         passed = 0
-        for first, until in _parts(last, max(200, _ENTRIES_TOGETHER // len(self._source.lanes))):
+        for first, until in _parts(last, max(20, _ENTRIES_HELD // len(self._source.lanes))):
             with self._source.reading(lane) as reading:
                 rows = []
                 for row, _ in reading.rows.entries(first, until):
