@@ -76,9 +76,6 @@ class MechanismContract:
     def test_memo_is_kept(self, target: Mapping[str, Any]) -> None:
         self.check("memo_is_kept", target)
 
-    def test_memos_are_apart(self, target: Mapping[str, Any]) -> None:
-        self.check("memos_are_apart", target)
-
     def test_many_reports_stay_within_the_cap(self, target: Mapping[str, Any]) -> None:
         self.check("many_reports_stay_within_the_cap", target)
 

@@ -99,7 +99,7 @@ def _failures(mechanism: dict[str, Any]) -> list[str]:
     if "problem" in mechanism:
         return [f"failed: {mechanism['problem']}"]
     lines = []
-    for example in mechanism["examples"]:
+    for example in (*mechanism["examples"], *mechanism["chosen"]):
         which = f"{mechanism['mechanism']}({_declared(example)})"
         for found in (*example["checks"], *example["audits"]):
             if found["verdict"] == "failed":
@@ -140,7 +140,7 @@ def _rows(mechanism: dict[str, Any]) -> list[dict[str, Any]]:
             "failed": sum(found["verdict"] == "failed" for found in (*example["checks"], *example["audits"])),
             "parameters": _declared(example),
         }
-        for example in mechanism["examples"]
+        for example in (*mechanism["examples"], *mechanism["chosen"])
     ]
 
 

@@ -82,7 +82,6 @@ def test_a_mistake_is_caught(cls: type[Mechanism], parameters: dict[str, Any], c
 
 # What these find is in `test_liars`.
 OF_LIARS = {
-    "memos_are_apart",
     "reports_say_no_more_than_described",
     "reports_have_one_form",
     "reports_lie_on_their_grid",

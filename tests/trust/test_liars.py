@@ -27,9 +27,9 @@ CAUGHT: list[tuple[type[Mechanism], str, str]] = [
     (lying.RawForTheLast, "users_are_drawn_alone_as_together", "of the last of a few, and in a batch, are not alike"),
     (lying.SharedByNeighbours, "noise_is_used_once", "reports of users 1 places apart in a batch are the same"),
     (lying.EverySixteenthCall, "noise_is_used_once", "400 of 400 reports of call"),
-    (lying.SameForAllValues, "memos_are_apart", "with one secret reports of 0 and of 4 are not independent"),
-    (lying.SameForAllMechanisms, "memos_are_apart", "with one secret reports to SameForAllMechanisms"),
-    (lying.KeptAfresh, "memos_are_apart", "drawn anew with every generator"),
+    (lying.SameForAllValues, "memo_is_kept", "with one secret reports of 0 and of 4 are not independent"),
+    (lying.SameForAllMechanisms, "memo_is_kept", "with one secret reports to SameForAllMechanisms"),
+    (lying.KeptAfresh, "memo_is_kept", "drawn anew with every generator"),
 ]
 
 
@@ -42,7 +42,7 @@ def test_a_liar_is_found_out_with_the_reason(cls: type[Mechanism], check: str, w
 
 def test_every_check_that_is_here_for_liars_finds_one() -> None:
     assert {check for _, check, _ in CAUGHT} == {
-        "memos_are_apart",
+        "memo_is_kept",
         "reports_say_no_more_than_described",
         "reports_have_one_form",
         "reports_lie_on_their_grid",
@@ -70,9 +70,8 @@ SLOW = pytest.mark.slow
 def test_settings_that_nobody_foresees_are_tried() -> None:
     found = certificate(lying.HonestWhenLookedAt)
     assert found["checked"] == "no"
-    shown, chosen = found["examples"][:2], found["examples"][2:]
-    assert [example["checked"] for example in shown] == ["audited", "audited"]
-    assert [example["chosen"] for example in found["examples"]] == [False, False, True, True]
+    chosen = found["chosen"]
+    assert [example["checked"] for example in found["examples"]] == ["audited", "audited"]
     assert 0.3 <= float(chosen[0]["declared"]["epsilon"]) <= 1 <= float(chosen[1]["declared"]["epsilon"]) <= 3
     for example in chosen:
         failed = {check["check"] for check in example["checks"] if check["verdict"] == FAILED}

@@ -37,7 +37,6 @@ _CHOSEN = ((0.3, 1.0), (1.0, 3.0))
 _OF_CLIENTS = (
     "guarantee_is_exact",
     "memo_is_kept",
-    "memos_are_apart",
     "client_matches_channel",
     "reports_say_no_more_than_described",
     "reports_have_one_form",
@@ -69,7 +68,7 @@ def certify(
     search. `own`: whether each release of this package enumerates the law of these clients, see
     `catalogue.certificates`. `told` is called with a line for each example before it is checked.
 
-    Besides the examples, two settings that are drawn here are looked at, one of them at ε >= 1.
+    Besides the `examples`, two settings are `chosen` by lot, one of them at ε >= 1, and the clients looked at there.
 
     A mechanism is checked "audited" where no check fails and every client was audited, else "no". "exact" is for
     those alone whose client's law is proved: where it is our own, every guarantee is proved, and every client was
@@ -86,20 +85,21 @@ def certify(
 
 
 def _mechanism(cls: type[Mechanism], samples: int, own: bool, told: Callable[[str], None]) -> dict[str, Any]:
-    found: dict[str, Any] = {"mechanism": cls.name, "checked": NO, "sources": source_digest(cls), "examples": []}
+    found: dict[str, Any] = {"mechanism": cls.name, "checked": NO, "sources": source_digest(cls)}
     try:
         examples = examples_of(cls)
     except NotSupported as error:
-        return {**found, "problem": str(error), "reasons": [str(error)]}
-    for parameters, chosen in [
-        *((each, False) for each in examples),
-        *((each, True) for each in _drawn(cls, examples)),
-    ]:
-        words = ", ".join(f"{name}={value}" for name, value in parameters.items())
-        told(f"{cls.name}({words})")
-        found["examples"].append(_example(cls, parameters, samples, own, chosen))
-    reasons = dict.fromkeys(reason for example in found["examples"] for reason in example["reasons"])
-    return {**found, "checked": _worst([example["checked"] for example in found["examples"]]), "reasons": [*reasons]}
+        return {**found, "examples": [], "chosen": [], "problem": str(error), "reasons": [str(error)]}
+    tried = {"examples": examples, "chosen": _drawn(cls, examples)}
+    for name, settings in tried.items():
+        found[name] = []
+        for parameters in settings:
+            words = ", ".join(f"{field}={value}" for field, value in parameters.items())
+            told(f"{cls.name}({words})")
+            found[name].append(_example(cls, parameters, samples, own, name == "chosen"))
+    everything = [example for name in tried for example in found[name]]
+    reasons = dict.fromkeys(reason for example in everything for reason in example["reasons"])
+    return {**found, "checked": _worst([example["checked"] for example in everything]), "reasons": [*reasons]}
 
 
 def _drawn(cls: type[Mechanism], examples: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -139,7 +139,6 @@ def _example(
     checked, reasons = _checked(mechanism, {each.check: each for each in checks}, audits, own)
     return {
         "declared": declared,
-        "chosen": chosen,
         "checked": checked,
         "reasons": reasons,
         "claimed": claimed if math.isfinite(claimed) else None,

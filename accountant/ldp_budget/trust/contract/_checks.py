@@ -32,7 +32,6 @@ CHECKS: dict[str, Callable[[Mechanism], None]] = {
     "guarantee_is_exact": losses.guarantee_is_exact,
     "audit_finds_no_more": losses.audit_finds_no_more,
     "memo_is_kept": memos.memo_is_kept,
-    "memos_are_apart": memos.memos_are_apart,
     "many_reports_stay_within_the_cap": memos.many_reports_stay_within_the_cap,
     "client_matches_channel": clients.client_matches_channel,
     "reports_say_no_more_than_described": wholes.reports_say_no_more_than_described,
