@@ -1,9 +1,13 @@
 """Certificates: which mechanisms were checked on this machine, in exactly the form in which they are installed.
 
 `ldp-budget plugin check` records what it found. A record is bound to the distribution and its version, the mechanism
-and the SHA-256 of the sources it is made of, so that changed code counts as not checked again. Our own mechanisms
-need no record: every release passes the same checks before it is made (`tests/test_contract.py`,
-`tests/test_verification.py`).
+and the SHA-256 of the sources it is made of, so that changed code counts as not checked again.
+
+Our own mechanisms need no record. Every release passes the same checks before it is made, and three things more:
+each promise is proved from the thresholds that are drawn, or the density, over many settings
+(`tests/trust/test_verification.py`); where there are finitely many reports, the law of whole ones is enumerated in
+fractions and is that of the proof (`tests/trust/test_drawn_laws.py`); and the draws that it is made of have the law
+that they promise (`tests/randomness`). Of a plugin's client none of this is known, and it is "audited" at most.
 
 The records are a JSON file, `certificates.json` beside the default ledger or where LDP_BUDGET_CERTIFICATES says. It
 is a note to oneself, no proof to others: whoever can write it can also change what Python runs.
@@ -40,8 +44,8 @@ _known: dict[type[Mechanism], str] = {}
 def checked(mechanism: type[Mechanism]) -> str:
     """How the promise of a mechanism class was checked: one of the levels of `guarantees.evidence`.
 
-    All of our own are "exact", by the tests of every release; what is not installed is "no". Remembered for the life
-    of the process.
+    All of our own are "exact", by the tests of every release that are named above; what is not installed is "no".
+    Remembered for the life of the process.
     """
     if mechanism not in _known:
         _known[mechanism] = _found(mechanism)
