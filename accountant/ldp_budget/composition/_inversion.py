@@ -145,6 +145,13 @@ class Spectrum(NamedTuple):
     error: Floats
     lost: int
 
+    def missing(self, variance: float, count: int) -> tuple[float, float]:
+        """What integrals of it lack, divided by what the kernel is at most: beyond the last of `count` frequencies,
+        where a Gaussian loss of that `variance` is all that is known, and at those that were dropped."""
+        last = count * self.step
+        beyond = math.exp(-variance * last * last / 2) * (self.step + 1 / (variance * last)) / math.pi
+        return beyond, math.exp(-_DARK) * self.lost * self.step / math.pi
+
 
 def invert(terms: Terms, mu: tuple[float, float], saddle: Saddle) -> Inversion:
     """The transform of the losses `terms` together with a Gaussian one whose μ lies between the two of `mu`."""
@@ -163,10 +170,10 @@ def invert(terms: Terms, mu: tuple[float, float], saddle: Saddle) -> Inversion:
     count = min(count, math.ceil(_REACH / (math.sqrt(variance) * step)))
     smoothing = max(0.0, variance - mu[0] * mu[0] * (1 - 4 * UNIT))
     folded = _folded(terms, theta, math.sqrt(variance), (low, low_rate), (high, high_rate), period)
-    spectrum = _spectrum(steps, theta, variance, step, count)
+    transform = spectrum(steps, theta, variance, step, count)
     k, _ = terms.cumulant(theta, 0.0)
     gaussian = theta * (1 + theta) * variance / 2
-    smooth, plain = _sums(spectrum, theta, variance, smoothing, count)
+    smooth, plain = _sums(transform, theta, variance, smoothing, count)
     return Inversion(
         theta,
         k + gaussian,
@@ -179,19 +186,18 @@ def invert(terms: Terms, mu: tuple[float, float], saddle: Saddle) -> Inversion:
     )
 
 
-def _sums(spectrum: Spectrum, theta: float, variance: float, smoothing: float, count: int) -> tuple[Sum, Sum | None]:
+def _sums(transform: Spectrum, theta: float, variance: float, smoothing: float, count: int) -> tuple[Sum, Sum | None]:
     """A(ε) of the smoothed loss, and what is left of it when the effect of the smoothing is taken off."""
-    last = count * spectrum.step
-    beyond = math.exp(-variance * last * last / 2) * (spectrum.step + 1 / (variance * last)) / math.pi
-    dark = math.exp(-_DARK) * spectrum.lost * spectrum.step / math.pi
+    last = count * transform.step
+    beyond, dark = transform.missing(variance, count)
     missing = beyond / (last * max(last, 1 + theta)) + dark / abs(theta * (1 + theta))
-    s = theta + 1j * spectrum.frequencies
+    s = theta + 1j * transform.frequencies
     kernel = (math.copysign(1.0, theta) / (s * (1 + s))).astype(np.complex128)
-    smooth = Sum.of(spectrum, kernel, missing)
+    smooth = Sum.of(transform, kernel, missing)
     if not smoothing or smoothing > _MOST_SMOOTHING:
         return smooth, None if smoothing else smooth
     density = smoothing * math.exp(smoothing / 8)
-    return smooth, Sum.of(spectrum, kernel - math.copysign(density, theta), missing + density * (beyond + dark))
+    return smooth, Sum.of(transform, kernel - math.copysign(density, theta), missing + density * (beyond + dark))
 
 
 def _short(x: float) -> float:
@@ -228,7 +234,7 @@ def _order(terms: Terms, theta: float, variance: float, step: float) -> tuple[li
     return order, int(min(_FREQUENCIES, _FREQUENCIES * _EVALUATIONS / max(1.0, evaluations)))
 
 
-def _spectrum(steps: list[tuple[Step, int]], theta: float, variance: float, spacing: float, count: int) -> Spectrum:
+def spectrum(steps: list[tuple[Step, int]], theta: float, variance: float, spacing: float, count: int) -> Spectrum:
     """The product of the transforms at `count` frequencies, without those at which nothing is left."""
     t = spacing * np.arange(count, dtype=np.float64)
     log_modulus = -variance * t * t / 2

@@ -1,0 +1,306 @@
+"""What a trusted shuffler adds, against shuffled reports enumerated, clones counted one by one, a printed bound."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from decimal import Decimal
+from fractions import Fraction
+from itertools import combinations_with_replacement, permutations, product
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ldp_budget
+from composition_oracle import mp, mpf, number
+from ldp_budget.composition import compose
+from ldp_budget.composition.shuffle import Crowd, shuffled
+from ldp_budget.errors import InvalidParameter, NotSupported
+from ldp_budget.guarantees import (
+    Approximate,
+    Copies,
+    FinitePair,
+    Gaussian,
+    Guarantee,
+    Laplace,
+    Memoised,
+    Pure,
+    SymmetricPair,
+    ZeroConcentrated,
+)
+from ldp_budget.guarantees.pairs import dominating_pair
+
+Rows = list[list[Fraction]]
+Law = dict[Any, Fraction]
+
+# -- the oracle: every multiset of reports --------------------------------------------------------------------
+
+
+def together(rows: list[list[Fraction]]) -> Law:
+    """The law of the histogram of one report from each of `rows`."""
+    law: Law = {(0,) * len(rows[0]): Fraction(1)}
+    for row in rows:
+        longer: Counter[Any] = Counter()
+        for histogram, chance in law.items():
+            for answer, p in enumerate(row):
+                if p:
+                    longer[(*histogram[:answer], histogram[answer] + 1, *histogram[answer + 1 :])] += chance * p
+        law = dict(longer)
+    return law
+
+
+def hockey_stick(first: Law, second: Law, ratio: Fraction) -> Fraction:
+    return sum((max(Fraction(0), p - ratio * second.get(o, Fraction(0))) for o, p in first.items()), Fraction(0))
+
+
+def central_delta(rows: Rows, users: int, ratio: Fraction) -> Fraction:
+    """The largest δ at e^ε = `ratio` over the inputs of all users."""
+    worst = Fraction(0)
+    for others in combinations_with_replacement(range(len(rows)), users - 1):
+        laws = [together([row, *(rows[other] for other in others)]) for row in rows]
+        worst = max(worst, *(hockey_stick(p, q, ratio) for p, q in permutations(laws, 2)))
+    return worst
+
+
+def response(ratio: int, answers: int) -> Rows:
+    """Generalised randomised response with e^ε = `ratio`."""
+    whole = ratio + answers - 1
+    return [[Fraction(ratio if o == x else 1, whole) for o in range(answers)] for x in range(answers)]
+
+
+def bits(ratio: int, size: int) -> Rows:
+    """Optimised unary encoding: one's own bit is set with ½, any other with 1/(e^ε + 1)."""
+    other = Fraction(1, ratio + 1)
+    rows = []
+    for x in range(size):
+        chances = [Fraction(1, 2) if i == x else other for i in range(size)]
+        outcomes = product((0, 1), repeat=size)
+        rows.append([math.prod(c if bit else 1 - c for c, bit in zip(chances, o, strict=True)) for o in outcomes])
+    return rows
+
+
+def subset(ratio: int) -> Rows:
+    """Two of four answers: those that hold one's own have e^ε = `ratio` times the chance."""
+    pairs = [(a, b) for a in range(4) for b in range(a + 1, 4)]
+    whole = 3 * ratio + 3
+    return [[Fraction(ratio if x in pair else 1, whole) for pair in pairs] for x in range(4)]
+
+
+def random_channel(seed: int) -> Rows:
+    source = random.Random(f"channel {seed}")
+    size, inputs = source.randrange(2, 4), source.randrange(2, 4)
+    rows = [[source.randrange(1, 9) for _ in range(size)] for _ in range(inputs)]
+    return [[Fraction(p, sum(row)) for p in row] for row in rows]
+
+
+CHANNELS: dict[str, tuple[Rows, Guarantee | None]] = {
+    "randomised response": (response(3, 2), None),
+    "three answers": (response(3, 3), SymmetricPair(Decimal(3).ln() + Decimal("1e-27"), "0.8")),
+    "four answers": (response(9, 4), None),
+    "two bits": (bits(3, 2), SymmetricPair(Decimal(3).ln() + Decimal("1e-27"), "0.5")),
+    "three bits": (bits(2, 3), None),
+    "subsets": (subset(4), None),
+}
+
+
+def assert_never_below(rows: Rows, guarantee: Guarantee, users: int, ratio: Fraction, two_inputs: bool) -> None:
+    truth = central_delta(rows, users, ratio)
+    # e^ε = `ratio`, rounded up so that the bound is the smaller one.
+    epsilon = math.nextafter(math.log(ratio), math.inf)
+    bound = Crowd.of(guarantee, users, two_inputs=two_inputs).log_delta(epsilon)
+    if truth:
+        assert mp.exp(bound) >= number(truth) * (1 - mpf("1e-14"))
+
+
+@pytest.mark.parametrize("users", [1, 2, 3, 5])
+@pytest.mark.parametrize("name", CHANNELS)
+def test_never_below_the_truth(name: str, users: int) -> None:
+    rows, declared = CHANNELS[name]
+    if users == 5 and len(rows[0]) > 3:
+        users = 4
+    guarantee = declared or dominating_pair(rows)
+    for ratio in (Fraction(101, 100), Fraction(3, 2), Fraction(5, 2)):
+        assert_never_below(rows, guarantee, users, ratio, two_inputs=len(rows) == 2)
+
+
+def check_a_random_channel(seed: int) -> None:
+    """Of its own pair, and of randomised response at its ε₀."""
+    rows = random_channel(seed)
+    pair = dominating_pair(rows)
+    source = random.Random(seed)
+    ratio = 1 + Fraction(source.randrange(1, 300), 100)
+    for guarantee in (pair, Pure(pair.loss()[0])):
+        assert_never_below(rows, guarantee, source.randrange(1, 6), ratio, two_inputs=len(rows) == 2)
+
+
+def test_never_below_the_truth_of_random_channels() -> None:
+    for seed in range(25):
+        check_a_random_channel(seed)
+
+
+@pytest.mark.slow
+def test_never_below_the_truth_of_many_random_channels() -> None:
+    for seed in range(1000, 1600):
+        check_a_random_channel(seed)
+
+
+def test_the_rate_of_two_inputs_is_not_taken_for_more() -> None:
+    """Of three inputs the second and third hardly differ; min(P, Q) would promise less than is lost."""
+    rows = [[Fraction(*p) for p in row] for row in (((9, 10), (1, 10)), ((1, 10), (9, 10)), ((1, 10), (9, 10)))]
+    many = Crowd.of(dominating_pair(rows), 6, two_inputs=False).log_delta(1.0)
+    two = Crowd.of(dominating_pair(rows), 6, two_inputs=True).log_delta(1.0)
+    assert two < many
+
+
+# -- clones counted one by one --------------------------------------------------------------------------------
+
+
+def clones_delta(epsilon: float, local: float, users: int) -> float:
+    """C ~ Bin(n-1, e^{-ε₀}), A ~ Bin(C, ½): (A+Δ, C-A+1-Δ), Δ the answer of randomised response at ε₀."""
+    rate, keep = math.exp(-local), 1 / (1 + math.exp(-local))
+    total = 0.0
+    for clones in range(users):
+        chance = math.comb(users - 1, clones) * rate**clones * (1 - rate) ** (users - 1 - clones)
+        for ones in range(clones + 2):
+            before = math.comb(clones, ones - 1) / 2**clones if ones else 0.0
+            after = math.comb(clones, ones) / 2**clones
+            p, q = keep * before + (1 - keep) * after, (1 - keep) * before + keep * after
+            total += chance * max(0.0, p - math.exp(epsilon) * q)
+    return total
+
+
+@pytest.mark.parametrize(("local", "users"), [(0.5, 30), (1.0, 100), (2.0, 60)])
+def test_clones_are_counted_exactly(local: float, users: int) -> None:
+    """With the share one half; the smallest of all shares is what is given."""
+    crowd = Crowd.of(Pure(local), users, two_inputs=False)
+    share = Decimal(-local).exp() / 2
+    half = tuple((p + q) * share for p, q in crowd.pair)
+    for part in (0.2, 0.5):
+        exact = clones_delta(part * local, local, users)
+        found = math.exp(crowd._log_delta(part * local, half))
+        assert exact * (1 - 1e-9) <= found <= exact * (1 + 1e-2)
+        assert math.exp(crowd.log_delta(part * local)) <= exact * (1 + 1e-2)
+
+
+# -- figures --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "inputs", "most"),
+    [
+        (Pure("0.5"), None, 0.0204),
+        (Pure("0.5"), 2, 0.01813),
+        (SymmetricPair("0.5", "0.5"), None, 0.01402),
+        (SymmetricPair("0.5", "0.248736087964670805072876400544"), None, 0.0096),
+        (Laplace("0.5"), None, 0.01895),
+    ],
+    ids=["any", "two inputs", "oue", "grr(10)", "laplace"],
+)
+def test_ten_thousand_users(guarantee: Guarantee, inputs: int | None, most: float) -> None:
+    """ε₀ = .5, δ = 1e-6: clones of randomised response give .0204, a mechanism's own pair less."""
+    found = shuffled(guarantee, 10_000, "1e-6", inputs=inputs)
+    assert 0.95 * most < found.epsilon <= most
+    assert found.local == 0.5
+
+
+def printed_epsilon(local: float, users: int, delta: float) -> float:
+    """Feldman, McMillan and Talwar 2021, Theorem 3.1, for ε₀ <= ln(n / (16 ln(2/δ)))."""
+    growth = math.exp(local)
+    inside = 8 * math.sqrt(growth * math.log(4 / delta)) / math.sqrt(users) + 8 * growth / users
+    return math.log1p((growth - 1) / (growth + 1) * inside)
+
+
+@settings(max_examples=12)
+@given(st.sampled_from(["0.1", "0.5", "1", "2"]), st.integers(3, 9), st.sampled_from(["1e-4", "1e-6", "1e-12"]))
+def test_never_above_the_printed_bound(local: str, digits: int, delta: str) -> None:
+    users = 10**digits
+    found = shuffled(Pure(local), users, delta).epsilon
+    assert 0 <= found <= float(local)
+    if float(local) <= math.log(users / (16 * math.log(2 / float(delta)))):
+        assert found <= printed_epsilon(float(local), users, float(delta))
+
+
+@settings(max_examples=8)
+@given(st.sampled_from(["0.05", "0.5", "3"]), st.integers(1, 10**6), st.sampled_from(["1e-300", "1e-6", "0.1"]))
+def test_more_users_lose_less(local: str, users: int, delta: str) -> None:
+    few, many = (shuffled(SymmetricPair(local, "0.4"), n, delta).epsilon for n in (users, 4 * users))
+    assert many <= few * (1 + 1e-5)
+
+
+def test_alone_it_is_the_loss_of_the_report() -> None:
+    """One user among one: δ(ε) of the pair itself."""
+    pair = SymmetricPair(1, "0.3")
+    bound = Crowd.of(pair, 1, two_inputs=True).log_delta(0.5)
+    exact = 0.3 * (math.exp(1) - math.exp(0.5)) / (1 + math.exp(1))
+    assert exact <= math.exp(bound) <= exact * 1.01
+    assert shuffled(pair, 1, 0).epsilon == 1
+
+
+@pytest.mark.parametrize("delta", [0, "1e-300"])
+def test_a_hopeless_delta_leaves_what_there_was(delta: Any) -> None:
+    assert shuffled(Pure(20), 50, delta).epsilon == 20
+
+
+# -- several shuffles -----------------------------------------------------------------------------------------
+
+
+def test_several_shuffles_compose() -> None:
+    """Two of three users' randomised responses, enumerated; every user gives the same answer twice."""
+    rows = response(3, 2)
+    pair = Pure(Decimal(3).ln() + Decimal("1e-27"))
+    worst: dict[Fraction, Fraction] = {}
+    for ratio in (Fraction(3, 2), Fraction(3)):
+        for others in combinations_with_replacement(range(2), 2):
+            laws = [together([rows[x], *(rows[other] for other in others)]) for x in range(2)]
+            twice = [{(a, b): p * q for a, p in law.items() for b, q in law.items()} for law in laws]
+            for p, q in permutations(twice, 2):
+                worst[ratio] = max(worst.get(ratio, Fraction(0)), hockey_stick(p, q, ratio))
+        found = shuffled(pair, 3, float(worst[ratio]), reports=2, inputs=2)
+        assert found.epsilon >= math.log(ratio) * (1 - 1e-12)
+
+
+def test_a_hundred_shuffles_cost_about_ten_times_one() -> None:
+    one, hundred = (shuffled(Pure("0.5"), 10_000, "1e-6", reports=k).epsilon for k in (1, 100))
+    assert 9 * one < hundred < 12.5 * one
+    assert shuffled(Copies(100, Pure("0.5")), 10_000, "1e-6").epsilon == hundred
+
+
+def test_shuffles_never_cost_more_than_their_reports() -> None:
+    for reports, users in ((1, 1), (1, 10), (3, 2)):
+        exact = compose([(Pure(3), reports)], delta="1e-9", rule="exact").epsilon
+        assert shuffled(Pure(3), users, "1e-9", reports=reports).epsilon <= exact * (1 + 1e-2)
+
+
+# -- what it is for -------------------------------------------------------------------------------------------
+
+
+def test_a_memoised_report_is_one_report() -> None:
+    assert shuffled(Memoised((1, 2), 3), 1000, "1e-6") == shuffled(Pure(1), 1000, "1e-6")
+
+
+@pytest.mark.parametrize(
+    "guarantee",
+    [
+        Gaussian(1),
+        Approximate(1, "1e-9"),
+        ZeroConcentrated("0.1"),
+        FinitePair(((1, Fraction(1, 2)), (0, Fraction(1, 2)))),
+    ],
+)
+def test_what_is_not_pure_is_refused(guarantee: Guarantee) -> None:
+    with pytest.raises(NotSupported, match=r"pure ε-LDP"):
+        shuffled(guarantee, 1000, "1e-6")
+
+
+@pytest.mark.parametrize("users", [0, -1, 1.5, True, 10**13])
+def test_users_are_counted(users: Any) -> None:
+    with pytest.raises(InvalidParameter, match="users"):
+        shuffled(Pure(1), users, "1e-6")
+
+
+def test_a_mechanism_brings_its_pair() -> None:
+    oue = ldp_budget.mechanism("oue").calibrate(epsilon="0.5", domain_size=10)
+    assert shuffled(oue.guarantee, 10_000, "1e-6").epsilon < 0.0141
