@@ -56,6 +56,18 @@ class Root(click.Group):
         command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            from .failures import did_you_mean
+
+            raise click.UsageError(f"No such command {args[0]!r}.{did_you_mean(args[0], COMMANDS)}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, _ledger_first(args))
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, help) for name, (_, help) in COMMANDS.items()])
@@ -69,6 +81,10 @@ class Root(click.Group):
             from .stopping import stopped
 
             raise stopped(ctx) from None
+        except click.Abort:
+            from .stopping import Stopped
+
+            raise Stopped("nothing was changed", "Aborted") from None
         except Exception as error:
             from .failures import for_the_user
 
@@ -80,7 +96,7 @@ class Root(click.Group):
     "--ledger",
     metavar="PATH",
     envvar=LEDGER_VARIABLE,
-    help="The ledger: a file, with its key beside it, or postgresql://HOST/DATABASE.",
+    help="The ledger: a file, with its key beside it, or postgresql://HOST/DATABASE. It may also follow the command.",
 )
 @click.version_option(package_name="ldp-budget")
 @click.pass_context
@@ -91,6 +107,29 @@ def cli(ctx: click.Context, ledger: str | None) -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="replace")
+
+
+def _ledger_first(args: list[str]) -> list[str]:
+    """The words of a command line with `--ledger PATH` before the command, where it may as well stand behind."""
+    command = 0
+    while command < len(args) and args[command].startswith("-"):
+        command += 2 if args[command] == "--ledger" else 1
+    first, rest = args[:command], args[command:]
+    end = rest.index("--") if "--" in rest else len(rest)
+    place = 1
+    while place < end:
+        if rest[place] == "--ledger":
+            if place + 1 == end:
+                raise click.UsageError("--ledger: expected a path or an address; nothing was given")
+            first += rest[place : place + 2]
+            del rest[place : place + 2]
+            end -= 2
+        elif rest[place].startswith("--ledger="):
+            first.append(rest.pop(place))
+            end -= 1
+        else:
+            place += 1
+    return first + rest
 
 
 def ledger_path(ctx: click.Context) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from .output import json_option, nl_option, print_rows, print_table
+from .output import counted, json_option, nl_option, print_rows, print_table
 
 
 @click.command()
@@ -69,7 +69,9 @@ def _print(rows: list[dict[str, Any]], users: int | None) -> None:
     values = [row for row in rows if row["kind"] == "numeric"]
     if values:
         if users is not None:
-            click.echo(f"Error of the mean of {users} users who all have one value, at worst")
+            click.echo(
+                f"Error of the mean of {counted(users, 'user who has', 'users who all have')} one value, at worst"
+            )
         click.echo("Bias and mean squared error of one report; constant-output says the centre whatever the value is")
         first = ("mechanism",) if users is None else ("mechanism", "error of the mean")
         last = ("bias at lower", "MSE at lower", "MSE at centre", "MSE uniform prior", "setting")

@@ -11,7 +11,7 @@ import click
 from ldp_budget.errors import InvalidParameter, NotSupported
 
 from .mechanism_group import mechanism_command, parse_reports
-from .output import decimal_option, json_option, print_json, print_table, shown
+from .output import counted, decimal_option, json_option, print_json, print_table, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +37,7 @@ def compose(mechanism: Mechanism, reports: int, total_delta: str | None, as_json
     if as_json:
         print_json({"reports": reports, "delta": float(delta), "rules": rules})
         return
-    click.echo(f"{reports} reports of {mechanism!r}; total δ = {delta}")
+    click.echo(f"{counted(reports, 'report')} of {mechanism!r}; total δ = {delta}")
     rows = [(_named(name, row), row["epsilon"], row["delta"], _filter(row)) for name, row in _given(rules)]
     print_table(("rule", "epsilon", "delta", "may be a limit's rule"), rows)
     _print_memoised(guarantee)
@@ -60,7 +60,7 @@ def plan(chosen: Chosen | Mechanism, reports: int, total_epsilon: str, total_del
     if as_json:
         print_json({"reports": reports, "epsilon": float(epsilon), "delta": float(delta), "rules": rules})
         return
-    click.echo(f"{reports} reports within ε = {epsilon}, δ = {delta}: each may cost")
+    click.echo(f"{counted(reports, 'report')} within ε = {epsilon}, δ = {delta}: each may cost")
     rows = [
         (_named(name, row), row["epsilon_per_report"], row.get("variance_per_user"), _filter(row))
         for name, row in _given(rules)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from ldp_budget.errors import ClockError, InvalidParameter, LdpBudgetError, LedgerMissing, UnknownName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 REFUSED = 3
 
@@ -29,6 +34,15 @@ def for_the_user(error: Exception) -> Exception:
     return FAILURES.get(error.code, click.ClickException)(_told(error))
 
 
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A sentence with the names that are spelt nearly so; empty where none is."""
+    from difflib import get_close_matches
+
+    spelt = {each.lower(): each for each in known}
+    close = get_close_matches(name.lower().replace("_", "-"), list(spelt))
+    return f" Did you mean {' or '.join(repr(spelt[each]) for each in close)}?" if close else ""
+
+
 def _told(error: LdpBudgetError) -> str:
     if isinstance(error, InvalidParameter):
         return error.describe(_spelt(error.option))
@@ -39,10 +53,19 @@ def _told(error: LdpBudgetError) -> str:
     if isinstance(error, UnknownName) and error.kind == "user":
         return f"{error}; --unknown blocks the name all the same"
     if isinstance(error, UnknownName) and error.kind == "policy" and not error.hint:
-        return f"{error}. Set one: ldp-budget policy set {error.name} --limit lifetime=EPSILON"
+        close = did_you_mean(error.name, error.known)
+        return f"{error}.{close} Set one: ldp-budget policy set {error.name} --limit lifetime=EPSILON"
+    if isinstance(error, UnknownName) and not error.hint:
+        close = did_you_mean(error.name, error.known)
+        return f"{error}.{close}" if close else str(error)
     return str(error)
+
+
+OTHERWISE = {"count": "reports", "level": "confidence"}
+"""What is called otherwise on the command line than in Python."""
 
 
 def _spelt(option: str) -> str:
     """A parameter as it stands on the command line: USER, --domain-size."""
+    option = OTHERWISE.get(option, option)
     return option.upper() if option in ARGUMENTS else "--" + option.replace("_", "-")

@@ -16,7 +16,7 @@ from ldp_budget.errors import LedgerMissing
 
 from .app import is_path, ledger_path, open_ledger
 from .asking import confirm, yes_option
-from .output import json_option, print_fields, print_json, progress
+from .output import counted, json_option, print_fields, print_json, progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +65,8 @@ def verify(ctx: click.Context, expect: str | None, as_json: bool) -> None:
     if as_json:
         print_json(result.to_json())
     else:
-        click.echo(f"{'holds' if result.ok else 'does not hold'}: {result.entries} entries, head {result.head}")
+        entries = counted(result.entries, "entry", "entries")
+        click.echo(f"{'holds' if result.ok else 'does not hold'}: {entries}, head {result.head}")
         for problem in result.problems:
             click.echo(f"  {problem}")
     if not result.ok:

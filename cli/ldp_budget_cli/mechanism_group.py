@@ -7,6 +7,7 @@ which is meant; a plugin that is installed later never takes a collection's name
 from __future__ import annotations
 
 import os
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +18,7 @@ from ldp_budget.catalogue.plugins import registry
 from ldp_budget.errors import InvalidParameter, LedgerError, UnknownName
 
 from .app import is_path, ledger_path, open_ledger
+from .failures import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -70,6 +72,7 @@ class MechanismGroup(click.Group):
             help=help,
             subcommand_metavar="MECHANISM [OPTIONS]",
         )
+        self._arguments = [name.upper() for name in arguments]
         self._function = function
         self._own = own
         self._build = build
@@ -78,16 +81,37 @@ class MechanismGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return registry().names()
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, self._with_arguments(args))
+
+    def _with_arguments(self, args: list[str]) -> list[str]:
+        """`spend oue --help` is about oue, whoever USER would be."""
+        words = list(takewhile(lambda word: not word.startswith("-"), args))
+        if not 0 < len(words) <= len(self._arguments) or not {"-h", "--help"} & set(args):
+            return args
+        try:
+            mechanism = find_mechanism(_as_name(words[-1]))
+        except UnknownName:
+            return ["--help"]
+        return [*self._arguments, mechanism.name, "--help"]
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        if cmd_name.startswith("-"):
+            expected = f"{' '.join([*self._arguments, 'MECHANISM'])} first, as all options follow it"
+            raise click.UsageError(f"{cmd_name}: expected {expected}", ctx)
         if cmd_name.startswith(_PREFIX):
             return self._for_collection(ctx, cmd_name.removeprefix(_PREFIX), cmd_name)
-        is_collection = cmd_name in _collection_names(ctx)
+        names, unread = _collection_names(ctx)
+        is_collection = cmd_name in names
         try:
-            mechanism = find_mechanism(cmd_name)
+            mechanism = find_mechanism(cmd_name if is_collection else _as_name(cmd_name))
         except UnknownName as error:
             if is_collection:
                 return self._for_collection(ctx, cmd_name, cmd_name)
-            raise click.UsageError(str(error), ctx) from None
+            if unread is not None:  # it may well be a collection
+                raise unread from None
+            close = did_you_mean(cmd_name, [*error.known, *names])
+            raise click.UsageError(f"{error}{close and '.'}{close}", ctx) from None
         if is_collection:
             raise click.UsageError(
                 f"{cmd_name!r} is both the mechanism {mechanism.name} and a collection of this ledger; "
@@ -127,15 +151,20 @@ class MechanismGroup(click.Group):
         self._function(mechanism, **before, **values)
 
 
-def _collection_names(ctx: click.Context) -> set[str]:
-    """The collections of the ledger, if there is one; a broken ledger is reported by who needs it."""
+def _as_name(word: str) -> str:
+    """A word as the names of mechanisms are spelt: OUE is oue, randomized_response is randomized-response."""
+    return word.lower().replace("_", "-")
+
+
+def _collection_names(ctx: click.Context) -> tuple[set[str], LedgerError | None]:
+    """The collections of the ledger, if there is one; and why they cannot be read, for whoever needs one."""
     path = ledger_path(ctx)
     if is_path(path) and not os.path.exists(path):
-        return set()
+        return set(), None
     try:
-        return {collection["name"] for collection in open_ledger(ctx).collections()}
-    except LedgerError:
-        return set()
+        return {collection["name"] for collection in open_ledger(ctx).collections()}, None
+    except LedgerError as error:
+        return set(), error
 
 
 def _option(field: Field[Any]) -> click.Option:

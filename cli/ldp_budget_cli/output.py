@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from decimal import Decimal
 
+    from ldp_budget.accounting.policies import Policy
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 nl_option = click.option("--nl", is_flag=True, help="With --json, print one object per line.")
 
@@ -77,6 +79,16 @@ def shown(value: Any) -> str:
 def counted(number: int, one: str, many: str | None = None) -> str:
     """`1 user`, `2 users`; the plural is an `s` more unless it is given."""
     return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def warn_of_idle_limits(policy: Policy) -> None:
+    """Say which limits of a policy never bind, as that of a longer period is smaller."""
+    for limit, longer in policy.idle_limits():
+        click.echo(
+            f"Warning: the {limit.period} limit of epsilon {limit.epsilon} is above the {longer.period} limit of "
+            f"epsilon {longer.epsilon}, which always binds first",
+            err=True,
+        )
 
 
 def rounded(value: float, digits: int) -> str:

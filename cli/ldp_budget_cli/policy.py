@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 import click
 
 from .app import open_ledger
-from .output import decimal_option, json_option, nl_option, print_json, print_rows, shown
+from .output import (
+    counted,
+    decimal_option,
+    json_option,
+    nl_option,
+    print_json,
+    print_rows,
+    shown,
+    warn_of_idle_limits,
+)
 
 if TYPE_CHECKING:
     from ldp_budget.accounting.accountant import Accountant
@@ -81,6 +90,7 @@ def set_(
         ledger = open_ledger(ctx, create=True)
         stored = ledger.set_policy(name, wanted.limits, relation=relation, unbounded=unbounded, checked=checked)
     _show(stored, as_json)
+    warn_of_idle_limits(stored)
 
 
 def _plan(accountant: Accountant, counts: tuple[str, ...], delta: str) -> Plan:
@@ -114,7 +124,10 @@ def list_(ctx: click.Context, as_json: bool, nl: bool) -> None:
         print_rows([policy.to_json() for policy in policies], as_json=as_json, nl=nl)
         return
     print_rows(
-        [{"policy": policy.name, "version": policy.version, "limits": _limits(policy)} for policy in policies],
+        [
+            {"policy": policy.name, "version": policy.version, "limits": "; ".join(_terms(policy))}
+            for policy in policies
+        ],
         as_json=False,
     )
 
@@ -132,11 +145,7 @@ def _show(policy: Policy, as_json: bool) -> None:
     if as_json:
         print_json(policy.to_json())
         return
-    parts = [_limits(policy)] if policy.limits else []
-    if policy.plan is not None:
-        epsilon, delta = policy.planned()
-        reports = sum(count for _, count in policy.plan.quotas)
-        parts.append(f"a plan of {reports} reports; all plans so far cost epsilon {epsilon}, delta {delta}")
+    parts = _terms(policy)
     if policy.relation is not None:
         parts.append(f"only promises for {policy.relation} inputs")
     if policy.checked:
@@ -144,6 +153,16 @@ def _show(policy: Policy, as_json: bool) -> None:
     click.echo(f"policy {policy.name}, version {policy.version}: {'; '.join(parts)}")
     if policy.unbounded:
         click.echo(f"no lifetime limit; a year can cost epsilon {shown(policy.worst_epsilon_per_year())}")
+
+
+def _terms(policy: Policy) -> list[str]:
+    """The limits and the plan of a policy."""
+    parts = [_limits(policy)] if policy.limits else []
+    if policy.plan is not None:
+        epsilon, delta = policy.planned()
+        reports = counted(sum(count for _, count in policy.plan.quotas), "report")
+        parts.append(f"a plan of {reports}; all plans so far cost epsilon {epsilon}, delta {delta}")
+    return parts
 
 
 def _limits(policy: Policy) -> str:

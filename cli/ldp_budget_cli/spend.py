@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ldp_budget.accounting.policies import DEFAULT
+from ldp_budget.errors import UnknownName
 
 from .app import open_ledger
 from .failures import REFUSED
 from .mechanism_group import mechanism_command, parse_reports
-from .output import json_option, options, print_json
+from .output import counted, json_option, options, print_json, shown
 from .stopping import when_stopped
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ldp_budget.accounting.receipts import Receipt
     from ldp_budget.authoring.base import Mechanism
 
@@ -72,7 +76,8 @@ def reserve(mechanism: Mechanism, user: str, as_json: bool, **request: Any) -> N
 @click.pass_context
 def commit(ctx: click.Context, receipt: str, as_json: bool) -> None:
     """Keep what the reservation RECEIPT charged; one that has expired stays charged too, and says so."""
-    _print(open_ledger(ctx).commit(receipt), as_json)
+    with _naming_open_ones(ctx):
+        _print(open_ledger(ctx).commit(receipt), as_json)
 
 
 @click.command()
@@ -81,7 +86,27 @@ def commit(ctx: click.Context, receipt: str, as_json: bool) -> None:
 @click.pass_context
 def void(ctx: click.Context, receipt: str, as_json: bool) -> None:
     """Give back what the reservation RECEIPT charged, unless it was committed or has expired."""
-    _print(open_ledger(ctx).void(receipt), as_json)
+    with _naming_open_ones(ctx):
+        _print(open_ledger(ctx).void(receipt), as_json)
+
+
+@contextmanager
+def _naming_open_ones(ctx: click.Context) -> Iterator[None]:
+    """Where a reservation is not known, say which ones are open."""
+    try:
+        yield
+    except UnknownName as error:
+        if error.kind != "reservation":
+            raise
+        rows = open_ledger(ctx).open_reservations()
+        listed = "".join(f"\n  {_shown_reservation(row)}" for row in rows)
+        told = f"open are, newest first:{listed}" if rows else "none is open"
+        raise click.ClickException(f"no reservation is called {error.name!r}; {told}") from None
+
+
+def _shown_reservation(row: dict[str, Any]) -> str:
+    amount = f"{counted(row['reports'], 'report')}, ε = {shown(row['epsilon'])}"
+    return f"{row['receipt']}  {row['mechanism']}, {amount}, until {row['expires']}"
 
 
 def _say_when_stopped(user: str, key: str | None) -> None:

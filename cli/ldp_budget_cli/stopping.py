@@ -31,11 +31,16 @@ SENTENCES = {
 
 
 class Stopped(click.ClickException):
-    """A command was stopped by the one who ran it."""
+    """A command was stopped by the one who ran it, or not allowed to go on when it asked."""
+
+    def __init__(self, message: str, word: str = "Stopped") -> None:
+        super().__init__(message)
+        self._word = word
 
     def show(self, file: IO[Any] | None = None) -> None:
-        # Behind the ^C that a terminal shows.
-        click.echo(f"{chr(10) if sys.stderr.isatty() else ''}Stopped: {self.message}", err=True, file=file)
+        if sys.stderr.isatty():
+            click.echo(err=True, file=file)  # behind the ^C that a terminal shows
+        click.echo(f"{self._word}: {self.message}", err=True, file=file)
 
 
 def stopped(ctx: click.Context) -> Stopped:

@@ -26,7 +26,7 @@ from ..ledger.entries import RESERVED
 from ..ledger.filling import count_at_repair, fill_ahead
 from ..ledger.integrity import Integrity
 from ..ledger.keeper import Keeper
-from ..ledger.listing import charges_of, history_rows, journal_rows, stats
+from ..ledger.listing import charges_of, history_rows, journal_rows, open_reservations, stats
 from ..ledger.names import find, place_of
 from ..ledger.verifying import check_integrity
 from .bulk import (
@@ -57,6 +57,7 @@ from .receipts import (
     answer_again,
     name_in,
     receipt_for,
+    receipt_of,
 )
 from .request import Request, charge_of, check_digest, check_text
 from .reservations import MOST_SECONDS, Resolved, commit, void
@@ -402,6 +403,14 @@ class Accountant:
         with self._ledger.reading(self._ledger.lane_of(hashed)) as reading:
             account = reading.number_of(hashed)
             return [] if account is None else history_rows(reading, account)
+
+    def open_reservations(self, most: int = 20) -> list[dict[str, Any]]:
+        """The newest reservations that can still be committed or voided, newest first, each with its `receipt`.
+
+        At most so many; of each lane of the ledger the last 50,000 entries are looked at.
+        """
+        rows = open_reservations(self._ledger, most)
+        return [{"receipt": receipt_of(self._ledger.key, row.pop("name")), **row} for row in rows]
 
     def journal(self) -> Iterator[dict[str, Any]]:
         """Every journal entry in order, as one moment of the ledger saw it; others may write meanwhile."""

@@ -150,6 +150,13 @@ class Limit:
                 return False
         return True
 
+    def is_above(self, other: Limit) -> bool:
+        """Whether it admits at least as much as `other` of every amount, by the same rule, and more of one."""
+        if self.rule != other.rule or (self.rule != "basic" and self.delta != other.delta):
+            return False
+        pairs = [(mine, its) for mine, its in zip(self.capacity, other.capacity, strict=True) if its is not None]
+        return all(mine is not None and mine >= its for mine, its in pairs) and self.capacity != other.capacity
+
     def affordable(self, spent: Costs, cost: Costs) -> int:
         """How many charges of `cost` fit on top of `spent`."""
         count = LARGEST

@@ -14,7 +14,7 @@ from ..errors import InvalidParameter
 from ..guarantees import from_json
 from ..guarantees.amounts import canonical, decimal, float_up
 from ..ledger.filling import keep
-from ..ledger.windows import LIFETIME, PER_YEAR
+from ..ledger.windows import LIFETIME, LONGER, PER_YEAR
 from .limits import Limit, as_limits
 
 if TYPE_CHECKING:
@@ -140,6 +140,15 @@ class Policy:
             return None
         totals = [limit.epsilon * PER_YEAR[limit.period] for limit in self.limits if limit.rule == "basic"]
         return float_up(min(totals)) if totals else None
+
+    def idle_limits(self) -> list[tuple[Limit, Limit]]:
+        """Limits above that of a longer period by the same rule, each with that one, which always binds first."""
+        return [
+            (limit, longer)
+            for limit in self.limits
+            for longer in self.limits
+            if longer.period in LONGER[limit.period] and limit.is_above(longer)
+        ]
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._json import canonical_json
 from ..errors import LdpBudgetError, NotSupported
-from ..guarantees.amounts import DELTA_DIGITS, EPSILON_DIGITS, Costs, float_up, from_units
+from ..guarantees.amounts import DELTA_DIGITS, EPSILON_DIGITS, LARGEST, Costs, float_up, from_units
 from ..guarantees.evidence import LEVELS
 from ..ledger.entries import RESERVED, VOIDED
 from ..ledger.names import Name, parse
@@ -88,8 +88,9 @@ class Receipt(NamedTuple):
     `status` is spent, refused, quoted, reserved, committed, voided or expired; `repeated` says that this is the
     stored answer to the same request. `limits` hold what is spent after the request; `binding` names the periods
     whose limit refused it (of a quote: would refuse it), or `plan`. `affordable_reports` is how many such reports
-    still fit. `checked` says how the mechanism's promise was checked ("exact", "audited" or "no"; None where a
-    reservation is resolved). A receipt is true unless it says refused or voided: then nothing may be sent.
+    still fit; `LARGEST` where nothing counts them, which is no number to show. `checked` says how the mechanism's
+    promise was checked ("exact", "audited" or "no"; None where a reservation is resolved). A receipt is true unless
+    it says refused or voided: then nothing may be sent.
     """
 
     status: str
@@ -129,7 +130,7 @@ class Receipt(NamedTuple):
             "cost": {"epsilon": self.epsilon, "delta": self.delta},
             "limits": [state.to_json() for state in self.limits],
             "binding": list(self.binding),
-            "affordable_reports": self.affordable_reports,
+            "affordable_reports": None if self.affordable_reports >= LARGEST else self.affordable_reports,
             "checked": self.checked,
         }
         return {**result, "why": self.why} if self.why else result
@@ -191,17 +192,30 @@ class Receipt(NamedTuple):
         asked = _amounts({"epsilon": self.epsilon, "delta": self.delta})
         if self.status not in (REFUSED, QUOTED):
             number = f" (receipt {self.receipt})" if self.receipt and self.user else ""
-            return f"{self.status}: {who}, {asked}{number}"
+            return f"{self.status}: {who}, {asked}{number}{self._explain_repeated()}"
         parts = [f"{self.status}: {who} asked {asked} for {_count(self.reports)}"]
         if self.status == QUOTED:
             parts.append("it does not fit" if self.why or self.binding else "it fits")
         if self.why:
             parts.append(self.why)
-        parts += [_explain(state.to_json()) for state in self.limits if state.limit.period in self.binding]
+        with_delta = self.delta != 0
+        parts += [
+            _explain(state.to_json(), with_delta) for state in self.limits if state.limit.period in self.binding
+        ]
         if PLAN in self.binding and not self.why:
             parts.append(self._explain_plan())
         parts.append(f"affordable: {_count(self.affordable_reports)}")
-        return "; ".join(parts)
+        return "; ".join(parts) + self._explain_repeated()
+
+    def _explain_repeated(self) -> str:
+        """That this is an answer given before, and what that means."""
+        if not self.repeated:
+            return ""
+        if self.user is None:
+            return "; it was already"
+        if self.status == REFUSED:
+            return "; the stored answer of this key, which a new key would ask for anew"
+        return "; the stored answer of this key, so nothing was charged again"
 
     def _explain_plan(self) -> str:
         """What the plan's quota has left: where it alone binds, that is what is affordable."""
@@ -284,12 +298,11 @@ class Balance:
         return result
 
 
-def _explain(limit: dict[str, Any]) -> str:
+def _explain(limit: dict[str, Any], with_delta: bool) -> str:
+    """A limit in words; with its δ also where that is 0, if a δ was asked for: then it may be what refuses."""
     resets = f", resets at {limit['resets_at']}" if limit["resets_at"] else ""
-    return (
-        f"the {limit['period']} limit ({limit['rule']}) of {_amounts(limit['capacity'])} has "
-        f"{_amounts(limit['spent'])} spent and {_amounts(limit['remaining'])} left{resets}"
-    )
+    capacity, spent, left = (_amounts(limit[name], with_delta) for name in ("capacity", "spent", "remaining"))
+    return f"the {limit['period']} limit ({limit['rule']}) of {capacity} has {spent} spent and {left} left{resets}"
 
 
 def _iso(moment: datetime) -> str:
@@ -301,15 +314,17 @@ def _plain(units: int | None, digits: int) -> float | None:
 
 
 def _count(reports: int) -> str:
+    if reports >= LARGEST:
+        return "any number of reports"
     return "1 report" if reports == 1 else f"{reports} reports"
 
 
 _SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ", "mu_squared": "μ²", "renyi": "D"}
 
 
-def _amounts(amounts: dict[str, float | None]) -> str:
-    """`ε = 0.1`, with δ only where there is some."""
-    shown = {name: value for name, value in amounts.items() if not (name == "delta" and value == 0)}
+def _amounts(amounts: dict[str, float | None], with_delta: bool = False) -> str:
+    """`ε = 0.1`, with δ only where there is some, or where it is wanted all the same."""
+    shown = {name: value for name, value in amounts.items() if with_delta or not (name == "delta" and value == 0)}
     return ", ".join(
         f"{_SYMBOLS[name]} = {'unbounded' if value is None else f'{value:.12g}'}" for name, value in shown.items()
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..guarantees import from_json
 from ..guarantees.amounts import DELTA_DIGITS, EPSILON_DIGITS, float_up, from_units
 from .entries import CHARGES, CLOCK, COPIED, EXPIRED, MOVED, PERIOD, POLICY_SET, REOPENED, RESERVED, VOIDED, Entry
+from .names import Name
 from .verifying import head_of
 from .windows import from_micros
 
@@ -93,6 +94,29 @@ def history_rows(reading: Reading, account: int) -> list[dict[str, Any]]:
             state = ends.get(entry.number) or (EXPIRED if reading.is_over(entry) else RESERVED)
         rows.append({**shown.row(entry), "state": state})
     return rows
+
+
+def open_reservations(ledger: Ledger, most: int) -> list[dict[str, Any]]:
+    """The newest reservations that are open, at most so many, newest first, each with its `name`.
+
+    Of each lane the last 50,000 entries are looked at.
+    """
+    rows: list[dict[str, Any]] = []
+    for lane in ledger.lanes:
+        with ledger.reading(lane) as reading:
+            shown, last = _Shown(reading), reading.end.entries
+            found: list[dict[str, Any]] = []
+            for end in range(last, max(0, last - 10 * _ENTRIES_TOGETHER), -_ENTRIES_TOGETHER):
+                part = [Entry.of(row) for row, _ in reading.rows.entries(max(1, end - _ENTRIES_TOGETHER + 1), end)]
+                for entry in reversed(part):
+                    if len(found) < most and entry.kind == RESERVED and _is_open(reading, entry):
+                        found.append({**shown.row(entry), "name": Name(reading.generation, lane, entry.number)})
+            rows += found
+    return sorted(rows, key=itemgetter("at"), reverse=True)[:most]
+
+
+def _is_open(reading: Reading, reservation: Entry) -> bool:
+    return reading.rows.resolution(reservation.number) is None and not reading.is_over(reservation)
 
 
 def charges_of(reading: Reading, account: int) -> tuple[tuple[Guarantee, int], ...]:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 LIFETIME = "lifetime"
 PERIODS = (LIFETIME, "day", "week", "month")
 
+LONGER = {LIFETIME: (), "day": ("week", "month", LIFETIME), "week": (LIFETIME,), "month": (LIFETIME,)}
+"""The periods that contain whole ones of each."""
+
 # The most windows of each period that touch one year.
 PER_YEAR = {"day": 366, "week": 54, "month": 12}
 
