@@ -212,6 +212,7 @@ def test_the_list_of_policies_shows_their_plans(budget: CommandLine) -> None:
             "the day limit of epsilon 2 is above the lifetime limit of epsilon 1, which always",
         ),
         (["lifetime=9", "month=4", "day=5"], "the day limit of epsilon 5 is above the month limit of epsilon 4"),
+        (["month=2", "day=5", "lifetime=4"], "the day limit of epsilon 5 is above the month limit of epsilon 2"),
         (["lifetime=4,1e-6,zcdp", "week=5,1e-6,zcdp"], "the week limit of epsilon 5 is above the lifetime limit"),
         (["lifetime=1", "day=1"], ""),
         (["lifetime=9", "month=4", "week=5"], ""),

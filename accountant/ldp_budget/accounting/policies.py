@@ -142,13 +142,14 @@ class Policy:
         return float_up(min(totals)) if totals else None
 
     def idle_limits(self) -> list[tuple[Limit, Limit]]:
-        """Limits above that of a longer period by the same rule, each with that one, which always binds first."""
-        return [
+        """Limits above that of a longer period by the same rule, each with the least such one, which binds first."""
+        above = [
             (limit, longer)
             for limit in self.limits
-            for longer in self.limits
+            for longer in sorted(self.limits, key=lambda each: each.epsilon, reverse=True)
             if longer.period in LONGER[limit.period] and limit.is_above(longer)
         ]
+        return list({limit: (limit, longer) for limit, longer in above}.values())
 
     def to_json(self) -> dict[str, Any]:
         return {
