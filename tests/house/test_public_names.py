@@ -171,6 +171,7 @@ ldp_budget.ledger.keys
 ldp_budget.ledger.lanes
 ldp_budget.ledger.ledger
 ldp_budget.ledger.listing
+ldp_budget.ledger.moving
 ldp_budget.ledger.names
 ldp_budget.ledger.reading
 ldp_budget.ledger.replay

@@ -1,4 +1,4 @@
-"""Copying a ledger to another place, where it goes on; see `ledger.copying` for how that is safe."""
+"""Copying a ledger to another place, where it goes on; why that is safe stands in `ledger.moving` and `copying`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from ..errors import LedgerError, LedgerMissing
 from ..ledger import gate
 from ..ledger.comparing import differences, size
-from ..ledger.copying import Copy, begin, give_up, new_copy, open_copy, shut
+from ..ledger.copying import Copy
 from ..ledger.entries import NOBODY
+from ..ledger.moving import begin, give_up, new_copy, open_copy, shut
 from ..ledger.verifying import check_integrity, head_of
 from .bulk import carried
 from .receipts import Receipt

@@ -1,8 +1,8 @@
 """Copying a whole ledger to another place, in as many lanes as that one has.
 
 The secret stays, so users, keys and labels keep their hashes; lanes, numbers and links are new. At no moment can
-anybody be charged in both: the place is shut to all before anything stands there (`begin`); then the source is shut,
-for good, in one transaction of all of its lanes (`shut`); only then anything is copied, so that nothing changes
+anybody be charged in both, see `moving`: the place is shut to all before anything stands there; then the source is
+shut, for good, in one transaction of all of its lanes; only then anything is copied, so that nothing changes
 meanwhile; and the place is opened last, when both ledgers were verified and hold the same. Whoever is killed in
 between leaves two ledgers that charge nobody. The same copy begun again goes on: as the source cannot change, every
 entry gets the number that it got before, and what stands there already is passed over.
@@ -15,14 +15,12 @@ from __future__ import annotations
 
 import heapq
 import json
-import secrets
 from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..errors import LedgerError
-from ..guarantees.amounts import Costs
 from . import gate, names
 from .entries import (
     CLOCK,
@@ -63,7 +61,6 @@ _ENTRIES_HELD = 20_000
 """How many are read ahead, over all lanes of the source."""
 _ACCOUNTS_TOGETHER = 2_000
 _ANSWERS_TOGETHER = 500
-_NOTHING = Costs(0, 0, 0, 0)
 
 
 class Scratch(Protocol):
@@ -477,73 +474,3 @@ def _end(ledger: Ledger, lane: int) -> End:
 def _parts(last: int, size: int) -> Iterator[tuple[int, int]]:
     """The numbers from 1 to `last` in parts: the first and the last of each."""
     return ((first, min(last, first + size - 1)) for first in range(1, last + 1, size))
-
-
-# -- shutting and opening -------------------------------------------------------------------------------------
-
-
-def new_copy() -> str:
-    """A name for a copy, which both ledgers note."""
-    return secrets.token_hex(8)
-
-
-def begin(source: Ledger, target: Ledger, copy: str) -> None:
-    """Shut the place of the copy to all. Raises `LedgerError` where something stands there."""
-    with source.reading() as reading:
-        begun = gate.begun(reading.end.gate)
-
-    def shut(transactions: list[Transaction]) -> None:
-        for transaction in transactions:
-            if transaction.end._replace(checkpoints=0) != End():
-                raise LedgerError(target.name, "expected a place where nothing is yet; found another ledger")
-            transaction.set_gate(begun, gate.Reason(copy, source.name))
-
-    target.run_though_shut(shut, target.lanes)
-
-
-def shut(source: Ledger, target: Ledger, copy: str) -> None:
-    """Shut the source for good: it goes on in the target."""
-
-    def move(transactions: list[Transaction]) -> None:
-        for transaction in transactions:
-            if gate.state(transaction.end.gate) != gate.OPEN:
-                raise LedgerError(source.name, gate.why_shut(transaction))
-            entry = transaction.append(Entry(0, transaction.time(), MOVED, 0, 0, 0, 0, _NOTHING, keyed=True))
-            following = gate.following(transaction.end.gate, gate.MOVED)
-            transaction.set_gate(following, gate.Reason(copy, target.name), entry)
-
-    source.run_though_shut(move, source.lanes)
-
-
-def open_copy(target: Ledger) -> None:
-    """Open the place of the copy, which is complete."""
-
-    def finish(transactions: list[Transaction]) -> None:
-        for transaction in transactions:
-            if gate.state(transaction.end.gate) != gate.FILLING:
-                raise LedgerError(target.name, "it is not being copied any more")
-            transaction.append(Entry(0, transaction.time(), COPIED, 0, 0, 0, 0, _NOTHING))
-            transaction.set_gate(gate.following(transaction.end.gate, gate.OPEN))
-
-    target.run_though_shut(finish, target.lanes)
-
-
-def give_up(source: Ledger, target: Ledger) -> None:
-    """Open the source again, of which the copy is not complete and never will be: it is of no use any more."""
-
-    def spoil(transactions: list[Transaction]) -> None:
-        for transaction in transactions:
-            if gate.state(transaction.end.gate) not in (gate.FILLING, gate.GIVEN_UP):
-                raise LedgerError(target.name, "it is complete, and the ledger goes on there")
-            if gate.state(transaction.end.gate) == gate.FILLING:
-                reason = gate.reason_of(transaction, transaction.end.gate)
-                transaction.set_gate(gate.following(transaction.end.gate, gate.GIVEN_UP), reason)
-
-    def reopen(transactions: list[Transaction]) -> None:
-        for transaction in transactions:
-            if gate.state(transaction.end.gate) == gate.MOVED:
-                transaction.append(Entry(0, transaction.time(), REOPENED, 0, 0, 0, 0, _NOTHING))
-                transaction.set_gate(gate.following(transaction.end.gate, gate.OPEN))
-
-    target.run_though_shut(spoil, target.lanes)
-    source.run_though_shut(reopen, source.lanes)

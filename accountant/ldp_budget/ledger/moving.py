@@ -1,0 +1,86 @@
+"""The steps by which a ledger goes from one place to another, each a transaction of all lanes of one of the two.
+
+`begin` shuts the place, `shut` the source, `open_copy` opens the place when all is there; until then `give_up` opens
+the source again. At no moment are both open to charges.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+from ..errors import LedgerError
+from ..guarantees.amounts import ZERO
+from . import gate
+from .entries import COPIED, MOVED, REOPENED, End, Entry
+
+if TYPE_CHECKING:
+    from .ledger import Ledger
+    from .transaction import Transaction
+
+
+def new_copy() -> str:
+    """A name for a copy, which both ledgers note."""
+    return secrets.token_hex(8)
+
+
+def begin(source: Ledger, target: Ledger, copy: str) -> None:
+    """Shut the place of the copy to all. Raises `LedgerError` where something stands there."""
+    with source.reading() as reading:
+        begun = gate.begun(reading.end.gate)
+
+    def shut(transactions: list[Transaction]) -> None:
+        for transaction in transactions:
+            if transaction.end._replace(checkpoints=0) != End():
+                raise LedgerError(target.name, "expected a place where nothing is yet; found another ledger")
+            transaction.set_gate(begun, gate.Reason(copy, source.name))
+
+    target.run_though_shut(shut, target.lanes)
+
+
+def shut(source: Ledger, target: Ledger, copy: str) -> None:
+    """Shut the source for good: it goes on in the target."""
+
+    def move(transactions: list[Transaction]) -> None:
+        for transaction in transactions:
+            if gate.state(transaction.end.gate) != gate.OPEN:
+                raise LedgerError(source.name, gate.why_shut(transaction))
+            entry = transaction.append(Entry(0, transaction.time(), MOVED, 0, 0, 0, 0, ZERO, keyed=True))
+            following = gate.following(transaction.end.gate, gate.MOVED)
+            transaction.set_gate(following, gate.Reason(copy, target.name), entry)
+
+    source.run_though_shut(move, source.lanes)
+
+
+def open_copy(target: Ledger) -> None:
+    """Open the place of the copy, which is complete."""
+
+    def finish(transactions: list[Transaction]) -> None:
+        for transaction in transactions:
+            if gate.state(transaction.end.gate) != gate.FILLING:
+                raise LedgerError(target.name, "it is not being copied any more")
+            transaction.append(Entry(0, transaction.time(), COPIED, 0, 0, 0, 0, ZERO))
+            transaction.set_gate(gate.following(transaction.end.gate, gate.OPEN))
+
+    target.run_though_shut(finish, target.lanes)
+
+
+def give_up(source: Ledger, target: Ledger) -> None:
+    """Open the source again, of which the copy is not complete and never will be: it is of no use any more."""
+
+    def spoil(transactions: list[Transaction]) -> None:
+        for transaction in transactions:
+            if gate.state(transaction.end.gate) not in (gate.FILLING, gate.GIVEN_UP):
+                raise LedgerError(target.name, "it is complete, and the ledger goes on there")
+            if gate.state(transaction.end.gate) == gate.FILLING:
+                reason = gate.reason_of(transaction, transaction.end.gate)
+                transaction.set_gate(gate.following(transaction.end.gate, gate.GIVEN_UP), reason)
+
+    def reopen(transactions: list[Transaction]) -> None:
+        for transaction in transactions:
+            if gate.state(transaction.end.gate) == gate.MOVED:
+                transaction.append(Entry(0, transaction.time(), REOPENED, 0, 0, 0, 0, ZERO))
+                transaction.set_gate(gate.following(transaction.end.gate, gate.OPEN))
+
+    target.run_though_shut(spoil, target.lanes)
+    source.run_though_shut(reopen, source.lanes)
