@@ -190,7 +190,7 @@ def test_an_unbounded_policy_says_aloud_what_a_year_can_cost(command: CommandLin
         ),
         (
             ["default", "--limit", "lifetime=1,1e-6,rdp"],
-            "--limit: expected a rule out of basic, zcdp, gdp; found rdp",
+            "--limit: expected a rule out of basic, zcdp, gdp, renyi; found rdp",
         ),
         (["default", "--limit", "lifetime=1,0,zcdp"], "--limit: expected delta > 0"),
         (

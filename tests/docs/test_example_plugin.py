@@ -137,7 +137,8 @@ def test_it_is_calibrated_and_composed_from_its_fields(machine: Machine) -> None
     assert any("random-substitution" in note for note in calibrated["notes"])
     composed = machine.ldp_budget("compose", *TARGET, "--reports", "50", "--total-delta", "1e-6")
     assert composed["rules"]["basic"]["epsilon"] == 50
-    assert composed["rules"]["exact"]["epsilon"] < 0.75 * composed["rules"]["zcdp"]["epsilon"]
+    # The pair of a report serves every rule; what is left is what a filter pays for choosing on the way.
+    assert composed["rules"]["exact"]["epsilon"] < 0.95 * composed["rules"]["zcdp"]["epsilon"] < 0.75 * 50
 
 
 def test_a_survey_from_agreement_to_estimate(machine: Machine) -> None:
