@@ -84,7 +84,7 @@ def randomize(
             note_skipped(row)
         if secret is None:
             _check_fresh(found, answers.values)
-        secrets = None if secret is None else _secrets(secret, answers.users, found)
+        secrets = None if secret is None else _secrets(secret, answers.users)
         if spend:
             released = _charged(ctx, out, found, answers, policy, secrets, note_refused)
         else:
@@ -169,7 +169,7 @@ def _uncharged(out: str, collection: Collection, answers: Answers, secrets: list
     from ldp_budget.collecting.reports import ReportWriter
 
     with ReportWriter(out, collection) as writer:
-        writer.write(collection.mechanism.randomize(answers.values, secrets=secrets))
+        writer.write(collection.randomize(answers.values, secrets=secrets))
     return Released(len(answers.values), 0)
 
 
@@ -196,8 +196,8 @@ def _check_fresh(collection: Collection, values: Any) -> None:
         ) from None
 
 
-def _secrets(path: str, users: list[str], collection: Collection) -> list[bytes]:
-    """One secret for each user of this collection, derived from the secret in a file."""
+def _secrets(path: str, users: list[str]) -> list[bytes]:
+    """One secret for each user, derived from the secret in a file."""
     try:
         with open(path, "rb") as file:
             master = file.read()
@@ -207,7 +207,7 @@ def _secrets(path: str, users: list[str], collection: Collection) -> list[bytes]
         raise click.UsageError(
             f"--secret: expected a file of at least {LEAST_SECRET_BYTES} bytes; found {len(master)}"
         )
-    key = hashlib.sha256(collection.fingerprint.encode() + master).digest()
+    key = hashlib.sha256(master).digest()
     return [
         hashlib.blake2b(user.encode("utf-8", "surrogatepass"), key=key, digest_size=32).digest() for user in users
     ]

@@ -192,7 +192,8 @@ class Rappor(Mechanism):
 
         With `secrets` (bytes, or one for each value; see `memo_words`) the cohort is a function of the secret and
         the permanent bits one of (secret, this mechanism, value), so they are the same in every report. A secret
-        serves one question: two that shared it and the mechanism would show where their answers agree. Without, or
+        serves one question: two that shared it and the mechanism would show where their answers agree
+        (`Collection.randomize` gives each collection its own). Without, or
         with `any_inputs`, both are drawn for this report alone: it is the first and last report of its permanent
         bits, and never to be charged as a repetition of others.
         """

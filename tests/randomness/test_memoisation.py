@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 import ldp_budget
 from ldp_budget import InvalidParameter
+from ldp_budget.catalogue.collections import Collection
 from ldp_budget.randomness.memoisation import LEAST_SECRET_BYTES, memo_words
 
 SECRET = bytes(range(32))
@@ -108,3 +111,23 @@ def test_values_that_repeat_one_draw_have_one_label() -> None:
     memo, labels = mean.memoised(values, [SECRET] * 50), mean.labels(values, SECRET)
     assert len(set(labels)) == len(set(memo.tolist())) <= 3
     assert [labels.index(label) for label in labels] == [memo.tolist().index(cell) for cell in memo.tolist()]
+
+
+def test_labels_of_two_mechanisms_do_not_show_whether_their_draws_are_equal() -> None:
+    some, others = (
+        ldp_budget.mechanism("d-bit-flip")(epsilon=epsilon, buckets=5, bits=5, memoize=True) for epsilon in (1, 2)
+    )
+    assert some.memoised([1], [SECRET]) == others.memoised([1], [SECRET])
+    assert some.labels([1], SECRET) != others.labels([1], SECRET)
+
+
+@pytest.mark.parametrize("collect", [Collection.randomize, Collection.labels], ids=["reports", "labels"])
+def test_two_collections_of_one_mechanism_draw_and_label_apart(collect: Callable[..., Any]) -> None:
+    kept = ldp_budget.mechanism("d-bit-flip")(epsilon=1, buckets=64, bits=64, memoize=True)
+    week, again, year = (Collection(name, kept) for name in ("week", "week", "year"))
+    values = np.arange(8)
+    first = collect(week, values, secrets=[SECRET] * 8)
+    assert np.array_equal(first, collect(again, values, secrets=SECRET))
+    assert not any(
+        np.array_equal(one, other) for one, other in zip(first, collect(year, values, secrets=SECRET), strict=True)
+    )

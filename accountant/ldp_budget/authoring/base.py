@@ -166,12 +166,12 @@ class Mechanism:
     def labels(self, values: Any, secrets: Any) -> list[str]:
         """For `spend(label=...)`: which memoised draw each report repeats, so that none but its owner can tell.
 
-        `secrets`: as in `randomize`.
+        Labels of two mechanisms have nothing in common, whatever was drawn. `secrets`: as in `randomize`.
         """
         from ..randomness.memoisation import labels_of, secrets_for_each
 
         own = secrets_for_each(secrets, len(values))
-        return labels_of(self.memoised(values, own), own)
+        return labels_of(self.memoised(values, own), own, self.fingerprint)
 
     def aggregate(self, reports: Any) -> Aggregate:
         """The sufficient statistic of reports; aggregates of the same mechanism merge exactly."""

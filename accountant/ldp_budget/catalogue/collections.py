@@ -108,6 +108,24 @@ class Collection:
         assert isinstance(domain, Categories)
         return domain.check([codes[text] for text in texts])
 
+    def randomize(self, values: Any, *, secrets: Any = None) -> Any:
+        """The mechanism's reports. `secrets`: bytes, or one for each value, for mechanisms that memoise.
+
+        What is drawn from a secret here tells nothing of what another collection draws from it, though the two
+        have the same mechanism.
+        """
+        return self.mechanism.randomize(values, secrets=self._own(secrets, len(values)))
+
+    def labels(self, values: Any, secrets: Any) -> list[str]:
+        """Which memoised draw each report of `randomize` repeats, for `spend(label=...)`."""
+        return self.mechanism.labels(values, self._own(secrets, len(values)))
+
+    def _own(self, secrets: Any, count: int) -> list[bytes] | None:
+        """The users' secrets for this collection alone."""
+        from ..randomness.memoisation import secrets_within
+
+        return None if secrets is None else secrets_within(secrets, f"collection {self.fingerprint}", count)
+
     def answer_names(self, answers: int) -> list[str]:
         """What each answer is called: its category, or its number."""
         return list(self.categories) if self.categories is not None else [str(v) for v in range(answers)]

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ..accounting.accountant import Accountant
-    from ..authoring.base import Mechanism
     from ..catalogue.collections import Collection
 
 _MAGIC = b"ldp-budget release 1\n"
@@ -86,10 +85,10 @@ def release(
                 own = None if secrets is None else secrets[batch]
                 reports = store.stored(number)
                 if reports is None:
-                    reports = store.add(mechanism.randomize(values[batch], secrets=own))
+                    reports = store.add(collection.randomize(values[batch], secrets=own))
                 names = list(users[batch])
                 charge = _Charge(accountant, collection, policy, f"{store.run}/{number}", reports)
-                labels = _labels(mechanism, values[batch], own)
+                labels = _labels(collection, values[batch], own)
                 kept = charge.one_by_one(names, labels) if singly else charge.together(names)
                 writer.write(reports[kept])
                 refused += len(names) - len(kept)
@@ -138,11 +137,11 @@ class _Charge:
         return kept
 
 
-def _labels(mechanism: Mechanism, values: NDArray[Any], secrets: Sequence[bytes] | None) -> list[str | None]:
+def _labels(collection: Collection, values: NDArray[Any], secrets: Sequence[bytes] | None) -> list[str | None]:
     """Which memoised value each report repeats; None without a curve, where that makes no difference."""
-    if secrets is None or not isinstance(mechanism.guarantee, Memoised):
+    if secrets is None or not isinstance(collection.mechanism.guarantee, Memoised):
         return [None] * len(values)
-    return [*mechanism.labels(values, secrets)]
+    return [*collection.labels(values, secrets)]
 
 
 def _input(values: NDArray[Any], users: Sequence[str], policy: str, singly: bool) -> bytes:

@@ -77,12 +77,22 @@ def secrets_for_each(secrets: Any, count: int) -> list[bytes]:
     return listed
 
 
-def labels_of(drawn: Any, secrets: Sequence[bytes]) -> list[str]:
-    """A label for each memoised draw: keyed hashes, equal for equal draws of one secret and for no others."""
+def labels_of(drawn: Any, secrets: Sequence[bytes], context: str) -> list[str]:
+    """A label for each memoised draw: keyed hashes, equal for equal draws of one secret in one context alone."""
     plain = drawn.tolist() if hasattr(drawn, "tolist") else drawn
+    keys = secrets_within(secrets, f"{context} labels", len(secrets))
     return [
-        hashlib.blake2b(repr(draw).encode(), key=hashlib.sha256(secret).digest(), digest_size=16).hexdigest()
-        for draw, secret in zip(plain, secrets, strict=True)
+        hashlib.blake2b(repr(draw).encode(), key=key, digest_size=16).hexdigest()
+        for draw, key in zip(plain, keys, strict=True)
+    ]
+
+
+def secrets_within(secrets: Any, context: str, count: int) -> list[bytes]:
+    """Secrets for one context, from those of `secrets_for_each`: what is drawn from them tells nothing of another."""
+    text = context.encode()
+    return [
+        hashlib.blake2b(text, key=hashlib.sha256(secret).digest(), digest_size=32, person=b"ldp-budget").digest()
+        for secret in secrets_for_each(secrets, count)
     ]
 
 
