@@ -88,6 +88,8 @@ def spend_many(
         result = ledger.spend_many(listing.users(left_out), mechanism, key=run, policy=policy, on_batch=on_batch)
     if rows is None:
         listing.warn_of_repeats()
+    if not done.users:
+        click.echo(f"nobody is in column {listing.column} of {file}, so nobody was charged", err=True)
     listing.tell(left_out, skipped_to)
     if as_json:
         print_json({**result.to_json(), **({"skipped": left_out.invalid} if skip_invalid else {})})

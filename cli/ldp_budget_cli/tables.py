@@ -29,7 +29,24 @@ if TYPE_CHECKING:
 
     Note = Callable[[Sequence[object]], None]
 
-USER_COLUMNS = ("user", "users", "id", "userid", "username", "account", "email", "respondent", "person", "name")
+_USERS = (
+    *("user", "person", "respondent", "participant", "member", "customer", "client", "employee", "subject"),
+    *(
+        "patient",
+        "student",
+        "account",
+        "device",
+        "panelist",
+        "pseudonym",
+        "login",
+        "email",
+        "mail",
+        "name",
+        "id",
+        "uid",
+    ),
+)
+USER_COLUMNS = {word + more for word in _USERS for more in ("", "s", "id", "ids", "name", "names", "number")}
 """What a column of users is called, whatever the case, spaces, hyphens and underscores."""
 
 _SEPARATORS = {";": "';'", "\t": "tab", "|": "'|'"}
@@ -194,7 +211,7 @@ def _decoded(path: str, layout: Layout, file: TextIO) -> Iterator[str]:
                     found = f"byte 0x{ord(character) - 0xDC00:02x}"
                     raise click.ClickException(
                         f"{path} is no CSV file in {_shown(layout)}: line {number} holds the {found}; "
-                        "--encoding says which one it is in, such as latin-1 or cp1252"
+                        "--encoding says which one it is in, such as latin-1, cp1252 or utf-16"
                     )
         yield line
 

@@ -65,7 +65,7 @@ def test_without_a_header_the_first_user_is_charged_too(budget: CommandLine, tmp
     assert spent(budget, "ann", "bob", "Ulm") == [1, 1, 0]
 
 
-@pytest.mark.parametrize("name", ["user", "User ID", "id", "user_id", "E-Mail", "respondent", "NAME"])
+@pytest.mark.parametrize("name", ["user", "User ID", "id", "user_id", "E-Mail", "respondent", "NAME", "employee id"])
 def test_a_column_that_is_called_like_users_is_taken_and_named(
     budget: CommandLine, tmp_path: Path, name: str
 ) -> None:
@@ -78,6 +78,15 @@ def test_any_column_that_is_named_is_taken(budget: CommandLine, tmp_path: Path) 
     done = budget("spend-many", file_of(tmp_path / "list.csv", "who\nann\n"), *OUE, "--user-column", "who")
     assert "users from column who of" in done.stderr
     assert spent(budget, "ann", "who") == [0.5, 0]
+
+
+def test_a_list_with_a_header_and_nothing_else_charges_nobody_and_says_so(
+    budget: CommandLine, tmp_path: Path
+) -> None:
+    done = budget("spend-many", file_of(tmp_path / "list.csv", "user\n"), *OUE)
+    assert done.stdout == "spent: 0, refused: 0, repeated: 0\n"
+    assert done.stderr == f"nobody is in column user of {tmp_path / 'list.csv'}, so nobody was charged\n"
+    assert spent(budget, "user") == [0]
 
 
 # -- users who are listed twice ---------------------------------------------------------------------------------
