@@ -133,6 +133,9 @@ def _kept(
     except OutsideDomain as error:
         if error.position is None:
             raise
+        if not answers.left_out.allowed:
+            wrong = f"expected {error.domain}; found {texts[error.position]!r}"
+            answers.left_out.leave(table, rows[error.position], place, wrong)
     else:
         return list(range(len(rows)))
     reasons: dict[str, str] = {}

@@ -227,13 +227,14 @@ class LeftOut:
     """Rows that are left out, each with the reason; without `note`, one that is wrong is an error.
 
     An error ends with the `consequence`, and says with `counted` which row of the table it is, besides its line.
-    `invalid` counts what was wrong, `missing` the answers that were not given.
+    `allowed` says which; `invalid` counts what was wrong, `missing` the answers that were not given.
     """
 
     def __init__(self, note: Note | None, *, consequence: str = "", counted: bool = False) -> None:
         self._note = note
         self._consequence = consequence
         self._counted = counted
+        self.allowed = note is not None
         self.invalid = 0
         self.missing = 0
         self.first = ""
