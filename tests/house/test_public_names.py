@@ -145,6 +145,7 @@ ldp_budget.composition.exact
 ldp_budget.composition.gdp
 ldp_budget.composition.renyi
 ldp_budget.composition.rules
+ldp_budget.composition.shuffle
 ldp_budget.composition.zcdp
 ldp_budget.errors
 ldp_budget.guarantees

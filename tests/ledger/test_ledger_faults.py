@@ -522,7 +522,7 @@ COLUMNS = {
     " mark expires resolves keyed link",
     "keys": "user key place request answer seal",
     "labels": "account label charge window reports",
-    "lanes": "lane accounts charges policies collections answers checkpoints periods seal",
+    "lanes": "lane accounts charges policies collections answers checkpoints periods gate seal",
     "periods": "period since",
     "policies": "policy name version created_at definition",
     "quotas": "account plan promise used",
