@@ -251,18 +251,21 @@ class OneBitMean(NumericMechanism):
         return float(Fraction(self.interval.lower) - low * step), float(step)
 
     def error_at(self, value: float) -> tuple[float, float]:
-        low, high = map(float, self.ends)
-        one = low + (high - low) * (value - self.interval.ends[0]) / float(self._width)
-        return 0.0, self.grid()[1] ** 2 * one * (1 - one)
+        low, high = self.ends
+        share, gap = (value - self.interval.ends[0]) / float(self._width), float(high - low)
+        # Of a no, too, from its own end: at a large ε nothing is left of 1 less the odds of a yes.
+        yes, no = float(low) + gap * share, float(1 - high) + gap * (1 - share)
+        return 0.0, self.grid()[1] ** 2 * yes * no
 
     def report_std(self, total: SumAggregate) -> float:
         """The standard deviation of one report of a user drawn at random; for the users at hand, an upper bound.
 
         How far apart their values are cannot be told from one bit each. Where all are the same, it is exact.
         """
-        low, high = map(float, self.ends)
-        one = min(max(total.total / total.reports, low), high)
-        return self.grid()[1] * float((one * (1 - one)) ** 0.5)
+        low, high = self.ends
+        yes = min(max(total.total / total.reports, float(low)), float(high))
+        no = min(max((total.reports - total.total) / total.reports, float(1 - high)), float(1 - low))
+        return self.grid()[1] * float((yes * no) ** 0.5)
 
     # -- client and server ------------------------------------------------------------------------------
 

@@ -184,6 +184,16 @@ def test_the_errors_of_a_channel_that_hardly_errs_are_no_rounding() -> None:
     assert found.diagonal() == pytest.approx([1e-14] * 2, rel=1e-9)
 
 
+@pytest.mark.parametrize("epsilon", ["1", "36"])
+def test_the_error_of_one_bit_at_the_maximum_is_that_at_zero(epsilon: str) -> None:
+    """Both ends err with probability 1/(e^ε+1): at ε = 36 one less the odds of a yes is rounding alone."""
+    made = ldp_budget.mechanism("one-bit-mean")(epsilon=epsilon, maximum=10)
+    low, high = made.ends
+    true = float(Fraction(10) ** 2 * high * (1 - high) / (high - low) ** 2)
+    assert made.error_at(10.0)[1] == pytest.approx(true, rel=1e-12)
+    assert made.estimate(np.ones(500, dtype=np.uint8)).std_error == pytest.approx((true / 500) ** 0.5, rel=1e-12)
+
+
 def test_a_tau_too_small_is_found() -> None:
     grr = ldp_budget.mechanism("grr")(epsilon=1, domain_size=10)
     smaller = dataclasses.replace(grr.guarantee, tau=grr.guarantee.tau - LIE)
