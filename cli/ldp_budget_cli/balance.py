@@ -7,17 +7,20 @@ import click
 from ldp_budget.accounting.policies import DEFAULT
 
 from .app import open_ledger
-from .output import json_option, print_json, print_table, shown
+from .output import central_loss, json_option, print_json, print_table, shown, shuffled_option
 
 
 @click.command()
 @click.argument("user")
 @click.option("--policy", default=DEFAULT, metavar="NAME", help=f"The policy [default: {DEFAULT}]")
+@shuffled_option
 @json_option
 @click.pass_context
-def balance(ctx: click.Context, user: str, policy: str, as_json: bool) -> None:
+def balance(ctx: click.Context, user: str, policy: str, shuffled: int | None, as_json: bool) -> None:
     """Show what USER has spent and has left under each limit."""
-    result = open_ledger(ctx).balance(user, policy).to_json()
+    found = open_ledger(ctx).balance(user, policy)
+    central = None if shuffled is None else found.shuffled(shuffled)
+    result = {**found.to_json(), **({} if shuffled is None else {"shuffled": central})}
     odometer = result["odometer"]
     if as_json:
         print_json(result)
@@ -44,5 +47,9 @@ def balance(ctx: click.Context, user: str, policy: str, as_json: bool) -> None:
         click.echo(
             f"odometer: epsilon {shown(odometer['epsilon'])} at delta {shown(odometer['delta'])}, {odometer['note']}"
         )
+    if central is not None:
+        click.echo(f"{central_loss(central)}; {central['note']}")
+    elif shuffled is not None:
+        click.echo("shuffled: nothing was spent, or no bound is known for it")
     if "worst_epsilon_per_year" in result:
         click.echo(f"no lifetime limit; a year can cost epsilon {shown(result['worst_epsilon_per_year'])}")

@@ -11,7 +11,16 @@ import click
 from ldp_budget.errors import InvalidParameter, NotSupported
 
 from .mechanism_group import mechanism_command, parse_reports
-from .output import counted, decimal_option, json_option, print_json, print_table, shown
+from .output import (
+    central_loss,
+    counted,
+    decimal_option,
+    json_option,
+    print_json,
+    print_table,
+    shown,
+    shuffled_option,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,19 +38,24 @@ _reports_option = click.option(
 @mechanism_command("Show the total loss of K reports of one user, under every rule.")
 @_reports_option
 @click.option("--total-delta", metavar="D", help="The δ of the total [default: the sum of the reports' own]")
+@shuffled_option
 @json_option
-def compose(mechanism: Mechanism, reports: int, total_delta: str | None, as_json: bool) -> None:
+def compose(mechanism: Mechanism, reports: int, total_delta: str | None, shuffled: int | None, as_json: bool) -> None:
     guarantee = mechanism.guarantee
     delta = _own_delta(guarantee, reports) if total_delta is None else _delta(total_delta)
     rules, reasons = _by_rule(lambda rule: _total(guarantee, reports, delta, rule))
+    central, reason = (None, None) if shuffled is None else _central(mechanism, reports, delta, shuffled)
     if as_json:
-        print_json({"reports": reports, "delta": float(delta), "rules": rules})
+        beside = {} if shuffled is None else {"shuffled": central}
+        print_json({"reports": reports, "delta": float(delta), "rules": rules, **beside})
         return
     click.echo(f"{counted(reports, 'report')} of {mechanism!r}; total δ = {delta}")
     rows = [(_named(name, row), row["epsilon"], row["delta"], _filter(row)) for name, row in _given(rules)]
     print_table(("rule", "epsilon", "delta", "may be a limit's rule"), rows)
     _print_memoised(guarantee)
-    _print_reasons(reasons)
+    if central is not None:
+        click.echo(central_loss(central))
+    _print_reasons(reasons if reason is None else {**reasons, "shuffled": reason})
 
 
 @mechanism_command(
@@ -94,6 +108,20 @@ def _total(guarantee: Guarantee, reports: int, delta: Decimal, rule: str) -> dic
         order = {} if bound.order is None else {"order": float(bound.order)}
         return {"epsilon": bound.epsilon, "delta": bound.delta, "filter": True, **order}
     return {"epsilon": bound.epsilon, "lower": bound.lower, "delta": bound.delta, "filter": False}
+
+
+def _central(
+    mechanism: Mechanism, reports: int, delta: Decimal, users: int
+) -> tuple[dict[str, Any] | None, str | None]:
+    """What shuffling makes of the loss, or why that is not known."""
+    from ldp_budget.authoring.domain import Categories
+    from ldp_budget.composition.shuffle import shuffled
+
+    inputs = mechanism.domain.size if isinstance(mechanism.domain, Categories) else None
+    try:
+        return shuffled([(mechanism.guarantee, reports)], users, delta, inputs=inputs).to_json(), None
+    except NotSupported as error:
+        return None, str(error)
 
 
 def _own_delta(guarantee: Guarantee, reports: int) -> Decimal:

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 nl_option = click.option("--nl", is_flag=True, help="With --json, print one object per line.")
+shuffled_option = click.option(
+    "--shuffled",
+    type=click.IntRange(1, 10**12),
+    metavar="N",
+    help="Also the central loss if a trusted shuffler mixes the reports of N users. A figure, never enforced.",
+)
 
 
 def print_json(value: Any) -> None:
@@ -63,6 +69,14 @@ def print_fields(fields: Mapping[str, Any], indent: int = 0) -> None:
             print_fields(value, indent + 2)
         else:
             click.echo(f"{'':{indent}}{name:{width}}  {shown(value)}")
+
+
+def central_loss(found: Mapping[str, Any]) -> str:
+    """One line: what `Shuffled.to_json` says."""
+    return (
+        f"shuffled among {found['users']} users, each report anew, by a shuffler they trust: central "
+        f"ε = {shown(found['epsilon'])}, δ = {shown(found['delta'])}; a figure, never enforced"
+    )
 
 
 def shown(value: Any) -> str:

@@ -44,6 +44,7 @@ OPTIONS = (
     "reports",
     "samples",
     "secret",
+    "shuffled",
     "skip_invalid",
     "skipped_to",
     "spend",

@@ -115,6 +115,26 @@ def test_a_plan_of_plain_reports_has_nothing_to_add(command: CommandLine) -> Non
     assert "--epsilon takes" not in command(*arguments).stdout
 
 
+def test_what_a_shuffler_adds_is_a_figure_beside_the_rules(command: CommandLine) -> None:
+    """ε₀ = .5, ten thousand users: two answers .0181, unary encoding .0140; nothing of it is a limit's."""
+    for words, central in ((("randomized-response",), 0.0182), (("oue", "--domain-size", 10), 0.0141)):
+        arguments = ("compose", *words, "--epsilon", 0.5, "--reports", 1, "--total-delta", "1e-6")
+        result = command.json(*arguments, "--shuffled", 10_000)
+        found = result["shuffled"]
+        assert 0.98 * central < found["epsilon"] < central
+        assert found == {"users": 10_000, "epsilon": found["epsilon"], "delta": 1e-6, "local": 0.5, "enforced": False}
+        assert {key: result[key] for key in ("reports", "delta", "rules")} == command.json(*arguments)
+        shown = command(*arguments, "--shuffled", 10_000).stdout
+        assert "shuffled among 10000 users" in shown
+        assert "never enforced" in shown
+
+
+def test_what_no_shuffler_is_known_to_help_says_why(command: CommandLine) -> None:
+    arguments = ("compose", "gaussian", "--epsilon", 1, "--delta", "1e-6", "--reports", 1, "--shuffled", 1000)
+    assert command.json(*arguments)["shuffled"] is None
+    assert "not shown: shuffling is bounded for pure" in command(*arguments).stdout
+
+
 def test_compose_says_why_basic_may_be_less_than_exact(command: CommandLine) -> None:
     bit = ("compose", "one-bit-mean", "--epsilon", 1, "--maximum", 10, "--rounding", 1, "--reports", 50)
     line = (

@@ -273,13 +273,32 @@ class Balance:
 
         if not self.charges:
             return None
-        deltas = [state.limit.delta for state in self.limits]
-        delta = max([*deltas, self.policy.plan.delta if self.policy.plan is not None else Decimal(0)])
         try:
-            total = compose(self.charges, delta=delta, rule="exact")
+            total = compose(self.charges, delta=self._largest_delta, rule="exact")
         except NotSupported:
             return None
         return {"epsilon": total.epsilon, "lower": total.lower, "delta": total.delta, "note": ODOMETER_NOTE}
+
+    def shuffled(self, users: int) -> dict[str, Any] | None:
+        """The central loss of all that was spent if each report was shuffled among those of `users` users.
+
+        At the δ of the odometer and as valid as it is, and never enforced by: no ledger sees who shuffled. None where
+        nothing was spent, or where no bound is known. Raises `InvalidParameter`.
+        """
+        from ..composition.shuffle import shuffled, whole_users
+
+        whole_users(users)
+        if not self.charges:
+            return None
+        try:
+            return {**shuffled(self.charges, users, self._largest_delta).to_json(), "note": ODOMETER_NOTE}
+        except NotSupported:
+            return None
+
+    @property
+    def _largest_delta(self) -> Decimal:
+        deltas = [state.limit.delta for state in self.limits]
+        return max([*deltas, self.policy.plan.delta if self.policy.plan is not None else Decimal(0)])
 
     def to_json(self) -> dict[str, Any]:
         """What `balance --json` prints."""

@@ -26,28 +26,28 @@ and that may be less than K of e^{-ε₀} max(P, Q).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import InvalidParameter, NotSupported
-from ..guarantees import Copies, FinitePair, Guarantee, Laplace, Memoised, Pure, SymmetricPair
+from ..guarantees import FinitePair, Guarantee, Laplace, Memoised, Pure, SymmetricPair
 from ..guarantees.amounts import DOWN, UP, exp_down, exp_up, float_up
 from . import _checked_delta, _printed_above, compose
 from ._inversion import Sum, spectrum
 from ._steps import UNIT, Atoms
 from ._terms import Terms
-from .charges import whole
+from .charges import canonical_charges
 from .crossing import crossing
 from .gdp import log_bounds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -68,36 +68,52 @@ _ONE = Decimal(1)
 
 @dataclass(frozen=True)
 class Shuffled:
-    """`reports` reports of each of `users` users, shuffled each time anew, are centrally (`epsilon`, `delta`)-DP: for
-    one user's inputs replaced by any others. `local` is the ε₀ of one report without a shuffler.
+    """Reports of each of `users` users, shuffled each time anew, are centrally (`epsilon`, `delta`)-DP for the inputs
+    of one user replaced by any others. Without a shuffler they are `local`-DP, by the sum of their ε₀.
 
     `epsilon` is a certified upper bound, and no figure of a limit.
     """
 
     users: int
-    reports: int
     epsilon: float
     delta: float
     local: float
 
+    def to_json(self) -> dict[str, Any]:
+        """What `--json` prints of it."""
+        return {**asdict(self), "enforced": False}
+
 
 def shuffled(
-    guarantee: Guarantee, users: int, delta: float | str | Decimal, *, reports: int = 1, inputs: int | None = None
+    charges: Iterable[tuple[Guarantee, int]], users: int, delta: float | str | Decimal, *, inputs: int | None = None
 ) -> Shuffled:
     """The central loss of one user whose reports are shuffled among those of `users` users, at `delta` in [0, 1).
 
-    Every user sends `reports` reports with `guarantee` (and of one mechanism), each of them through a shuffle of its
-    own. `inputs` is how many different inputs the mechanism has, if that is known: with two a closer bound holds.
+    `charges` are pairs of a guarantee and how many independent reports carry it. Each report goes through a shuffle
+    of its own with one report of every other user, all by the same mechanism. `users` counts those who do that, and
+    are not in league with whoever receives the reports. `inputs` is how many different inputs the mechanisms have, if
+    that is known: with two a closer bound holds.
 
-    Raises `NotSupported` for a guarantee that is not pure ε-LDP with a known ε; `InvalidParameter`.
+    Raises `NotSupported` for a guarantee that is not pure ε-LDP with a known ε, and for several memoised reports;
+    `InvalidParameter`.
     """
-    among, rounds, target = whole_users(users), whole(reports), _checked_delta(delta)
-    while isinstance(guarantee, Copies):
-        rounds, guarantee = rounds * guarantee.count, guarantee.of
-    crowd = Crowd.of(guarantee, among, two_inputs=inputs == 2)
-    local = float_up(crowd.local)
-    epsilon = crowd.epsilon(target) if rounds == 1 else crowd.composed(rounds, target)
-    return Shuffled(among, rounds, _printed_above(epsilon), float_up(target), local)
+    among, target = whole_users(users), _checked_delta(delta)
+    rounds = [
+        (Crowd.of(guarantee, count, among, two_inputs=inputs == 2), count)
+        for guarantee, count in canonical_charges(charges)
+    ]
+    basic = sum((UP.multiply(crowd.local, count) for crowd, count in rounds), Decimal(0))
+    local, total = float_up(basic), sum(count for _, count in rounds)
+    if total == 1:
+        epsilon = rounds[0][0].epsilon(target)
+    elif not target or not basic:
+        epsilon = local
+    else:
+        # The curve of one shuffle, interpolated from above, is that of a pair, and pairs compose.
+        least = DOWN.divide(target, 100 * total)
+        pairs = [(crowd.curve_pair(least), count) for crowd, count in rounds if crowd.local]
+        epsilon = min(local, compose(pairs, delta=target, rule="exact").epsilon)
+    return Shuffled(among, _printed_above(epsilon), float_up(target), local)
 
 
 def whole_users(users: int) -> int:
@@ -134,7 +150,9 @@ class Crowd:
     local: Decimal
 
     @classmethod
-    def of(cls, guarantee: Guarantee, users: int, *, two_inputs: bool) -> Crowd:
+    def of(cls, guarantee: Guarantee, reports: int, users: int, *, two_inputs: bool) -> Crowd:
+        if isinstance(guarantee, Memoised) and reports > 1:
+            raise NotSupported("reports of a memoised value depend on each other, so their shuffles do not compose")
         local, pair = _dominating(guarantee)
         blankets = [tuple(min(p, q) for p, q in pair)] if two_inputs else [_clones(pair, local, a) for a in _SHARES]
         return cls(tuple(pair), tuple(blankets), users, local)
@@ -176,15 +194,7 @@ class Crowd:
         unit = math.sqrt(self.users) * max(map(abs, values))
         return Scores(tuple(value / unit for value in values), tuple(chances)), unit
 
-    def composed(self, rounds: int, delta: Decimal) -> float:
-        """ε of so many shuffles: the curve of one, interpolated from above, is that of a pair, and pairs compose."""
-        basic = float_up(UP.multiply(self.local, rounds))
-        if not delta:
-            return basic
-        total = compose([(self._curve_pair(DOWN.divide(delta, 100 * rounds)), rounds)], delta=delta, rule="exact")
-        return min(basic, total.epsilon)
-
-    def _curve_pair(self, least: Decimal) -> FinitePair:
+    def curve_pair(self, least: Decimal) -> FinitePair:
         """A pair whose δ is nowhere less than this curve, nor than that of the inputs exchanged, which is the same.
 
         Its δ, as a function of e^ε, is linear between points on or above the curve.
