@@ -47,6 +47,11 @@ if TYPE_CHECKING:
     type=click.Choice(["nonnegative", "simplex"]),
     help="Beside the unbiased counts, show counts >= 0, or ones that also add up.",
 )
+@click.option(
+    "--independent",
+    is_flag=True,
+    help="Each file has users of its own; reports that memoise are else taken to repeat those of the same users.",
+)
 @json_option
 @nl_option
 @click.pass_context
@@ -59,6 +64,7 @@ def estimate(
     confidence: str,
     plot: str | None,
     adjust: str | None,
+    independent: bool,
     as_json: bool,
     nl: bool,
 ) -> None:
@@ -69,8 +75,9 @@ def estimate(
     found = find_collection(ctx, collection)
     names = None if candidates is None else _candidates(found, candidates)
     _check_countable(found, names, most)
-    result = estimate_files(found, files, names)
+    result = estimate_files(found, files, names, independent=independent)
     _warn_of_twins(files)
+    _tell_of_rounds(found, result, len(files))
     row = to_json(found, result, level=level, names=names)
     if adjust is not None:
         _add_adjusted(result, row, adjust)
@@ -139,24 +146,33 @@ def _check_countable(collection: Collection, names: tuple[str, ...] | None, most
         raise InvalidParameter("candidates", expected)
 
 
-def estimate_files(collection: Collection, files: tuple[str, ...], names: Sequence[str] | None = None) -> Estimate:
-    """One estimate from all the files, read block by block; where answers are not listed, of those named."""
+def estimate_files(
+    collection: Collection, files: tuple[str, ...], names: Sequence[str] | None = None, *, independent: bool = False
+) -> Estimate:
+    """One estimate from all the files, read block by block; where answers are not listed, of those named.
+
+    Several files of a collection that memoises are taken for rounds of the same users unless `independent`.
+    """
     from ldp_budget.collecting.reports import read_reports
     from ldp_budget.errors import ReportFileError
 
     mechanism: Any = collection.mechanism
-    total = None
+    total, rounds = None, []
     for path in files:
+        before = 0 if total is None else total.reports
         for block in read_reports(path, collection):
             part = mechanism.aggregate(block)
             total = part if total is None else total.merge(part)
+        rounds.append((0 if total is None else total.reports) - before)
     if total is None:
         raise ReportFileError(", ".join(files), "there are no reports to estimate from")
     if names is None or _lists_answers(collection):
         estimated: Estimate = mechanism.estimate(total)
     else:
         estimated = mechanism.estimate(total, candidates=collection.read_values(names))
-    return estimated
+    if independent or not mechanism.repeats:
+        return estimated
+    return estimated.repeated([count for count in rounds if count])
 
 
 def _chosen(rows: list[dict[str, Any]], names: tuple[str, ...] | None, most: int | None) -> list[dict[str, Any]]:
@@ -165,6 +181,16 @@ def _chosen(rows: list[dict[str, Any]], names: tuple[str, ...] | None, most: int
         by_name = {row["answer"]: row for row in rows}
         rows = [by_name[name] for name in names]
     return rows if most is None else sorted(rows, key=lambda row: -row["count"])[:most]
+
+
+def _tell_of_rounds(collection: Collection, result: Estimate, files: int) -> None:
+    if result.overlap > 1:
+        click.echo(
+            f"Note: {collection.name} memoises, so reports of the same users repeat what they drew once. Standard "
+            f"errors are taken for {files} rounds of the same users; where each file has users of its own, say "
+            "--independent",
+            err=True,
+        )
 
 
 def _warn_of_twins(files: tuple[str, ...]) -> None:
@@ -199,7 +225,8 @@ def to_json(
     from ldp_budget.authoring.estimates import CountEstimate, MeanEstimate
 
     if isinstance(result, CountEstimate):
-        return {"reports": result.reports, "answers": _count_rows(collection, result, level, names)}
+        answers = _count_rows(collection, result, level, names)
+        return {"reports": result.reports, **_overlap(result), "answers": answers}
     assert isinstance(result, MeanEstimate)
     return _mean_row(collection, result, level)
 
@@ -245,7 +272,13 @@ def _mean_row(collection: Collection, result: MeanEstimate, level: float) -> dic
         "low": low,
         "high": high,
     }
+    row |= _overlap(result)
     return row if bias is None else {**row, "max_bias": bias}
+
+
+def _overlap(result: Estimate) -> dict[str, float]:
+    """By how much variances were raised as reports may repeat; nothing where they were not."""
+    return {"overlap": result.overlap} if result.overlap > 1 else {}
 
 
 def _add_adjusted(result: Estimate, row: dict[str, Any], how: str) -> None:

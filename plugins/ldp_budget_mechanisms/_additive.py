@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ldp_budget.authoring.fields import optional_real
 from ldp_budget.authoring.numeric import NumericMechanism
@@ -14,7 +14,7 @@ from ldp_budget.guarantees.amounts import UP
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ldp_budget.authoring.estimates import SumAggregate
+    from ldp_budget.authoring.estimates import NoiseMeanEstimate, SumAggregate
 
 
 class AdditiveMechanism(NumericMechanism):
@@ -52,6 +52,12 @@ class AdditiveMechanism(NumericMechanism):
 
     def report_breakpoints(self, value: float) -> Sequence[float]:
         return (value,)
+
+    def estimate(self, reports: Any) -> NoiseMeanEstimate:
+        from ldp_budget.authoring.estimates import NoiseMeanEstimate
+
+        plain = super().estimate(reports)
+        return NoiseMeanEstimate(plain.reports, plain.mean, plain.std_error, mechanism=self)
 
     def report_std(self, total: SumAggregate) -> float:
         return float(self.variance**0.5)

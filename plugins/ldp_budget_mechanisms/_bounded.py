@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,12 +18,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ldp_budget.authoring.channels import Comparison
-    from ldp_budget.authoring.estimates import SumAggregate
+    from ldp_budget.authoring.estimates import BoundedMeanEstimate, SumAggregate
     from ldp_budget.randomness import RandomSource, Stream
 
     from ._cells import CellGrid
 
     Runs = list[tuple[int, int]]
+
+_LOOKED_AT = 64
 
 
 class BoundedMechanism(NumericMechanism):
@@ -140,6 +143,26 @@ class BoundedMechanism(NumericMechanism):
 
     def aggregate(self, reports: Any) -> SumAggregate:
         return super().aggregate(self._cell_grid.inside(reports))
+
+    def estimate(self, reports: Any) -> BoundedMeanEstimate:
+        from ldp_budget.authoring.estimates import BoundedMeanEstimate
+
+        plain, (lower, upper) = super().estimate(reports), self.interval.ends
+        return BoundedMeanEstimate(
+            plain.reports,
+            plain.mean,
+            plain.std_error,
+            lower=lower,
+            upper=upper,
+            most_spread=self._most_spread,
+        )
+
+    @functools.cached_property
+    def _most_spread(self) -> float:
+        """The largest standard deviation of a report, over values where it bends and others between."""
+        shares = {*self.breakpoints_within(), *(place / _LOOKED_AT for place in range(_LOOKED_AT + 1))}
+        errors = [self.error_within(share) for share in shares]
+        return self.width * math.sqrt(max(0.0, *(mse - bias**2 for bias, mse in errors)))
 
     def report_std(self, total: SumAggregate) -> float:
         """The standard deviation that the reports themselves show; of one alone, the largest there can be."""

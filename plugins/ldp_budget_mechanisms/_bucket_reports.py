@@ -140,7 +140,10 @@ def number_reports(reports: Any, first: int, second: int, *, packed: bool) -> In
 def bit_law(p: Fraction, q: Fraction, stretch: Fraction) -> SupportLaw:
     """Of the count of a bucket that one user in `stretch` tells of."""
     at_zero, slope = stretch * p * q / (p - q) ** 2, stretch - 1
-    return SupportLaw(1, *(np.array([float(figure)]) for figure in (q, p - q, at_zero, at_zero + slope, slope)))
+    noise, gap, zero, one, rise = (
+        np.array([float(figure)]) for figure in (q, p - q, at_zero, at_zero + slope, slope)
+    )
+    return SupportLaw(1, noise, gap, zero, one, rise, shown=float(1 / stretch))
 
 
 def count_bits(reports: Any, buckets: int, size: int) -> tuple[int, NDArray[np.int64]]:

@@ -184,7 +184,11 @@ class DBitFlip(FrequencyMechanism):
         told, ones = total.support
         p, q = self._drawn
         counts = (ones - told * float(q)) * float(Fraction(self.buckets, self.bits) / (p - q))
-        return self._law.with_errors(counts, total.reports)
+        return self._law.with_errors(counts, total.reports, ones)
+
+    @property
+    def repeats(self) -> bool:
+        return self.memoize
 
     @property
     def _law(self) -> SupportLaw:

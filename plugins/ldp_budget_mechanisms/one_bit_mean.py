@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.authoring.estimates import SumAggregate
+    from ldp_budget.authoring.estimates import BitMeanEstimate, SumAggregate
     from ldp_budget.randomness import RandomSource
 
     from ._cells import CellGrid
@@ -267,6 +267,16 @@ class OneBitMean(NumericMechanism):
         no = min(max((total.reports - total.total) / total.reports, float(1 - high)), float(1 - low))
         return self.grid()[1] * float((yes * no) ** 0.5)
 
+    def estimate(self, reports: Any) -> BitMeanEstimate:
+        from ldp_budget.authoring.estimates import BitMeanEstimate
+
+        total = self.total(reports)
+        plain = super().estimate(total)
+        least, most = map(float, self.ends)
+        lower, upper = self.interval.ends
+        bits = {"ones": total.total, "least": least, "most": most, "lower": lower, "upper": upper}
+        return BitMeanEstimate(plain.reports, plain.mean, plain.std_error, **bits)
+
     # -- client and server ------------------------------------------------------------------------------
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.uint8]:
@@ -288,6 +298,10 @@ class OneBitMean(NumericMechanism):
         if self.rounding is None:
             return values
         return rounded(self._cell_grid(1 << PARTS_BITS).points(values), secrets, self.fingerprint)
+
+    @property
+    def repeats(self) -> bool:
+        return self.rounding is not None
 
     def _cell_grid(self, parts: int = 1) -> CellGrid:
         """The public grid, or one with that many parts of each cell."""

@@ -379,7 +379,8 @@ def test_intervals_cover_the_truth_as_often_as_they_say(mechanism: Any) -> None:
     for survey in reports:
         low, high = mechanism.estimate(survey).interval(0.95)
         covered += (low <= truth) & (truth <= high)
-    assert np.abs(covered / surveys - 0.95).max() <= 0.02
+    # What nobody holds can only be overestimated: there the one side of the interval decides.
+    assert np.abs(covered / surveys - np.where(truth, 0.95, 0.975)).max() <= 0.02
 
 
 @pytest.mark.parametrize("mechanism", SIMULATED, ids=repr)
@@ -440,7 +441,7 @@ def test_the_level_of_an_interval_is_between_0_and_1(level: float) -> None:
 # -- what is declared -----------------------------------------------------------------------------------------
 
 NUMBER = "expected a number > 0 and <= 1000000; found"
-WHOLE = "expected a whole number from 2 to 10000000; found"
+WHOLE = "expected a whole number from 2 to 4000000; found"
 SHARE = "expected a number > 0 and < 1; found"
 
 
@@ -458,7 +459,7 @@ SHARE = "expected a number > 0 and < 1; found"
             for bad in (1, 0, -3, 2.5, 10**10)
         ),
         *((Sue, {"epsilon": 1, "domain_size": bad}, f"domain_size: {WHOLE} {bad}") for bad in (True, "two", "nan")),
-        (Sue, {"epsilon": 1}, "domain_size: expected a whole number from 2 to 10000000; nothing was given"),
+        (Sue, {"epsilon": 1}, "domain_size: expected a whole number from 2 to 4000000; nothing was given"),
         (Oue, {"epsilon": 1, "domain_size": 4, "gamma": 1}, "gamma: expected one of .* for oue; found gamma"),
         *((UnaryEncoding, {"p": bad, "q": 0.1, "domain_size": 4}, f"p: {SHARE} {bad}") for bad in (0, 1, -0.1, 1.5)),
         *((UnaryEncoding, {"p": 0.9, "q": bad, "domain_size": 4}, f"q: {SHARE} {bad}") for bad in (0, 1, "nan")),

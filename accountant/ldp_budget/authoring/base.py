@@ -181,6 +181,16 @@ class Mechanism:
         """An unbiased estimate with standard errors, from reports or from an aggregate of them."""
         raise NotSupported(f"{self.name} has no server side")
 
+    @property
+    def repeats(self) -> bool:
+        """Whether two reports of one user may hold the same memoised draw, and are no independent evidence.
+
+        Override it where reports are memoised and the guarantee is another than `Memoised`.
+        """
+        from ..guarantees import Memoised
+
+        return isinstance(self.guarantee, Memoised)
+
     # -- what can be checked ----------------------------------------------------------------------------
 
     def critical_inputs(self) -> Sequence[Any]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from statistics import NormalDist
+import math
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from numpy.typing import NDArray
+
+    from .numeric import NumericMechanism
 
     Floats = NDArray[np.float64]
 
@@ -99,6 +101,19 @@ class Estimate:
     """What `Mechanism.estimate` returns: a `CountEstimate` or a `MeanEstimate`."""
 
     reports: int
+    overlap: float = 1.0
+
+    def repeated(self, rounds: Sequence[int]) -> Self:
+        """The same estimate with errors for rounds of so many reports by the same users."""
+        raise NotSupported(f"a {type(self).__name__} has no errors to raise for reports that repeat")
+
+
+class CountLaw(Protocol):
+    """How the estimated counts are distributed about the true ones, as far as intervals need it."""
+
+    def ends(self, estimate: CountEstimate, level: float) -> tuple[Floats, Floats]:
+        """The low and high ends of the intervals, each of shape (d,)."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -107,11 +122,17 @@ class CountEstimate(Estimate):
 
     `counts` and `std_errors` have shape (d,). A standard error is the exact one of the mechanism at the estimated
     frequency, for the users at hand (they are not a sample of anything).
+
+    `law` and `support`, what the counts were estimated from (d,), are for the intervals; without a law these are
+    normal ones, which need many reports. `overlap`: see `repeated`.
     """
 
     reports: int
     counts: Floats
     std_errors: Floats
+    law: CountLaw | None = field(default=None, kw_only=True)
+    support: NDArray[np.int64] | None = field(default=None, kw_only=True)
+    overlap: float = field(default=1.0, kw_only=True)
 
     @property
     def shares(self) -> Floats:
@@ -120,18 +141,44 @@ class CountEstimate(Estimate):
         return shares
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """The low and high ends of normal confidence intervals of `counts`, each of shape (d,)."""
+        """The low and high ends of confidence intervals of `counts`, each of shape (d,).
+
+        Where reports support answers or do not, they cover at any number of reports and any share, see `intervals`:
+        each ends within 0 and the number of reports, unless the estimate itself does not.
+        """
+        if self.law is not None:
+            return self.law.ends(self, level)
         margin = _quantile(level) * self.std_errors
         return self.counts - margin, self.counts + margin
 
+    def repeated(self, rounds: Sequence[int]) -> Self:
+        """The same estimate, with errors that also hold where the same users reported in every one of the rounds.
 
-@dataclass(frozen=True)
+        `rounds`: how many reports each had. Reports that repeat a memoised draw are no independent evidence: a round
+        more then adds reports, and no knowledge. The standard error of a sum of correlated parts is at most the sum
+        of theirs, so a variance is at most (Σ√n_r)²/n times as large as if all reports were independent.
+        """
+        return replace(self, **_overlapping(self, rounds))
+
+
+def _overlapping(estimate: Any, rounds: Sequence[int]) -> dict[str, Any]:
+    if min(rounds, default=0) < 1 or sum(rounds) != estimate.reports:
+        expected = f"numbers of reports that add up to {estimate.reports}"
+        raise InvalidParameter("rounds", expected, ", ".join(map(str, rounds)))
+    factor = sum(math.sqrt(count) for count in rounds) ** 2 / estimate.reports
+    errors = "std_errors" if isinstance(estimate, CountEstimate) else "std_error"
+    return {errors: getattr(estimate, errors) * math.sqrt(factor), "overlap": estimate.overlap * factor}
+
+
+@dataclass(frozen=True, eq=False)
 class SupportLaw:
     """What the probabilities of support come to, for each answer or once for all of them.
 
     `draws` is how many independent draws a report holds; `noise` is q; `gap` is p - q, subtracted exactly, as at a
     small ε the two nearly agree. The variance per user of a count is `at_zero` where nobody holds the answer,
-    `at_one` where everybody does, and grows by `slope`, their difference, with the share of users who do.
+    `at_one` where everybody does, and grows by `slope`, their difference, with the share of users who do. `shown`:
+    the probability that a report supports an answer by being told of it at all; below 1 where it tells of some
+    answers only.
     """
 
     draws: int
@@ -140,6 +187,13 @@ class SupportLaw:
     at_zero: Floats
     at_one: Floats
     slope: Floats
+    shown: float = 1.0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SupportLaw) and all(
+            np.array_equal(mine, theirs)
+            for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True)
+        )
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[Fraction, Fraction]], draws: int) -> SupportLaw:
@@ -158,9 +212,13 @@ class SupportLaw:
         counts: Floats = (support / self.draws - reports * self.noise) / self.gap
         return counts
 
-    def with_errors(self, counts: Floats, reports: int) -> CountEstimate:
-        """`counts` with their standard errors, at the shares they come to."""
-        return CountEstimate(reports, counts, np.sqrt(self.variance(counts, reports)))
+    def with_errors(self, counts: Floats, reports: int, support: Any = None) -> CountEstimate:
+        """`counts` with their standard errors, at the shares they come to.
+
+        With `support`, how many draws spoke for each answer (d,), their intervals are those of `intervals`.
+        """
+        law = None if support is None else self
+        return CountEstimate(reports, counts, np.sqrt(self.variance(counts, reports)), law=law, support=support)
 
     def variance(self, counts: Floats, reports: int) -> Floats:
         """The variance of each count, at the shares that `counts` come to.
@@ -174,7 +232,20 @@ class SupportLaw:
 
     def estimate(self, total: CountAggregate) -> CountEstimate:
         """The unbiased estimate with its standard errors."""
-        return self.with_errors(self.counts(total.support, total.reports), total.reports)
+        return self.with_errors(self.counts(total.support, total.reports), total.reports, total.support)
+
+    def ends(self, estimate: CountEstimate, level: float) -> tuple[Floats, Floats]:
+        """Those of `count_ends`; of overlapping reports, those of as many as are worth the same, stretched."""
+        from .intervals import count_ends
+
+        assert estimate.support is not None
+        times, reports = estimate.overlap, estimate.reports / estimate.overlap
+        step = 0.5 / (self.draws * self.shown * self.gap)
+        score = (step, reports * self.at_zero, self.at_one - self.at_zero)
+        chances = (self.shown * (self.noise + self.gap), self.shown * self.noise)
+        counts, support = estimate.counts / times, estimate.support / times
+        low, high = count_ends(counts, reports, support, chances, self.draws, score, level)
+        return low * times, high * times
 
     def total_variance(self, answers: int) -> float:
         """The variance per user of all the counts together, for any answers the users may have given."""
@@ -205,19 +276,101 @@ def adjusted(estimate: CountEstimate, how: str) -> Floats:
 
 @dataclass(frozen=True)
 class MeanEstimate(Estimate):
-    """An estimate of the mean of the users' values, with its standard error."""
+    """An estimate of the mean of the users' values, with its standard error.
+
+    `freedom`: where the standard error was itself read off the reports, its degrees of freedom, one less than they
+    are. `overlap`: see `repeated`.
+    """
 
     reports: int
     mean: float
     std_error: float
+    freedom: int | None = field(default=None, kw_only=True)
+    overlap: float = field(default=1.0, kw_only=True)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """The low and high end of a normal confidence interval of `mean`."""
-        margin = _quantile(level) * self.std_error
+        """The ends of a confidence interval of `mean`: normal, or Student's where there is a `freedom`."""
+        margin = _quantile(level, self.freedom) * self.std_error
+        return self.mean - margin, self.mean + margin
+
+    def repeated(self, rounds: Sequence[int]) -> Self:
+        """As `CountEstimate.repeated`."""
+        return replace(self, **_overlapping(self, rounds))
+
+
+@dataclass(frozen=True)
+class BitMeanEstimate(MeanEstimate):
+    """A mean estimated from bits, `ones` of which are one.
+
+    A bit is one with probability `least` for the value `lower`, `most` for `upper`, and linear between. The interval
+    is Clopper and Pearson's of the mean probability, see `intervals`.
+    """
+
+    ones: int = field(kw_only=True)
+    least: float = field(kw_only=True)
+    most: float = field(kw_only=True)
+    lower: float = field(kw_only=True)
+    upper: float = field(kw_only=True)
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        from .intervals import binomial_ends, quantile
+
+        quantile(level)
+        times = self.overlap
+        trials = self.reports / times
+        ends = binomial_ends(self.ones / times, trials, level)
+        width = self.upper - self.lower
+        low, high = (
+            self.lower + width * min(max(0.0, (end - self.least) / (self.most - self.least)), 1.0) for end in ends
+        )
+        return min(low, self.mean), max(high, self.mean)
+
+
+@dataclass(frozen=True)
+class NoiseMeanEstimate(MeanEstimate):
+    """A mean of values plus noise whose law is known: that of `mechanism`, the same whatever the value is.
+
+    The interval is that of the sum of the noise while there are few reports, see `sum_quantile`.
+    """
+
+    mechanism: NumericMechanism = field(kw_only=True)
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        from .intervals import sum_quantile
+
+        at = self.mechanism.interval.ends[0]
+        one = self.std_error * math.sqrt(self.reports / self.overlap)
+        independent = max(1, round(self.reports / self.overlap))
+        times = sum_quantile(lambda noise: self.mechanism.log_density(at + noise, at), one, independent, level)
+        margin = self.std_error * times
         return self.mean - margin, self.mean + margin
 
 
-def _quantile(level: float) -> float:
-    if not 0 < level < 1:
-        raise InvalidParameter("level", "a number > 0 and < 1", level)
-    return NormalDist().inv_cdf((1 + level) / 2)
+@dataclass(frozen=True)
+class BoundedMeanEstimate(MeanEstimate):
+    """A mean of reports that lie in [lower, upper], with a standard error read off the reports.
+
+    Few reports do not show how rarely they lie far out. `most_spread` is the largest standard deviation that a
+    report has, whatever the value; see `bounded_margin`. The interval is one of what reports are on average, so
+    where these are biased not of the users' mean.
+    """
+
+    lower: float = field(kw_only=True)
+    upper: float = field(kw_only=True)
+    most_spread: float = field(kw_only=True)
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        from .intervals import bounded_margin
+
+        reports = self.reports / self.overlap
+        seen = self.std_error * math.sqrt(reports)
+        margin = bounded_margin(seen, self.most_spread, self.upper - self.lower, reports, level)
+        return max(self.mean - margin, min(self.lower, self.mean)), min(
+            self.mean + margin, max(self.upper, self.mean)
+        )
+
+
+def _quantile(level: float, freedom: int | None = None) -> float:
+    from .intervals import quantile
+
+    return quantile(level, freedom)

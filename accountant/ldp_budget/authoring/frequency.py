@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from .estimates import Aggregate, CountEstimate, SupportLaw
 
-MOST_ANSWERS = 10**7
+MOST_ANSWERS = 4 * 10**6
 """Answers that are all counted: an estimate of so many takes a few hundred megabytes and seconds."""
 
 _FEW = 32

@@ -187,7 +187,9 @@ class NumericMechanism(Mechanism):
         total = self.total(reports)
         origin, step = self.grid()
         mean = origin + total.total / total.reports * step
-        return MeanEstimate(total.reports, mean, self.report_std(total) / total.reports**0.5)
+        # Of squares the spread was read off the reports; of one report alone there is none to read.
+        freedom = total.reports - 1 if self.keeps_squares and total.reports > 1 else None
+        return MeanEstimate(total.reports, mean, self.report_std(total) / total.reports**0.5, freedom=freedom)
 
     def report_std(self, total: SumAggregate) -> float:
         """The standard deviation of one report around its user's value."""
