@@ -57,6 +57,7 @@ def plot_estimate(
     if isinstance(result, CountEstimate):
         names = [row["answer"] for row in rows]
         shares, low, high = ([100 * row[part] for row in rows] for part in ("share", "share_low", "share_high"))
+        # An interval may end at its estimate, where the estimate is below 0.
         margins = [
             [share - end for share, end in zip(shares, low, strict=True)],
             [end - share for share, end in zip(shares, high, strict=True)],

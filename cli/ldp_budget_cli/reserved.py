@@ -24,6 +24,7 @@ OPTIONS = (
     "give_up",
     "for",
     "help",
+    "independent",
     "json",
     "key",
     "label",

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from .numeric import NumericMechanism
-
     Floats = NDArray[np.float64]
 
 
@@ -143,7 +141,7 @@ class CountEstimate(Estimate):
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """The low and high ends of confidence intervals of `counts`, each of shape (d,).
 
-        Where reports support answers or do not, they cover at any number of reports and any share, see `intervals`:
+        Where reports support answers or do not, they cover at any number of reports and any share, see `_intervals`:
         each ends within 0 and the number of reports, unless the estimate itself does not.
         """
         if self.law is not None:
@@ -215,7 +213,7 @@ class SupportLaw:
     def with_errors(self, counts: Floats, reports: int, support: Any = None) -> CountEstimate:
         """`counts` with their standard errors, at the shares they come to.
 
-        With `support`, how many draws spoke for each answer (d,), their intervals are those of `intervals`.
+        With `support`, how many draws spoke for each answer (d,), their intervals are those of `_intervals`.
         """
         law = None if support is None else self
         return CountEstimate(reports, counts, np.sqrt(self.variance(counts, reports)), law=law, support=support)
@@ -236,7 +234,7 @@ class SupportLaw:
 
     def ends(self, estimate: CountEstimate, level: float) -> tuple[Floats, Floats]:
         """Those of `count_ends`; of overlapping reports, those of as many as are worth the same, stretched."""
-        from .intervals import count_ends
+        from ._intervals import count_ends
 
         assert estimate.support is not None
         times, reports = estimate.overlap, estimate.reports / estimate.overlap
@@ -303,7 +301,7 @@ class BitMeanEstimate(MeanEstimate):
     """A mean estimated from bits, `ones` of which are one.
 
     A bit is one with probability `least` for the value `lower`, `most` for `upper`, and linear between. The interval
-    is Clopper and Pearson's of the mean probability, see `intervals`.
+    is Clopper and Pearson's of the mean probability, see `_intervals`.
     """
 
     ones: int = field(kw_only=True)
@@ -313,7 +311,7 @@ class BitMeanEstimate(MeanEstimate):
     upper: float = field(kw_only=True)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        from .intervals import binomial_ends, quantile
+        from ._intervals import binomial_ends, quantile
 
         quantile(level)
         times = self.overlap
@@ -326,6 +324,12 @@ class BitMeanEstimate(MeanEstimate):
         return min(low, self.mean), max(high, self.mean)
 
 
+class KnownNoise(Protocol):
+    """A mechanism that adds noise of this density, the same whatever the value is, and symmetric about 0."""
+
+    def log_density(self, report: float, value: float) -> float: ...
+
+
 @dataclass(frozen=True)
 class NoiseMeanEstimate(MeanEstimate):
     """A mean of values plus noise whose law is known: that of `mechanism`, the same whatever the value is.
@@ -333,15 +337,14 @@ class NoiseMeanEstimate(MeanEstimate):
     The interval is that of the sum of the noise while there are few reports, see `sum_quantile`.
     """
 
-    mechanism: NumericMechanism = field(kw_only=True)
+    mechanism: KnownNoise = field(kw_only=True)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        from .intervals import sum_quantile
+        from ._intervals import sum_quantile
 
-        at = self.mechanism.interval.ends[0]
         one = self.std_error * math.sqrt(self.reports / self.overlap)
         independent = max(1, round(self.reports / self.overlap))
-        times = sum_quantile(lambda noise: self.mechanism.log_density(at + noise, at), one, independent, level)
+        times = sum_quantile(lambda noise: self.mechanism.log_density(noise, 0.0), one, independent, level)
         margin = self.std_error * times
         return self.mean - margin, self.mean + margin
 
@@ -360,7 +363,7 @@ class BoundedMeanEstimate(MeanEstimate):
     most_spread: float = field(kw_only=True)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        from .intervals import bounded_margin
+        from ._intervals import bounded_margin
 
         reports = self.reports / self.overlap
         seen = self.std_error * math.sqrt(reports)
@@ -371,6 +374,6 @@ class BoundedMeanEstimate(MeanEstimate):
 
 
 def _quantile(level: float, freedom: int | None = None) -> float:
-    from .intervals import quantile
+    from ._intervals import quantile
 
     return quantile(level, freedom)

@@ -28,8 +28,10 @@ def average(function: Callable[[float], float], breakpoints: Sequence[float]) ->
         return function(breakpoints[0])
     pieces = [weighted_nodes(low, high) for low, high in pairwise(breakpoints)]
     total = math.fsum(weight for piece in pieces for _, weight in piece)
-    # Divided one by one: over a range of 1e100 the integral itself may be larger than any double.
-    return math.fsum(weight / total * function(node) for piece in pieces for node, weight in piece)
+    # In units of a power of two, which rounds nothing: over a range of 1e100 the integral may be beyond any double.
+    unit = math.ldexp(1.0, -math.frexp(total)[1])
+    integral = math.fsum(weight * unit * function(node) for piece in pieces for node, weight in piece)
+    return integral / (total * unit)
 
 
 def weighted_nodes(low: float, high: float) -> list[tuple[float, float]]:

@@ -26,10 +26,11 @@ References:
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.special import betainc, betaincinv, gammaln, ndtri, stdtrit, xlog1py, xlogy
+from scipy.special import betainc, betaincinv, gammaln, stdtrit, xlog1py, xlogy
 
 from ..errors import InvalidParameter
 
@@ -251,4 +252,4 @@ def quantile(level: float, freedom: int | None = None) -> float:
     if not 0 < level < 1:
         raise InvalidParameter("level", "a number > 0 and < 1", level)
     beyond = (1 + level) / 2
-    return float(ndtri(beyond) if freedom is None else stdtrit(freedom, beyond))
+    return NormalDist().inv_cdf(beyond) if freedom is None else float(stdtrit(freedom, beyond))
