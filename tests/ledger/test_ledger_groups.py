@@ -183,3 +183,21 @@ def test_what_lies_in_a_lane_that_others_hold_goes_back_and_holds_up_nobody() ->
     assert done == {number: number for number in range(5)}
     # The first transaction was open already, and took what came next in its lane.
     assert transactions == [(1,), (3,), (2,)]
+
+
+def test_the_limits_of_a_policy_that_was_taken_back_decide_for_no_other(accountant: Accountant) -> None:
+    """A transaction in which somebody was charged under a new policy fails, and another policy gets its number."""
+
+    def fail(transaction: Transaction) -> None:
+        raise KeyboardInterrupt
+
+    works = [
+        lambda: accountant.set_policy("loose", ["lifetime=50"]),
+        lambda: accountant.spend("bob", coin(1), policy="loose"),
+        lambda: group_of(accountant).run(fail),
+    ]
+    with pytest.raises(KeyboardInterrupt):
+        share(accountant, works)
+    accountant.set_policy("strict", ["lifetime=1"])
+    assert [accountant.spend("alice", coin(1), policy="strict").status for _ in range(2)] == ["spent", "refused"]
+    assert accountant.balance("alice", "strict").policy.name == "strict"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from ldp_budget import Accountant
 from ledger_contract import LedgerContract
+from ledger_inside import ledger_of
 from ledger_places import InToys
+from toy_store import ToyStore
 
 
 class TestToyStore(LedgerContract):
@@ -19,3 +23,24 @@ class TestToyStore(LedgerContract):
 def test_a_store_is_a_small_thing_to_write() -> None:
     source = Path(__file__).parents[1] / "toy_store.py"
     assert len(source.read_text(encoding="utf-8").splitlines()) < 300
+
+
+@pytest.mark.parametrize("before", range(1, 8))
+def test_midnight_between_two_lanes_makes_no_difference_to_a_new_period(before: int) -> None:
+    """The clock is read for each lane, and a policy is set at one moment."""
+    now, tick = datetime(2026, 11, 23, tzinfo=UTC) - timedelta(milliseconds=before), timedelta(0)
+
+    def clock() -> datetime:
+        nonlocal now
+        now += tick
+        return now
+
+    with Accountant(ToyStore(3), clock=clock) as accountant:
+        tick = timedelta(milliseconds=1)
+        accountant.set_policy("default", ["lifetime=9", "day=5"])
+        tick = timedelta(0)
+        since = set()
+        for lane in range(3):
+            with ledger_of(accountant).reading(lane) as reading:
+                since.add(reading.periods()["day"])
+        assert len(since) == 1

@@ -97,7 +97,6 @@ class Accountant:
     ) -> None:
         self._read_clock = clock
         self._ledger = Ledger(_open(ledger, create), clock, clock_bound)
-        self._policies: dict[int, Policy] = {}
         self._keeper = Keeper(self._ledger)
         if len(self._ledger.lanes) > 1:
             self._ledger.after_commit = self._keeper.wake
@@ -608,14 +607,12 @@ class Accountant:
 
     def _policy(self, reading: Reading, name: str) -> tuple[int, Policy]:
         """The number of the newest version of a policy, and that version. Raises `UnknownName`."""
+        # Never by its number: a transaction that is taken back gives that back as well, and then to another policy.
         stored = reading.policy(name)
-        # A version never changes, so it is read once.
-        if stored.number not in self._policies:
-            self._policies[stored.number] = Policy.read(stored.definition)
-        return stored.number, self._policies[stored.number]
+        return stored.number, Policy.read(stored.definition)
 
     def _policy_version(self, reading: Reading, number: int) -> Policy:
-        return self._policies.get(number) or Policy.read(reading.policy_version(number).definition)
+        return Policy.read(reading.policy_version(number).definition)
 
 
 def _open(ledger: str | os.PathLike[str] | Store, create: bool, secret: bytes | None = None) -> Store:

@@ -84,6 +84,8 @@ class Ledger:
         results: list[T] = []
 
         def everywhere(transactions: Mapping[int, Transaction]) -> None:
+            for transaction in transactions.values():
+                transaction.together = tuple(transactions.values())
             results[:] = [work(list(transactions.values()))]
 
         self._transact(everywhere, list(self.lanes), [])

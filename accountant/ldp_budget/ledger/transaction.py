@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ..guarantees.amounts import Costs
@@ -64,6 +65,8 @@ class Transaction(Reading):
         numbered = self.end.counters
         self._accounts, self._charges, self._policies, self._collections, self._others = numbered[:5]
         self._checkpoints, self._periods, self._gate = numbered[5:]
+        self.together: tuple[Transaction, ...] = (self,)
+        """Those of all lanes that are written with it."""
         self._appended = Appended()
         self._sums: dict[tuple[int, int], Costs] = {}
         self._answers: dict[Needed, StoredAnswer] = {}
@@ -120,6 +123,11 @@ class Transaction(Reading):
 
     @property
     def moment(self) -> Moment:
+        if self._moment is None:
+            # Lanes that are written together are so at one moment: midnight may be between two looks at the clock.
+            latest = max((each.go_by_the_clock() for each in self.together), key=attrgetter("micros"))
+            for each in self.together:
+                each._moment = latest
         return self._moment or self.go_by_the_clock()
 
     def time(self) -> int:
