@@ -44,19 +44,17 @@ def assert_certified(charges: Charges, delta: str, truth: Callable[[Any], Any], 
     assert truth(number(total.lower)) >= mpf(delta) * (1 - mpf("1e-18"))
 
 
-@pytest.mark.parametrize("delta", ["1e-300", "1e-6", "0.5", "0.999"])
+LONG = [("0.5", 10**6), ("0.5", 10**10), ("1e-5", 10**12)]
+LONGER = [("1", 10**9), ("0.001", 10**8), ("0.5", 10**16), ("1e-7", 10**16)]
+
+
+@pytest.mark.parametrize("delta", ["1e-300", "1e-6", "0.999"])
 @pytest.mark.parametrize(
-    ("epsilon", "count"),
-    [("0.5", 10**6), ("0.001", 10**6), ("1", 10**9), ("0.5", 10**10), ("1e-5", 10**10), ("1e-5", 10**12)],
+    ("epsilon", "count"), [*LONG, *(pytest.param(*each, marks=pytest.mark.slow) for each in LONGER)]
 )
 def test_a_million_responses_and_more(epsilon: str, count: int, delta: str) -> None:
-    """The binomial law, whatever the count: 10^6 and 10^9 on a lattice, 10^10 and 10^12 beyond any."""
-    if (epsilon, count, delta) == ("1e-5", 10**10, "0.999"):
-        return  # The loss is near normal with standard deviation 1, and δ(0) = .38.
-    if (epsilon, count) in {("0.001", 10**6), ("1e-5", 10**10)} and delta in {"0.5", "0.999"}:
-        assert compose([(Pure(epsilon), count)], delta=delta, rule="exact").epsilon == 0
-        return
-    assert_certified([(Pure(epsilon), count)], delta, lambda at: responses_delta(Decimal(epsilon), count, at))
+    """The binomial law, whatever the count: 10^6 and 10^9 on a lattice, the others beyond any."""
+    assert_certified([(Pure(epsilon), count)], delta, lambda at: responses_delta(Decimal(epsilon), count, at), 5e-6)
 
 
 def test_a_count_beyond_any_lattice_is_no_sum() -> None:
@@ -80,7 +78,7 @@ def many_kinds(seed: int, count: int, kinds: int = 100) -> Charges:
     return [(kind(i), count) for i in range(kinds)]
 
 
-@pytest.mark.parametrize("delta", ["1e-12", "1e-6", "0.5", "0.999"])
+@pytest.mark.parametrize("delta", ["1e-6", pytest.param("0.4", marks=pytest.mark.slow), "0.999"])
 @pytest.mark.parametrize(
     "charges",
     [
@@ -97,15 +95,15 @@ def test_long_lists_on_no_lattice(charges: Charges, delta: str) -> None:
 
 
 def test_many_kinds() -> None:
-    """Ten thousand reports of each: the bounds of twelve enclose the truth, those of a hundred are as near."""
-    few = many_kinds(1, 10**4, kinds=12)
+    """Ten thousand reports of each: the bounds of three enclose the truth, those of a hundred are as near."""
+    few = many_kinds(1, 10**4, kinds=3)
     assert_certified(few, "1e-6", contour_delta(few))
     total = compose(many_kinds(1, 10**4), delta="1e-6", rule="exact")
     assert total.lower <= total.epsilon <= total.lower * (1 + LOOSE)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_hundred_kinds_in_many_cases(seed: int) -> None:
     source = random.Random(f"many {seed}")
     charges = many_kinds(seed, source.choice((10, 100, 10**5, 10**8)))
@@ -113,11 +111,27 @@ def test_a_hundred_kinds_in_many_cases(seed: int) -> None:
     assert_certified(charges, delta, contour_delta(charges), 1e-4)
 
 
-def test_one_report_each_of_a_many_kinds() -> None:
+def test_one_report_each_of_a_hundred_kinds() -> None:
     """No count helps here; 0.01 % still holds."""
     for delta in ("1e-6", "0.4"):
         total = compose(many_kinds(2, 1), delta=delta, rule="exact")
         assert total.epsilon <= total.lower * (1 + 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("charges", "delta"),
+    [
+        ([(Pure(100), 5), (Laplace(300), 2)], "1e-6"),
+        ([(Pure("1e5"), 10**4), (Laplace("0.001"), 2)], "1e-6"),
+        ([(Pure("0.123456789"), 1), (Laplace("1e-9"), 1)], "1e-300"),
+        ([(SymmetricPair("3.3", "1e-12"), 10**6), (SymmetricPair("0.7", "1e-3"), 1)], "1e-300"),
+        ([(Laplace(20), 3)], "0.95"),
+    ],
+)
+def test_losses_that_hardly_spread_or_hardly_happen(charges: Charges, delta: str) -> None:
+    """ε lies just below the whole loss, or far beyond all but a tiny mass."""
+    total = compose(charges, delta=delta, rule="exact")
+    assert 0 < total.lower <= total.epsilon <= total.lower * (1 + LOOSE)
 
 
 @pytest.mark.parametrize(("charges", "epsilon"), [([(Laplace("0.5"), 1000)], 0.0), ([(Laplace("0.5"), 1000)], 30.0)])
@@ -142,7 +156,7 @@ def test_what_is_needed_in_memory() -> None:
 # -- what the bounds are made of ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("frequencies", [2**6, 2**8, 2**11])
+@pytest.mark.parametrize("frequencies", [2**6, pytest.param(2**8, marks=pytest.mark.slow), 2**11])
 def test_the_bounds_hold_however_few_frequencies_there_are(frequencies: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """They grow apart, as more Gaussian noise has to be added; the truth stays between them."""
     monkeypatch.setattr(_inversion, "_FREQUENCIES", frequencies)
@@ -150,7 +164,7 @@ def test_the_bounds_hold_however_few_frequencies_there_are(frequencies: int, mon
         "ldp_budget.composition.exact._curve", lambda terms, mu, saddle: _inversion.invert(terms, mu, saddle)
     )
     apart = 0
-    for seed in range(40):
+    for seed in range(20):
         source = random.Random(f"few {seed}")
         charges = random_charges(source, "any" if seed % 4 == 0 else "lattice")
         truth = true_delta(charges)
@@ -166,7 +180,7 @@ def test_the_bounds_hold_however_few_frequencies_there_are(frequencies: int, mon
             assert truth(number(total.lower)) >= number(delta) * (1 - ORACLE_ERROR), (seed, charges, delta)
         if total.epsilon < math.inf:
             assert truth(number(total.epsilon)) <= number(delta) * (1 + ORACLE_ERROR), (seed, charges, delta)
-    assert apart > 10, "else nothing was put to the test"
+    assert apart > 5, "else nothing was put to the test"
 
 
 @given(

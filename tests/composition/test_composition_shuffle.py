@@ -115,7 +115,7 @@ def assert_never_below(rows: Rows, guarantee: Guarantee, users: int, ratio: Frac
         assert mp.exp(bound) >= number(truth) * (1 - mpf("1e-14"))
 
 
-@pytest.mark.parametrize("users", [1, 2, 3, 5])
+@pytest.mark.parametrize("users", [1, 3, pytest.param(5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", CHANNELS)
 def test_never_below_the_truth(name: str, users: int) -> None:
     rows, declared = CHANNELS[name]
@@ -137,13 +137,13 @@ def check_a_random_channel(seed: int) -> None:
 
 
 def test_never_below_the_truth_of_random_channels() -> None:
-    for seed in range(25):
+    for seed in range(15):
         check_a_random_channel(seed)
 
 
 @pytest.mark.slow
 def test_never_below_the_truth_of_many_random_channels() -> None:
-    for seed in range(1000, 1600):
+    for seed in range(1000, 1150):
         check_a_random_channel(seed)
 
 
@@ -213,7 +213,7 @@ def printed_epsilon(local: float, users: int, delta: float) -> float:
     return math.log1p((growth - 1) / (growth + 1) * inside)
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(st.sampled_from(["0.1", "0.5", "1", "2"]), st.integers(3, 9), st.sampled_from(["1e-4", "1e-6", "1e-12"]))
 def test_never_above_the_printed_bound(local: str, digits: int, delta: str) -> None:
     users = 10**digits
@@ -223,7 +223,7 @@ def test_never_above_the_printed_bound(local: str, digits: int, delta: str) -> N
         assert found <= printed_epsilon(float(local), users, float(delta))
 
 
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(st.sampled_from(["0.05", "0.5", "3"]), st.integers(1, 10**6), st.sampled_from(["1e-300", "1e-6", "0.1"]))
 def test_more_users_lose_less(local: str, users: int, delta: str) -> None:
     few, many = (shuffled([(SymmetricPair(local, "0.4"), 1)], n, delta).epsilon for n in (users, 4 * users))

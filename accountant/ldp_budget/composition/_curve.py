@@ -45,6 +45,7 @@ class Curve:
     theta: float
     mu: tuple[float, float]
     resolution: ClassVar[float] = 0.0
+    shift: ClassVar[float] = 0.0
 
     def lower(self, epsilon: float) -> float:
         """A lower bound; -inf where there is none."""

@@ -101,6 +101,13 @@ class Inversion:
         """A difference of ε far below that of the two bounds."""
         return self.smoothing / 1000
 
+    @property
+    def shift(self) -> float:
+        """How far the lower bound of ε lies below the upper one, about, where that makes up for the smoothing."""
+        if self.plain is not None:
+            return 0.0
+        return (0.5 + max(0.0, self.theta)) * self.smoothing + _REACH * math.sqrt(self.smoothing)
+
     def lower(self, epsilon: float) -> float:
         """A lower bound; -inf where there is none."""
         return self._plain(epsilon, -1) if self.theta > 0 else self._bound(self.smooth, epsilon, -1)
@@ -115,9 +122,8 @@ class Inversion:
             return self._bound(self.plain, epsilon, sign)
         # δ(ε + g) of the smoothed loss is at most δ(ε) of the plain one, and what a Gaussian loss above g adds:
         # to δ no more than it has of the tilted mass, to 1 - δ no more than it has of the mass.
-        deviations = _REACH if self.theta > 0 else _REACH + math.sqrt(2 * max(0.0, -self._exponent(epsilon)))
-        shift = (0.5 + max(0.0, self.theta)) * self.smoothing + deviations * math.sqrt(self.smoothing)
-        return self._bound(self.smooth, epsilon + shift, sign, math.exp(-_REACH * _REACH / 2))
+        more = 0.0 if self.theta > 0 else math.sqrt(2 * max(0.0, -self._exponent(epsilon)) * self.smoothing)
+        return self._bound(self.smooth, epsilon + self.shift + more, sign, math.exp(-_REACH * _REACH / 2))
 
     def _bound(self, integral: Sum, epsilon: float, sign: int, gap: float = 0.0) -> float:
         value, error = integral.at(epsilon)
@@ -162,7 +168,7 @@ def invert(terms: Terms, mu: tuple[float, float], saddle: Saddle) -> Inversion:
     # What is folded back from below decays as slowly as e^{-θy}, and from above, where θ < 0, as e^{-(1+θ)y}.
     ahead, slowest = (1.0, theta) if theta > 0 else (2.0, min(-theta, 1 + theta))
     period = max(ahead * (high - centre), 2 * (centre - low), 0.0) + 2 * _TAIL / slowest
-    step = _short(2 * math.pi / period)
+    step = short(2 * math.pi / period)
     period = 2 * math.pi / step * (1 - 4 * UNIT)
     own = mu[1] * mu[1] * (1 + 4 * UNIT)
     steps, count = _order(terms, theta, own, step)
@@ -200,7 +206,7 @@ def _sums(transform: Spectrum, theta: float, variance: float, smoothing: float, 
     return smooth, Sum.of(transform, kernel - math.copysign(density, theta), missing + density * (beyond + dark))
 
 
-def _short(x: float) -> float:
+def short(x: float) -> float:
     """About `x`, of 30 bits, so that its multiples by whole numbers up to 2^23 are exact."""
     fraction, exponent = math.frexp(x)
     return math.ldexp(math.floor(fraction * 2**30), exponent - 30)
@@ -224,12 +230,12 @@ def _folded(
 def _order(terms: Terms, theta: float, variance: float, step: float) -> tuple[list[tuple[Step, int]], int]:
     """The reports, those first that put out most frequencies; and how many frequencies there is time for."""
     t = step * np.arange(1, _SAMPLE + 1, dtype=np.float64) * (_FREQUENCIES / _SAMPLE)
-    falls = {item: item[1] * item[0].characteristic(theta, t).log_modulus for item in terms.steps.items()}
+    falls = {item: float(item[1]) * item[0].characteristic(theta, t).log_modulus for item in terms.steps.items()}
     order = sorted(falls, key=lambda item: float(np.maximum(falls[item], -_DARK).sum()))
     left = -variance * t * t / 2
     evaluations = 0.0
     for item in order:
-        evaluations += float((left > -_DARK).mean()) * _FREQUENCIES
+        evaluations += float((left > -_DARK).mean()) * _FREQUENCIES * item[0].dearness
         left = left + falls[item]
     return order, int(min(_FREQUENCIES, _FREQUENCIES * _EVALUATIONS / max(1.0, evaluations)))
 
@@ -242,16 +248,16 @@ def spectrum(steps: list[tuple[Step, int]], theta: float, variance: float, spaci
     off = 8 * UNIT * (1 - log_modulus + np.abs(phase))
     for step, reports in steps:
         log_each, phase_each, error_each = step.characteristic(theta, t)
-        log_modulus = log_modulus + reports * log_each
-        phase = phase + reports * phase_each
-        off = off + reports * error_each
+        log_modulus = log_modulus + float(reports) * log_each
+        phase = phase + float(reports) * phase_each
+        off = off + float(reports) * error_each
         kept = log_modulus + off > -_DARK
         kept[0] = True
         if not kept.all():
             t, log_modulus, phase, off = t[kept], log_modulus[kept], phase[kept], off[kept]
+    # No transform is larger than one. Where rounding made one so, the error is larger by that, less than a fifth.
     modulus = np.exp(np.minimum(log_modulus, 0))
     # Beyond e^0.1 the error is no longer a small share; neither the value nor the truth is larger than one.
-    error = np.where(
-        off < 0.1, modulus * np.expm1(np.minimum(off, 0.1)), 2 * np.exp(np.minimum(log_modulus + off, 0))
-    )
+    much = 2 * np.exp(np.minimum(log_modulus + off, 0))
+    error = np.where(off < 0.1, 1.2 * modulus * np.expm1(np.minimum(off, 0.1)), much)
     return Spectrum(spacing, t, modulus, phase, error, count - len(t))

@@ -202,7 +202,7 @@ def _product(laws: Sequence[TiltedLaw], size: int) -> tuple[Complexes, float]:
         log_modulus += law.count * np.log(modulus)
         slopes += law.count * (off / modulus + _PRODUCT)
         product *= _power(spectrum, law.count)
-    return product, _norm(np.exp(log_modulus) * slopes)
+    return product, _norm(np.exp(np.minimum(log_modulus, 300)) * slopes)
 
 
 def _norm(half: Floats | Complexes) -> float:

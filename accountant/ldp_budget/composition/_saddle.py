@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _OCTAVES = 40.0  # the tilt is sought from 2^-40 over the largest loss on
 _STEEPEST = 2.0**36  # up to this over the whole loss, beyond which the rounding of exponents is no longer small
+_LESS_STEEP = 2.0**29  # enough where the loss is hardly spread at all, and many frequencies count
 _HALVINGS = 16
 _WORTH = 5.0  # a tilt so much larger that e^-5 is lost to rounding is better, where the tilted sum is as wide as 1/θ
 _WIDE = 4.0
@@ -43,10 +44,15 @@ class Saddle:
     negligible: float
 
 
-def saddle_for_delta(terms: Terms, mu: float, log_delta: float) -> Saddle:
-    """Where to look for the ε at δ that is not near one."""
-    theta, centre = _above(terms, mu, lambda theta, k, slope: k - theta * slope - math.log1p(theta) > log_delta)
-    theta = _wider(terms, mu, theta, centre)
+def saddle_for_delta(terms: Terms, mu: float, log_delta: float, *, steep: bool = True) -> Saddle:
+    """Where to look for the ε at δ that is not near one; with a tilt that is not `steep` if that led to nothing."""
+    steepest = (_STEEPEST if steep else _LESS_STEEP) / terms.whole
+
+    def too_small(theta: float, k: float, slope: float) -> bool:
+        return k - theta * slope - math.log1p(theta) > log_delta
+
+    theta, centre = _above(terms, mu, too_small, steepest)
+    theta = _wider(terms, mu, theta, centre, steepest)
     return Saddle(theta, centre, min(_NEGLIGIBLE * centre / (1 + theta), _SMOOTH / theta**2))
 
 
@@ -62,13 +68,16 @@ def saddle_for_epsilon(terms: Terms, mu: float, epsilon: float) -> Saddle:
     if mean - epsilon > 1 and (mean - epsilon) ** 2 > terms.variance(0.0, mu):
         theta, _ = _below(terms, mu, lambda theta, k, slope: slope < epsilon)
         return Saddle(theta, epsilon, _NEGLIGIBLE)
-    theta, _ = _above(terms, mu, lambda theta, k, slope: slope - math.log1p(1 / theta) < epsilon)
-    theta = _wider(terms, mu, theta, epsilon)
+    steepest = _STEEPEST / terms.whole
+    theta, _ = _above(terms, mu, lambda theta, k, slope: slope - math.log1p(1 / theta) < epsilon, steepest)
+    theta = _wider(terms, mu, theta, epsilon, steepest)
     return Saddle(theta, epsilon, _NEGLIGIBLE / (theta * (1 + theta)))
 
 
-def _above(terms: Terms, mu: float, too_small: Callable[[float, float, float], bool]) -> tuple[float, float]:
-    low, high = -_OCTAVES, math.log2(_STEEPEST * terms.widest / terms.whole)
+def _above(
+    terms: Terms, mu: float, too_small: Callable[[float, float, float], bool], steepest: float
+) -> tuple[float, float]:
+    low, high = -_OCTAVES, math.log2(steepest * terms.widest)
     theta = centre = 0.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
@@ -80,24 +89,25 @@ def _above(terms: Terms, mu: float, too_small: Callable[[float, float, float], b
 
 
 def _below(terms: Terms, mu: float, too_small: Callable[[float, float, float], bool]) -> tuple[float, float]:
-    low, high = _LOWEST, 0.0
+    low, high = 0.0, _OCTAVES
     theta = centre = 0.0
     for _ in range(_HALVINGS):
-        theta = (low + high) / 2
+        middle = (low + high) / 2
+        theta = _LOWEST * 2**-middle
         k, centre = terms.cumulant(theta, mu)
-        low, high = (theta, high) if too_small(theta, k, centre) else (low, theta)
+        low, high = (middle, high) if too_small(theta, k, centre) else (low, middle)
     # No nearer to zero than the width of the tilted loss needs, or its decay would be too slow.
     least = min(1.5 / math.sqrt(max(terms.variance(theta, mu), 1.0)), 0.25)
     return min(theta, -least), max(centre, 0.0)
 
 
-def _wider(terms: Terms, mu: float, theta: float, centre: float) -> float:
+def _wider(terms: Terms, mu: float, theta: float, centre: float, steepest: float) -> float:
     """A larger tilt where δ is so large that the best one would leave the tilted loss too wide for its decay."""
 
     def exponent(tilt: float) -> float:
         return terms.cumulant(tilt, mu)[0] - tilt * centre
 
-    least, steepest = exponent(theta), _STEEPEST / terms.whole
+    least = exponent(theta)
     while theta < steepest and theta * theta * terms.variance(theta, mu) < _WIDE:
         if exponent(1.5 * theta) > least + _WORTH:
             break

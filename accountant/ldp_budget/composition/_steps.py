@@ -43,6 +43,8 @@ class Characteristic(NamedTuple):
 class Step:
     """One kind of report, with a bounded loss."""
 
+    dearness = 1.0  # how long a frequency of its transform takes, beside a loss of ±ε
+
     @property
     def widest(self) -> float:
         """The largest absolute loss, about."""
@@ -67,6 +69,10 @@ class Atoms(Step):
     As the masses add up to one, M(s) - 1 = Σ p (e^{sl} - 1), and φ - 1 likewise with the tilted masses: nothing that
     is raised to a power is rounded near one.
     """
+
+    @property
+    def dearness(self) -> float:  # type: ignore[override]
+        return max(1.0, len(self.losses) / 4)
 
     @cached_property
     def losses(self) -> Floats:
@@ -109,8 +115,11 @@ class Atoms(Step):
             imaginary += 2 * (up - down) * sine * np.cos(half)
         kept = masses > 0
         size = float(np.max(np.abs(self.log_masses[kept]) + 2 * abs(theta) * np.abs(self.losses[kept]))) + abs(value)
-        share = _LOSSES + 4 * UNIT * (len(masses) + size)
-        return polar(real, imaginary, share * self.widest * t)
+        angle = self.widest * t
+        # Losses and sums; and the masses, each of which stands beside a difference of at most two.
+        return polar(
+            real, imaginary, (_LOSSES + 4 * UNIT * len(masses)) * angle + 4 * UNIT * size * np.minimum(angle, 2)
+        )
 
     def _signed(self, masses: Floats) -> list[tuple[float, float, float]]:
         """(l, mass of l, mass of -l) for the sizes l > 0 of the losses."""

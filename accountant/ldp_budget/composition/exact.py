@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .charges import Charges
 
 
+_LOOSE = 1e-4  # bounds that are no nearer are tried to be bettered
 _NEAR_ONE = Decimal("0.9")  # a larger δ is sought by 1 - δ
 
 
@@ -92,11 +93,20 @@ def _finite_epsilon(parts: Parts, smallest: Decimal, largest: Decimal) -> tuple[
 def _search(terms: Terms, mu: tuple[float, float], smallest: Decimal, largest: Decimal) -> tuple[float, float]:
     """The ε at which δ is larger than `largest`, and the one at which it is at most `smallest`."""
     low, high = log_bounds(smallest)[0] if smallest else 0.0, log_bounds(largest)[1]
-    saddle = saddle_for_delta(terms, mu[1], high)
-    curve = _curve(terms, mu, saddle)
-    start = saddle.centre, 1 / saddle.theta, curve.resolution
-    lower, _ = crossing(lambda epsilon: curve.lower(epsilon) - high, *start)
-    _, upper = crossing(lambda epsilon: curve.upper(epsilon) - low, *start)
+    lower, upper = 0.0, math.inf
+    for steep in (True, False):
+        saddle = saddle_for_delta(terms, mu[1], high, steep=steep)
+        below, above = _between(_curve(terms, mu, saddle), saddle, low, high)
+        lower, upper = max(lower, below), min(upper, above)
+        if upper <= lower * (1 + _LOOSE):
+            break
+    return lower, upper
+
+
+def _between(curve: Curve | Inversion, saddle: Saddle, low: float, high: float) -> tuple[float, float]:
+    step = 1 / saddle.theta, curve.resolution
+    lower, _ = crossing(lambda epsilon: curve.lower(epsilon) - high, max(0.0, saddle.centre - curve.shift), *step)
+    _, upper = crossing(lambda epsilon: curve.upper(epsilon) - low, saddle.centre, *step)
     return lower, upper
 
 
@@ -105,9 +115,9 @@ def _search_rest(terms: Terms, mu: tuple[float, float], smallest: Decimal, large
     low, high = log_bounds(DOWN.subtract(ONE, largest))[0], log_bounds(UP.subtract(ONE, smallest))[1]
     saddle = saddle_for_rest(terms, mu[1], high)
     curve = _curve(terms, mu, saddle)
-    start = saddle.centre, -1 / saddle.theta, curve.resolution
-    lower, _ = crossing(lambda epsilon: low - curve.upper(epsilon), *start)
-    _, upper = crossing(lambda epsilon: high - curve.lower(epsilon), *start)
+    step = -1 / saddle.theta, curve.resolution
+    lower, _ = crossing(lambda epsilon: low - curve.upper(epsilon), max(0.0, saddle.centre - curve.shift), *step)
+    _, upper = crossing(lambda epsilon: high - curve.lower(epsilon), saddle.centre, *step)
     return lower, upper
 
 

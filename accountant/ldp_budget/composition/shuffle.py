@@ -39,7 +39,7 @@ from ..errors import InvalidParameter, NotSupported
 from ..guarantees import FinitePair, Guarantee, Laplace, Memoised, Pure, SymmetricPair
 from ..guarantees.amounts import DOWN, UP, exp_down, exp_up, float_up
 from . import _checked_delta, _printed_above, compose
-from ._inversion import Sum, spectrum
+from ._inversion import Sum, short, spectrum
 from ._steps import UNIT, Atoms
 from ._terms import Terms
 from .charges import canonical_charges
@@ -276,7 +276,7 @@ def _steepest(terms: Terms) -> float:
 def _positive_part(terms: Terms, theta: float) -> float:
     """At least E[X₊]e^{-K(θ)} for the sum X of `terms`: 1/2π ∫ M(s)/M(θ)/s² dt along s = θ + it."""
     deviation = math.sqrt(terms.variance(theta, 0.0))
-    step = 2 * math.pi / (_WIDTH * deviation + _DECAY / theta)
+    step = short(2 * math.pi / (_WIDTH * deviation + _DECAY / theta))
     variance = (_REACH / (_FREQUENCIES * step)) ** 2
     found = spectrum(list(terms.steps.items()), theta, variance, step, _FREQUENCIES)
     beyond, dark = found.missing(variance, _FREQUENCIES)
