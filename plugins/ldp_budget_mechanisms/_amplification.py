@@ -17,10 +17,15 @@ All numbers are decimals of fifty digits, rounded in the direction that the call
 
 from __future__ import annotations
 
+import itertools
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING
+
+from ldp_budget.guarantees import FinitePair
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -166,6 +171,38 @@ def sequence_tau(gamma: Decimal, odds: Decimal, size: int, draws: int) -> Decima
     variation = WIDE_UP.multiply(variation, WIDE_UP.add(_ONE, Decimal("1e-36")))
     mirror = WIDE_UP.divide(WIDE_UP.add(odds, _ONE), WIDE_DOWN.subtract(odds, _ONE))
     return min(_ONE, WIDE_UP.multiply(variation, mirror))
+
+
+def sequence_pair(hazards: list[Fraction], size: int) -> FinitePair:
+    """The pair of any two answers' draws in order, where draw i is the true answer with `hazards`[i-1].
+
+    A sequence of l different answers tells of two of them by their places alone, i and j or absent. With the true
+    answer at place i it has the probability g(i): it was not drawn before, then it was, and all else is uniform over
+    the answers not drawn yet.
+    """
+    draws = len(hazards)
+
+    def likely(place: int) -> Fraction:
+        """g(place), 0 for absent."""
+        total = Fraction(1)
+        for draw, hazard in enumerate(hazards, 1):
+            if draw == place:
+                total *= hazard
+            elif place and draw > place:
+                total /= size - draw + 1
+            else:
+                total *= (1 - hazard) / (size - draw)
+        return total
+
+    each = [likely(place) for place in range(draws + 1)]
+    both, one = math.perm(size - 2, draws - 2), math.perm(size - 2, draws - 1)
+    telling = [
+        (count * each[own], count * each[other])
+        for own, other in itertools.permutations(range(draws + 1), 2)
+        if (count := both if own and other else one)
+    ]
+    nothing = 1 - sum((p for p, _ in telling), Fraction(0))
+    return FinitePair((*telling, (nothing, nothing)))
 
 
 def best_size(odds: Decimal, size: int, largest: int) -> int:

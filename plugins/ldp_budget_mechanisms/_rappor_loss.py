@@ -15,20 +15,27 @@ with f and p rounded up and q rounded down loses no more than was declared, afte
 
 from __future__ import annotations
 
+import itertools
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
+from ldp_budget.guarantees import FinitePair, Pure, SymmetricPair
 from ldp_budget.guarantees.amounts import DOWN, UP, exp_down, ln_up
+from ldp_budget.guarantees.pairs import joined
 from ldp_budget.randomness import ONE, threshold
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ldp_budget.guarantees import Guarantee
+
 MOST_POINTS = 400
 """The curve is listed this far at most; further reports are charged up to the cap."""
 
+_MOST_LISTED = 8
+"""With more hash functions the pair of a fresh report is no longer listed, and its ε alone is stated."""
 _NEAR_CAP = Decimal("1e-9")
 _PLACES = Decimal("1e-15")
 _HALF = ONE // 2
@@ -147,6 +154,44 @@ def shown_bits(thresholds: Thresholds, one: bool, reports: int | None) -> list[F
         return math.comb(reports, ones) * probability**ones * (1 - probability) ** (reports - ones)
 
     return [permanent * repeated(shown, ones) + (1 - permanent) * repeated(zero, ones) for ones in range(reports + 1)]
+
+
+def fresh_pair(response: Response, thresholds: Thresholds, hashes: int, epsilon: Decimal) -> Guarantee:
+    """The pair of one report of which no bits are kept, as stated and as drawn; it loses at most `epsilon`.
+
+    Two values differ in at most `hashes` bits that only the first sets and as many that only the second sets, and all
+    bits are independent. Values that share some differ in fewer, and so the pair that shares none dominates.
+    """
+    flip, zero, one = map(Fraction, response)
+    stated = (flip * one + (1 - flip) * zero, (1 - flip) * one + flip * zero)
+    bits = [stated, tuple(shown_bits(thresholds, one, 1)[1] for one in (False, True))]
+    if hashes == 1:
+        differing = max(on * (1 - off) + off * (1 - on) for off, on in bits)
+        return SymmetricPair(epsilon, UP.divide(Decimal(differing.numerator), Decimal(differing.denominator)))
+    if hashes > _MOST_LISTED:
+        return Pure(epsilon)
+    return joined(*(_pair_of_bits(off, on, hashes) for off, on in dict.fromkeys(bits)))
+
+
+def _pair_of_bits(off: Fraction, on: Fraction, hashes: int) -> FinitePair:
+    """The pair of values that differ in as many bits each, shown with `on` where a value sets them, else `off`."""
+
+    def shown(probability: Fraction) -> list[Fraction]:
+        return [
+            math.comb(hashes, ones) * probability**ones * (1 - probability) ** (hashes - ones)
+            for ones in range(hashes + 1)
+        ]
+
+    # How many bits of its own a value shows, and of the other's. Equal likelihood ratios tell the same.
+    masses: dict[Fraction, tuple[Fraction, Fraction]] = {}
+    for (own, others_own), (other, others) in itertools.product(
+        zip(shown(on), shown(off), strict=True), zip(shown(off), shown(on), strict=True)
+    ):
+        p, q = own * other, others_own * others
+        if p or q:
+            known = masses.get(p / (p + q), (Fraction(0), Fraction(0)))
+            masses[p / (p + q)] = known[0] + p, known[1] + q
+    return FinitePair(tuple(masses.values()))
 
 
 def change_loss(response: Response, hashes: int, bits: int) -> float:

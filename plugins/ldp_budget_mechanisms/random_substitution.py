@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from ldp_budget.authoring.fields import choice, flag, integer, optional_real
 from ldp_budget.authoring.frequency import MOST_ANSWERS, FrequencyMechanism
 from ldp_budget.errors import InvalidParameter
-from ldp_budget.guarantees import Copies, Guarantee, SymmetricPair
+from ldp_budget.guarantees import Copies, FinitePair, Guarantee, SymmetricPair
 from ldp_budget.guarantees.amounts import DOWN, exp_down, exp_up, float_above, float_below, float_up, ln_up
+from ldp_budget.guarantees.pairs import joined
 from ldp_budget.randomness import ONE, threshold
 
 from . import _amplification as amplification
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from ldp_budget.randomness import RandomSource
 
 MOST_DRAWS = 10**5
+_MOST_LISTED = 6
+"""With more draws in order their pair has too many outcomes to be listed, and a symmetric pair stands for it."""
+_MOST_LISTED_GAMMA = 10**12
 _MOST_EPSILON = 10**6
 
 
@@ -152,7 +156,28 @@ class RandomSubstitution(FrequencyMechanism):
         if isinstance(self._sampling, WithReplacement):
             return self._copies()
         epsilon = ln_up(self._amplification[1]) if self.epsilon is None else self.epsilon
+        pair = self._sequence()
+        # Where ε is small, the last digits of what is drawn fall short of the one that was declared.
+        if pair is not None and float_up(pair.loss()[0]) == float_up(epsilon):
+            return pair
         return SymmetricPair(epsilon, self._tau)
+
+    def _sequence(self) -> FinitePair | None:
+        """The pair of draws in order, if it is short enough to be listed."""
+        if self._is_listed():
+            drawn = amplification.sequence_pair([Fraction(part, ONE) for part in self.thresholds], self.domain_size)
+            if self.gamma is None:
+                return joined(drawn)
+            # What was declared is a law, and not what is drawn to the last digit.
+            gamma, size = Fraction(self.gamma), self.domain_size
+            meant = [gamma / (gamma + size - step) for step in range(1, self._draws + 1)]
+            return joined(drawn, amplification.sequence_pair(meant, size))
+        return None
+
+    def _is_listed(self) -> bool:
+        """Whether the pair is that of draws in order, and short enough to be stated whole."""
+        in_order = isinstance(self._sampling, DistinctSequence) and 1 < self._draws <= _MOST_LISTED
+        return in_order and self._gamma < _MOST_LISTED_GAMMA
 
     def _copies(self) -> Guarantee:
         """l copies of one draw. A declared ε is split downward, so that the copies add up to it and no more."""

@@ -23,11 +23,21 @@ from ldp_budget.authoring.channels import Case, Comparison, Factor
 from ldp_budget.authoring.domain import Categories, check_users
 from ldp_budget.authoring.fields import flag, integer, optional_integer, optional_real
 from ldp_budget.errors import InvalidParameter, NotSupported
-from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Memoised, Pure
+from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Memoised
 from ldp_budget.guarantees.amounts import DOWN, UP, float_above, float_below
 from ldp_budget.randomness import ONE
 
-from ._rappor_loss import MOST_POINTS, Response, Thresholds, calibrated, change_loss, curve, drawn, shown_bits
+from ._rappor_loss import (
+    MOST_POINTS,
+    Response,
+    Thresholds,
+    calibrated,
+    change_loss,
+    curve,
+    drawn,
+    fresh_pair,
+    shown_bits,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -153,7 +163,9 @@ class Rappor(Mechanism):
     @property
     def guarantee(self) -> Guarantee:
         points, cap = self._curve
-        return Pure(points[0]) if self.any_inputs else Memoised(tuple(points), cap, relation=SAME_CHANGE_PATTERN)
+        if self.any_inputs:
+            return fresh_pair(self._response, self.thresholds, self.hashes, points[0])
+        return Memoised(tuple(points), cap, relation=SAME_CHANGE_PATTERN)
 
     @property
     def notes(self) -> tuple[str, ...]:

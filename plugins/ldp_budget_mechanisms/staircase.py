@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any
 
 from ldp_budget.authoring.fields import choice, optional_real, real
 from ldp_budget.errors import InvalidParameter
-from ldp_budget.guarantees import Guarantee, Pure
+from ldp_budget.guarantees import Guarantee, SymmetricPair
+from ldp_budget.guarantees.amounts import DOWN, UP, exp_down, exp_up
 
 from ._additive import AdditiveMechanism
 from ._scale import LARGEST_EPSILON, LEAST_EPSILON
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
 
 _CELLS = 2**20
 _FAR = 2**62
+_HALF = Decimal("0.5")
+# Sixty-four times what rounding all thresholds to 2⁻⁶⁴ can change of the variation.
+_FINEST = Decimal(2) ** -56
 
 
 class Staircase(AdditiveMechanism):
@@ -91,7 +95,30 @@ class Staircase(AdditiveMechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        return Pure(self.epsilon)
+        return SymmetricPair(self.epsilon, self._tau)
+
+    @functools.cached_property
+    def _tau(self) -> Decimal:
+        """τ with which ±ε dominates any two values, rounded up: their total variation by tanh(ε/2).
+
+        Within ±ε no pair of the same variation tells more. The noise falls to both sides, so the two ends vary the
+        most, by the chance of noise below S/2: a·S·(min(γ, ½) + b·max(½-γ, 0)), by density and by cells.
+        """
+        exact = Decimal(self._gamma)
+        cells = Decimal(reach_of(exact, _CELLS)) / _CELLS
+        # The digits of the periods, each drawn to 2⁻⁶⁴, are off by twice as much from one to the next until they end.
+        drawn = UP.add(UP.divide(_FINEST, self.epsilon), _FINEST)
+        low, high = exp_down(self.epsilon.copy_negate()), exp_up(self.epsilon.copy_negate())
+        mirror = UP.divide(UP.add(1, high), DOWN.subtract(1, high))
+        tau = max(self._tau_of(gamma, low, high) for gamma in (exact, cells))
+        return min(Decimal(1), UP.add(tau, UP.multiply(drawn, mirror)))
+
+    @staticmethod
+    def _tau_of(gamma: Decimal, low: Decimal, high: Decimal) -> Decimal:
+        """(1+b)(min(γ, ½) + b·max(½-γ, 0))/(γ + b(1-γ)) for b = e^-ε between `low` and `high`."""
+        inner = UP.add(min(gamma, _HALF), UP.multiply(high, max(UP.subtract(_HALF, gamma), Decimal(0))))
+        outer = DOWN.add(gamma, DOWN.multiply(low, DOWN.subtract(1, gamma)))
+        return UP.divide(UP.multiply(UP.add(1, high), inner), outer)
 
     @property
     def variance(self) -> float:

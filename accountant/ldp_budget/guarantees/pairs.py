@@ -23,12 +23,18 @@ if TYPE_CHECKING:
 def dominating_pair(rows: Sequence[Sequence[Fraction]]) -> FinitePair:
     """The tightest `FinitePair` over every ordered pair of `rows`, each the output distribution of one input."""
     distinct = list(dict.fromkeys(tuple(map(Fraction, row)) for row in rows))
-    origin, end = (Fraction(0), Fraction(0)), (Fraction(1), Fraction(1))
-    points = {origin, end}
-    for p, q in permutations(distinct, 2):
-        points.update(_tests(p, q))
-    corners = _concave_hull(points)
-    steps = pairwise(corners)
+    return _pair_above(_tests(p, q) for p, q in permutations(distinct, 2))
+
+
+def joined(*pairs: FinitePair) -> FinitePair:
+    """The tightest `FinitePair` that dominates all of these: that of a channel as it is meant, and as it is drawn."""
+    return _pair_above(_tests(*zip(*pair.outcomes, strict=True)) for pair in pairs)
+
+
+def _pair_above(curves: Iterable[Iterable[Point]]) -> FinitePair:
+    """The pair whose curve is the concave hull of these."""
+    points = {(Fraction(0), Fraction(0)), (Fraction(1), Fraction(1))}.union(*curves)
+    steps = pairwise(_concave_hull(points))
     return FinitePair(tuple((p1 - p0, q1 - q0) for (q0, p0), (q1, p1) in steps))
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from ...authoring.numeric import NumericMechanism
 from ...authoring.quadrature import weighted_nodes
-from ...guarantees import Approximate, Gaussian, Guarantee, Laplace, Pure, Unbounded
+from ...guarantees import Approximate, Gaussian, Guarantee, Laplace, Pure, SymmetricPair, Unbounded
 from ...guarantees.gaussian import gaussian_delta
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, worst
 
@@ -381,7 +381,7 @@ def largest_loss(guarantee: Guarantee, pairs: list[DensityPair]) -> tuple[float,
     The lower one is below by what rounding may have moved it and by `TOLERANCE`, so that it is never above a claim
     that holds.
     """
-    if isinstance(guarantee, Pure | Laplace):
+    if isinstance(guarantee, Pure | SymmetricPair | Laplace):
         certain = max((pair.loss(at) - pair.rounding(at) for pair in pairs for at in pair.likely()), default=0.0)
         return _below(certain), max(pair.largest_loss() for pair in pairs)
     if not guarantee.loss() or not 0 < guarantee.delta < 1:
@@ -424,12 +424,14 @@ def check_density(guarantee: Guarantee, pair: DensityPair) -> Finding:
     """Whether the density of the first input against the second is within `guarantee`."""
     if isinstance(guarantee, Unbounded):
         return Finding(HOLDS)
-    if not isinstance(guarantee, Pure | Laplace | Approximate | Gaussian):
+    if not isinstance(guarantee, Pure | SymmetricPair | Laplace | Approximate | Gaussian):
         return Finding(UNPROVEN, f"a guarantee of kind {guarantee.kind} is not checked against a density")
     return worst([_adds_up(pair), _as_described(pair), *_within(guarantee, pair)])
 
 
-def _within(guarantee: Pure | Laplace | Approximate | Gaussian, pair: DensityPair) -> Iterator[Finding]:
+def _within(
+    guarantee: Pure | SymmetricPair | Laplace | Approximate | Gaussian, pair: DensityPair
+) -> Iterator[Finding]:
     if isinstance(guarantee, Approximate):
         yield _curve_within(pair, [(float(guarantee.bound), float(guarantee.slack))])
         return
@@ -443,6 +445,9 @@ def _within(guarantee: Pure | Laplace | Approximate | Gaussian, pair: DensityPai
         yield _curve_within(pair, _gaussian_curve(guarantee))
         return
     yield _loss_within(pair, float(guarantee.bound), str(guarantee.bound))
+    if isinstance(guarantee, SymmetricPair):
+        # Within ±ε what is left to check is the total variation, see `dominance`.
+        yield _curve_within(pair, [(0.0, float(guarantee.tau) * math.tanh(float(guarantee.bound) / 2))])
     if isinstance(guarantee, Laplace):
         yield _curve_within(pair, _laplace_curve(guarantee))
 
