@@ -7,6 +7,7 @@ import importlib.resources
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -47,9 +48,17 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--slow"):
         return
+    skip = pytest.mark.skip(reason="only with --slow")
+    cases: Counter[str] = Counter()
     for item in items:
+        some = item.get_closest_marker("some")
+        if some is not None:
+            function = item.nodeid.partition("[")[0]
+            if cases[function] % some.args[0]:
+                item.add_marker(skip)
+            cases[function] += 1
         if "slow" in item.keywords:
-            item.add_marker(pytest.mark.skip(reason="only with --slow"))
+            item.add_marker(skip)
 
 
 # What their first test sets up is dear, so one worker runs the whole file.

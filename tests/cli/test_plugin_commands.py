@@ -92,6 +92,7 @@ def test_what_new_writes_is_a_distribution(workshop: Workshop) -> None:
     assert (row["plugin"], row["plugin_version"], row["status"]) == ("tally-marks", "0.1.0", "ok")
 
 
+@pytest.mark.slow
 def test_its_tests_pass_at_once(workshop: Workshop) -> None:
     options = ("-q", "-p", "no:cacheprovider", "-W", "error")
     said = workshop.python("-m", "pytest", *options, cwd=workshop.folder / "tally-marks").stdout
@@ -277,6 +278,7 @@ def test_what_is_no_plugin_is_told(workshop: Workshop, name: str, said: str) -> 
     assert done.stdout == ""
 
 
+@pytest.mark.slow
 def test_a_module_in_this_folder_need_not_be_installed(workshop: Workshop, tmp_path: Path) -> None:
     (tmp_path / "lone_coin.py").write_text(
         "import ldp_budget\n"

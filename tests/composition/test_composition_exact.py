@@ -145,6 +145,7 @@ def check_against_the_oracle(seed: int, kinds: str) -> None:
     assert number(upper) >= exact - ORACLE_ERROR, (seed, charges, epsilon)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("block", range(5))
 def test_never_below_the_truth(block: int, thorough: bool) -> None:
     for seed in range(30 * block, 30 * (block + 1), 1 if thorough else 2):
@@ -158,6 +159,7 @@ def test_never_below_the_truth_in_many_cases(block: int) -> None:
         check_against_the_oracle(seed, "any" if seed % 10 == 0 else "lattice")
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("epsilon", ["0.1", "1"])
 @pytest.mark.parametrize("delta", ["1e-6", "1e-10"])
 def test_ten_thousand_randomised_responses(epsilon: str, delta: str) -> None:
@@ -281,6 +283,7 @@ def test_exact_is_never_worse_than_the_sum_and_hardly_apart(epsilon: str, tau: s
     assert total.epsilon - total.lower <= 1e-7 * total.epsilon + 1e-12
 
 
+@pytest.mark.slow
 @settings(max_examples=settings.default.max_examples // 5)
 @given(st.integers(min_value=1, max_value=50), st.sampled_from(["1e-9", "1e-4", "0.2"]))
 def test_epsilon_and_delta_are_inverse_to_each_other(count: int, delta: str) -> None:

@@ -87,6 +87,7 @@ def machine(source: Path, programs: str, tmp_path_factory: pytest.TempPathFactor
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "chosen",
     [

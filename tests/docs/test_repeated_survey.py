@@ -66,6 +66,7 @@ def test_the_data_are_what_the_page_says(script: ModuleType) -> None:
     assert (min(visits), max(visits)) == (0, 77)
 
 
+@pytest.mark.slow
 def test_every_estimate_is_near_the_truth_and_its_known_bias(study: Any) -> None:
     assert len(study.figures) == 5 * (2 * 4 + 2)  # four rounds and all of them together
     for figure in study.figures:

@@ -102,6 +102,7 @@ def test_the_page_has_the_verdicts(document: str, report: ModuleType) -> None:
     assert [row for row in VERDICTS if row[0] == document and row[1:] not in found] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "document", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in DOCUMENTS]
 )

@@ -168,6 +168,7 @@ def workshop(tmp_path: Path, programs: str, monkeypatch: pytest.MonkeyPatch) -> 
         del sys.modules[name]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="the page is a session of a shell")
 def test_every_block_of_the_page_runs_and_prints_what_it_shows(workshop: Workshop) -> None:
     seen = list(blocks(PAGE.read_text(encoding="utf-8")))

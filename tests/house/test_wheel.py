@@ -65,6 +65,7 @@ def command(installed: Path, *arguments: str, cwd: Path) -> str:
     return run(sys.executable, script, *arguments, cwd=cwd, PYTHONPATH=str(installed), MPLBACKEND="Agg")
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_three_packages_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as opened:
         names = opened.namelist()
@@ -106,6 +107,7 @@ def test_the_wheel_says_what_it_needs(wheel: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_an_installed_copy_calibrates_spends_randomizes_and_estimates(installed: Path, empty: Path) -> None:
     code = """
 import json, sys
@@ -136,6 +138,7 @@ def test_the_installed_command_lists_the_mechanisms_of_its_own_copy(installed: P
     assert list(empty.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_installed_demo_tells_the_whole_story_in_an_empty_directory(installed: Path, empty: Path) -> None:
     told = command(installed, "demo", cwd=empty)
     assert "944 respondents" in told

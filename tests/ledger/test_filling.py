@@ -171,6 +171,7 @@ def test_nothing_of_who_is_erased_meanwhile_comes_back(twins: Twins, between: Ca
     assert [user for user in USERS if twins.one.is_erased(user)] == ["user-1", "user-3", "user-5"]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("moment", [datetime(2026, 11, 30, 23, tzinfo=UTC), datetime(2026, 11, 22, 23, tzinfo=UTC)])
 def test_a_window_may_end_meanwhile(
     place: Place, clock: Clock, between: Callable[[Beside], list[int]], moment: datetime
@@ -448,5 +449,6 @@ class SteppedMachine(LedgerMachine):
             self._patch.undo()
 
 
+@pytest.mark.slow
 class TestModelInSteps(SteppedMachine.TestCase):  # type: ignore[misc, name-defined]
     settings = settings(max_examples=20, stateful_step_count=50)

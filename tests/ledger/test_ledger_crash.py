@@ -62,6 +62,7 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("kills", KILLS)
 @pytest.mark.parametrize("mode", ["single", "grouped"])
 def test_a_killed_process_loses_no_answer_and_no_key_counts_twice(path: Path, mode: str, kills: int) -> None:
@@ -82,6 +83,7 @@ def test_a_killed_process_loses_no_answer_and_no_key_counts_twice(path: Path, mo
         check(accountant, heads[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kills", KILLS)
 def test_a_killed_bulk_run_is_finished_by_running_it_again(
     path: Path, kills: int, monkeypatch: pytest.MonkeyPatch

@@ -163,6 +163,7 @@ def faulty(accountant: Accountant) -> Faulty:
     return made
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("error", [io_error, KeyboardInterrupt, MemoryError], ids=lambda error: error.__name__)
 def test_a_failure_at_any_statement_leaves_all_or_nothing(
@@ -541,6 +542,7 @@ def test_the_columns_above_are_all_there_are(rich: Accountant) -> None:
     assert {name for (name,) in columns if name not in others and not name.startswith("_sqlite")} == set(VALUES)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("value", VALUES)
 def test_a_changed_value_is_found(rich: Accountant, value: str, thorough: bool) -> None:
     """In every row: another number, text or byte, the most extreme ones, and nothing at all.

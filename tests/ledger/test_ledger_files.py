@@ -337,6 +337,7 @@ def test_a_restart_forgets_nothing(path: Path, coin: Coin, clock: Clock) -> None
 # -- many processes, killed ones, forked ones ----------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_eight_processes_on_one_user_are_granted_exactly_what_fits(path: Path) -> None:
     with Accountant(path) as accountant:
         accountant.set_policy("default", ["lifetime=7.77"])

@@ -75,6 +75,7 @@ def together(path: Path, processes: int, work: str) -> list[str]:
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout.split("\n")[:-1]
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     "work",
     [
@@ -118,6 +119,7 @@ def test_processes_with_the_same_keys_get_the_same_answers(tmp_path: Path) -> No
         check(accountant)
 
 
+@pytest.mark.slow
 def test_no_process_starves(tmp_path: Path) -> None:
     """When the first of four that spend as fast as they can is done, all others have had their turns too."""
     path, turns = tmp_path / "budget.db", 400
@@ -265,6 +267,7 @@ def test_a_stream_is_charged_as_it_comes(accountant: Accountant, small_batches: 
     assert charged == taken == 950
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("limit", ["lifetime=1000", "lifetime=0.5"], ids=["charged", "refused"])
 def test_memory_does_not_grow_with_the_stream(tmp_path: Path, small_batches: int, limit: str) -> None:
     with Accountant(tmp_path / "budget.db") as accountant:

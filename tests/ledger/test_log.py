@@ -209,6 +209,7 @@ def on_a_disk_of(megabytes: int, place: Path, code: str, *arguments: str) -> Non
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["single", "bulk"])
 def test_a_full_disk_is_filled_with_the_ledger_and_not_with_its_log(tmp_path: Path, kind: str) -> None:
     """With 8 MB it was full after 375 spends, nearly all of it log, and stayed so."""

@@ -82,6 +82,7 @@ def test_eight_threads_spend_two_hundred_of_two_hundred(accountant: Accountant) 
 # -- work that grows with the past (diffprivlib 22 µs to 5.7 ms, opendp 102 µs to 7 ms) -------------------------
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("limit", ["lifetime=1000", "lifetime=1000,1e-6,zcdp", "lifetime=1000,1e-6,gdp"])
 def test_a_spend_does_as_much_work_after_a_thousand_as_after_ten(
     accountant: Accountant, clock: Clock, limit: str

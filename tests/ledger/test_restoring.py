@@ -170,6 +170,7 @@ def test_a_crash_in_the_midst_of_a_checkpoint_is_no_copy(path: Path, tmp_path: P
             Path(f"{copy}{ending}").unlink()
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("how", ["written over", "moved there", "by backup"])
 @pytest.mark.parametrize("later", [1, 60])
 def test_a_copy_beside_a_later_log_is_refused_by_name(path: Path, tmp_path: Path, how: str, later: int) -> None:

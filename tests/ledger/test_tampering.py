@@ -143,6 +143,7 @@ def test_the_tables_are_all_there_are(ledger: Path) -> None:
     assert sorted(tables(ledger)) == TABLES
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("table", TABLES)
 def test_a_deleted_row_is_found(ledger: Path, clock: Clock, table: str) -> None:
     for where, row in rowids(ledger, table):
@@ -151,6 +152,7 @@ def test_a_deleted_row_is_found(ledger: Path, clock: Clock, table: str) -> None:
         ), row
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("table", TABLES)
 def test_rows_that_were_put_back_are_found(path: Path, clock: Clock, table: str) -> None:
     """A row as an older copy has it, in the place of today's or beside it; and all of them."""
@@ -172,6 +174,7 @@ def test_rows_that_were_put_back_are_found(path: Path, clock: Clock, table: str)
         assert not attempt(path, clock, put_back(rows)), rows
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("table", TABLES)
 def test_values_swapped_between_two_rows_are_found(ledger: Path, clock: Clock, table: str, thorough: bool) -> None:
     """In every column, of every row and the next ones."""

@@ -148,6 +148,7 @@ def test_draws_have_the_exact_probabilities(epsilon):
         assert (abs(counts - draws * shares) < 4.5 * np.sqrt(draws * shares) + 1).all()
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(("epsilon", "seed"), [("0.1", 241), (1, 242), (10, 243), (40, 244)])
 def test_a_million_values_err_as_stated(epsilon, seed):
     assert_errors_as_stated(BoundedLaplace.calibrate(epsilon=epsilon, lower="1.67", upper="1.85"), seed)

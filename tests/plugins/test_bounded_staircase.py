@@ -102,6 +102,7 @@ VALUES = np.linspace(10, 20, 101)
 REPORTS = np.linspace(10.003, 19.997, 100)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("gamma", ["0.05", "0.3", "0.5", "0.6", "0.9"])
 @pytest.mark.parametrize("epsilon", ["0.2", "1", "5"])
 def test_brute_force_finds_the_declared_loss(epsilon, gamma):
@@ -179,6 +180,7 @@ def test_a_constant_output_beats_it_for_a_small_loss_and_the_notes_say_so():
 # γ
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("epsilon", [1e-8, 1e-3, 0.2, 1, 2, 4, 7, 10, 20, 30])
 def test_the_default_gamma_is_the_best_for_a_uniform_prior(epsilon):
     chosen = best_gamma(epsilon, 2**20)
@@ -199,6 +201,7 @@ def test_the_same_gamma_is_chosen_for_every_range():
     assert len(gammas) == 1
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     "epsilon",
     [pytest.param(epsilon, marks=[pytest.mark.slow] * (epsilon not in (0.2, 1, 4, 10))) for epsilon in EPSILONS],
@@ -281,6 +284,7 @@ def test_draws_have_the_exact_probabilities(reach):
         assert (abs(counts - draws * shares) < 4.5 * np.sqrt(draws * shares)).all()
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize(
     ("epsilon", "gamma", "seed"),
     [("0.1", None, 221), (1, None, 222), (10, None, 223), (1, "0.6", 224), (12, None, 225)],

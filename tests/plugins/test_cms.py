@@ -119,6 +119,7 @@ def test_the_client_draws_from_that_law() -> None:
         assert abs(count - 200_000 * share) <= 4.5 * (200_000 * share * (1 - share)) ** 0.5
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(("hashes", "head"), [(1, 1), (256, 1), (257, 2), (65_536, 2), (65_537, 3)])
 @pytest.mark.parametrize("width", [2, 8, 13])
 def test_a_report_is_the_number_of_a_function_and_packed_bits(hashes: int, head: int, width: int) -> None:
@@ -209,6 +210,7 @@ def test_a_handful_of_cells_does_not_understate_its_errors(sketch: Any, repeats:
     assert ratio.mean() == pytest.approx(1, abs=0.07)  # it was 0.89 for cms, 0.91 for hcms
 
 
+@pytest.mark.some(4)
 @both
 @pytest.mark.parametrize(("epsilon", "users"), [("1", 1_000_000), ("4", 200_000)])
 def test_a_skewed_distribution_is_found_within_the_standard_errors(sketch: Any, epsilon: str, users: int) -> None:

@@ -241,6 +241,7 @@ def test_leaving_out_one_bucket_of_five_costs_a_quarter_more_and_the_holders() -
     assert four["std_error"] == pytest.approx((four["variance_per_user"] / 100) ** 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("users", "printed_best"), [(1000, "4BitFlip"), (5000, "5BitFlip")])
 def test_the_4bitflip_cells_of_table_2_are_those_of_an_estimator_without_its_factor(
     users: int, printed_best: str
@@ -306,6 +307,7 @@ def test_the_caps_are_the_reference_values(params: dict[str, Any], value: dict[s
     assert mechanism.replace(any_inputs=True).guarantee == Unbounded()
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("bits", [1, 2, 3])
 def test_for_the_same_change_pattern_the_cap_is_reached_and_not_passed(bits: int) -> None:
     mechanism = made(3, bits, memoize=True)

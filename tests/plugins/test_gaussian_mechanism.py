@@ -211,6 +211,7 @@ def test_a_cell_that_a_rounded_division_would_add_is_not_used() -> None:
     assert cell(made, 0.1) - cell(made, 0.0) == 2**32 - 1 <= Fraction("0.1") / Fraction(made.grid()[1])
 
 
+@pytest.mark.slow
 def test_a_million_users_have_the_right_mean_and_the_stated_variance() -> None:
     made = Gaussian.calibrate(**TARGET, method="exact", lower=-2, upper=3)
     values = np.tile(np.linspace(-2, 3, 1000), 1000)

@@ -74,6 +74,7 @@ def test_utility_sets_the_constant_output_beside_it():
     assert "constant_output" not in Laplace.calibrate(epsilon=1).utility()
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(("epsilon", "seed"), [("0.1", 181), (1, 182), (20, 183)])
 def test_a_million_values_err_as_stated(epsilon, seed):
     assert_errors_as_stated(Laplace.calibrate(epsilon=epsilon, lower="1.67", upper="1.85"), seed)

@@ -103,6 +103,7 @@ def small_cases(samplings: tuple[str, ...] = tuple(SAMPLINGS)) -> list[Any]:
 # -- what a report gives away ---------------------------------------------------------------------------------
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("gamma", ["1.05", "2", "10"])
 @pytest.mark.parametrize(("size", "draws", "sampling"), small_cases())
 def test_amplification_is_that_of_every_enumerated_report(size: int, draws: int, sampling: str, gamma: str) -> None:
@@ -137,6 +138,7 @@ def test_tau_is_the_probability_of_any_loss_at_all(size: int, draws: int, sampli
     assert 0 <= Fraction(guarantee.tau) - tau < Fraction(1, 10**30)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("gamma", ["1.05", "2", "10"])
 @pytest.mark.parametrize(("size", "draws", "sampling"), small_cases(("sequence",)))
 def test_the_pair_of_a_sequence_dominates_it_everywhere(size: int, draws: int, sampling: str, gamma: str) -> None:
@@ -539,6 +541,7 @@ SIMULATED: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("case", list(SIMULATED))
 def test_a_million_users(case: str) -> None:
     """Counts within 4.5 standard errors; the mean squared error of batches within 2 % of the stated variance."""

@@ -102,6 +102,7 @@ def law_of(f: str, p: str, q: str) -> tuple[Fraction, ...]:
     return Fraction(f) / 2, 1 - Fraction(f) / 2, Fraction(p), Fraction(q)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(("bits", "hashes", "reports"), [(2, 1, 1), (2, 1, 5), (3, 1, 3), (4, 2, 1), (4, 2, 2)])
 @pytest.mark.parametrize(("f", "p", "q"), [("0.5", "0.25", "0.75"), ("0.3", "0.1", "0.6"), ("0.8", "0.5", "0.9")])
 def test_the_curve_is_the_worst_over_all_outputs(
@@ -360,6 +361,7 @@ def wilson(rate: float) -> tuple[float, float]:
     return (rate + square / 2 - margin) / (1 + square), (rate + square / 2 + margin) / (1 + square)
 
 
+@pytest.mark.slow
 def test_200_reports_of_a_memoised_value_give_an_attacker_the_cap_and_no_more() -> None:
     made = Rappor(**CAPPED)
     own = secrets(USERS)
@@ -510,6 +512,7 @@ def repeats() -> tuple[Any, Any, Any]:
     return truth, np.array([each.counts for each in estimates]), np.array([each.std_errors for each in estimates])
 
 
+@pytest.mark.slow
 def test_intervals_cover_as_often_as_they_say(repeats: tuple[Any, Any, Any]) -> None:
     truth, counts, errors = repeats
     covered = np.abs(counts - truth) < 1.959964 * errors
@@ -605,6 +608,7 @@ def test_the_lasso_finds_the_frequent_candidates_among_many(collected: tuple[Any
     assert (estimate.std_errors > 0).all()
 
 
+@pytest.mark.slow
 def test_more_candidates_than_bits_call_for_the_lasso(collected: tuple[Any, Any]) -> None:
     made, total = collected
     estimate = made.estimate(total, range(0, 30_000, 10))
@@ -622,6 +626,7 @@ def test_users_whose_value_is_no_candidate_raise_no_selected_count() -> None:
     assert abs(estimate.counts[0] - 20_000) < 4.5 * estimate.std_errors[0]
 
 
+@pytest.mark.slow
 def test_where_nothing_stands_out_nothing_is_selected() -> None:
     made = Rappor(**PRINTED)
     estimate = made.estimate(made.randomize(np.arange(300), rng=2), range(300, 600), method="lasso")

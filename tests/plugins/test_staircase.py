@@ -85,6 +85,7 @@ def test_brute_force_finds_the_declared_loss(gamma):
     assert worst == pytest.approx(1.5, rel=1e-12)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(("epsilon", "gamma"), [(1, None), (4, None), (2, "0.7"), (2, "0"), (2, "1")])
 def test_the_density_integrates_to_one_and_has_the_stated_moments(epsilon, gamma):
     mechanism = Staircase.calibrate(epsilon=epsilon, lower=0, upper=1, gamma=gamma)

@@ -693,11 +693,13 @@ def deviates() -> np.ndarray:
     return normal(SeededStream(71), 40, 10**6) / 2**40
 
 
+@pytest.mark.slow
 def test_normal_moments(deviates):
     for power, (mean, variance) in {1: (0, 1), 2: (1, 2), 3: (0, 15), 4: (3, 96)}.items():
         assert abs((deviates**power).mean() - mean) < SIGMAS * math.sqrt(variance / deviates.size)
 
 
+@pytest.mark.slow
 def test_normal_distribution_function(deviates):
     ordered = np.sort(deviates)
     cdf = np.array([normal_cdf(value) for value in ordered])

@@ -118,6 +118,7 @@ def test_a_million_reports_certify_nearly_all_of_the_loss(mechanism: Any) -> Non
     assert 1.95 <= audit(mechanism, rng=2).lower_bound <= 2
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("mechanism", HONEST, ids=repr)
 def test_a_search_finds_nearly_as_much_without_any_description(mechanism: Any) -> None:
     found = audit(mechanism, samples=300_000, search=True, rng=1)
@@ -125,6 +126,7 @@ def test_a_search_finds_nearly_as_much_without_any_description(mechanism: Any) -
     assert 1.8 < found.lower_bound <= 2
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     "mechanism",
     [
@@ -152,6 +154,7 @@ def above(mechanism: Any, repeats: int, samples: int, **options: Any) -> int:
 GRR = built_in("grr", epsilon=2, domain_size=4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", [False, True])
 def test_sixty_audits_rarely_exceed_the_truth(search: bool) -> None:
     assert above(GRR, 60, 20_000, search=search) <= 4
@@ -164,6 +167,7 @@ def test_two_hundred_audits_rarely_exceed_the_truth(mechanism: Any, search: bool
     assert above(mechanism, 200, 20_000, search=search) <= 7
 
 
+@pytest.mark.slow
 def test_with_less_confidence_more_is_claimed_and_more_often_wrongly() -> None:
     bold = [audit(GRR, samples=20_000, confidence=0.5, rng=i).lower_bound for i in range(60)]
     careful = [audit(GRR, samples=20_000, confidence=0.99, rng=i).lower_bound for i in range(60)]
@@ -190,6 +194,7 @@ class SaysNothing(FrequencyMechanism):
         return unary_bits(open_stream(rng), np.asarray(values), self.domain_size, ONE // 2, ONE // 2)
 
 
+@pytest.mark.slow
 def test_what_a_search_read_into_noise_is_not_certified() -> None:
     # If the reports that proposed an event were counted again, every one of these would be above zero.
     assert above(SaysNothing(), 25, 5_000) <= 2

@@ -227,6 +227,7 @@ class TestPriced(MechanismContract):
 """
 
 
+@pytest.mark.slow
 def test_an_author_sees_what_is_broken_and_why_something_was_skipped(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text(AUTHORS_TESTS)
     done = subprocess.run(

@@ -230,6 +230,7 @@ def test_an_answer_sent_in_clear_is_found_whichever_it_is() -> None:
     assert verify(AllButOne(epsilon=1, domain_size=10)).verdict == VIOLATED
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("wrong", range(1, 12))
 def test_a_curve_that_is_too_low_at_any_length_is_found(wrong: int) -> None:
     rappor = ldp_budget.mechanism("rappor")(bits=32, hashes=2, cohorts=8, f="0.5", p="0.25", q="0.75")
@@ -246,6 +247,7 @@ def test_what_a_memoised_promise_says_of_any_inputs_is_not_proved() -> None:
     assert verify(promising(flips, widened)).verdict == UNPROVEN
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     "parameters",
     [
@@ -258,6 +260,7 @@ def test_reports_too_large_to_list_are_proved_too(parameters: dict[str, Any]) ->
     assert verify(ldp_budget.mechanism("grr")(**parameters)).verdict == HOLDS
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("size", [10, 20])
 def test_errors_that_depend_on_all_answers_are_not_called_wrong(size: int) -> None:
     """The matrix's errors follow the estimated shares of all answers, which a few reports estimate badly."""
