@@ -40,6 +40,17 @@ CASES: dict[str, Case] = {
         1e-6,
         [("rr", 0.1, 1000), ("gaussian", 0.1, 1000), ("laplace", 0.1, 1000)],
     ),
+    "1,000,000 × Laplace(b=2)": (1e-6, [("laplace", 0.5, 10**6)]),
+    "10,000,000,000 × RR(0.5)": (1e-6, [("rr", 0.5, 10**10)]),
+    # Losses on no lattice.
+    "100 kinds, RR and Laplace, 10,000 of each": (
+        1e-6,
+        [("laplace" if i % 2 else "rr", round(0.01 + 0.99 * (i * 0.6180339887 % 1), 9), 10_000) for i in range(100)],
+    ),
+    "100 kinds, RR and Laplace, one of each": (
+        1e-6,
+        [("laplace" if i % 2 else "rr", round(0.01 + 0.99 * (i * 0.6180339887 % 1), 9), 1) for i in range(100)],
+    ),
 }
 
 

@@ -53,7 +53,7 @@ LONGER = [("1", 10**9), ("0.001", 10**8), ("0.5", 10**16), ("1e-7", 10**16)]
     ("epsilon", "count"), [*LONG, *(pytest.param(*each, marks=pytest.mark.slow) for each in LONGER)]
 )
 def test_a_million_responses_and_more(epsilon: str, count: int, delta: str) -> None:
-    """The binomial law, whatever the count: 10^6 and 10^9 on a lattice, the others beyond any."""
+    """The binomial law, whatever the count: 10^6 on a lattice, the others beyond any."""
     assert_certified([(Pure(epsilon), count)], delta, lambda at: responses_delta(Decimal(epsilon), count, at), 5e-6)
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .charges import Charges
 
 
+_MOST_ON_LATTICE = 10**7  # with more reports the rounding of a power costs more than the inversion does
 _LOOSE = 1e-4  # bounds that are no nearer are tried to be bettered
 _NEAR_ONE = Decimal("0.9")  # a larger δ is sought by 1 - δ
 
@@ -143,7 +144,7 @@ def _exp(low: float, high: float) -> tuple[Decimal, Decimal]:
 def _curve(terms: Terms, mu: tuple[float, float], saddle: Saddle) -> Curve | Inversion:
     """ln δ(ε), or ln(1 - δ(ε)), of `terms` and of Gaussian reports with a μ between the two of `mu`."""
     steps = {step: count for step, count in terms.steps.items() if isinstance(step, Symmetric)}
-    if len(steps) == len(terms.steps):
+    if len(steps) == len(terms.steps) and sum(steps.values()) <= _MOST_ON_LATTICE:
         spacing = common_spacing([step.bound for step in steps])
         try:
             laws = [tilt(symmetric_law(step, spacing), saddle.theta, count) for step, count in steps.items()]
