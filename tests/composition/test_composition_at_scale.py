@@ -104,9 +104,9 @@ def test_many_kinds() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
-def test_a_hundred_kinds_in_many_cases(seed: int) -> None:
+def test_many_kinds_in_many_cases(seed: int) -> None:
     source = random.Random(f"many {seed}")
-    charges = many_kinds(seed, source.choice((10, 100, 10**5, 10**8)))
+    charges = many_kinds(seed, source.choice((10, 100, 10**5, 10**8)), kinds=30)
     delta = source.choice(("1e-12", "1e-6", "1e-2", "0.4"))
     assert_certified(charges, delta, contour_delta(charges), 1e-4)
 
