@@ -45,20 +45,18 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m slow` chooses
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--slow"):
-        return
-    skip = pytest.mark.skip(reason="only with --slow")
     cases: Counter[str] = Counter()
     for item in items:
         some = item.get_closest_marker("some")
         if some is not None:
             function = item.nodeid.partition("[")[0]
             if cases[function] % some.args[0]:
-                item.add_marker(skip)
+                item.add_marker(pytest.mark.slow)
             cases[function] += 1
-        if "slow" in item.keywords:
-            item.add_marker(skip)
+        if "slow" in item.keywords and not config.getoption("--slow"):
+            item.add_marker(pytest.mark.skip(reason="only with --slow"))
 
 
 # What their first test sets up is dear, so one worker runs the whole file.
