@@ -18,6 +18,7 @@ from ldp_budget import Accountant, LedgerError
 from ldp_budget.ledger import copying
 
 LONGEST = 0.25
+"""Of the last one; the first are killed sooner, as a quick machine is through in that."""
 
 
 def child(source: str, target: str) -> None:
@@ -28,14 +29,14 @@ def child(source: str, target: str) -> None:
 
 def main(source: str, target: str, kills: str, seed: str) -> None:
     moments, killed = random.Random(seed), 0
-    for _ in range(int(kills)):
+    for number in range(int(kills)):
         process = os.fork()
         if process == 0:
             try:
                 child(source, target)
             finally:
                 os._exit(0)
-        time.sleep(moments.uniform(0, LONGEST))
+        time.sleep(moments.uniform(0, LONGEST) * (number + 1) / int(kills))
         os.kill(process, signal.SIGKILL)
         _, status = os.waitpid(process, 0)
         killed += os.WIFSIGNALED(status)

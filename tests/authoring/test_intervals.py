@@ -58,7 +58,7 @@ def estimates_of(mechanism: Any, users: int, support: NDArray[np.int64]) -> Coun
     """The estimates from so much support for the last answer, one by one in place of the answers."""
     laws = mechanism._law
     last = type(laws)(
-        laws.draws, *(getattr(laws, name)[-1:] for name in ("noise", "gap", "at_zero", "slope", "at_one"))
+        laws.draws, *(getattr(laws, name)[-1:] for name in ("noise", "gap", "at_zero", "at_one", "slope"))
     )
     return last.estimate(CountAggregate(mechanism.fingerprint, users, support))
 

@@ -375,13 +375,17 @@ def test_what_cannot_be_chosen_is_told(
 def test_intervals_have_the_confidence_that_is_asked_for(
     budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any]
 ) -> None:
-    randomize("answer\nno\nyes\n")
-    for level, quantile in (("0.95", 1.959964), ("0.5", 0.6744898), ("0.999", 3.290527)):
+    randomize("answer\n" + "no\nyes\n" * 500)
+    widths = []
+    for level in ("0.5", "0.95", "0.999"):
         row = budget.json("estimate", "poll", tmp_path / "r", "--confidence", level)["answers"][0]
-        assert row["high"] - row["low"] == pytest.approx(2 * quantile * row["std_error"])
-    assert (
-        "2 reports; 99.9 % intervals\n" in budget("estimate", "poll", tmp_path / "r", "--confidence", "0.999").stdout
-    )
+        assert 0 <= row["low"] <= row["count"] <= row["high"] <= 1000
+        widths.append(row["high"] - row["low"])
+    # Those of half a chance are no longer than 0.6745 standard deviations to each side.
+    assert widths[0] == pytest.approx(2 * 0.6744898 * row["std_error"], rel=0.05)
+    assert widths[0] < widths[1] < widths[2]
+    told = budget("estimate", "poll", tmp_path / "r", "--confidence", "0.999").stdout
+    assert "1000 reports; 99.9 % intervals\n" in told
     assert "; 95 % intervals\n" in budget("estimate", "poll", tmp_path / "r").stdout
 
 

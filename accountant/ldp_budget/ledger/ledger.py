@@ -84,9 +84,10 @@ class Ledger:
         results: list[T] = []
 
         def everywhere(transactions: Mapping[int, Transaction]) -> None:
-            for transaction in transactions.values():
-                transaction.together = tuple(transactions.values())
-            results[:] = [work(list(transactions.values()))]
+            together = list(transactions.values())
+            for transaction in together:
+                transaction.together = tuple(each for each in together if each is not transaction)
+            results[:] = [work(together)]
 
         self._transact(everywhere, list(self.lanes), [])
         return results[0]

@@ -65,8 +65,8 @@ class Transaction(Reading):
         numbered = self.end.counters
         self._accounts, self._charges, self._policies, self._collections, self._others = numbered[:5]
         self._checkpoints, self._periods, self._gate = numbered[5:]
-        self.together: tuple[Transaction, ...] = (self,)
-        """Those of all lanes that are written with it."""
+        self.together: tuple[Transaction, ...] = ()
+        """Those of other lanes that are written with it."""
         self._appended = Appended()
         self._sums: dict[tuple[int, int], Costs] = {}
         self._answers: dict[Needed, StoredAnswer] = {}
@@ -125,10 +125,11 @@ class Transaction(Reading):
     def moment(self) -> Moment:
         if self._moment is None:
             # Lanes that are written together are so at one moment: midnight may be between two looks at the clock.
-            latest = max((each.go_by_the_clock() for each in self.together), key=attrgetter("micros"))
-            for each in self.together:
+            latest = max((each.go_by_the_clock() for each in (self, *self.together)), key=attrgetter("micros"))
+            for each in (self, *self.together):
                 each._moment = latest
-        return self._moment or self.go_by_the_clock()
+            return latest
+        return self._moment
 
     def time(self) -> int:
         """The moment in microseconds; that of the newest entry where the clock is not to be believed."""
