@@ -29,7 +29,7 @@ pytest.register_assert_rewrite("ledger_contract", "ledger_model")
 
 # How long an example takes says nothing about whether it is right. A test that is content with less, or wants more,
 # takes a part or a multiple of `settings.default.max_examples`.
-hypothesis.settings.register_profile("tests", deadline=None, max_examples=40)
+hypothesis.settings.register_profile("tests", deadline=None, max_examples=25)
 hypothesis.settings.register_profile("slow", deadline=None, max_examples=100)
 
 
@@ -48,6 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)  # before `-m slow` chooses
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     cases: Counter[str] = Counter()
+    now, later = list[pytest.Item](), list[pytest.Item]()
     for item in items:
         some = item.get_closest_marker("some")
         if some is not None:
@@ -55,8 +56,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if cases[function] % some.args[0]:
                 item.add_marker(pytest.mark.slow)
             cases[function] += 1
-        if "slow" in item.keywords and not config.getoption("--slow"):
-            item.add_marker(pytest.mark.skip(reason="only with --slow"))
+        is_late = "slow" in item.keywords and not config.getoption("--slow")
+        (later if is_late else now).append(item)
+    if later:
+        items[:] = now
+        config.hook.pytest_deselected(items=later)
 
 
 # What their first test sets up is dear, so one worker runs the whole file.

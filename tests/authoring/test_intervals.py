@@ -81,6 +81,7 @@ def coverages(mechanism: Any, users: int, held: int) -> list[tuple[float, float,
     return rows
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(("name", "parameters"), COUNTED)
 @pytest.mark.parametrize("epsilon", [1, 8])
 def test_intervals_of_counts_cover_few_reports_and_rare_answers(
@@ -199,6 +200,7 @@ def test_intervals_of_a_noisy_mean_cover(name: str, epsilon: float, users: int) 
         assert (np.abs(means - 0.3) <= (high - low) / 2).mean() >= level - 0.01, level
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", ["bounded-laplace", "bounded-staircase"])
 @pytest.mark.parametrize("epsilon", [1, 8, 20])
 def test_intervals_of_bounded_reports_cover_what_they_are_on_average(name: str, epsilon: float) -> None:

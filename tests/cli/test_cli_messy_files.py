@@ -209,6 +209,7 @@ def test_users_that_are_wrong_are_skipped_too(survey_line: CommandLine, tmp_path
     assert "--skipped-to: expected it with --skip-invalid; nothing was given" in message
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_rows_of_which_some_are_wrong(
     survey_line: CommandLine, randomize: Callable[..., Any], tmp_path: Path
 ) -> None:

@@ -268,6 +268,7 @@ def test_a_hundred_shuffles_cost_about_ten_times_one() -> None:
     assert shuffled([(Copies(100, Pure("0.5")), 1)], 10_000, "1e-6").epsilon == hundred
 
 
+@pytest.mark.slow
 def test_different_reports_compose_as_well() -> None:
     listed = [(Pure("0.5"), 20), (SymmetricPair("0.3", "0.4"), 30), (Pure(0), 5)]
     together = shuffled(listed, 10_000, "1e-6").epsilon

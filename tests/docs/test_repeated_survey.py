@@ -73,6 +73,7 @@ def test_every_estimate_is_near_the_truth_and_its_known_bias(study: Any) -> None
         assert abs(figure.estimate - figure.truth - figure.bias) <= ALLOWED * figure.std_error, figure
 
 
+@pytest.mark.slow
 def test_the_interval_of_a_biased_mean_does_not_hold_the_truth(study: Any) -> None:
     for figure in study.figures:
         if figure.collection == "visits-b":

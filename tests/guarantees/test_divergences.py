@@ -104,6 +104,7 @@ def test_a_finite_pair_costs_no_more_than_any_pair_with_its_epsilon() -> None:
     assert FinitePair(((half, half), (half, half))).costs() == (0, 0, 0, 0)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("epsilon", ["1e-9", "0.05", "0.5", "1.1", "1.3", "6", "80"])
 def test_laplace_noise_has_the_mu_of_its_hyperbola(epsilon: str) -> None:
     """Held against tests on a dense grid: that of the middle of the hyperbola is the worst, and μ is no smaller."""
@@ -136,6 +137,7 @@ def test_the_divergence_of_a_pair_at_an_order(order: Decimal) -> None:
     assert_just_above(Copies(3, pair).divergence(order), 3 * truth)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("order", [order for order in ORDERS if order < 100])
 @pytest.mark.parametrize("epsilon", ["0.05", "1", "6"])
 def test_the_divergence_of_laplace_noise_at_an_order(epsilon: str, order: Decimal) -> None:

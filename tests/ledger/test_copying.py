@@ -165,6 +165,7 @@ WAYS = [
 ]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_copied_ledger_says_what_it_said(tmp_path: Path, clock: Clock, story: Story, way: tuple[str, ...]) -> None:
     here, kinds = str(tmp_path / "first.db"), places(tmp_path)

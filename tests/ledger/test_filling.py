@@ -143,6 +143,7 @@ def test_what_others_spend_meanwhile_counts(twins: Twins, between: Callable[[Bes
     twins.check_alike()
 
 
+@pytest.mark.some(3)
 def test_what_is_voided_meanwhile_is_given_back(twins: Twins, between: Callable[[Beside], list[int]]) -> None:
     twins.reserve()
 

@@ -159,6 +159,7 @@ def test_a_thread_that_was_told_so_can_write_afterwards(path: Path) -> None:
 # -- forks -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [3, pytest.param(30, marks=pytest.mark.slow)])
 def test_forks_while_other_threads_open_accountants_hang_no_child(path: Path, seconds: int) -> None:
     """The hooks were skipped with "Set changed size", and 5 of 150 children hung in SQLite's own locks."""

@@ -57,6 +57,7 @@ print(number)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seconds", "scale"), [(2, 4), pytest.param(60, 1, marks=pytest.mark.slow)])
 def test_it_stays_short_beside_eight_processes(path: Path, seconds: int, scale: int) -> None:
     """Whoever waited to write held a moment of it, so it was never started anew: 1.3 GB in a minute.

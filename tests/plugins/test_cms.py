@@ -171,6 +171,7 @@ def surveys(mechanism: Any, counts: list[int], repeats: int) -> tuple[Any, Any]:
 HELD = [45, 9, 6] + 37 * [0]
 
 
+@pytest.mark.some(4)
 @both
 @pytest.mark.parametrize(("repeats", "tolerance"), [(1000, 0.07), pytest.param(12_000, 0.03, marks=pytest.mark.slow)])
 def test_over_the_draw_of_hashes_estimates_are_unbiased_with_the_exact_variance(
@@ -187,6 +188,7 @@ def test_over_the_draw_of_hashes_estimates_are_unbiased_with_the_exact_variance(
     assert measured[3:].mean() == pytest.approx(1, abs=tolerance)
 
 
+@pytest.mark.some(4)
 @both
 @pytest.mark.parametrize(("repeats", "tolerance"), [(900, 0.03), pytest.param(2000, 0.02, marks=pytest.mark.slow)])
 def test_intervals_cover_the_truth_as_often_as_they_say(sketch: Any, repeats: int, tolerance: float) -> None:
@@ -199,6 +201,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say(sketch: Any, repeats: in
     assert (errors**2).mean(axis=0) == pytest.approx(variances(sketch, 2, 16, 32, truth.tolist()), rel=0.03)
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("repeats", [1500, pytest.param(3000, marks=pytest.mark.slow)])
 def test_a_handful_of_cells_does_not_understate_its_errors(sketch: Any, repeats: int) -> None:

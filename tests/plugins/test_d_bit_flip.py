@@ -211,6 +211,7 @@ def test_memoised_reports_are_estimated_as_well() -> None:
     assert (np.abs(estimate.counts - np.bincount(answers, minlength=5)) <= 4.5 * estimate.std_errors).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [made(4, 3), made(4, 4, 2)], ids=repr)
 def test_intervals_cover_the_truth_as_often_as_they_say(mechanism: Any) -> None:
     users, surveys = 200, 2000

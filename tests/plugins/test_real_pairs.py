@@ -90,6 +90,7 @@ def test_with_many_hashes_a_fresh_rappor_report_states_its_epsilon() -> None:
     assert made.guarantee.kind == "pure"
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("epsilon", ["1e-6", "0.1", "1", "4", "30"])
 @pytest.mark.parametrize("gamma", [None, "0", "0.3", "0.5", "0.8", "1"])
 def test_a_staircase_report_is_dominated_for_every_distance(epsilon: str, gamma: str | None) -> None:

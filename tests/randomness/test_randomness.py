@@ -709,6 +709,7 @@ def test_normal_distribution_function(deviates):
     assert math.sqrt(ordered.size) * distance < 2.51
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("limit", [2, 3, 4])
 def test_normal_tails(deviates, limit):
     for tail in (deviates > limit, deviates < -limit):
@@ -751,6 +752,7 @@ def test_a_deviate_meets_every_comparison_with_the_same_digits():
     assert three.less(Script(), one, slot).tolist() == [True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [25_000, pytest.param(60_000, marks=pytest.mark.slow)])
 def test_ties_between_digits_leave_the_distribution_exact(count):
     """With one bit a word, half of all comparisons tie; the distribution must not notice."""

@@ -29,6 +29,7 @@ CALIBRATED = {"calibration_is_safe"}
 UNIT = {"lower": 0, "upper": 1}
 
 
+@pytest.mark.some(9)
 class BuiltIn(MechanismContract):
     unchecked: ClassVar[set[str]] = MEMO
 

@@ -69,7 +69,7 @@ CAUGHT: list[tuple[type[Mechanism], dict[str, Any], str, str]] = [
 SLOWLY = (careless.CountsTenPerCentOff, OUE, "estimator_is_unbiased", "variance")
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(4)
 @pytest.mark.parametrize(
     ("cls", "parameters", "check", "why"),
     [*CAUGHT, pytest.param(*SLOWLY, marks=pytest.mark.slow)],
@@ -94,6 +94,7 @@ def test_every_check_catches_something() -> None:
     assert {check for _, _, check, _ in CAUGHT} | OF_LIARS == set(CHECKS)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     ("cls", "parameters"),
     [
@@ -158,6 +159,7 @@ def test_a_client_whose_noise_is_too_rare_to_be_seen_is_audited_at_best() -> Non
     assert certified(careless.NeverTurns, parameters) == "audited"
 
 
+@pytest.mark.slow
 def test_what_is_sent_along_is_no_certificate() -> None:
     for cls, parameters in ((careless.SendsTheAnswerAlong, OUE), (careless.KeepsTheAnswerInBitOne, {"epsilon": 1})):
         # The description is true, and says nothing of it.

@@ -50,6 +50,7 @@ def test_every_mechanism_of_ours_is_enumerated_but_those_on_a_grid() -> None:
     assert {name for name, _ in SETTINGS} == own - ON_A_GRID
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(("name", "parameters"), SETTINGS, ids=lambda item: item if isinstance(item, str) else "")
 def test_whole_reports_are_drawn_as_described_and_keep_the_promise(name: str, parameters: dict[str, Any]) -> None:
     made = ldp_budget.mechanism(name)(**parameters)

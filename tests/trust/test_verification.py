@@ -78,6 +78,7 @@ def lowered(promise: Guarantee) -> Guarantee:
 PROVED = {"randomized-response", "sue", "oue", "random-substitution", "subset-selection", "d-bit-flip"}
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("count", [1, pytest.param(50, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", DRAWS)
 def test_every_promise_holds_at_random_settings(name: str, count: int) -> None:
@@ -91,6 +92,7 @@ def test_every_promise_holds_at_random_settings(name: str, count: int) -> None:
     assert name not in PROVED or HOLDS in proved
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("count", [1, pytest.param(10, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", DRAWS)
 def test_a_promise_lowered_by_a_millionth_is_violated(name: str, count: int) -> None:
@@ -118,6 +120,7 @@ def test_the_loss_found_is_the_one_of_the_drawn_integers() -> None:
     assert found.upper - found.lower < 1e-15
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("count", [1, pytest.param(8, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", DRAWS)
 def test_a_lower_bound_is_never_above_a_claim_that_holds(name: str, count: int) -> None:
@@ -161,6 +164,7 @@ def test_the_loss_at_a_delta_is_where_the_divergence_falls_to_it(one: list[int],
     assert not found[0] or hockey_stick(masses, low * (1 - Fraction(1, 10**99))) > Fraction(delta)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(
     "epsilon", ["36", *(pytest.param(each, marks=pytest.mark.slow) for each in ("1", "20", "30"))]
 )
