@@ -66,7 +66,7 @@ def test_a_stored_price_is_kept_unless_it_is_too_low() -> None:
             Plan.from_json({**stored, "epsilon": impossible})
 
 
-@pytest.mark.some(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("charges", [[(Laplace("0.3"), 40)], [(Pure("1e-5"), 10**12), (Laplace("0.7"), 10**12)]])
 def test_a_price_that_nothing_certifies_is_not_believed(charges: list[tuple[Guarantee, int]]) -> None:
     """Neither one between the certified bounds, which may be right, nor any other below the upper one."""

@@ -150,6 +150,7 @@ def test_a_level_is_a_probability(level: float) -> None:
 # -- some answers of many ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(("buckets", "bits"), [(5, 4), (50, 4), (1000, 1)])
 def test_intervals_cover_where_reports_tell_of_some_answers(buckets: int, bits: int) -> None:
     rng = np.random.default_rng(5)
@@ -186,6 +187,7 @@ def test_intervals_of_a_mean_of_bits_cover(epsilon: float, users: int) -> None:
             assert covers >= level - 0.001, (value, level, covers)
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("name", ["laplace", "staircase", "gaussian"])
 @pytest.mark.parametrize("epsilon", [0.1, 3, 20])
 @pytest.mark.parametrize("users", [1, 2, 20])
@@ -200,7 +202,7 @@ def test_intervals_of_a_noisy_mean_cover(name: str, epsilon: float, users: int) 
         assert (np.abs(means - 0.3) <= (high - low) / 2).mean() >= level - 0.01, level
 
 
-@pytest.mark.some(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bounded-laplace", "bounded-staircase"])
 @pytest.mark.parametrize("epsilon", [1, 8, 20])
 def test_intervals_of_bounded_reports_cover_what_they_are_on_average(name: str, epsilon: float) -> None:
@@ -218,6 +220,7 @@ def test_intervals_of_bounded_reports_cover_what_they_are_on_average(name: str, 
 # -- reports that repeat ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_rounds_of_the_same_users_are_not_independent() -> None:
     mechanism = ldp_budget.mechanism("d-bit-flip")(epsilon=1, buckets=4, bits=4, memoize=True)
     users, rounds, runs = 50, 6, 300

@@ -150,6 +150,7 @@ def test_a_collection_without_its_plugin_is_shown_and_not_used(
 # -- the whole way -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("seeded")
 def test_shares_of_a_hundred_thousand_answers_are_found_within_their_errors(
     party: CommandLine, tmp_path: Path, survey: list[dict[str, str]]

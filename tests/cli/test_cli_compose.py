@@ -301,7 +301,7 @@ def test_answers_and_a_range_print_both_tables(command: CommandLine) -> None:
     assert "Error of the mean of 944 users" in shown
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(7)
 @pytest.mark.parametrize(
     "arguments",
     [

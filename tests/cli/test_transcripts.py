@@ -253,7 +253,12 @@ def difference(recorded: str, found: str) -> str:
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize("name", NAMES)
+DEAR = ("audit", "pictures", "plugin", "sketches")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in DEAR else ()) for name in NAMES]
+)
 def test_every_command_prints_what_it_printed(name: str, tmp_path: Path) -> None:
     recorded = (TRANSCRIPTS / f"{name}.txt").read_text(encoding="utf-8")
     for module in needs(recorded):

@@ -159,7 +159,7 @@ def test_never_below_the_truth_in_many_cases(block: int) -> None:
         check_against_the_oracle(seed, "any" if seed % 10 == 0 else "lattice")
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(4)
 @pytest.mark.parametrize("epsilon", ["0.1", "1"])
 @pytest.mark.parametrize("delta", ["1e-6", "1e-10"])
 def test_ten_thousand_randomised_responses(epsilon: str, delta: str) -> None:

@@ -235,6 +235,7 @@ def assert_not_beyond(source: random.Random, slack: bool) -> None:
         assert reached <= float(delta) + 1e-12, rule
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("rule", ["zcdp", "gdp", "renyi"])
 def test_no_adversary_gets_beyond_a_filter_by_many_reports(rule: str) -> None:
     """Thousands of runs of up to 200 reports, larger ones the nearer the loss is to ε; δ measured from the losses."""

@@ -82,6 +82,7 @@ def test_the_interval_of_a_biased_mean_does_not_hold_the_truth(study: Any) -> No
             assert figure.bias == pytest.approx(0, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_four_rounds_together_have_half_the_error_of_one(study: Any) -> None:
     means = {figure.rounds: figure.std_error for figure in study.figures if figure.collection == "visits-a"}
     assert means["all"] == pytest.approx(means["1"] / 2, rel=0.02)

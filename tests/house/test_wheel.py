@@ -77,6 +77,7 @@ def test_the_wheel_holds_three_packages_and_nothing_else(wheel: Path) -> None:
     assert "ldp_budget_cli/data/anes96.csv" in names
 
 
+@pytest.mark.slow
 def test_every_source_file_is_in_the_wheel(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as opened:
         names = set(opened.namelist())
@@ -129,6 +130,7 @@ print(json.dumps({"files": ours, "statuses": statuses, "counts": estimate.counts
     assert max(range(7), key=answer["counts"].__getitem__) == 3
 
 
+@pytest.mark.slow
 def test_the_installed_command_lists_the_mechanisms_of_its_own_copy(installed: Path, empty: Path) -> None:
     listed = json.loads(command(installed, "mechanisms", "--json", cwd=empty))
     own = {row["name"] for row in listed if row["plugin"] == "ldp-budget" and row["status"] == "ok"}

@@ -62,7 +62,7 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(4)
 @pytest.mark.parametrize("kills", KILLS)
 @pytest.mark.parametrize("mode", ["single", "grouped"])
 def test_a_killed_process_loses_no_answer_and_no_key_counts_twice(path: Path, mode: str, kills: int) -> None:

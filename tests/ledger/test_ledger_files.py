@@ -137,6 +137,7 @@ def test_a_ledger_that_cannot_be_written_leaves_no_key_behind(
     Accountant(tmp_path / "budget.db").close()
 
 
+@pytest.mark.slow
 def test_processes_that_make_one_ledger_at_once_all_get_it(tmp_path: Path) -> None:
     """The file and its key appear one after the other; whoever comes between must not take it for a loss."""
     script = """

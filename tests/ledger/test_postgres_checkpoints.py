@@ -29,7 +29,7 @@ def taker(address: str, count: int) -> subprocess.Popen[str]:
     return process
 
 
-@pytest.mark.some(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [15, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("lanes", [2, 4])
 def test_every_checkpoint_that_was_taken_meanwhile_verifies(lanes: int, count: int) -> None:

@@ -147,7 +147,7 @@ MIXED = """
     """
 
 
-@pytest.mark.some(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [8, pytest.param(60, marks=pytest.mark.slow)])
 def test_processes_share_sessions_and_never_each_others_statements(place: BehindPooler, count: int) -> None:
     """Each does the same in another order; a statement that one has prepared by name would be done for another."""

@@ -134,6 +134,7 @@ def test_the_script_may_be_run_again_while_the_ledger_is_open(server: Server) ->
         assert accountant.verify().ok
 
 
+@pytest.mark.slow
 def test_the_application_sees_that_there_is_a_standby(server: Server, tmp_path: Path) -> None:
     place = WithRoles(server, 4)
     place.open().close()

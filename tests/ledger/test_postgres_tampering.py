@@ -263,7 +263,7 @@ def swaps(table: str, rows: list[Row]) -> Iterator[Attack]:
 KINDS: list[Callable[[str, list[Row]], Iterator[Attack]]] = [changes, deletions, copies, moves, swaps]
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(5)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_what_was_changed_is_found(ledger: Attacked, kind: Any, thorough: bool) -> None:
     """In every table; in every column, of some rows."""

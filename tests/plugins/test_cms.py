@@ -171,7 +171,7 @@ def surveys(mechanism: Any, counts: list[int], repeats: int) -> tuple[Any, Any]:
 HELD = [45, 9, 6] + 37 * [0]
 
 
-@pytest.mark.some(4)
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize(("repeats", "tolerance"), [(1000, 0.07), pytest.param(12_000, 0.03, marks=pytest.mark.slow)])
 def test_over_the_draw_of_hashes_estimates_are_unbiased_with_the_exact_variance(
@@ -188,7 +188,7 @@ def test_over_the_draw_of_hashes_estimates_are_unbiased_with_the_exact_variance(
     assert measured[3:].mean() == pytest.approx(1, abs=tolerance)
 
 
-@pytest.mark.some(4)
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize(("repeats", "tolerance"), [(900, 0.03), pytest.param(2000, 0.02, marks=pytest.mark.slow)])
 def test_intervals_cover_the_truth_as_often_as_they_say(sketch: Any, repeats: int, tolerance: float) -> None:
@@ -213,7 +213,7 @@ def test_a_handful_of_cells_does_not_understate_its_errors(sketch: Any, repeats:
     assert ratio.mean() == pytest.approx(1, abs=0.07)  # it was 0.89 for cms, 0.91 for hcms
 
 
-@pytest.mark.some(4)
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize(("epsilon", "users"), [("1", 1_000_000), ("4", 200_000)])
 def test_a_skewed_distribution_is_found_within_the_standard_errors(sketch: Any, epsilon: str, users: int) -> None:

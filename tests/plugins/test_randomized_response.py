@@ -220,7 +220,7 @@ def test_the_predicted_variance_is_that_of_the_rarer_answer(mechanism: Any) -> N
     assert utility["std_error"] == pytest.approx((at_zero / 50) ** 0.5)
 
 
-@pytest.mark.some(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", SIMULATED, ids=repr)
 def test_intervals_cover_the_truth_as_often_as_they_say(mechanism: Any) -> None:
     users, surveys = 200, 2000

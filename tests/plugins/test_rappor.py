@@ -519,6 +519,7 @@ def test_intervals_cover_as_often_as_they_say(repeats: tuple[Any, Any, Any]) -> 
     assert np.abs(covered.mean(axis=0) - 0.95).max() < 0.02
 
 
+@pytest.mark.slow
 def test_the_stated_variance_is_the_true_one(repeats: tuple[Any, Any, Any]) -> None:
     truth, counts, errors = repeats
     ratios = ((counts - truth) ** 2).mean(axis=0) / (errors**2).mean(axis=0)

@@ -369,7 +369,7 @@ def test_a_million_users_have_the_right_mean_and_the_stated_variance(mechanism: 
         assert mechanism.estimate(reports[10 * survey : 10 * survey + 10]).counts == pytest.approx(estimates[survey])
 
 
-@pytest.mark.some(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", SIMULATED[:2], ids=repr)
 def test_intervals_cover_the_truth_as_often_as_they_say(mechanism: Any) -> None:
     users, surveys = 200, 2000

@@ -43,6 +43,18 @@ class BuiltIn(MechanismContract):
 
     # These take most of the time; `.ci/run` runs them. Each mechanism's own tests look at its estimates, too.
     @pytest.mark.slow
+    def test_audit_finds_no_more(self, target: Mapping[str, Any]) -> None:
+        super().test_audit_finds_no_more(target)
+
+    @pytest.mark.slow
+    def test_many_reports_stay_within_the_cap(self, target: Mapping[str, Any]) -> None:
+        super().test_many_reports_stay_within_the_cap(target)
+
+    @pytest.mark.slow
+    def test_fingerprint_is_the_same_elsewhere(self, target: Mapping[str, Any]) -> None:
+        super().test_fingerprint_is_the_same_elsewhere(target)
+
+    @pytest.mark.slow
     def test_estimator_is_unbiased(self, target: Mapping[str, Any]) -> None:
         super().test_estimator_is_unbiased(target)
 

@@ -120,7 +120,7 @@ def test_the_loss_found_is_the_one_of_the_drawn_integers() -> None:
     assert found.upper - found.lower < 1e-15
 
 
-@pytest.mark.some(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, pytest.param(8, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", DRAWS)
 def test_a_lower_bound_is_never_above_a_claim_that_holds(name: str, count: int) -> None:
@@ -164,7 +164,7 @@ def test_the_loss_at_a_delta_is_where_the_divergence_falls_to_it(one: list[int],
     assert not found[0] or hockey_stick(masses, low * (1 - Fraction(1, 10**99))) > Fraction(delta)
 
 
-@pytest.mark.some(4)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "epsilon", ["36", *(pytest.param(each, marks=pytest.mark.slow) for each in ("1", "20", "30"))]
 )
@@ -264,7 +264,7 @@ def test_reports_too_large_to_list_are_proved_too(parameters: dict[str, Any]) ->
     assert verify(ldp_budget.mechanism("grr")(**parameters)).verdict == HOLDS
 
 
-@pytest.mark.some(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [10, 20])
 def test_errors_that_depend_on_all_answers_are_not_called_wrong(size: int) -> None:
     """The matrix's errors follow the estimated shares of all answers, which a few reports estimate badly."""

@@ -119,6 +119,7 @@ def test_normal_noise_has_no_pure_loss() -> None:
     assert verdict(Pure(10**4), GaussianNoise(sigma=1, lower=0, upper=1)) == UNPROVEN
 
 
+@pytest.mark.slow
 def test_a_loss_that_rises_and_falls_between_breakpoints_is_unproven() -> None:
     class Wavy(LaplaceNoise):
         def density(self, report: float, value: float) -> float:
@@ -132,5 +133,6 @@ def test_a_loss_that_rises_and_falls_between_breakpoints_is_unproven() -> None:
     assert not DensityPair(made, 1.0, 0.0).monotone()
 
 
+@pytest.mark.slow
 def test_the_mean_over_one_point_is_the_value_there() -> None:
     assert average(lambda report: report * 2, [3.0, 3.0]) == 6.0
