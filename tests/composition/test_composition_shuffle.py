@@ -262,6 +262,7 @@ def test_several_shuffles_compose() -> None:
         assert found.epsilon >= math.log(ratio) * (1 - 1e-12)
 
 
+@pytest.mark.slow
 def test_a_hundred_shuffles_cost_about_ten_times_one() -> None:
     one, hundred = (shuffled([(Pure("0.5"), k)], 10_000, "1e-6").epsilon for k in (1, 100))
     assert 9 * one < hundred < 12.5 * one

@@ -88,6 +88,7 @@ def test_four_rounds_together_have_half_the_error_of_one(study: Any) -> None:
     assert means["all"] == pytest.approx(means["1"] / 2, rel=0.02)
 
 
+@pytest.mark.slow
 def test_everybody_is_charged_what_the_plan_says_and_the_fifth_round_refused(run: Run) -> None:
     study = run.study
     assert study.spent == {8.0: run.people}

@@ -86,6 +86,7 @@ def test_every_source_file_is_in_the_wheel(wheel: Path) -> None:
             assert path.relative_to(ROOT / room).as_posix() in names
 
 
+@pytest.mark.slow
 def test_the_wheel_says_what_it_needs(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as opened:
         [metadata] = [name for name in opened.namelist() if name.endswith(".dist-info/METADATA")]
