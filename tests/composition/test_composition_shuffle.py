@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from decimal import Decimal
+from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from itertools import combinations_with_replacement, permutations, product
 from typing import Any
@@ -20,6 +20,7 @@ from ldp_budget.composition import compose
 from ldp_budget.composition.shuffle import Crowd, shuffled
 from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.guarantees import (
+    SAME_CHANGE_PATTERN,
     Approximate,
     Copies,
     FinitePair,
@@ -316,3 +317,66 @@ def test_users_are_counted(users: Any) -> None:
 def test_a_mechanism_brings_its_pair() -> None:
     oue = ldp_budget.mechanism("oue").calibrate(epsilon="0.5", domain_size=10)
     assert shuffled([(oue.guarantee, 1)], 10_000, "1e-6").epsilon < 0.0141
+
+
+MEMOISED = Memoised((1,), 1, 2, SAME_CHANGE_PATTERN)
+
+
+@pytest.mark.parametrize(
+    "charges",
+    [
+        [(MEMOISED, 2)],
+        [(Copies(2, MEMOISED), 1)],
+        [(Copies(1, Copies(3, MEMOISED)), 1)],
+        [(MEMOISED, 1), (Pure(1), 1)],
+        [(Pure("0.1"), 5), (Copies(1, MEMOISED), 1)],
+        [(MEMOISED, 1), (Memoised((2,), 2), 1)],
+    ],
+)
+def test_what_others_repeat_hides_nobody(charges: list[tuple[Guarantee, int]]) -> None:
+    with pytest.raises(NotSupported, match="depend on each other"):
+        shuffled(charges, 1000, "1e-6")
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "reports", "inputs"),
+    [
+        (Pure("1.2345"), 1, None),
+        (Pure("1.2345"), 1, 2),
+        (Pure("1.2345"), 2, 2),
+        (Laplace("1.2345"), 1, None),
+        (SymmetricPair("1.2345", "0.45678"), 1, None),
+        (SymmetricPair("1.2345", "0.45678"), 2, 2),
+        (FinitePair(((Fraction(2, 3), Fraction(1, 7)), (Fraction(1, 3), Fraction(6, 7)))), 1, None),
+        (Pure("70.12345"), 2, None),
+    ],
+)
+def test_the_callers_decimal_context_changes_no_figure(
+    guarantee: Guarantee, reports: int, inputs: int | None
+) -> None:
+    expected = shuffled([(guarantee, reports)], 1234, "1e-6", inputs=inputs)
+    with localcontext(prec=3, rounding=ROUND_FLOOR):
+        assert shuffled([(guarantee, reports)], 1234, "1e-6", inputs=inputs) == expected
+    assert expected.epsilon <= expected.local
+
+
+@pytest.mark.parametrize("reports", [1, 2])
+@pytest.mark.parametrize(
+    "guarantee",
+    [
+        *(Pure(bound) for bound in ("65", "400", "750", "100000")),
+        *(Laplace(bound) for bound in ("65", "400", "100000", "1e-300", "1e-21")),
+        SymmetricPair("400", "0.5"),
+        Pure("1e-300"),
+    ],
+)
+def test_beyond_what_doubles_hold_the_local_loss_is_a_bound(guarantee: Guarantee, reports: int) -> None:
+    found = shuffled([(guarantee, reports)], 10**6, "1e-6")
+    assert found.epsilon == found.local
+    mixed = shuffled([(guarantee, reports), (Pure(1), 1)], 10**6, "1e-6")
+    assert mixed.epsilon == mixed.local
+
+
+def test_what_differs_too_rarely_for_doubles_is_bounded() -> None:
+    found = shuffled([(SymmetricPair("1", "1e-300"), 1)], 10**6, "1e-6")
+    assert found.epsilon <= found.local == 1

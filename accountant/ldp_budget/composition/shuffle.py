@@ -29,7 +29,7 @@ import math
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +64,8 @@ _HALVINGS = 40
 _RESOLUTION = 1e-6
 _SHARES = (Decimal(0), Decimal("0.25"), Decimal("0.45"))  # of P in the clones; which is best depends on n
 _ONE = Decimal(1)
+# Of ε₀, what is worked out. Above it 10^12 users hardly send one clone, below it forty digits hold too little of it.
+_LEAST, _MOST = Decimal("1e-20"), Decimal(64)
 
 
 @dataclass(frozen=True)
@@ -92,28 +94,27 @@ def shuffled(
     `charges` are pairs of a guarantee and how many independent reports carry it. Each report goes through a shuffle
     of its own with one report of every other user, all by the same mechanism. `users` counts those who do that, and
     are not in league with whoever receives the reports. `inputs` is how many different inputs the mechanisms have, if
-    that is known: with two a closer bound holds.
+    that is known: with two a closer bound holds. A memoised report must be the first that each of them sends: a
+    receiver who knows what the others repeat takes it out of the histogram.
 
-    Raises `NotSupported` for a guarantee that is not pure ε-LDP with a known ε, and for several memoised reports;
-    `InvalidParameter`.
+    Raises `NotSupported` for a guarantee that is not pure ε-LDP with a known ε, and for a memoised report that is not
+    the only one; `InvalidParameter`.
     """
-    among, target = whole_users(users), _checked_delta(delta)
-    rounds = [
-        (Crowd.of(guarantee, count, among, two_inputs=inputs == 2), count)
-        for guarantee, count in canonical_charges(charges)
-    ]
-    basic = sum((UP.multiply(crowd.local, count) for crowd, count in rounds), Decimal(0))
-    local, total = float_up(basic), sum(count for _, count in rounds)
+    among, target, listed = whole_users(users), _checked_delta(delta), canonical_charges(charges)
+    total = sum(count for _, count in listed)
+    rounds = [(Crowd.of(guarantee, total, among, two_inputs=inputs == 2), count) for guarantee, count in listed]
+    basic = reduce(UP.add, (UP.multiply(crowd.local, count) for crowd, count in rounds), Decimal(0))
+    local = float_up(basic)
     if total == 1:
         epsilon = rounds[0][0].epsilon(target)
-    elif not target or not basic:
+    elif not target or not all(crowd.pair or not crowd.local for crowd, _ in rounds) or not basic:
         epsilon = local
     else:
         # The curve of one shuffle, interpolated from above, is that of a pair, and pairs compose.
         least = DOWN.divide(target, 100 * total)
         pairs = [(crowd.curve_pair(least), count) for crowd, count in rounds if crowd.local]
         epsilon = min(local, compose(pairs, delta=target, rule="exact").epsilon)
-    return Shuffled(among, _printed_above(epsilon), float_up(target), local)
+    return Shuffled(among, min(local, _printed_above(epsilon)), float_up(target), local)
 
 
 def whole_users(users: int) -> int:
@@ -142,7 +143,7 @@ class Scores(Atoms):
 @dataclass(frozen=True)
 class Crowd:
     """One user among `users`: the `pair` of its report, what any report has of it at least (each of the `blankets` is
-    true), and the report's ε₀."""
+    true), and the report's ε₀. Without a pair nothing better is known than ε₀."""
 
     pair: tuple[tuple[Decimal, Decimal], ...]
     blankets: tuple[tuple[Decimal, ...], ...]
@@ -151,16 +152,20 @@ class Crowd:
 
     @classmethod
     def of(cls, guarantee: Guarantee, reports: int, users: int, *, two_inputs: bool) -> Crowd:
+        """That of one of so many `reports` in all, each shuffled by itself."""
         if isinstance(guarantee, Memoised) and reports > 1:
+            # Others send the same again: where they do, the histograms differ by the one user alone.
             raise NotSupported("reports of a memoised value depend on each other, so their shuffles do not compose")
         local, pair = _dominating(guarantee)
+        if not _LEAST <= local <= _MOST:
+            return cls((), (), users, local)
         blankets = [tuple(min(p, q) for p, q in pair)] if two_inputs else [_clones(pair, local, a) for a in _SHARES]
         return cls(tuple(pair), tuple(blankets), users, local)
 
     def epsilon(self, delta: Decimal) -> float:
         """The central ε at δ, at most ε₀."""
         most = float_up(self.local)
-        if not delta or not most:
+        if not delta or not self.pair:
             return most
         log_delta, _ = log_bounds(delta)
         guess = min(most, 6 * most / math.sqrt(self.users))
@@ -172,25 +177,26 @@ class Crowd:
         """An upper bound of ln δ(ε)."""
         if epsilon >= float_up(self.local):
             return -math.inf
-        return min(self._log_delta(epsilon, blanket) for blanket in self.blankets)
+        return min((self._log_delta(epsilon, blanket) for blanket in self.blankets), default=0.0)
 
     def _log_delta(self, epsilon: float, blanket: tuple[Decimal, ...]) -> float:
         scores, unit = self._scores(epsilon, blanket)
         terms = Terms({scores: self.users})
         theta = _steepest(terms)
-        value = _positive_part(terms, theta)
+        log_value = _log_positive_part(terms, theta)
         k, _ = terms.cumulant(theta, 0.0)
         rounding = terms.cumulant_error(theta) + 8 * UNIT * abs(k) + 1e-12
-        return min(0.0, math.log(value) + k + rounding + math.log(unit / self.users))
+        return min(0.0, log_value + k + rounding + math.log(unit / self.users))
 
     def _scores(self, epsilon: float, blanket: tuple[Decimal, ...]) -> tuple[Scores, float]:
         """V, in units for which the sum of n has a standard deviation of the order of one."""
         growth = math.expm1(epsilon)
-        values, chances = [0.0], [float(DOWN.ln(DOWN.subtract(_ONE, sum(blanket, Decimal(0)))))]
+        rest = DOWN.subtract(_ONE, reduce(UP.add, blanket, Decimal(0)))
+        values, chances = [0.0], [float(DOWN.ln(max(Decimal(0), rest)))]
         for (p, q), least in zip(self.pair, blanket, strict=True):
             # Not P - e^ε Q, which would round what is left of it where P and Q are nearly the same.
             values.append(float(UP.divide(UP.subtract(p, q), least)) - float(UP.divide(q, least)) * growth)
-            chances.append(float(least.ln()))
+            chances.append(float(DOWN.ln(least)))
         unit = math.sqrt(self.users) * max(map(abs, values))
         return Scores(tuple(value / unit for value in values), tuple(chances)), unit
 
@@ -203,7 +209,7 @@ class Crowd:
         points = [(Fraction(0), Fraction(1))]
         for i in range(_POINTS + 1):
             ratio = Fraction(math.exp(last * i / _POINTS)).limit_denominator(10**15)
-            at = float(DOWN.ln(Decimal(ratio.numerator) / Decimal(ratio.denominator))) * (1 - 1e-12)
+            at = float(DOWN.ln(DOWN.divide(ratio.numerator, ratio.denominator))) * (1 - 1e-12)
             height = _fraction_up(self.log_delta(max(0.0, at)))
             points.append((ratio, height))
             if ratio > 1:
@@ -233,7 +239,7 @@ def _dominating(guarantee: Guarantee) -> tuple[Decimal, list[tuple[Decimal, Deci
 
 def _clones(pair: Masses, local: Decimal, share: Decimal) -> tuple[Decimal, ...]:
     """e^{-ε₀}(aP + (1-a)Q), rounded down."""
-    least, other = exp_down(-local), DOWN.subtract(_ONE, share)
+    least, other = exp_down(local.copy_negate()), DOWN.subtract(_ONE, share)
     return tuple(DOWN.multiply(least, DOWN.add(DOWN.multiply(share, p), DOWN.multiply(other, q))) for p, q in pair)
 
 
@@ -249,7 +255,7 @@ def _laplace(bound: Decimal) -> list[tuple[Decimal, Decimal]]:
     if not bound:
         return [(_ONE, _ONE)]
     h = UP.divide(UP.multiply(2, bound), 2 * _CELLS)
-    fall = exp_up(-UP.divide(h, 2))
+    fall = exp_up(DOWN.divide(h, 2).copy_negate())
     half = UP.divide(UP.divide(UP.subtract(_ONE, fall), UP.add(_ONE, fall)), 2)  # ½ tanh(h/4)
     losses = [UP.multiply(h, i - _CELLS) for i in range(2 * _CELLS + 1)]
     pair = []
@@ -257,7 +263,7 @@ def _laplace(bound: Decimal) -> list[tuple[Decimal, Decimal]]:
         at_end = i in (0, 2 * _CELLS)
         factor = UP.add(Decimal("0.5"), half) if at_end else UP.multiply(2, half)
         p = UP.multiply(factor, exp_up(UP.divide(UP.subtract(loss, bound), 2)))
-        pair.append((p, UP.multiply(p, exp_up(-loss))))
+        pair.append((p, UP.multiply(p, exp_up(loss.copy_negate()))))
     return pair
 
 
@@ -273,8 +279,8 @@ def _steepest(terms: Terms) -> float:
     return theta
 
 
-def _positive_part(terms: Terms, theta: float) -> float:
-    """At least E[X₊]e^{-K(θ)} for the sum X of `terms`: 1/2π ∫ M(s)/M(θ)/s² dt along s = θ + it."""
+def _log_positive_part(terms: Terms, theta: float) -> float:
+    """At least ln E[X₊] - K(θ) for the sum X of `terms`: 1/2π ∫ M(s)/M(θ)/s² dt along s = θ + it."""
     deviation = math.sqrt(terms.variance(theta, 0.0))
     step = short(2 * math.pi / (_WIDTH * deviation + _DECAY / theta))
     variance = (_REACH / (_FREQUENCIES * step)) ** 2
@@ -284,7 +290,7 @@ def _positive_part(terms: Terms, theta: float) -> float:
     last = step * _FREQUENCIES
     integral = Sum.of(found, (1 / (s * s)).astype(np.complex128), beyond / last**2 + dark / theta**2)
     value, error = integral.at(0.0)
-    return (value + error) * math.exp(theta * (1 + theta) * variance / 2) * (1 + 8 * UNIT)
+    return math.log((value + error) * (1 + 8 * UNIT)) + theta * (1 + theta) * variance / 2 * (1 + 8 * UNIT)
 
 
 def _pair_above(points: list[tuple[Fraction, Fraction]]) -> FinitePair:
