@@ -275,7 +275,7 @@ class ToyStore:
     """A store whose transactions work on a copy, which takes the place of the rows at their end."""
 
     def __init__(self, lanes: int = 1, secret: bytes | None = None) -> None:
-        self.name, self.lanes, self.key = "toy", lanes, Key(secret or new_key())
+        self.name, self.identity, self.lanes, self.key = "toy", f"toy {id(self)}", lanes, Key(secret or new_key())
         self._rows = [ToyRows(self.key) for _ in range(lanes)]
         self.repeated, self._lock = Counter[str](), threading.Lock()
 
@@ -294,6 +294,6 @@ class ToyStore:
     def clear_log(self) -> bool:
         return True
 
-    def backup(self, path: object) -> None: ...
+    def backup(self, path: object, check: object) -> None: ...
 
     def close(self) -> None: ...

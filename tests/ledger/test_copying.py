@@ -362,6 +362,50 @@ def test_nothing_is_copied_to_where_something_is(tmp_path: Path, clock: Clock) -
                 change()
 
 
+def test_an_empty_ledger_is_not_copied_onto_itself(tmp_path: Path, clock: Clock) -> None:
+    """Under another name: nothing of it is closed."""
+    with Accountant(tmp_path / "file.db", clock=clock) as accountant:
+        os.link(tmp_path / "file.db", tmp_path / "link.db")
+        os.link(tmp_path / "file.db.key", tmp_path / "link.db.key")
+        with pytest.raises(LedgerError, match="more than one name"):
+            accountant.copy_to(tmp_path / "link.db")
+        (tmp_path / "link.db").unlink()
+        accountant.set_policy("default", ["lifetime=1"])
+        assert accountant.spend("alice", coin("0.1"))
+
+
+def test_an_empty_ledger_on_a_server_is_not_copied_onto_itself(clock: Clock) -> None:
+    address = new_ledger(2)
+    other = address.replace("@127.0.0.1", "@localhost")
+    if other == address:
+        pytest.skip("the server that is given has no other name that is known")
+    with Accountant(address, clock=clock) as accountant:
+        with pytest.raises(LedgerError, match="expected another place than that of the ledger itself"):
+            accountant.copy_to(other)
+        accountant.set_policy("default", ["lifetime=1"])
+        assert accountant.spend("alice", coin("0.1"))
+
+
+def test_what_a_copy_has_not_filled_is_not_backed_up(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its backup would bear the same copy, and both could be filled and opened."""
+    small(tmp_path / "first.db", clock)
+    with Accountant(tmp_path / "first.db", clock=clock) as accountant:
+        with monkeypatch.context() as patch:
+            patch.setattr(copying.Copy, "_accounts", lambda self: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                accountant.copy_to(tmp_path / "half.db")
+        with Accountant(tmp_path / "half.db", create=False, clock=clock) as half:
+            with pytest.raises(LedgerError, match=r"half.db.* is being copied from .*first.db, and of no use"):
+                half.backup(tmp_path / "backup.db")
+            assert not [*tmp_path.glob("backup.db*")]
+            accountant.copy_to(tmp_path / "half.db")
+            half.backup(tmp_path / "backup.db")
+    with Accountant(tmp_path / "backup.db", create=False, clock=clock) as backup:
+        check(backup)
+
+
 def test_a_server_gets_no_ledger_of_another_key(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

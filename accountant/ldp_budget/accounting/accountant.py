@@ -320,7 +320,7 @@ class Accountant:
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy the ledger, as it is at one moment, and its key (to `path` with `.key`); others may write meanwhile.
 
-        Raises `LedgerError` where something is there already.
+        Raises `LedgerError` where something is there already, and for a ledger that `copy_to` has not filled yet.
         """
         self._ledger.backup(path)
 

@@ -108,7 +108,7 @@ def _check_open(source: Ledger) -> None:
 
 def _is_done(source: Ledger, target: Ledger) -> bool:
     """Whether the copy from the one to the other is complete. Raises `LedgerError` where there can be none."""
-    if source.name == target.name:
+    if source.name == target.name or source.identity == target.identity:
         raise LedgerError(target.name, "expected another place than that of the ledger itself")
     if not compare_digest(source.key.secret, target.key.secret):
         raise LedgerError(target.name, "expected a place where nothing is yet; found a ledger with another key")

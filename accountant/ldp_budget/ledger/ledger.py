@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .clock import Read
     from .entries import End
     from .groups import Needs, _Work
-    from .store import Lanes, Store
+    from .store import Lanes, Snapshot, Store
 
 T = TypeVar("T")
 
@@ -50,6 +50,11 @@ class Ledger:
         """The numbers of its lanes."""
         self.after_commit: Callable[[], None] = lambda: None
         """What is done after each transaction, by whoever had it done."""
+
+    @property
+    def identity(self) -> str:
+        """What is the same under each of its names."""
+        return self._store.identity
 
     @property
     def repeated(self) -> dict[str, int]:
@@ -135,9 +140,12 @@ class Ledger:
         with self._store.snapshot(lane) as rows:
             reading = Reading(rows, self.key, self._clock, lane, len(self.lanes))
             self._check_told(reading, told)
-            if not self._half and gate.state(reading.end.gate) >= gate.FILLING:
-                raise LedgerError(self.name, gate.why_half(reading))
+            self._check_whole(reading)
             yield reading
+
+    def _check_whole(self, reading: Reading) -> None:
+        if not self._half and gate.state(reading.end.gate) >= gate.FILLING:
+            raise LedgerError(self.name, gate.why_half(reading))
 
     def _check_told(self, reading: Reading, told: End | None, then: str = "") -> None:
         """Refuse a ledger without what this process was told: an older copy, or one that has lost its log."""
@@ -158,8 +166,16 @@ class Ledger:
             raise LedgerError(self._store.name, why)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
-        """Copy the ledger, as it is at one moment, and its key to a place where there is nothing yet."""
-        self._store.backup(path)
+        """Copy the ledger, as it is at one moment, and its key to a place where there is nothing yet.
+
+        One that a copy has not filled yet is refused: its backup would be another place for the same copy, and both
+        could be opened.
+        """
+
+        def check(rows: Snapshot) -> None:
+            self._check_whole(Reading(rows, self.key, self._clock, 0, len(self.lanes)))
+
+        self._store.backup(path, check)
 
     def close(self) -> None:
         """Close the store."""

@@ -261,6 +261,10 @@ class Store(Protocol):
     """How many lanes there are, fixed when the ledger is made; they are numbered from 0."""
 
     @property
+    def identity(self) -> str:
+        """What is the same under each of its names, and different for another ledger, unless that is a backup."""
+
+    @property
     def repeated(self) -> Mapping[str, int]:
         """How often this process did a piece of work again, by the engine's code for why."""
 
@@ -278,8 +282,11 @@ class Store(Protocol):
     def clear_log(self) -> bool:
         """Let what was deleted be overwritten; whether nobody who reads it just now kept that off."""
 
-    def backup(self, path: str | os.PathLike[str]) -> None:
-        """Copy one moment of the ledger to a place where there is nothing yet; others may write meanwhile."""
+    def backup(self, path: str | os.PathLike[str], check: Callable[[Snapshot], None]) -> None:
+        """Copy one moment of the ledger to a place where there is nothing yet; others may write meanwhile.
+
+        `check` may refuse that moment; then nothing is written.
+        """
 
     def close(self) -> None:
         """Close it; it can be used no more."""

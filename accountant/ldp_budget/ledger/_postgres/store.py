@@ -72,7 +72,8 @@ class PostgresStore:
         version = bytes(meta.get("schema", b"?")).decode("ascii", "replace")
         if version != str(schema.SCHEMA_VERSION):
             raise LedgerError(self.name, f"expected tables of version {schema.SCHEMA_VERSION}; found {version}")
-        key = secret.read(bytes(meta["ledger"]).decode("ascii", "replace"), self._address)
+        self.identity = bytes(meta["ledger"]).decode("ascii", "replace")
+        key = secret.read(self.identity, self._address)
         (lanes,) = connection.execute("SELECT count(*) FROM lanes").fetchone() or (0,)
         if bytes(meta.get("key_check", b"")) != schema.key_check(key, lanes):
             why = f"its key belongs to another ledger, or it was not made with the {lanes} lanes that it has"
@@ -202,7 +203,7 @@ class PostgresStore:
         """Nothing is to be done: what was deleted goes with the server's own house-keeping."""
         return True
 
-    def backup(self, path: str | os.PathLike[str]) -> None:
+    def backup(self, path: str | os.PathLike[str], check: Callable[[Snapshot], None]) -> None:
         """Raises `NotSupported`: a server is backed up by its own tools."""
         raise NotSupported(f"{self.name} is backed up by its server's own tools, such as pg_basebackup")
 

@@ -233,9 +233,18 @@ class SqliteStore:
         except sqlite3.Error:
             return False
 
-    def backup(self, path: str | os.PathLike[str]) -> None:
+    @property
+    def identity(self) -> str:
+        """The file, by whatever name; a ledger in memory has no other."""
+        if self.name == MEMORY:
+            return f"memory {id(self)}"
+        found = os.stat(self.name)
+        return f"file {found.st_dev} {found.st_ino}"
+
+    def backup(self, path: str | os.PathLike[str], check: Callable[[Snapshot], None]) -> None:
         """Copy the ledger, as it is at one moment, and its key to a place where there is nothing yet."""
-        with self._connection_to_read() as connection:
+        with self._connection_to_read() as connection, self._moment_of(connection):
+            check(SqliteRows(connection))
             files.copy(connection, self.key, Path(os.path.realpath(path)))
 
     # -- connections --------------------------------------------------------------------------------------
