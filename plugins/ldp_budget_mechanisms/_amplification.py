@@ -63,7 +63,7 @@ class Sampling(ABC):
         while True:
             reached = self.amplification(gamma, WIDE_UP)
             ratio = WIDE_UP.divide(target, reached)
-            if abs(ratio - 1) < _CLOSE:
+            if WIDE_UP.abs(WIDE_UP.subtract(ratio, _ONE)) < _CLOSE:
                 break
             step = WIDE_UP.divide(WIDE_UP.ln(ratio), self._elasticity(gamma, reached))
             gamma = WIDE_UP.multiply(gamma, WIDE_UP.exp(step))

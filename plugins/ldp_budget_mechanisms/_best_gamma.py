@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ldp_budget.authoring.quadrature import average
 
-from ._window import window_error, window_odds
+from ._window import WIDE, window_error, window_odds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +42,7 @@ def best_gamma(epsilon: float, cells: int) -> float:
 def uniform_mse(epsilon: float, gamma: float) -> float:
     """The MSE on [0, 1] for values spread evenly over it."""
     exact = Decimal(gamma)
-    odds = float(window_odds(Decimal(epsilon), exact, min(2 * exact, Decimal(1))))
+    odds = float(window_odds(Decimal(epsilon), exact, min(WIDE.multiply(exact, 2), Decimal(1))))
     # The two halves of the range are mirror images.
     breakpoints = (0.0, min(gamma, 1 - gamma), 0.5)
     return average(lambda value: window_error(gamma, odds, value)[1], breakpoints)

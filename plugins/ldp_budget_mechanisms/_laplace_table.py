@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ldp_budget.authoring.channels import Comparison
-from ldp_budget.guarantees.amounts import DOWN, exp_down
+from ldp_budget.guarantees.amounts import DOWN, UP, exp_down
 from ldp_budget.randomness import integers
 
 from ._grid_channel import runs
@@ -106,9 +106,9 @@ def _extreme(own: NDArray[np.int64], other: NDArray[np.int64], ratios: NDArray[n
 def _weights(epsilon: Decimal, cells: int) -> Iterator[int]:
     """w_0, …, w_{G-1}, as large as totals below 2**63 allow."""
     ratio = DOWN.exp(DOWN.divide(epsilon.copy_negate(), Decimal(cells)))
-    mass = min(Decimal(cells), 2 / (1 - ratio))
+    mass = min(Decimal(cells), DOWN.divide(2, DOWN.subtract(1, ratio)))
     weight = DOWN.divide(Decimal(2**62), mass)
-    floor = math.ceil(2 * weight / exp_down(epsilon)) if epsilon >= _LARGE_LOSS else 0
+    floor = math.ceil(UP.divide(UP.multiply(weight, 2), exp_down(epsilon))) if epsilon >= _LARGE_LOSS else 0
     for _ in range(cells):
         yield max(int(weight), floor)
         weight = DOWN.multiply(weight, ratio)

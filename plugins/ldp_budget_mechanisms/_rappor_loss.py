@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -106,7 +106,7 @@ def curve(response: Response, hashes: int) -> tuple[list[Decimal], Decimal]:
     points: list[Decimal] = []
     for loss in losses(response, hashes):
         points.append(min(UP.quantize(loss, _PLACES), cap))
-        if cap - points[-1] <= _NEAR_CAP or len(points) == MOST_POINTS:
+        if UP.subtract(cap, points[-1]) <= _NEAR_CAP or len(points) == MOST_POINTS:
             break
     return points, cap
 
@@ -202,6 +202,6 @@ def change_loss(response: Response, hashes: int, bits: int) -> float:
     estimate: it shows what the curve does not cover, and nothing is charged by it.
     """
     b, p, q = response
-    with localcontext(prec=20):
+    with localcontext(Context(prec=20)):
         both, one = b * q**2 + (1 - b) * p**2, b * q + (1 - b) * p
         return max(0, bits - 3 * hashes) * float((both / one**2).ln())

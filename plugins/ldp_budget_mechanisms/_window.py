@@ -12,16 +12,17 @@ Solved for a, w = 2γ gives the first row of document 001's Theorem 6, and w = 1
 
 from __future__ import annotations
 
-from decimal import ROUND_HALF_EVEN, Decimal, localcontext
+from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
+from fractions import Fraction
 
 # What is computed with this many digits is a lower bound once the last twenty are given away.
-DIGITS = 80
+WIDE = Context(prec=80, rounding=ROUND_HALF_EVEN)
 _GIVEN_AWAY = Decimal("1e-60")
 
 
 def window_odds(epsilon: Decimal, gamma: Decimal, widest: Decimal) -> Decimal:
     """a = A/B for a loss of ε, rounded down; `widest` is w. For 0 <= γ <= 1 and γ <= w <= 1."""
-    with localcontext(prec=DIGITS):
+    with localcontext(WIDE):
         growth = epsilon.exp()
         # widest·a² - shift·a - rest = 0, by whichever form of the positive root cancels nothing.
         shift = gamma * growth + widest - 1
@@ -50,4 +51,4 @@ def reach_of(gamma: Decimal, cells: int) -> int:
     """γ in cells, to the nearest; 0 and `cells` are kept for γ = 0 and γ = 1."""
     if gamma in (0, 1):
         return int(gamma) * cells
-    return min(max(1, int((gamma * cells).to_integral_value(ROUND_HALF_EVEN))), cells - 1)
+    return min(max(1, round(Fraction(gamma) * cells)), cells - 1)

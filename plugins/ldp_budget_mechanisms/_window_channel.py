@@ -12,7 +12,7 @@ import numpy as np
 from ldp_budget.randomness import integers
 
 from ._grid_channel import compare_runs, runs
-from ._window import DIGITS, reach_of, window_odds
+from ._window import WIDE, reach_of, window_odds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +43,7 @@ class WindowChannel:
         """The channel with the reach of γ and the largest weights whose loss is at most ε."""
         reach = reach_of(gamma, cells)
         most = min(2 * reach, cells)
-        with localcontext(prec=DIGITS):
+        with localcontext(WIDE):
             odds = window_odds(epsilon, Decimal(reach) / cells, Decimal(_widest(reach, cells)) / cells)
             low = max(1, int(_MOST / (cells + odds * most)))
             high = int(low * odds)

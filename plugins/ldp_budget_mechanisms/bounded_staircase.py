@@ -25,7 +25,7 @@ from ldp_budget.guarantees.amounts import exp_down, float_below
 
 from ._bounded import BoundedMechanism
 from ._scale import LARGEST_EPSILON, LEAST_EPSILON
-from ._window import window_breakpoints, window_error, window_odds
+from ._window import WIDE, window_breakpoints, window_error, window_odds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -148,15 +148,15 @@ class BoundedStaircase(BoundedMechanism):
 
 def epsilon_hat(epsilon: Decimal, gamma: Decimal) -> Decimal:
     """Theorem 6's ε̂ with the second row corrected, rounded down, for ε > 0 and γ in [0, 1]."""
-    odds = window_odds(epsilon, gamma, min(2 * gamma, Decimal(1)))
+    odds = window_odds(epsilon, gamma, min(WIDE.multiply(gamma, 2), Decimal(1)))
     # The odds are a lower bound by far more than the logarithm is rounded.
-    with localcontext(prec=80):
+    with localcontext(WIDE):
         return odds.ln()
 
 
 def printed_epsilon_hat(epsilon: Decimal, gamma: Decimal) -> Decimal:
     """The second row of Theorem 6 as it is printed, ½ <= γ < 1. Unsafe; for comparison only."""
-    with localcontext(prec=80):
+    with localcontext(WIDE):
         growth = epsilon.exp()
         root = ((gamma * growth) ** 2 + 4 * gamma * (1 - gamma) * growth).sqrt()
         # Numerator and denominator times (root + γe^ε), as their difference cancels.

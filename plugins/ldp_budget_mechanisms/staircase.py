@@ -48,7 +48,7 @@ _CELLS = 2**20
 _FAR = 2**62
 _HALF = Decimal("0.5")
 # Sixty-four times what rounding all thresholds to 2⁻⁶⁴ can change of the variation.
-_FINEST = Decimal(2) ** -56
+_FINEST = UP.power(Decimal(2), -56)
 
 
 class Staircase(AdditiveMechanism):
@@ -105,7 +105,7 @@ class Staircase(AdditiveMechanism):
         most, by the chance of noise below S/2: a·S·(min(γ, ½) + b·max(½-γ, 0)), by density and by cells.
         """
         exact = Decimal(self._gamma)
-        cells = Decimal(reach_of(exact, _CELLS)) / _CELLS
+        cells = UP.divide(Decimal(reach_of(exact, _CELLS)), _CELLS)
         # The digits of the periods, each drawn to 2⁻⁶⁴, are off by twice as much from one to the next until they end.
         drawn = UP.add(UP.divide(_FINEST, self.epsilon), _FINEST)
         low, high = exp_down(self.epsilon.copy_negate()), exp_up(self.epsilon.copy_negate())

@@ -69,7 +69,9 @@ class Limit:
         object.__setattr__(self, "aside", _number("aside", aside, "a number >= 0 and below delta"))
         self._check()
         if rule == RENYI:
-            object.__setattr__(self, "rule", measure_at(suited_order(self.epsilon, self.delta - self.aside)))
+            object.__setattr__(
+                self, "rule", measure_at(suited_order(self.epsilon, DOWN.subtract(self.delta, self.aside)))
+            )
         if self.measure is not None and not self.capacity.rho:
             raise InvalidParameter(
                 "limit", "an order at which anything fits: here the conversion alone takes all of epsilon", self.rule

@@ -10,7 +10,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import InitVar, dataclass, field
-from decimal import ROUND_FLOOR, Decimal
+from decimal import Decimal
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -22,7 +22,17 @@ from ..composition.charges import whole
 from ..composition.crossing import crossing
 from ..errors import InvalidParameter, NotSupported
 from ..guarantees import Guarantee, from_json
-from ..guarantees.amounts import DELTA_DIGITS, EPSILON_DIGITS, Costs, canonical, decimal, from_units, to_cost
+from ..guarantees.amounts import (
+    DELTA_DIGITS,
+    DOWN,
+    EPSILON_DIGITS,
+    UP,
+    Costs,
+    canonical,
+    decimal,
+    from_units,
+    to_cost,
+)
 from ..guarantees.orders import measure_at, measured
 
 _UNIT = 1e-9
@@ -118,7 +128,7 @@ def largest_epsilon(
     if most <= 0:
         raise InvalidParameter("total_epsilon", "a number > 0", total_epsilon)
     spare = _spare(make_guarantee, count, most, decimal(total_delta), rule)
-    start = float(most / count)
+    start = float(UP.divide(most, Decimal(count)))
     low, high = map(_units, crossing(lambda epsilon: spare(_units(epsilon)), start, start / 4, width=_UNIT))
     while high - low > 1:  # a few billionths at most
         middle = (low + high) // 2
@@ -127,7 +137,7 @@ def largest_epsilon(
 
 
 def _units(epsilon: float) -> int:
-    return int(Decimal(epsilon).scaleb(EPSILON_DIGITS).to_integral_value(ROUND_FLOOR))
+    return math.floor(DOWN.scaleb(Decimal(epsilon), EPSILON_DIGITS))
 
 
 def _spare(
@@ -155,7 +165,7 @@ def _spare(
 def _accepted(rule: str, guarantee: Guarantee, reports: int, most: Decimal, delta: Decimal) -> bool:
     """Whether a ledger's limit of (`most`, `delta`) under a filter takes so many reports."""
     each = guarantee.aside() if rule not in ("basic", "gdp") else None
-    aside = from_units(to_cost(each, DELTA_DIGITS) or 0, DELTA_DIGITS) * reports if each else Decimal(0)
+    aside = from_units((to_cost(each, DELTA_DIGITS) or 0) * reports, DELTA_DIGITS) if each else Decimal(0)
     if aside and aside >= delta:
         return False
     measure = measure_of(rule, aside)

@@ -12,7 +12,7 @@ from .._json import canonical_json
 from ..composition import compose
 from ..errors import InvalidParameter
 from ..guarantees import from_json
-from ..guarantees.amounts import canonical, decimal, float_up
+from ..guarantees.amounts import canonical, decimal, exact_sum, float_up
 from ..ledger.filling import keep
 from ..ledger.windows import LIFETIME, LONGER, PER_YEAR
 from .limits import Limit, as_limits
@@ -126,7 +126,7 @@ class Policy:
         """(ε, δ) of its plan and of `others`, by default the earlier ones, added up; zeros without any."""
         beside = [plan.price for plan in self.earlier] if others is None else list(others)
         prices = [*beside, *([] if self.plan is None else [self.plan.price])]
-        return sum((epsilon for epsilon, _ in prices), Decimal(0)), sum((delta for _, delta in prices), Decimal(0))
+        return exact_sum(epsilon for epsilon, _ in prices), exact_sum(delta for _, delta in prices)
 
     def overdrawn_by(self, price: Price) -> Limit | None:
         """A lifetime limit that does not admit so much for all plans together."""

@@ -41,6 +41,7 @@ _TAIL = 45.0  # the mass beyond each end of a window is below e^-45
 _MOST_STRIDES = 30
 _NEGLIGIBLE = 1e-40  # a tilted mass that may be dropped, and counted as an error
 MOST_CELLS = 2**20
+_LARGEST_INDEX = 2**62  # indices are kept in 64 bits
 
 
 class TooFine(Exception):  # noqa: N818 - not an error of the caller, which then inverts the transform
@@ -84,8 +85,10 @@ def common_spacing(bounds: Sequence[Fraction]) -> Fraction:
 
 
 def symmetric_law(step: Symmetric, spacing: Fraction) -> Law:
-    """The law of a step on a lattice that its losses lie on."""
+    """The law of a step on a lattice that its losses lie on. Raises `TooFine`."""
     top = int(step.bound / spacing)
+    if top > _LARGEST_INDEX:
+        raise TooFine
     return Law(spacing, np.array([-top, top, 0][: len(step.losses)], dtype=np.int64), step.log_masses)
 
 
@@ -160,7 +163,7 @@ def convolve(laws: Sequence[TiltedLaw]) -> TiltedLaw:
     low, high = window(laws)
     first = math.floor(low / float(spacing)) - 1
     cells = math.ceil(high / float(spacing)) + 2 - first
-    if cells > MOST_CELLS:
+    if cells > MOST_CELLS or max(-first, first + cells) > _LARGEST_INDEX:
         raise TooFine
     kept, mass, error = _circular(laws, first, cells)
     log_scale = math.fsum(law.count * law.log_scale for law in laws)

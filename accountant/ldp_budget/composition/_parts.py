@@ -36,7 +36,7 @@ class Parts:
     def add_symmetric(self, bound: Decimal, tau: Decimal, count: int) -> None:
         """Loss ±bound with probability τ; nothing if that is no loss at all."""
         if bound and tau:
-            self.add(Symmetric(Fraction(bound), tau.normalize()), count)
+            self.add(Symmetric(Fraction(bound), tau), count)
 
     def add_slack(self, probability: Fraction, count: int) -> None:
         if probability:

@@ -6,7 +6,7 @@ import math
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from ..guarantees.amounts import DELTA_DIGITS, EPSILON_DIGITS, Costs, float_up, to_capacity
+from ..guarantees.amounts import DELTA_DIGITS, EPSILON_DIGITS, Costs, float_down, float_up, to_capacity
 from .rules import Filter, Total, added, nothing_aside
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Basic(Filter):
         spent = added(charges, lambda guarantee: guarantee.amounts().delta, _REFUSAL)
         if spent > delta:
             return Total(math.inf, math.inf, spent)
-        return Total(max(0.0, -float_up(-epsilon)), float_up(epsilon), spent)
+        return Total(max(0.0, float_down(epsilon)), float_up(epsilon), spent)
 
     def capacity(self, epsilon: Decimal, delta: Decimal, aside: Decimal = Decimal(0)) -> Costs:
         nothing_aside(self.name, aside)

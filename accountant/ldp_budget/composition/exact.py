@@ -13,7 +13,7 @@ import math
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from ..guarantees.amounts import DOWN, UP, exp_down, exp_up, float_above, float_below, float_up
+from ..guarantees.amounts import DOWN, UP, exp_down, exp_up, float_above, float_below, float_down, float_up
 from ..guarantees.gaussian import gaussian_log_delta
 from ._curve import Curve
 from ._inversion import Inversion, invert
@@ -78,7 +78,7 @@ def _whole_loss(parts: Parts) -> tuple[float, float]:
     if parts.mu_squared:
         return math.inf, math.inf
     low, high = largest_loss(parts.steps)
-    return max(0.0, -float_up(-low)), float_up(high)
+    return max(0.0, float_down(low)), float_up(high)
 
 
 def _finite_epsilon(parts: Parts, smallest: Decimal, largest: Decimal) -> tuple[float, float]:

@@ -79,7 +79,7 @@ def suited_order(epsilon: Decimal, delta: Decimal) -> Decimal:
     needs_delta(RENYI, delta)
     log = -float(DOWN.ln(delta))
     # √L(√(ε+L) + √L)/ε, in which nothing cancels.
-    return nearest_order(1 + math.sqrt(log) * (math.sqrt(float(epsilon) + log) + math.sqrt(log)) / float(epsilon))
+    return nearest_order(math.sqrt(log) * (math.sqrt(float(epsilon) + log) + math.sqrt(log)) / float(epsilon))
 
 
 def conversion(order: Decimal, delta: Decimal) -> Decimal:

@@ -16,12 +16,13 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from functools import cached_property
 
 # Sums of a few hundred terms near one, of which down to 1e-25 is what counts: ten digits are left.
 _UP = Context(prec=50, rounding=ROUND_CEILING)
 _DOWN = Context(prec=50, rounding=ROUND_FLOOR)
+_ABOUT = Context(prec=28, rounding=ROUND_HALF_EVEN)
 
 RHO_LOOSENESS = Decimal("1e-7")
 """By how much, relatively, `Law.rho` may exceed the supremum, at most."""
@@ -30,6 +31,7 @@ _SEARCHED = 9e-8
 _MOST_SPLITS = 500
 # Beyond it e^{uL} does not fit the arithmetic, and a smaller bound than the largest loss is worth nothing.
 _LARGEST_EXPONENT = 1_000_000
+_SMALLEST = Decimal("1e-280")  # below it doubles cannot be searched, and D_∞ is a bound of ρ as well
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Law:
     @cached_property
     def most(self) -> Decimal:
         """The largest loss, D_∞; never below zero."""
-        return max((loss for _, loss in self.outcomes), default=Decimal(0)).max(Decimal(0))
+        return max((Decimal(0), *(loss for _, loss in self.outcomes)))
 
     def divergence(self, order: Decimal) -> Decimal:
         """D_α at an order α > 1, rounded up; never below zero."""
@@ -56,7 +58,7 @@ class Law:
 
     def rho(self) -> Decimal:
         """The ρ of zero-concentrated privacy, the supremum of D_α/α, rounded up by at most `RHO_LOOSENESS` of it."""
-        if not self.most or self.most > _LARGEST_EXPONENT:
+        if self.most < _SMALLEST or self.most > _LARGEST_EXPONENT:
             return self.most
         points = _Search(self.outcomes, self.most).points()
         if _UP.multiply(points[-1], self.most) > _LARGEST_EXPONENT:
@@ -91,16 +93,16 @@ def _largest_between(left: Decimal, right: Decimal, low: Decimal, high: Decimal)
         return at_left
     root = _DOWN.sqrt(_DOWN.multiply(offset, _DOWN.add(offset, slope))).next_minus(_DOWN)
     where = _DOWN.divide(_DOWN.add(offset, root), slope)
-    if where < _DOWN.multiply(left, 1 - _NEARLY):
+    if where < _DOWN.multiply(left, _JUST_BELOW_ONE):
         return at_left
-    if where > _UP.multiply(right, 1 + _NEARLY):
+    if where > _UP.multiply(right, _JUST_ABOVE_ONE):
         there = _UP.subtract(_UP.multiply(slope, right), offset)
         return _UP.divide(there, _DOWN.multiply(right, _DOWN.add(right, Decimal(1))))
     roots = _DOWN.add(_DOWN.sqrt(_DOWN.add(slope, offset)).next_minus(_DOWN), _DOWN.sqrt(offset).next_minus(_DOWN))
     return _UP.divide(_UP.multiply(slope, slope), _DOWN.multiply(roots, roots))
 
 
-_NEARLY = Decimal("1e-20")
+_JUST_BELOW_ONE, _JUST_ABOVE_ONE = Decimal("0.99999999999999999999"), Decimal("1.00000000000000000001")
 
 
 class _Search:
@@ -111,7 +113,10 @@ class _Search:
 
     def __init__(self, outcomes: tuple[tuple[Decimal, Decimal], ...], most: Decimal) -> None:
         self._outcomes = [(float(probability), float(loss)) for probability, loss in outcomes]
-        self._missing = float(max(Decimal(0), 1 - sum(probability for probability, _ in outcomes)))
+        total = Decimal(0)
+        for probability, _ in outcomes:
+            total = _ABOUT.add(total, probability)
+        self._missing = float(max(Decimal(0), _ABOUT.subtract(Decimal(1), total)))
         self._most = float(most)
         self._best = 0.0
 

@@ -11,7 +11,10 @@ from __future__ import annotations
 
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 EPSILON_DIGITS = 9
 DELTA_DIGITS = 18
@@ -27,6 +30,8 @@ _LARGEST_EXPONENT = 500_000
 # Forty digits are far more than any amount keeps; the two contexts round the last of them outward.
 UP = Context(prec=40, rounding=ROUND_CEILING)
 DOWN = Context(prec=40, rounding=ROUND_FLOOR)
+# What is neither rounded up nor down. The operators of Decimal would round it to the caller's own decimal context.
+_EXACT = Context(prec=4 * _LARGEST_EXPONENT, rounding=ROUND_CEILING)
 
 
 def decimal(value: int | float | str | Decimal) -> Decimal:
@@ -67,6 +72,19 @@ def float_up(number: Decimal) -> float:
     return nearest
 
 
+def exact_sum(numbers: Iterable[Decimal]) -> Decimal:
+    """The sum of decimals, every digit of it."""
+    total = Decimal(0)
+    for number in numbers:
+        total = _EXACT.add(total, number)
+    return total
+
+
+def float_down(number: Decimal) -> float:
+    """The nearest double whose shortest decimal is not above `number`."""
+    return -float_up(number.copy_negate())
+
+
 def exp_up(x: Decimal) -> Decimal:
     """An upper bound of e**x, good to forty digits."""
     return UP.exp(x).next_plus(UP)
@@ -79,7 +97,7 @@ def exp_down(x: Decimal) -> Decimal:
 
 def ln_up(x: Decimal) -> Decimal:
     """An upper bound of ln x for x > 0, good to forty digits."""
-    return UP.ln(x).next_plus(UP)
+    return UP.ln(x).next_plus(UP) if x != 1 else Decimal(0)
 
 
 def to_cost(amount: Decimal | None, digits: int) -> int | None:

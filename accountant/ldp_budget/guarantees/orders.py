@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from .amounts import DELTA_DIGITS, RHO_DIGITS, Costs, canonical, decimal, to_cost
+from .amounts import DELTA_DIGITS, RHO_DIGITS, UP, Costs, canonical, decimal, from_units, to_cost
 
 if TYPE_CHECKING:
     from .vocabulary import Guarantee
@@ -24,7 +25,7 @@ ZCDP = "zcdp"
 RENYI = "renyi"
 
 _TENTHS = (10, 11, 12, 13, 14, 15, 16, 18, 20, 22, 25, 28, 30, 33, 36, 40, 45, 50, 55, 60, 65, 70, 75, 80, 90)
-ORDERS = tuple([1 + Decimal(tenths).scaleb(power - 1) for power in range(-2, 7) for tenths in _TENTHS])
+ORDERS = tuple([UP.add(Decimal(1), from_units(tenths, 1 - power)) for power in range(-2, 7) for tenths in _TENTHS])
 """The orders that a rule may have, ascending, from 1.01 to 9000001. None is ever added in between."""
 
 MEASURES = (ZCDP, *(f"{RENYI}:{canonical(order)}" for order in ORDERS))
@@ -49,13 +50,15 @@ def order_of(measure: str) -> Decimal:
 
 
 def _neighbours(order: Decimal) -> str:
-    nearest = sorted(ORDERS, key=lambda each: abs(each - order))[:2]
+    nearest = sorted(ORDERS, key=lambda each: abs(Fraction(each) - Fraction(order)))[:2]
     return " or ".join(canonical(each) for each in sorted(nearest))
 
 
-def nearest_order(order: float) -> Decimal:
-    """The order of the grid that is nearest by the ratio of α - 1."""
-    return min(ORDERS, key=lambda each: abs(math.log(float(each - 1) / (order - 1))))
+def nearest_order(excess: float) -> Decimal:
+    """The order of the grid whose α - 1 is nearest to `excess` by their ratio."""
+    if not excess:
+        return ORDERS[0]
+    return min(ORDERS, key=lambda each: abs(math.log(float(UP.subtract(each, Decimal(1))) / excess)))
 
 
 @lru_cache(maxsize=4096)

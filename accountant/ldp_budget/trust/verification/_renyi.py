@@ -6,7 +6,7 @@ interval [a, b] of orders D_α/α is at most D_b/a, and beyond b at most D_∞/b
 
 from __future__ import annotations
 
-from decimal import Context, Decimal
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ...authoring.channels import Mass
 
 _WIDE = Context(prec=45, Emax=10**9, Emin=-(10**9))
-_CLOSE = 1 + Decimal("1e-4")
+_CLOSE = Decimal("1.0001")
 _MARGIN = Decimal("1e-25")  # far above the rounding of `_WIDE`, far below `_CLOSE`
 
 
@@ -26,6 +26,11 @@ def largest_rate(masses: Sequence[Mass], claimed: Decimal = Decimal(0)) -> tuple
 
     Looked at no closer than is needed to say whether it is at most `claimed`.
     """
+    with localcontext(_WIDE):  # for the operators too, which go by the caller's context otherwise
+        return _largest_rate(masses, claimed)
+
+
+def _largest_rate(masses: Sequence[Mass], claimed: Decimal) -> tuple[Decimal, Decimal]:
     if any(p and not q for p, q in masses):
         return Decimal("Infinity"), Decimal("Infinity")
     pairs = [(_decimal(p), _decimal(q)) for p, q in masses if p]
