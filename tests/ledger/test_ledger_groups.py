@@ -185,6 +185,131 @@ def test_what_lies_in_a_lane_that_others_hold_goes_back_and_holds_up_nobody() ->
     assert transactions == [(1,), (3,), (2,)]
 
 
+class Lane:
+    """A transaction of which nothing is asked."""
+
+    writes = 0
+
+    def read_ahead(self, needs: object) -> None: ...
+
+
+Transact = Callable[[Callable[[Any], None], list[int], object], None]
+
+
+def in_lanes(transact: Transact, lanes: list[int], work: Callable[[object], Any]) -> list[Any]:
+    """What works hear, one of each lane, that have queued up while the first lane's leader was at work."""
+    begun, queued = threading.Event(), threading.Event()
+
+    def gated(work: Callable[[Any], None], lanes: list[int], works: object) -> None:
+        if begun.is_set():
+            transact(work, lanes, works)
+        else:
+            begun.set()
+            assert queued.wait(10)
+            work({lanes[0]: Lane()})
+
+    group: GroupCommit = GroupCommit("a ledger", gated)
+    heard: dict[int, Any] = {}
+
+    def run(number: int, lane: int) -> None:
+        try:
+            heard[number] = group.run(work if number >= 0 else lambda transaction: None, lane)
+        except BaseException as error:
+            heard[number] = error
+
+    threads = [threading.Thread(target=run, args=(-1, 0))]
+    threads[0].start()
+    assert begun.wait(10)
+    for number, lane in enumerate(lanes):
+        threads.append(threading.Thread(target=run, args=(number, lane)))
+        threads[-1].start()
+        while len(group._queue) <= number:
+            time.sleep(0.001)
+    queued.set()
+    for thread in threads:
+        thread.join(10)
+    assert not any(thread.is_alive() for thread in threads), "nobody waits for a leader that is gone"
+    assert not group._queue
+    assert not group._led
+    return [heard[number] for number in range(len(lanes))]
+
+
+class Failing:
+    """Transactions in which some lanes are held by others, and the first of which ends with an error."""
+
+    def __init__(self, held: set[int], error: BaseException, begins: bool = True) -> None:
+        self.held, self.error, self.begins = held, error, begins
+        self.tried: list[tuple[int, ...]] = []
+
+    def __call__(self, work: Callable[[Any], None], lanes: list[int], works: object) -> None:
+        taken = [lanes[0], *(lane for lane in lanes[1:] if lane not in self.held)]
+        self.tried.append(tuple(taken))
+        if self.begins:
+            work({lane: Lane() for lane in taken})
+        if len(self.tried) == 1:
+            raise self.error
+
+
+@pytest.mark.parametrize("unknown", [True, False])
+def test_the_end_of_a_transaction_is_not_told_to_whom_it_was_not_of(unknown: bool) -> None:
+    """A lane that another process held was not tried at all, so its works are done by the next leader."""
+    error = LedgerError("a ledger", "the server has gone", unknown=unknown)
+    transact = Failing({2}, error)
+    assert in_lanes(transact, [1, 2, 3, 2], lambda transaction: "done") == [error, "done", error, "done"]
+    assert transact.tried == [(1, 3), (2,)]
+
+
+def test_a_mistake_of_another_lane_makes_nobody_wait_for_a_lane_that_is_held() -> None:
+    """The leader does the works again that shared the transaction, and leaves the others to the next one."""
+    transact = Failing({2}, ZeroDivisionError())
+    mistakes = iter([True])
+
+    def work(transaction: object) -> str:
+        if next(mistakes, False):
+            raise ZeroDivisionError
+        return "done"
+
+    assert in_lanes(transact, [1, 2, 3], work) == ["done"] * 3
+    assert transact.tried == [(1, 3), (1,), (3,), (2,)]
+
+
+def test_where_no_transaction_begins_all_are_told_at_once() -> None:
+    """Each of them would wait as long for the same error, one after the other."""
+    error = LedgerError("a ledger", "there is no server")
+    transact = Failing({2}, error, begins=False)
+    assert in_lanes(transact, [1, 2, 3], lambda transaction: "done") == [error] * 3
+    assert len(transact.tried) == 1
+
+
+def test_an_interrupt_leaves_nobody_waiting_for_a_lane_that_is_held() -> None:
+    interrupt = KeyboardInterrupt()
+    first, *others = in_lanes(Failing({2}, interrupt), [1, 2, 3], lambda transaction: "done")
+    assert first is interrupt
+    assert all(isinstance(error, LedgerError) and error.unknown for error in others)
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_an_interrupt_while_works_are_put_back_leaves_nobody_waiting(
+    moved: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_back, interrupts = GroupCommit._put_back, iter([KeyboardInterrupt()])
+
+    def interrupted(self: GroupCommit, batch: list[Any], lanes: set[int]) -> None:
+        if not {work.lane for work in batch} <= lanes:
+            for interrupt in interrupts:
+                if moved:
+                    with self._mutex:
+                        self._queue.extendleft([work for work in reversed(batch) if work.lane not in lanes])
+                raise interrupt
+        put_back(self, batch, lanes)
+
+    monkeypatch.setattr(GroupCommit, "_put_back", interrupted)
+    error = LedgerError("a ledger", "the server has gone", unknown=True)
+    first, *others = in_lanes(Failing({2}, error), [1, 2, 3, 2], lambda transaction: "done")
+    assert isinstance(first, KeyboardInterrupt)
+    assert all(isinstance(other, LedgerError) for other in others)
+
+
 def test_the_limits_of_a_policy_that_was_taken_back_decide_for_no_other(accountant: Accountant) -> None:
     """A transaction in which somebody was charged under a new policy fails, and another policy gets its number."""
 

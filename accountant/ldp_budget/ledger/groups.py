@@ -8,7 +8,8 @@ others in its queue that nobody holds. What is of the rest waits for the next le
 
 An error of one work that wrote nothing is told to it alone. After any other one the transaction is taken back, and
 every work gets one of its own, so that one caller's mistake is not the others'. Where a store cannot say whether it
-has committed, a work with a key is done again, for the key knows; the others are told.
+has committed, a work with a key is done again, for the key knows; the others are told. Whose lane such a transaction
+did not have hears of none of it, and waits for the next leader.
 """
 
 from __future__ import annotations
@@ -139,12 +140,17 @@ class GroupCommit:
     def _lead(self, mine: _Work[Any]) -> None:
         """Do everybody's work that there is."""
         self._take(mine.batch)
+        free = set[int]()  # the lanes that the transaction had, when it came to the works
         try:
-            self._together(mine)
+            self._together(mine.batch, free)
         except _Spoilt:
+            self._put_back(mine.batch, free)
             for work in mine.batch:
                 self._alone(work)
         except LdpBudgetError as error:
+            # Where it never came to them, none may be had: whoever led next would only wait for the same error.
+            if free:
+                self._put_back(mine.batch, free)
             for work in mine.batch:
                 if getattr(error, "unknown", False) and work.needs is not None and work.needs[1] is not None:
                     self._alone(work)
@@ -163,9 +169,14 @@ class GroupCommit:
                     batch.append(self._queue[0])
                 self._queue.popleft()
 
-    def _together(self, mine: _Work[Any]) -> None:
+    def _put_back(self, batch: list[_Work[Any]], lanes: set[int]) -> None:
+        """Move what is of other lanes than these from the batch to the queue: the next leaders do it."""
+        with self._mutex:
+            self._queue.extendleft([work for work in reversed(batch) if work.lane not in lanes])
+            batch[:] = [work for work in batch if work.lane in lanes]
+
+    def _together(self, batch: list[_Work[Any]], free: set[int]) -> None:
         """Do a batch in one transaction. It grows while others come; what is of lanes that others hold goes back."""
-        batch, free = mine.batch, set[int]()
 
         def everybody(transactions: Mapping[int, Transaction]) -> None:
             free.clear()
@@ -184,9 +195,7 @@ class GroupCommit:
         self._transact(everybody, list(dict.fromkeys(work.lane for work in batch)), batch)
         for work in batch:
             work.committed = work.lane in free
-        with self._mutex:
-            self._queue.extendleft([work for work in reversed(batch) if not work.committed])
-            batch[:] = [work for work in batch if work.committed]
+        self._put_back(batch, free)
 
     def _alone(self, work: _Work[Any]) -> None:
         """Do one work in a transaction of its own."""
