@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 _REFUSAL = "rule zcdp refuses a guarantee of kind {}: it has no rho of its own"
 # α is within some units of the last place of its best value, so ε is off by the square of that.
 _LOOSENESS = 1e-12
+_ONE = Decimal(1)
+_SMALL = Decimal("1e-15")
 
 
 class ZCDP(Filter):
@@ -65,16 +67,32 @@ def _capacity(epsilon: Decimal, delta: Decimal) -> int:
 
 
 def epsilon_of_rho(rho: Decimal, delta: Decimal) -> Decimal:
-    """The ε at `delta` > 0 that ρ-zCDP implies, rounded up at the fortieth digit."""
+    """The ε at `delta` > 0 that ρ-zCDP implies, rounded up at the fortieth digit or so of each of its terms.
+
+    All terms are at the same α, which 1 + `excess` is exactly: what α is rounded to differs from term to term.
+    """
     if not rho:
         return Decimal(0)
     log_delta = DOWN.ln(delta).next_minus(DOWN)
-    excess = _best_excess(max(float(rho), 1e-300), float(log_delta))
-    alpha = UP.add(Decimal(1), excess)
-    log_alpha = DOWN.ln(alpha).next_minus(DOWN)
-    conversion = UP.divide(UP.minus(DOWN.add(log_delta, log_alpha)), excess)
-    epsilon = UP.add(UP.multiply(rho, alpha), UP.add(ln_up(UP.divide(excess, alpha)), conversion))
+    excess = _best_excess(max(float(rho), 1e-300), min(float(log_delta), -1e-290))
+    conversion = UP.divide(UP.minus(DOWN.add(log_delta, _log1p_down(excess))), excess)
+    divergence = UP.multiply(rho, UP.add(_ONE, excess))
+    epsilon = UP.add(divergence, UP.add(_log_of_rest_up(excess), conversion))
     return max(epsilon, Decimal(0))
+
+
+def _log1p_down(x: Decimal) -> Decimal:
+    """A lower bound of ln(1 + x) for x > 0, good to some twenty-five digits of itself."""
+    if x < _SMALL:
+        return DOWN.subtract(x, UP.divide(UP.multiply(x, x), Decimal(2)))
+    return DOWN.ln(DOWN.add(_ONE, x)).next_minus(DOWN)
+
+
+def _log_of_rest_up(x: Decimal) -> Decimal:
+    """An upper bound of ln(x/(1 + x)) for x > 0, as good."""
+    if x > _ONE:
+        return UP.minus(_log1p_down(DOWN.divide(_ONE, x)))
+    return ln_up(UP.divide(x, DOWN.add(_ONE, x)))
 
 
 def _best_excess(rho: float, log_delta: float) -> Decimal:
