@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 _MOST_ON_LATTICE = 10**7  # with more reports the rounding of a power costs more than the inversion does
 _LOOSE = 1e-4  # bounds that are no nearer are tried to be bettered
+# Losses that are smaller all together have no transform in doubles. They add no more to ε, as pure ε does, and no
+# more to δ, as they vary by less in total.
+_TINY = Decimal("1e-100")
 _NEAR_ONE = Decimal("0.9")  # a larger δ is sought by 1 - δ
 
 
@@ -84,8 +87,12 @@ def _whole_loss(parts: Parts) -> tuple[float, float]:
 def _finite_epsilon(parts: Parts, smallest: Decimal, largest: Decimal) -> tuple[float, float]:
     """ε of the finite part of the loss where its δ lies between `smallest` and `largest` > 0."""
     mu_squared, low = parts.mu_squared, log_bounds(smallest)[0] if smallest else -math.inf
-    if not parts.steps:
-        return gaussian_epsilon(mu_squared, low, log_bounds(largest)[1])
+    _, most = largest_loss(parts.steps)
+    if most < _TINY:
+        lower, upper = gaussian_epsilon(mu_squared, low, log_bounds(largest)[1])
+        if most and (mu_squared or most > smallest):
+            upper = float_up(UP.add(Decimal(upper), most))
+        return lower, upper if smallest else math.inf
     search = _search_rest if largest > _NEAR_ONE else _search
     lower, upper = search(Terms(parts.steps), mu_bounds(mu_squared), smallest, largest)
     return lower, upper if smallest else math.inf
@@ -123,12 +130,14 @@ def _search_rest(terms: Terms, mu: tuple[float, float], smallest: Decimal, large
 
 
 def _finite_delta(parts: Parts, epsilon: float) -> tuple[Decimal, Decimal]:
-    _, most = _whole_loss(parts)
-    if epsilon >= most:
+    if epsilon >= _whole_loss(parts)[1]:
         return Decimal(0), Decimal(0)
     mu = mu_bounds(parts.mu_squared)
-    if not parts.steps:
-        return _exp(gaussian_log_delta_down(epsilon, mu[0]), gaussian_log_delta(epsilon, mu[1]))
+    _, most = largest_loss(parts.steps)
+    if most < _TINY:
+        log_high = gaussian_log_delta(epsilon, mu[1]) if mu[1] else -math.inf
+        low, high = _exp(gaussian_log_delta_down(epsilon, mu[0]), log_high)
+        return low, min(ONE, UP.add(high, most))
     terms = Terms(parts.steps)
     saddle = saddle_for_epsilon(terms, mu[1], epsilon)
     curve = _curve(terms, mu, saddle)
@@ -138,7 +147,7 @@ def _finite_delta(parts: Parts, epsilon: float) -> tuple[Decimal, Decimal]:
 
 def _exp(low: float, high: float) -> tuple[Decimal, Decimal]:
     smallest = Decimal(0) if math.isinf(low) else exp_down(Decimal(low))
-    return smallest, min(ONE, exp_up(Decimal(high)))
+    return smallest, Decimal(0) if high == -math.inf else min(ONE, exp_up(Decimal(min(high, 0.0))))
 
 
 def _curve(terms: Terms, mu: tuple[float, float], saddle: Saddle) -> Curve | Inversion:

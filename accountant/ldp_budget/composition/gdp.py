@@ -65,6 +65,8 @@ def mu_bounds(mu_squared: Decimal) -> tuple[float, float]:
 
 def gaussian_log_delta_down(epsilon: float, mu: float) -> float:
     """A lower bound of ln δ, from the stated accuracy of the upper one."""
+    if not mu:
+        return -math.inf
     value = gaussian_log_delta(epsilon, mu * (1 - 1e-14))
     return value - 4e-13 * (1 - value)
 
