@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -262,8 +263,11 @@ def test_a_signal_stops_a_run_that_then_goes_on(budget: CommandLine, tmp_path: P
     users = [f"u{number}" for number in range(60_000)]
     command = [sys.executable, "-m", "ldp_budget_cli", "spend-many", "-", *OUE]
     environment = {**os.environ, "LDP_BUDGET_LEDGER": str(budget.ledger)}
+    pipe = subprocess.PIPE
+    # What a shell begins in the background hears no Ctrl-C, nor do its children.
+    hears = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     run = subprocess.Popen(
-        command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command, env=environment, text=True, stdin=pipe, stdout=pipe, stderr=pipe, preexec_fn=hears
     )
     assert run.stdin is not None
     assert run.stderr is not None
