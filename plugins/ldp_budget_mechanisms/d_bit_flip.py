@@ -49,7 +49,7 @@ class DBitFlip(FrequencyMechanism):
 
     epsilon = real("privacy loss of one report; half of it where bits = 1", above=0, at_most=10**6)
     buckets = integer("number of possible answers", at_least=2, at_most=MOST_ANSWERS)
-    bits = integer("buckets that a report tells of", at_least=1, at_most=10**5)
+    bits = integer("buckets that a report tells of", at_least=1, at_most=2**16)
     memoize = flag("keep the buckets, and for every value its bits; needs a secret for each user")
     any_inputs = flag("promise memoised reports for any two inputs, also ones that change at other moments")
 
