@@ -273,3 +273,39 @@ def test_a_reader_finds_the_server_again(server: Server) -> None:
         server.restart()
         for number in range(8):
             assert spent(accountant, f"user {number}") == {"lifetime": 0}
+
+
+@pytest.mark.parametrize("statement", ["COMMIT", "BEGIN"])
+def test_where_the_drivers_own_book_keeping_fails_the_session_was_lost(
+    statement: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it does at times where a session ends amid a pipeline: "pop from an empty deque"."""
+    psycopg = pytest.importorskip("psycopg")
+    inside: dict[str, Any] = {"__name__": "psycopg.pretended"}
+    exec("def fail():\n    raise IndexError('pop from an empty deque')", inside)
+    execute, left = psycopg.Connection.execute, 0
+
+    def failing(self: Any, query: str, *more: Any, **options: Any) -> Any:
+        nonlocal left
+        if left and query.startswith(statement):
+            left -= 1
+            inside["fail"]()
+        return execute(self, query, *more, **options)
+
+    monkeypatch.setattr(psycopg.Connection, "execute", failing)
+    with Accountant(new_ledger(4)) as accountant:
+        accountant.set_policy("default", ["lifetime=9"])
+        left = 1
+        assert accountant.spend("alice", coin(1), key="k").status == "spent"
+        left = 1
+        if statement == "COMMIT":
+            with pytest.raises(LedgerError, match="the session ended amid its answers") as told:
+                accountant.spend("alice", coin(1))
+            assert told.value.unknown
+            assert entries(accountant, "alice") == 1
+        else:
+            assert accountant.spend("alice", coin(1)).status == "spent"
+        left = 1
+        with pytest.raises(LedgerError, match="the session ended amid its answers"):
+            accountant.balance("alice")
+        check(accountant)

@@ -156,7 +156,7 @@ def test_a_client_whose_noise_is_too_rare_to_be_seen_is_audited_at_best() -> Non
     found = run("client_matches_channel", careless.NeverTurns(**parameters))
     assert found.verdict == SKIPPED
     assert "too rare to be seen" in found.why
-    assert certified(careless.NeverTurns, parameters) == "audited"
+    assert certified(careless.NeverTurns, parameters) != "exact"  # at the settings that are drawn by lot it is seen
 
 
 @pytest.mark.slow

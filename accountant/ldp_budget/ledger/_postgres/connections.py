@@ -15,7 +15,7 @@ from .promises import check_settings
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from psycopg import Connection
+    from psycopg import Connection, Error
     from psycopg_pool import ConnectionPool
 
     from .address import Address
@@ -172,6 +172,31 @@ def plain(error: BaseException) -> str:
     """What a server or its library says, in one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return "; ".join(lines[:2]) or type(error).__name__
+
+
+def of_driver(error: BaseException, connection: Connection) -> Error | None:
+    """The driver's error in this one, if there is one: itself, or that of a work among others.
+
+    Where a session ends amid a pipeline, the driver's own book-keeping may fail, with an IndexError. Then the
+    connection is good for nothing any more, and it is as if it had been lost.
+    """
+    from psycopg import Error, OperationalError
+
+    for each in (error, error.__cause__):
+        if isinstance(each, Error):
+            return each
+        if isinstance(each, IndexError) and _raised_in(each).startswith("psycopg"):
+            connection.close()
+            return OperationalError(f"the session ended amid its answers ({each})")
+    return None
+
+
+def _raised_in(error: BaseException) -> str:
+    """The name of the module that raised an error."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "" if trace is None else str(trace.tb_frame.f_globals.get("__name__", ""))
 
 
 def roll_back(connection: Connection) -> None:

@@ -21,7 +21,7 @@ from ...errors import LdpBudgetError, LedgerError, LedgerMissing, NotSupported
 from .. import _forks
 from . import address, promises, schema, secret
 from .ahead import Ahead
-from .connections import WAIT_SECONDS, Connections, first_connection, plain, roll_back
+from .connections import WAIT_SECONDS, Connections, first_connection, of_driver, plain, roll_back
 from .rows import END, PostgresRows, end_of
 from .unit import Unit
 
@@ -114,8 +114,6 @@ class PostgresStore:
                     raise LedgerError(self.name, f"{again}{_NOTHING}") from again
 
     def _run_once(self, work: Callable[[Lanes], T], lanes: Sequence[int], hint: Hint | None) -> T:
-        from psycopg import Error
-
         attempt = _Attempt()
         with self._connections.lend() as connection:
             connection.add_notice_handler(attempt.notice)
@@ -123,8 +121,8 @@ class PostgresStore:
                 result = self._transact(connection, attempt, work, lanes, hint)
             except BaseException as error:
                 # A group of works says by another error that one of them had one.
-                servers = error if isinstance(error, Error) else error.__cause__
-                if isinstance(servers, Error):
+                servers = of_driver(error, connection)
+                if servers is not None:
                     raise self._told(servers, attempt, connection) from servers
                 raise
             finally:
@@ -183,8 +181,6 @@ class PostgresStore:
     @contextmanager
     def snapshot(self, lane: int = 0) -> Iterator[Snapshot]:
         """One moment of a lane."""
-        from psycopg import Error
-
         with self._connections.lend() as connection:
             try:
                 connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -194,10 +190,13 @@ class PostgresStore:
                     raise LedgerError(self.name, f"lane {lane} is not there")
                 yield PostgresRows(unit, lane, end_of(row))
                 connection.execute("COMMIT")
-            except Error as error:
-                if error.sqlstate in _UNPREPARED:
+            except Exception as error:
+                servers = of_driver(error, connection)
+                if servers is None:
+                    raise
+                if servers.sqlstate in _UNPREPARED:
                     self._connections.prepares = False
-                raise LedgerError(self.name, plain(error)) from error
+                raise LedgerError(self.name, plain(servers)) from error
 
     def clear_log(self) -> bool:
         """Nothing is to be done: what was deleted goes with the server's own house-keeping."""
