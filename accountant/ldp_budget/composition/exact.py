@@ -27,6 +27,9 @@ from .gdp import gaussian_epsilon, gaussian_log_delta_down, log_bounds, mu_bound
 from .rules import Rule, Total
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ._steps import Step
     from .charges import Charges
 
 
@@ -34,7 +37,7 @@ _MOST_ON_LATTICE = 10**7  # with more reports the rounding of a power costs more
 _LOOSE = 1e-4  # bounds that are no nearer are tried to be bettered
 # Losses that are smaller all together have no transform in doubles. They add no more to ε, as pure ε does, and no
 # more to δ, as they vary by less in total.
-_TINY = Decimal("1e-100")
+_TINY = 1e-100
 _NEAR_ONE = Decimal("0.9")  # a larger δ is sought by 1 - δ
 
 
@@ -87,8 +90,8 @@ def _whole_loss(parts: Parts) -> tuple[float, float]:
 def _finite_epsilon(parts: Parts, smallest: Decimal, largest: Decimal) -> tuple[float, float]:
     """ε of the finite part of the loss where its δ lies between `smallest` and `largest` > 0."""
     mu_squared, low = parts.mu_squared, log_bounds(smallest)[0] if smallest else -math.inf
-    _, most = largest_loss(parts.steps)
-    if most < _TINY:
+    if _hardly_any(parts.steps):
+        _, most = largest_loss(parts.steps)
         lower, upper = gaussian_epsilon(mu_squared, low, log_bounds(largest)[1])
         if most and (mu_squared or most > smallest):
             upper = float_up(UP.add(Decimal(upper), most))
@@ -118,6 +121,11 @@ def _between(curve: Curve | Inversion, saddle: Saddle, low: float, high: float) 
     return lower, upper
 
 
+def _hardly_any(steps: Mapping[Step, int]) -> bool:
+    """Whether all losses together are too small for doubles, to either side: one far below zero lowers δ."""
+    return math.fsum(step.widest * count for step, count in steps.items()) < _TINY
+
+
 def _search_rest(terms: Terms, mu: tuple[float, float], smallest: Decimal, largest: Decimal) -> tuple[float, float]:
     """The same by 1 - δ, for a δ near one."""
     low, high = log_bounds(DOWN.subtract(ONE, largest))[0], log_bounds(UP.subtract(ONE, smallest))[1]
@@ -133,8 +141,8 @@ def _finite_delta(parts: Parts, epsilon: float) -> tuple[Decimal, Decimal]:
     if epsilon >= _whole_loss(parts)[1]:
         return Decimal(0), Decimal(0)
     mu = mu_bounds(parts.mu_squared)
-    _, most = largest_loss(parts.steps)
-    if most < _TINY:
+    if _hardly_any(parts.steps):
+        _, most = largest_loss(parts.steps)
         log_high = gaussian_log_delta(epsilon, mu[1]) if mu[1] else -math.inf
         low, high = _exp(gaussian_log_delta_down(epsilon, mu[0]), log_high)
         return low, min(ONE, UP.add(high, most))
