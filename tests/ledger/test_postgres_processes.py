@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ldp_budget import Accountant, LedgerError
+from ldp_budget.ledger._postgres import schema, secret
 from ledger_contract import check, coin, in_threads, spent
 from ledger_scripts import let_go, outputs, start, wait_until_ready
 from postgres_faults import ask, entries
@@ -218,6 +220,34 @@ def test_threads_that_make_the_same_ledger_share_it() -> None:
     with Accountant(address, create=False) as accountant:
         assert entries(accountant, "alice") == 6
         check(accountant)
+
+
+@pytest.mark.parametrize("code", ["42P07", "42710", "23505"], ids=["table", "type", "row of a catalogue"])
+def test_who_comes_second_finds_the_ledger_by_whatever_the_server_says(
+    monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    address = new_ledger(4)
+    make = secret.make
+
+    def overtaken(*arguments: Any) -> Any:
+        key = make(*arguments)
+        monkeypatch.setattr(secret, "make", make)
+        with Accountant(address) as first:
+            first.set_policy("default", ["lifetime=9"])
+        error = f"DO $$ BEGIN RAISE EXCEPTION 'already exists' USING ERRCODE = '{code}'; END $$"
+        monkeypatch.setattr(schema, "TABLES", [error])
+        return key
+
+    monkeypatch.setattr(secret, "make", overtaken)
+    with Accountant(address) as accountant:
+        assert accountant.spend("alice", coin(1))
+        check(accountant)
+
+
+def test_tables_that_cannot_be_made_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema, "TABLES", ["CREATE TYPE meta", "CREATE TYPE meta"])
+    with pytest.raises(LedgerError, match=r"its tables cannot be made: .*already exists"):
+        Accountant(new_ledger(4))
 
 
 def test_without_its_key_a_ledger_is_refused_and_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,8 +63,7 @@ class PostgresStore:
                 promises.check_isolation(connection, other, self._address)
 
     def _open(self, connection: Connection, create: bool, given: bytes | None) -> tuple[Key, int]:
-        found: Any = connection.execute("SELECT to_regclass('lanes') IS NOT NULL").fetchone()
-        if not found[0]:
+        if not self._is_made(connection):
             if not create:
                 raise LedgerMissing(self.name)
             self._create(connection, given)
@@ -80,8 +79,17 @@ class PostgresStore:
             raise LedgerError(self.name, why)
         return key, int(lanes)
 
+    @staticmethod
+    def _is_made(connection: Connection) -> bool:
+        found: Any = connection.execute("SELECT to_regclass('lanes') IS NOT NULL").fetchone()
+        return bool(found[0])
+
     def _create(self, connection: Connection, given: bytes | None) -> None:
-        """Make the tables and the key. Of several who do so at the same time one does, and the others find it."""
+        """Make the tables and the key. Of several who do so at the same time one does, and the others find it.
+
+        By which error the server tells the others depends on how far the one had come: a table, a type of the same
+        name, a row of the server's own catalogue.
+        """
         from psycopg import errors
 
         ledger = secrets.token_hex(8)
@@ -92,9 +100,9 @@ class PostgresStore:
                 for statement in schema.TABLES:
                     connection.execute(statement)
                 schema.fill(connection, key, ledger, self._address.lanes)
-        except (errors.DuplicateTable, errors.UniqueViolation):
-            return
         except errors.Error as error:
+            if self._is_made(connection):
+                return
             raise LedgerError(self.name, f"its tables cannot be made: {plain(error)}") from error
 
     # -- transactions -------------------------------------------------------------------------------------
