@@ -140,6 +140,7 @@ ldp_budget.collecting.reports
 ldp_budget.composition
 ldp_budget.composition.basic
 ldp_budget.composition.charges
+ldp_budget.composition.conversion
 ldp_budget.composition.crossing
 ldp_budget.composition.exact
 ldp_budget.composition.gdp

@@ -27,7 +27,7 @@ from ..ledger.filling import count_at_repair, fill_ahead
 from ..ledger.integrity import Integrity
 from ..ledger.keeper import Keeper
 from ..ledger.listing import charges_of, history_rows, journal_rows, open_reservations, stats
-from ..ledger.names import find, place_of
+from ..ledger.names import Name, find, place_of
 from ..ledger.verifying import check_integrity
 from .bulk import (
     LANES_TOGETHER,
@@ -153,11 +153,11 @@ class Accountant:
                     transaction.add_policy(name, policy.version, canonical_json(policy.to_json()))
             return policy, new
 
-        policy, new = self._ledger.run_everywhere(store)
+        policy, new = self._ledger.run_together(store, self._ledger.lanes)
         while new:
             fill_ahead(self._ledger, new)
             filled.update(new)
-            policy, new = self._ledger.run_everywhere(store)
+            policy, new = self._ledger.run_together(store, self._ledger.lanes)
         return policy
 
     def policy(self, name: str = DEFAULT) -> Policy:
@@ -566,10 +566,16 @@ class Accountant:
         return decide(account_for(reading, request, policy), request, policy, reading.windows), number
 
     def _end(self, receipt: str, how: Callable[[Transaction, str, int], Resolved]) -> Receipt:
-        ledger = self._ledger
-        name = name_in(ledger.key, check_text("receipt", receipt))
-        if name is None:
+        name = name_in(self._ledger.key, check_text("receipt", receipt))
+        ended = None if name is None else self._end_named(name, receipt, how)
+        if ended is None:
             raise UnknownName("reservation", receipt, [])
+        return ended
+
+    def _end_named(
+        self, name: Name, receipt: str, how: Callable[[Transaction, str, int], Resolved]
+    ) -> Receipt | None:
+        ledger = self._ledger
 
         def end(number: int) -> Callable[[Transaction], Receipt | None]:
             return lambda transaction: self._resolve(transaction, receipt, how, number)
@@ -579,13 +585,11 @@ class Accountant:
             return end(name.entry)(transaction) if name.generation == transaction.generation else None
 
         ended = ledger.run(end_here, name.lane) if name.lane in ledger.lanes else None
-        if ended is None:
-            with ledger.reading(ledger.lane_of(place_of(ledger.key, name))) as reading:
-                found = find(reading, name)
-            ended = None if found is None else ledger.run(end(found[1]), found[0])
-        if ended is None:
-            raise UnknownName("reservation", receipt, [])
-        return ended
+        if ended is not None:
+            return ended
+        with ledger.reading(ledger.lane_of(place_of(ledger.key, name))) as reading:
+            found = find(reading, name)
+        return None if found is None else ledger.run(end(found[1]), found[0])
 
     def _resolve(
         self, transaction: Transaction, receipt: str, how: Callable[[Transaction, str, int], Resolved], number: int

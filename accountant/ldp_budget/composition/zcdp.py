@@ -1,14 +1,8 @@
 """Rule `zcdp`: the ρ add up, and the sum is converted once to (ε, δ).
 
-ρ-zCDP (Bun and Steinke 2016) implies (ε, δ)-DP for every α > 1 with
-
-    ε(α) = ρα + ln((α-1)/α) - (ln δ + ln α)/(α-1)
-
-(Canonne, Kamath and Steinke 2020, Proposition 12). Its derivative is ρ - ln(1/(δα))/(α-1)², which changes sign once,
-so the best α is the root of (α-1)²ρ = ln(1/(δα)). Any α gives a valid bound; only tightness depends on the root.
-
-A report with a δᵢ of its own is told apart with that probability, and has a ρ else (Bun and Steinke 2016, section 8):
-the total's δ is that of the conversion, and Σδᵢ.
+ρ-zCDP (Bun and Steinke 2016; its section 8 with a δ beside ρ) bounds the divergence of every order α by ρα, and so
+any order gives a valid bound. Its derivative is ρ - ln(1/(δα))/(α-1)², which changes sign once: the best order is the
+root of (α-1)²ρ = ln(1/(δα)), and only tightness depends on it.
 """
 
 from __future__ import annotations
@@ -18,29 +12,14 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from ..guarantees.amounts import (
-    DELTA_DIGITS,
-    DOWN,
-    RHO_DIGITS,
-    UP,
-    Costs,
-    float_above,
-    float_below,
-    from_units,
-    ln_up,
-    to_capacity,
-)
-from .renyi import left_of_delta
+from ..guarantees.amounts import DELTA_DIGITS, DOWN, RHO_DIGITS, UP, Costs, from_units, to_capacity
+from .conversion import conversion, converted, left_of_delta
 from .rules import Filter, Total, added, largest_units, needs_delta
 
 if TYPE_CHECKING:
     from .charges import Charges
 
 _REFUSAL = "rule zcdp refuses a guarantee of kind {}: it has no rho of its own"
-# α is within some units of the last place of its best value, so ε is off by the square of that.
-_LOOSENESS = 1e-12
-_ONE = Decimal(1)
-_SMALL = Decimal("1e-15")
 
 
 class ZCDP(Filter):
@@ -51,8 +30,7 @@ class ZCDP(Filter):
     def total(self, charges: Charges, delta: Decimal) -> Total:
         left = left_of_delta(self.name, charges, delta)
         rho = added(charges, lambda guarantee: guarantee.concentrated(), _REFUSAL)
-        epsilon = epsilon_of_rho(rho, left)
-        return Total(max(0.0, float_below(epsilon) * (1 - _LOOSENESS)), float_above(epsilon), delta)
+        return converted(epsilon_of_rho(rho, left), delta)
 
     def capacity(self, epsilon: Decimal, delta: Decimal, aside: Decimal = Decimal(0)) -> Costs:
         left = DOWN.subtract(delta, aside)
@@ -67,32 +45,12 @@ def _capacity(epsilon: Decimal, delta: Decimal) -> int:
 
 
 def epsilon_of_rho(rho: Decimal, delta: Decimal) -> Decimal:
-    """The ε at `delta` > 0 that ρ-zCDP implies, rounded up at the fortieth digit or so of each of its terms.
-
-    All terms are at the same α, which 1 + `excess` is exactly: what α is rounded to differs from term to term.
-    """
+    """The ε at `delta` > 0 that ρ-zCDP implies, rounded up at the fortieth digit or so of each of its terms."""
     if not rho:
         return Decimal(0)
-    log_delta = DOWN.ln(delta).next_minus(DOWN)
-    excess = _best_excess(max(float(rho), 1e-300), min(float(log_delta), -1e-290))
-    conversion = UP.divide(UP.minus(DOWN.add(log_delta, _log1p_down(excess))), excess)
-    divergence = UP.multiply(rho, UP.add(_ONE, excess))
-    epsilon = UP.add(divergence, UP.add(_log_of_rest_up(excess), conversion))
-    return max(epsilon, Decimal(0))
-
-
-def _log1p_down(x: Decimal) -> Decimal:
-    """A lower bound of ln(1 + x) for x > 0, good to some twenty-five digits of itself."""
-    if x < _SMALL:
-        return DOWN.subtract(x, UP.divide(UP.multiply(x, x), Decimal(2)))
-    return DOWN.ln(DOWN.add(_ONE, x)).next_minus(DOWN)
-
-
-def _log_of_rest_up(x: Decimal) -> Decimal:
-    """An upper bound of ln(x/(1 + x)) for x > 0, as good."""
-    if x > _ONE:
-        return UP.minus(_log1p_down(DOWN.divide(_ONE, x)))
-    return ln_up(UP.divide(x, DOWN.add(_ONE, x)))
+    excess = _best_excess(max(float(rho), 1e-300), min(float(DOWN.ln(delta).next_minus(DOWN)), -1e-290))
+    divergence = UP.multiply(rho, UP.add(Decimal(1), excess))
+    return max(UP.add(divergence, conversion(excess, delta)), Decimal(0))
 
 
 def _best_excess(rho: float, log_delta: float) -> Decimal:

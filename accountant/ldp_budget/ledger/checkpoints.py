@@ -114,11 +114,13 @@ def _try_to_take(ledger: Ledger) -> Checkpoint | None:
         transaction.add_checkpoint(checkpoint)
         return checkpoint
 
-    checkpoint = ledger.run_though_shut(lambda transactions: add(*transactions))
+    checkpoint = ledger.run_together(lambda transactions: add(*transactions), [0], though_shut=True)
     others = len(ledger.lanes) - 1
     if others and checkpoint is not None and checkpoint.number > seen:
         number = checkpoint.number
-        ledger.run_though_shut(lambda transactions: transactions[0].see_checkpoint(number), [1 + number % others])
+        ledger.run_together(
+            lambda transactions: transactions[0].see_checkpoint(number), [1 + number % others], though_shut=True
+        )
     return checkpoint
 
 

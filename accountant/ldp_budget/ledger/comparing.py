@@ -7,8 +7,8 @@ from collections import Counter
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from .copying import _parts
 from .entries import CLOCK, COPIED, MOVED, PERIOD, POLICY_SET, REOPENED
+from .reading import parts
 from .windows import LIFETIME, gauge_in, gauge_of
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _read_sums(source: Ledger, scratch: Scratch) -> bool:
         with source.reading(lane) as reading:
             last = reading.end.accounts
             exact = exact and not (len(source.lanes) > 1 and reading.repairs())
-        for first, until in _parts(last, _ACCOUNTS_TOGETHER):
+        for first, until in parts(last, _ACCOUNTS_TOGETHER):
             with source.reading(lane) as reading:
                 scratch.add_sums((lane, *row) for row in reading.rows.sums(first, until))
     return exact
@@ -133,4 +133,4 @@ def _users(target: Ledger, lane: int) -> Iterator[tuple[int, bytes | None]]:
 def _all_parts(target: Ledger, lane: int) -> Iterator[tuple[int, int]]:
     with target.reading(lane) as reading:
         last = reading.end.accounts
-    return _parts(last, _ACCOUNTS_TOGETHER)
+    return parts(last, _ACCOUNTS_TOGETHER)

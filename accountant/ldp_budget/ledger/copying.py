@@ -42,6 +42,7 @@ from .entries import (
 from .filling import write_accounts
 from .lanes import lane_of
 from .names import Name
+from .reading import parts
 from .windows import LIFETIME, gauge_in, gauge_of, since_when
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ class Copy:
         room = [(lane, each.erasures[1]) for lane, each in enumerate(self._lanes)]
         spare = iter([lane for lane, count in room for _ in range(count)])
         for lane in self._source.lanes:
-            for first, last in _parts(self._accounts_of(lane), _ACCOUNTS_TOGETHER):
+            for first, last in parts(self._accounts_of(lane), _ACCOUNTS_TOGETHER):
                 with self._source.reading(lane) as reading:
                     users = list(reading.rows.users(first, last))
                 self._scratch.add_accounts(
@@ -235,7 +236,7 @@ class Copy:
         for place in range(len(by) - 1, 0, -1):
             by[place - 1] = by[place - 1]._replace(at=min(by[place - 1].at, by[place].at))
         passed = 0
-        for first, until in _parts(last, max(20, _ENTRIES_HELD // len(self._source.lanes))):
+        for first, until in parts(last, max(20, _ENTRIES_HELD // len(self._source.lanes))):
             with self._source.reading(lane) as reading:
                 rows = []
                 for row, _ in reading.rows.entries(first, until):
@@ -383,7 +384,7 @@ class Copy:
                     step(transaction)
 
         if lanes:
-            self._target.run_though_shut(write, lanes)
+            self._target.run_together(write, lanes, though_shut=True)
             for lane in lanes:
                 self._lanes[lane].there = max(self._lanes[lane].there, self._lanes[lane].entries)
 
@@ -392,7 +393,7 @@ class Copy:
     def _accounts(self) -> None:
         """Add up what every account was charged."""
         for to, lane in enumerate(self._lanes):
-            for first, last in _parts(lane.accounts, _ACCOUNTS_TOGETHER):
+            for first, last in parts(lane.accounts, _ACCOUNTS_TOGETHER):
                 with self._target.reading(to) as reading:
                     if next(iter(reading.rows.sums(last, last)), None) is not None:
                         continue  # all of them were written together
@@ -469,8 +470,3 @@ def _store_answers(transaction: Transaction, answers: list[StoredAnswer]) -> Non
 def _end(ledger: Ledger, lane: int) -> End:
     with ledger.reading(lane) as reading:
         return reading.end
-
-
-def _parts(last: int, size: int) -> Iterator[tuple[int, int]]:
-    """The numbers from 1 to `last` in parts: the first and the last of each."""
-    return ((first, min(last, first + size - 1)) for first in range(1, last + 1, size))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..guarantees.amounts import LARGEST
 from .entries import CHARGES, VOIDED, Entry, LabelRow, QuotaRow
+from .reading import parts
 from .replay import Replay, by_account, promise, promises
 from .windows import LIFETIME, Moment, gauge_of, is_lifetime, since_when
 
@@ -71,8 +72,8 @@ def fill_ahead(ledger: Ledger, periods: Sequence[str]) -> None:
         with ledger.reading(lane) as reading:
             # Whoever gets an account later is charged in these windows from the first time on.
             last = reading.end.accounts
-        for first in range(1, last + 1, _ACCOUNTS_TOGETHER):
-            accounts = range(first, min(last, first + _ACCOUNTS_TOGETHER - 1) + 1)
+        for first, until in parts(last, _ACCOUNTS_TOGETHER):
+            accounts = range(first, until + 1)
             while not ledger.run(_read_part(ledger, lane, periods, accounts).write, lane):
                 pass  # the clock was repaired meanwhile, and what was read may count in other windows
 

@@ -17,6 +17,7 @@ from ..guarantees.amounts import Costs
 from .entries import CHARGES, CLOCK, ERASED, NO_LINK, NOBODY, PERIOD, POLICY_SET, SPENT, VOIDED, End, Entry, User
 from .journal import canonical_link, canonical_rows, seal_counters
 from .lanes import lane_of
+from .reading import parts
 from .replay import Replay, promises
 from .windows import DAY_MICROS, LIFETIME, code_at, gauge_of, measure_in, since_when
 
@@ -281,9 +282,9 @@ class _Chain:
             yield f"lanes: the end of the journal is not where it was written: {end.entries} entries, found {number}"
 
     def _entries(self, last: int) -> Iterator[tuple[tuple[Any, ...], bytes | None]]:
-        for first in range(1, last + 1, _ENTRIES_TOGETHER):
+        for first, until in parts(last, _ENTRIES_TOGETHER):
             with self._open() as reading:
-                part = list(reading.rows.entries(first, min(last, first + _ENTRIES_TOGETHER - 1)))
+                part = list(reading.rows.entries(first, until))
             yield from part
             self._on_progress(min(last, first + _ENTRIES_TOGETHER - 1), last + self._whole.opened)
 
@@ -351,8 +352,7 @@ class _Accounts:
     def check(self) -> Iterator[str]:
         """Walk the accounts, each beside its history, a part of them in each moment."""
         last, entries = self._whole.opened, self._whole.numbered
-        for first in range(1, last + 1, _ACCOUNTS_TOGETHER):
-            until = min(last, first + _ACCOUNTS_TOGETHER - 1)
+        for first, until in parts(last, _ACCOUNTS_TOGETHER):
             with self._open() as reading:
                 yield from _Part(reading, self._whole.erased_users).check(first, until)
             self._on_progress(entries + until, entries + last)

@@ -72,29 +72,22 @@ class Ledger:
         """
         return self._groups[lane % len(self._groups)].run(work, lane, needs)
 
-    def run_though_shut(self, work: Callable[[list[Transaction]], T], lanes: Sequence[int] = (0,)) -> T:
-        """Do `work` in one transaction of some lanes, also where nobody may be charged: house-keeping, and copies."""
+    def run_together(
+        self, work: Callable[[list[Transaction]], T], lanes: Sequence[int], *, though_shut: bool = False
+    ) -> T:
+        """Do `work` in one transaction of several lanes, which are written at one moment.
+
+        House-keeping and copies do theirs `though_shut`, where nobody may be charged.
+        """
         results: list[T] = []
 
-        def those(transactions: Mapping[int, Transaction]) -> None:
-            results[:] = [work(list(transactions.values()))]
+        def together(transactions: Mapping[int, Transaction]) -> None:
+            those = list(transactions.values())
+            for transaction in those:
+                transaction.together = tuple(each for each in those if each is not transaction)
+            results[:] = [work(those)]
 
-        self._transact(those, list(lanes), [], though_shut=True)
-        return results[0]
-
-    def run_everywhere(self, work: Callable[[list[Transaction]], T]) -> T:
-        """Do `work` in one transaction of all lanes."""
-        if len(self.lanes) == 1:
-            return self.run(lambda transaction: work([transaction]))
-        results: list[T] = []
-
-        def everywhere(transactions: Mapping[int, Transaction]) -> None:
-            together = list(transactions.values())
-            for transaction in together:
-                transaction.together = tuple(each for each in together if each is not transaction)
-            results[:] = [work(together)]
-
-        self._transact(everywhere, list(self.lanes), [])
+        self._transact(together, list(lanes), [], though_shut)
         return results[0]
 
     def _transact(

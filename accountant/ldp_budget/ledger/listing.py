@@ -11,6 +11,7 @@ from ..guarantees import from_json
 from ..guarantees.amounts import DELTA_DIGITS, EPSILON_DIGITS, float_up, from_units
 from .entries import CHARGES, CLOCK, COPIED, EXPIRED, MOVED, PERIOD, POLICY_SET, REOPENED, RESERVED, VOIDED, Entry
 from .names import Name
+from .reading import parts
 from .verifying import head_of
 from .windows import from_micros
 
@@ -43,9 +44,9 @@ def _told_once(ledger: Ledger, lane: int) -> Iterator[dict[str, Any]]:
 def _lane_rows(ledger: Ledger, lane: int) -> Iterator[dict[str, Any]]:
     with ledger.reading(lane) as reading:
         last, shown = reading.end.entries, _Shown(reading)
-    for first in range(1, last + 1, _ENTRIES_TOGETHER):
+    for first, until in parts(last, _ENTRIES_TOGETHER):
         with ledger.reading(lane) as reading:
-            part = reading.rows.entries(first, min(last, first + _ENTRIES_TOGETHER - 1))
+            part = reading.rows.entries(first, until)
             rows = [shown.row(Entry.of(row)) for row, _ in part]
         yield from rows
 

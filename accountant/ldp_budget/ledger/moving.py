@@ -35,7 +35,7 @@ def begin(source: Ledger, target: Ledger, copy: str) -> None:
                 raise LedgerError(target.name, "expected a place where nothing is yet; found another ledger")
             transaction.set_gate(begun, gate.Reason(copy, source.name))
 
-    target.run_though_shut(shut, target.lanes)
+    target.run_together(shut, target.lanes, though_shut=True)
 
 
 def shut(source: Ledger, target: Ledger, copy: str) -> None:
@@ -49,7 +49,7 @@ def shut(source: Ledger, target: Ledger, copy: str) -> None:
             following = gate.following(transaction.end.gate, gate.MOVED)
             transaction.set_gate(following, gate.Reason(copy, target.name), entry)
 
-    source.run_though_shut(move, source.lanes)
+    source.run_together(move, source.lanes, though_shut=True)
 
 
 def open_copy(target: Ledger) -> None:
@@ -62,7 +62,7 @@ def open_copy(target: Ledger) -> None:
             transaction.append(Entry(0, transaction.time(), COPIED, 0, 0, 0, 0, ZERO))
             transaction.set_gate(gate.following(transaction.end.gate, gate.OPEN))
 
-    target.run_though_shut(finish, target.lanes)
+    target.run_together(finish, target.lanes, though_shut=True)
 
 
 def give_up(source: Ledger, target: Ledger) -> None:
@@ -82,5 +82,5 @@ def give_up(source: Ledger, target: Ledger) -> None:
                 transaction.append(Entry(0, transaction.time(), REOPENED, 0, 0, 0, 0, ZERO))
                 transaction.set_gate(gate.following(transaction.end.gate, gate.OPEN))
 
-    target.run_though_shut(spoil, target.lanes)
-    source.run_though_shut(reopen, source.lanes)
+    target.run_together(spoil, target.lanes, though_shut=True)
+    source.run_together(reopen, source.lanes, though_shut=True)

@@ -11,7 +11,7 @@ from .entries import Entry, Repair, StoredCharge, StoredPolicy
 from .windows import gauge_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from decimal import Decimal
 
     from .clock import Clock
@@ -176,3 +176,8 @@ class Reading:
     def policy_version(self, number: int) -> StoredPolicy:
         """One version of a policy, by its number."""
         return next(self.rows.policies(number))
+
+
+def parts(last: int, size: int) -> Iterator[tuple[int, int]]:
+    """The numbers from 1 to `last` in parts, each for a reading of its own: the first and the last of each."""
+    return ((first, min(last, first + size - 1)) for first in range(1, last + 1, size))
