@@ -1,6 +1,7 @@
 """Writes docs/reference/commands.md and docs/reference/python.md from the code: `python docs/reference/generate.py`.
 
-With `--out FOLDER` they go there instead. `tests/test_docs.py` holds the committed pages against a fresh generation.
+With `--out FOLDER` they go there instead. `tests/docs/test_docs.py` holds the committed pages against a fresh
+generation.
 """
 
 from __future__ import annotations
@@ -182,7 +183,7 @@ def python() -> Iterator[str]:
     yield from (
         "## Parts of a plugin",
         "",
-        "[Writing a plugin](../writing-a-plugin.md) shows them at work and lists every hook.",
+        "[Writing a plugin](../tutorials/writing-a-plugin.md) shows them at work and lists every hook.",
         "",
     )
     for module, names in PARTS:

@@ -1,4 +1,4 @@
-"""docs/examples/ldp-budget-olh, the example plugin, installed for real and used from other processes."""
+"""docs/tutorials/examples/ldp-budget-olh, the example plugin, installed for real and used from other processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "ldp-budget-olh"
+EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "tutorials" / "examples" / "ldp-budget-olh"
 TARGET = ("olh", "--epsilon", "1", "--domain-size", "4")
 CATEGORIES = ("spring", "summer", "autumn", "winter")
 STANDARD_ERRORS = 4.5

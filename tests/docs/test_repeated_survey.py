@@ -1,4 +1,4 @@
-"""The survey of docs/repeated-survey.md: its estimates, its charges, and every command that the page shows."""
+"""The survey of docs/tutorials/repeated-survey.md: its estimates, its charges, and every command of the page."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from conftest import CommandLine
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = ROOT / "docs" / "examples"
-PAGE = ROOT / "docs" / "repeated-survey.md"
+EXAMPLES = ROOT / "docs" / "tutorials" / "examples"
+PAGE = ROOT / "docs" / "tutorials" / "repeated-survey.md"
 ALLOWED = 4.5  # standard errors
 SEED = 1
 STUDY = f'python "$EXAMPLES/repeated_survey.py" --seed {SEED}\n'

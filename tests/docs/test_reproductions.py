@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "docs" / "reproductions"
+SCRIPTS = Path(__file__).resolve().parents[2] / "docs" / "evidence" / "reproductions"
 DOCUMENTS = [path.stem.removeprefix("document_") for path in sorted(SCRIPTS.glob("document_*.py"))]
 LONG = ["002", "003"]  # a minute or more
 
@@ -72,7 +72,7 @@ def report(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.fixture
 def script(report: ModuleType) -> ModuleType:
-    """`python docs/reproductions`, to be run in this process."""
+    """`python docs/evidence/reproductions`, to be run in this process."""
     spec = importlib.util.spec_from_file_location("reproductions", SCRIPTS / "__main__.py")
     assert spec is not None
     assert spec.loader is not None

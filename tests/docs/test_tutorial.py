@@ -1,4 +1,4 @@
-"""docs/writing-a-plugin.md: every block of it runs, in order, and every hook it lists is as in the code.
+"""docs/tutorials/writing-a-plugin.md: every block of it runs, in order, and every hook it lists is as in the code.
 
 A block whose first line names a file is written to that file; one that begins `# from FILE` must stand in that file
 of the example plugin. Other ```python blocks run in one namespace, ```pycon blocks as doctests in the same, and in
@@ -30,8 +30,8 @@ from ldp_budget.catalogue import hookspecs
 from ldp_budget.guarantees import ZeroConcentrated
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "writing-a-plugin.md"
-EXAMPLE = ROOT / "docs" / "examples" / "ldp-budget-olh"
+PAGE = ROOT / "docs" / "tutorials" / "writing-a-plugin.md"
+EXAMPLE = ROOT / "docs" / "tutorials" / "examples" / "ldp-budget-olh"
 NAMED = re.compile(r"# (?P<part>from )?(?P<path>[\w/.-]+\.(py|toml))\n")
 MARK = "==== end of a command ===="
 

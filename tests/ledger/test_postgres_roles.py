@@ -1,4 +1,4 @@
-"""The roles of docs/sql/roles.sql: the application does all that the library does, and can delete no entry."""
+"""The roles of docs/guides/sql/roles.sql: the application does all that the library does, and can delete no entry."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ psycopg = pytest.importorskip("psycopg")
 
 pytestmark = pytest.mark.usefixtures("own_keys")
 
-SQL = Path(__file__).resolve().parents[2] / "docs" / "sql"
+SQL = Path(__file__).resolve().parents[2] / "docs" / "guides" / "sql"
 OWNER, APPLICATION = "ldp_budget_owner", "ldp_budget_app"
 
 

@@ -1,7 +1,7 @@
 """Compute again what the source documents print, and set the results beside the printed ones.
 
-    python docs/reproductions            all documents
-    python docs/reproductions 001        one of them
+    python docs/evidence/reproductions            all documents
+    python docs/evidence/reproductions 001        one of them
 
 Each document has a script here, `document_NNN.py`, with a TITLE and PARTS; a part adds to the page of its document.
 """

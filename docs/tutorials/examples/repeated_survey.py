@@ -1,7 +1,7 @@
-"""A survey of two questions in four rounds, on real answers: the estimates of docs/repeated-survey.md.
+"""A survey of two questions in four rounds, on real answers: the estimates of docs/tutorials/repeated-survey.md.
 
-    python docs/examples/repeated_survey.py             # noise from a cryptographic generator, new in every run
-    python docs/examples/repeated_survey.py --seed 1    # the figures of the page again; never for real answers
+    python docs/tutorials/examples/repeated_survey.py           # cryptographic noise, new in every run
+    python docs/tutorials/examples/repeated_survey.py --seed 1  # the page's figures; never for real answers
 
 Every second respondent is in panel a, the others are in panel b. Both are asked for their health and their visits in
 every round, each panel with mechanisms of its own, and charged ε = 1 for each answer.

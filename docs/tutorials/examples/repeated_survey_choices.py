@@ -1,6 +1,6 @@
-"""What the survey of docs/repeated-survey.md can know before it asks anybody: the errors of its mechanisms.
+"""What the survey of docs/tutorials/repeated-survey.md can know before it asks anybody: the errors of its mechanisms.
 
-    python docs/examples/repeated_survey_choices.py
+    python docs/tutorials/examples/repeated_survey_choices.py
 
 Errors are computed, not simulated. Those of visits are for answers spread like those of the file; a real survey would
 take last year's.

@@ -1,4 +1,4 @@
-"""Optimal local hashing for ldp-budget: the plugin that docs/writing-a-plugin.md arrives at."""
+"""Optimal local hashing for ldp-budget: the plugin that docs/tutorials/writing-a-plugin.md arrives at."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Report:
         self._folder = folder
         self._blocks = [
             f"# Document {document}: {title}",
-            f"Written by `python docs/reproductions{' --quick' if quick else ''} {document}`.",
+            f"Written by `python docs/evidence/reproductions{' --quick' if quick else ''} {document}`.",
         ]
 
     def section(self, title: str, *paragraphs: str) -> None:
