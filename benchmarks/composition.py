@@ -205,7 +205,7 @@ def main() -> None:
         if "failed" in found[OURS]:
             sys.exit(f"{OURS}: {found[OURS]['failed']}")
         truth = found[OURS]["lower"]
-        print(f"\n### {case}, δ = {delta:g}\n")
+        print(f"\n## {case}, δ = {delta:g}\n")
         print("| | ε | looseness | time | peak memory |\n| --- | ---: | ---: | ---: | ---: |")
         for tool in tools:
             print(row(tool, found[tool], truth), flush=True)
