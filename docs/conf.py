@@ -16,5 +16,6 @@ smartquotes = False
 
 html_theme = "furo"
 html_title = f"{project} {release}"
+html_use_index = False
 html_copy_source = False
 html_show_copyright = False
