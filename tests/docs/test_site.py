@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -115,6 +116,17 @@ def test_the_search_has_every_page_in_an_index_of_its_own(site: Path, pages: dic
     found = index["terms"]["odomet"]  # of a word its stem is kept
     named = {index["docnames"][number] for number in ([found] if isinstance(found, int) else found)}
     assert "explanation/promises" in named
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_one_that_sphinx_takes_without_a_warning(name: str) -> None:
+    """The two warnings that are easily earned, found without Sphinx: a level left out, and a page that it has not."""
+    page = DOCS / f"{name}.md"
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    levels = [len(marks) for marks in re.findall(r"^(#+) ", text, flags=re.MULTILINE)]
+    assert [(above, below) for above, below in pairwise(levels) if below > above + 1] == []
+    linked = {(page.parent / link).resolve() for link in re.findall(r"\]\(([^)\s:#]+\.md)", text)}
+    assert linked <= {DOCS / f"{each}.md" for each in PAGES}
 
 
 @pytest.mark.parametrize(
