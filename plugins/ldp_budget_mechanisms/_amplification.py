@@ -1,4 +1,4 @@
-"""What several draws of a random substitution give away together (document 003, corrected).
+"""What several draws of a random substitution give away together (Kang, Lee and Hong 2009, corrected).
 
 One draw keeps the true answer with probability γ/(γ+N-1) and turns it into each other one with 1/(γ+N-1). The
 amplification of a report is the largest ratio of the probabilities that two answers give to it, so its loss is
@@ -225,7 +225,7 @@ def _total_variance(odds: Decimal, size: int, draws: int) -> Decimal:
 
 
 def duplicate_probability(gamma: Decimal, size: int, draws: int) -> Decimal:
-    """How likely `draws` independent draws are not all different (document 003, Theorem 5.1)."""
+    """How likely `draws` independent draws are not all different (Kang, Lee and Hong 2009, Theorem 5.1)."""
     if draws > size:
         return _ONE
     scale = WIDE_UP.add(gamma, Decimal(size - 1))

@@ -1,4 +1,4 @@
-"""Privacy breaches: how far one report can move a belief (document 003, section 3.1, with the bound made strict).
+"""Privacy breaches: how far one report can move a belief (Kang, Lee and Hong 2009, with the bound made strict).
 
 A property of the user's answer that had probability ρ₁ before a report of amplification A has at most
 ρ₁A/(1-ρ₁+ρ₁A) after it; one that had ρ₂ has at least ρ₂/(ρ₂+(1-ρ₂)A). So neither does the belief rise from ρ₁
@@ -6,7 +6,8 @@ to ρ₂, nor does it fall from ρ₂ to ρ₁, if and only if
 
     A < ρ₂(1-ρ₁) / (ρ₁(1-ρ₂)).
 
-Source: Evfimievski, Gehrke and Srikant, PODS 2003; document 003 prints ≤, and at equality the belief reaches ρ₂.
+Source: Evfimievski, Gehrke and Srikant, PODS 2003; Kang, Lee and Hong 2009, section 3.1, print ≤, and at
+equality the belief reaches ρ₂.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Three-wise independent hash functions, drawn by a public seed (document 002, Definition 3).
+"""Three-wise independent hash functions, drawn by a public seed (Jeong, Hong and Seo 2020, Definition 3).
 
 Function j is a random polynomial of degree 2 modulo P = 2**61 - 1 (Wegman and Carter 1981),
 

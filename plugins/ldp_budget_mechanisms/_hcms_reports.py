@@ -81,7 +81,7 @@ def _odd(numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 def hadamard(rows: Cells) -> Cells:
-    """`rows` times the Hadamard matrix of the document's equation (2), for (r, m) with m a power of two.
+    """`rows` times the Hadamard matrix of equation (2) of Jeong, Hong and Seo 2020, for (r, m) with m a power of two.
 
     The fast transform: each of log2 m passes takes sums and differences of neighbours and puts the sums first, which
     moves the next bit of the column number into place.

@@ -1,12 +1,12 @@
 """What the server makes of RAPPOR reports: exact counts, then a regression on the candidates' Bloom filters.
 
-With p* and q* the probabilities that a bit of the report is one where the filter's is 0 and 1, document 002's (1),
+With p* and q* the probabilities that a bit of the report is one where the filter's is 0 and 1,
 
     t_ij = (c_ij - p*·N_j) / (q* - p*),    q* - p* = (1-f)(q-p),
 
-is an unbiased estimate of how many of the N_j users of cohort j have bit i in their filter. Users are spread over
-cohorts at random, so E[t_ij] = N_j Σ_v π_v X_ijv, with X the candidates' filters and π_v the share of all users
-that hold v.
+is an unbiased estimate of how many of the N_j users of cohort j have bit i in their filter (Jeong, Hong and Seo 2020,
+equation (1)). Users are spread over cohorts at random, so E[t_ij] = N_j Σ_v π_v X_ijv, with X the candidates' filters
+and π_v the share of all users that hold v.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the count mean sketches of document 002, section 3.2, have in common.
+"""What the count mean sketches of Apple 2017 and Jeong, Hong and Seo 2020 have in common.
 
 A client hashes its value v to one of m cells by one of k public functions, j, and reports j with a randomized form
 of the cell h_j(v). A report supports the value u if it speaks for the cell h_j(u). Another value shares v's cell
@@ -7,7 +7,7 @@ with probability 1/m over the draw of the functions, so a sketch is a frequency 
     p_v = p,   q_v = q + (p - q)/m,
 
 where p and q are the probabilities of support for the client's own cell and for another one. Its estimate is that of
-the document's Fig. 7. Two clients of one other value share v's cell or miss it together if they use the same
+their Fig. 7. Two clients of one other value share v's cell or miss it together if they use the same
 function, which adds Σ_{u≠v} f_u(f_u - 1)/(k(m - 1)) to the variance of the count of v; no other two reports are
 correlated where functions are three-wise independent.
 """
@@ -62,7 +62,7 @@ class Sketch(FrequencyMechanism):
 
     @classmethod
     def for_answers(cls, epsilon: Any, domain_size: int) -> Self:
-        """With 1024 functions and a width of 1024: 8 MB, where document 002's own sketches take up to 512 MB.
+        """With 1024 functions and a width of 1024: 8 MB, where the sketches of Jeong, Hong and Seo take up to 512 MB.
 
         At ε = 1 it takes four million users for collisions, at their worst, to weigh as much as the noise.
         """
@@ -94,7 +94,7 @@ class Sketch(FrequencyMechanism):
         raise NotImplementedError
 
     def _theorem_variance(self) -> float:
-        """The variance per user in the document's theorem, without (m/(m-1))² and the collisions."""
+        """The variance per user in their theorem, without (m/(m-1))² and the collisions."""
         raise NotImplementedError
 
     # -- what follows from the parameters ---------------------------------------------------------------
@@ -129,7 +129,7 @@ class Sketch(FrequencyMechanism):
         """`variance_per_user` and `std_error` leave collisions out: they depend on the values of the others.
 
         With collisions at their worst, all users hold one value; `largest_variance` is then that of another value's
-        count, and `theorem_bound` what Theorem 1 or 2 of document 002 says of it.
+        count, and `theorem_bound` what Theorem 1 or 2 of Jeong, Hong and Seo says of it.
         """
         zero, slope = self._per_user()
         result = {

@@ -7,7 +7,8 @@ two inputs is largest for a report inside a window of length γ and outside one 
 
     e^ε = a (1 + (a-1)w) / (1 + (a-1)γ),      w = min(2γ, 1).
 
-Solved for a, w = 2γ gives the first row of document 001's Theorem 6, and w = 1 the second one as it should be.
+Solved for a, w = 2γ gives the first row of Theorem 6 of Kim, Park and Lee, and w = 1 the second one as it
+should be.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The bounded Laplace mechanism for one number in [lower, upper] (document 001, introduction).
+"""The bounded Laplace mechanism for one number in [lower, upper] (Kim, Park and Lee, introduction).
 
 Laplace noise of scale b, cut off so that the report stays in [lower, upper], and renormalised:
 
@@ -25,6 +25,7 @@ from ldp_budget.guarantees.amounts import UP
 
 from ._bounded import BoundedMechanism
 from ._scale import LARGEST_EPSILON, LEAST_EPSILON, check_scale, loss_of, scale_of
+from ._sources import BOUNDED_STAIRCASE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +44,10 @@ class BoundedLaplace(BoundedMechanism):
 
     name = "bounded-laplace"
     summary = "one number in [lower, upper] plus Laplace noise cut off at its ends; biased"
-    source = "document 001; Holohan, Antonatos, Braghin and Mac Aonghusa 2018"
+    source = (
+        "Holohan, Antonatos, Braghin and Mac Aonghusa, The bounded Laplace mechanism in differential privacy (2018); "
+        f"{BOUNDED_STAIRCASE}, introduction"
+    )
 
     cells = 2**15
 

@@ -1,4 +1,4 @@
-"""The bounded staircase mechanism for one number in [lower, upper] (document 001, definition 5).
+"""The bounded staircase mechanism for one number in [lower, upper] (Kim, Park and Lee, definition 5).
 
 The staircase noise, cut off so that the report stays in [lower, upper], and renormalised. No distance in there
 exceeds S = upper - lower, so two steps are all that is seen: the density is e^ε̂ within γS of the value and 1
@@ -25,6 +25,7 @@ from ldp_budget.guarantees.amounts import exp_down, float_below
 
 from ._bounded import BoundedMechanism
 from ._scale import LARGEST_EPSILON, LEAST_EPSILON
+from ._sources import BOUNDED_STAIRCASE
 from ._window import WIDE, window_breakpoints, window_error, window_odds
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class BoundedStaircase(BoundedMechanism):
 
     name = "bounded-staircase"
     summary = "one number in [lower, upper], likelier within a window around the value; biased"
-    source = "document 001, definition 5 and Theorem 6 with its second row corrected"
+    source = f"{BOUNDED_STAIRCASE}, definition 5 and Theorem 6 with its second row corrected"
 
     cells = 2**20
 

@@ -1,4 +1,4 @@
-"""The count mean sketch (document 002, section 3.2.1): a hash of the value as m randomized bits."""
+"""The count mean sketch (Apple 2017; Jeong, Hong and Seo 2020): a hash of the value as m randomized bits."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from ldp_budget.authoring.channels import Case, Comparison, Factor
 from ldp_budget.guarantees import Guarantee
 
 from ._sketch import Sketch
+from ._sources import CASE_STUDY
 from .unary import SymmetricUnaryEncoding
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class CountMeanSketch(Sketch):
     name = "cms"
     aliases = ("count-mean-sketch",)
     summary = "one of k hashes of the value, as m randomized bits; for domains too large to list"
-    source = "document 002, section 3.2.1; Apple, Learning with Privacy at Scale (2017)"
+    source = f"Apple, Learning with Privacy at Scale (2017); {CASE_STUDY}, section 3.2.1"
 
     def check(self) -> None:
         super().check()

@@ -1,4 +1,4 @@
-"""dBitFlip: one bit for each of d buckets out of k (document 002, section 3.3.2; its Fig. 13 is a lost image).
+"""dBitFlip: one bit for each of d buckets out of k (Ding, Kulkarni and Yekhanin 2017).
 
 A user draws d of the k buckets without replacement, whatever the value v is, and for each of them sends
 
@@ -32,6 +32,8 @@ from ldp_budget.guarantees import SAME_CHANGE_PATTERN, FinitePair, Guarantee, Me
 from ldp_budget.guarantees.amounts import DOWN, UP, exp_down, float_above, float_below
 from ldp_budget.randomness import ONE, threshold
 
+from ._sources import CASE_STUDY
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -45,7 +47,9 @@ class DBitFlip(FrequencyMechanism):
 
     name = "d-bit-flip"
     summary = "for some of the possible answers, a bit each that says whether it is the user's"
-    source = "document 002, section 3.3.2; Ding, Kulkarni and Yekhanin, NIPS 2017"
+    source = (
+        f"Ding, Kulkarni and Yekhanin, Collecting Telemetry Data Privately, NIPS 2017; {CASE_STUDY}, section 3.3.2"
+    )
 
     epsilon = real("privacy loss of one report; half of it where bits = 1", above=0, at_most=10**6)
     buckets = integer("number of possible answers", at_least=2, at_most=MOST_ANSWERS)
@@ -130,8 +134,8 @@ class DBitFlip(FrequencyMechanism):
         return (
             f"Reports of one memoised value lose {self._loss} together and those of all values at most {total}, for "
             "neighbours who change their value at the same moments only.",
-            "Document 002 has d < k hide when a value changes. It does not: bits that differ show it for certain, so "
-            "for neighbours who change at other moments the loss is unbounded.",
+            "Jeong, Hong and Seo (2020) have d < k hide when a value changes. It does not: bits that differ show it "
+            "for certain, so for neighbours who change at other moments the loss is unbounded.",
         )
 
     # -- client -----------------------------------------------------------------------------------------

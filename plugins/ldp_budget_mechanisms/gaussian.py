@@ -1,6 +1,6 @@
-"""The Gaussian mechanism for one number in [lower, upper] (document 004).
+"""The Gaussian mechanism for one number in [lower, upper] (Balle and Wang 2018).
 
-With S = upper - lower the two inputs furthest apart have the loss N(S²/2σ², S²/σ²). The document's
+With S = upper - lower the two inputs furthest apart have the loss N(S²/2σ², S²/σ²). FedTensor's
 
     δ = Φ( S/2σ - εσ/S )                                    (method "tail")
 
@@ -30,6 +30,8 @@ from ldp_budget.guarantees import Guarantee
 from ldp_budget.guarantees.amounts import UP, canonical, float_above, float_below
 from ldp_budget.guarantees.gaussian import gaussian_sigma
 
+from ._sources import GAUSSIAN
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -50,7 +52,7 @@ class Gaussian(NumericMechanism):
 
     name = "gaussian"
     summary = "one number plus normal noise, for (ε, δ)"
-    source = "document 004; Balle and Wang, ICML 2018, Theorem 8"
+    source = f"{GAUSSIAN}; Balle and Wang, ICML 2018, Theorem 8"
 
     # The limits far out keep every intermediate figure within the range of a double.
     epsilon = optional_real("privacy loss of one report, together with delta", at_least=1e-100, at_most=1000)

@@ -1,4 +1,4 @@
-"""The Hadamard count mean sketch (document 002, section 3.2.2, corrected): one bit in place of m.
+"""The Hadamard count mean sketch (Apple 2017; Jeong, Hong and Seo 2020, corrected): one bit in place of m.
 
 The client's cell h is the vector v with a one at h and zeros elsewhere; its Hadamard transform w = H·v has entries
 ±1, w_l = (-1)^(number of ones in h AND l). The client draws l uniformly from the m coefficients and sends the sign
@@ -20,6 +20,7 @@ from ldp_budget.guarantees.amounts import DOWN, UP, exp_down
 from ldp_budget.randomness import ONE, threshold
 
 from ._sketch import Sketch
+from ._sources import CASE_STUDY
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,7 +42,7 @@ class HadamardCountMeanSketch(Sketch):
     name = "hcms"
     aliases = ("hadamard-count-mean-sketch",)
     summary = "one randomized sign of a hash of the value; for domains too large to list, in a few bytes"
-    source = "document 002, section 3.2.2, corrected; Apple, Learning with Privacy at Scale (2017)"
+    source = f"Apple, Learning with Privacy at Scale (2017); {CASE_STUDY}, section 3.2.2, corrected"
 
     def check(self) -> None:
         super().check()
@@ -70,9 +71,9 @@ class HadamardCountMeanSketch(Sketch):
         epsilon = float(self.epsilon)
         printed = -math.tanh(epsilon / 2) / math.tanh(epsilon / 4) / 2
         return (
-            "Document 002's Fig. 9 and 10 start from a vector of -1, debias by e^(ε/2) and add the 1/2 of CMS: among "
-            f"n users, a value that nobody holds would be counted about {printed:.3g}·n times. Here the vector "
-            "starts from 0, c is (e^ε+1)/(e^ε-1), and nothing is added.",
+            "Fig. 9 and 10 of Jeong, Hong and Seo (2020) start from a vector of -1, debias by e^(ε/2) and add the "
+            f"1/2 of CMS: among n users, a value that nobody holds would be counted about {printed:.3g}·n times. "
+            "Here the vector starts from 0, c is (e^ε+1)/(e^ε-1), and nothing is added.",
             *super().notes,
         )
 

@@ -1,4 +1,4 @@
-"""The Laplace mechanism for one number in [lower, upper] (document 001, section I; Dwork and Roth 2014).
+"""The Laplace mechanism for one number in [lower, upper] (Dwork and Roth 2014).
 
 With S = upper - lower and the scale b = S/ε, a report of x has the density
 
@@ -39,7 +39,7 @@ class Laplace(AdditiveMechanism):
 
     name = "laplace"
     summary = "one number plus Laplace noise; unbiased"
-    source = "document 001; Dwork and Roth 2014, section 3.3"
+    source = "Dwork and Roth, The Algorithmic Foundations of Differential Privacy (2014), section 3.3"
 
     epsilon = optional_real("privacy loss of one report", at_least=LEAST_EPSILON, at_most=LARGEST_EPSILON)
     scale = optional_real("scale b of the noise, its mean absolute value", above=0, derived=True)

@@ -1,4 +1,4 @@
-"""Random substitution with any matrix (document 003, Algorithm 1).
+"""Random substitution with any matrix (Agrawal and Haritsa 2005).
 
 Column k of the matrix is the distribution of the report of a user whose answer is k. The loss is the largest
 ln(m[h][k]/m[h][k']) over the reports h and the answers k, k'. With W a left inverse of the matrix and C the counts
@@ -21,6 +21,8 @@ from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import Guarantee, Pure, Unbounded
 from ldp_budget.guarantees.amounts import UP, ln_up
 from ldp_budget.guarantees.pairs import dominating_pair
+
+from ._sources import RANDOM_SUBSTITUTION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +55,7 @@ class MatrixSubstitution(FrequencyMechanism):
 
     name = "matrix-substitution"
     summary = "a report drawn from the column of the answer in any matrix of probabilities"
-    source = "document 003, Algorithm 1; Agrawal and Haritsa, ICDE 2005; Dowd, Xu and Zhang, ETRICS 2006"
+    source = f"Agrawal and Haritsa, ICDE 2005; Dowd, Xu and Zhang, ETRICS 2006; {RANDOM_SUBSTITUTION}, Algorithm 1"
 
     matrix = matrix("probabilities: entry (h, k) is that of report h for answer k; columns sum to 1 within 1e-9")
 

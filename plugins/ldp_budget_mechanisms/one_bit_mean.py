@@ -1,4 +1,4 @@
-"""1BitMean: one bit for a number in [0, m] (document 002, section 3.3.1; its Fig. 11 and 12 are lost images).
+"""1BitMean: one bit for a number in [0, m] (Ding, Kulkarni and Yekhanin 2017).
 
 A number in [lower, upper] is that above lower, with m = upper - lower.
 
@@ -37,6 +37,7 @@ from ldp_budget.guarantees.amounts import DOWN, UP, exp_down, exp_up, float_abov
 from ldp_budget.randomness import ONE, threshold
 
 from ._scale import LARGEST_EPSILON, LEAST_EPSILON
+from ._sources import CASE_STUDY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -73,7 +74,9 @@ class OneBitMean(NumericMechanism):
 
     name = "one-bit-mean"
     summary = "one bit for a number in [lower, upper], for estimating a mean; with rounding, memoised"
-    source = "document 002, section 3.3.1; Ding, Kulkarni and Yekhanin, NIPS 2017"
+    source = (
+        f"Ding, Kulkarni and Yekhanin, Collecting Telemetry Data Privately, NIPS 2017; {CASE_STUDY}, section 3.3.1"
+    )
 
     epsilon = real(
         "privacy loss of one report, or of one memoised bit", at_least=LEAST_EPSILON, at_most=LARGEST_EPSILON

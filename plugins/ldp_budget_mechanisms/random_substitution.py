@@ -1,8 +1,8 @@
-"""Random substitution with the γ-diagonal matrix (document 003), which is generalised randomized response.
+"""Random substitution with the γ-diagonal matrix (Kang, Lee and Hong 2009), which is generalised randomized response.
 
 A draw keeps the user's answer with probability γ/(γ+N-1) and turns it into each other one with 1/(γ+N-1). A report
 holds l draws: independent ones, or distinct ones, which make it subset selection. What the l draws give away
-together, and where that departs from the document, stands in `_amplification`.
+together, and where that departs from the paper, stands in `_amplification`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from ldp_budget.randomness import ONE, threshold
 from . import _amplification as amplification
 from ._amplification import WIDE_DOWN, WIDE_UP, DistinctSequence, DistinctSet, Sampling, WithReplacement
 from ._breach import amplification_below_breach, breach_bound, largest_posterior
+from ._sources import RANDOM_SUBSTITUTION
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,7 +47,7 @@ class RandomSubstitution(FrequencyMechanism):
     aliases = ("grr",)
     summary = "the answer itself or another one, drawn once or several times"
     source = (
-        "document 003 (Kang, Lee and Hong 2009), corrected; Agrawal and Haritsa, ICDE 2005; "
+        f"{RANDOM_SUBSTITUTION}, corrected; Agrawal and Haritsa, ICDE 2005; "
         "Ye and Barg, IEEE Transactions on Information Theory 64 (2018)"
     )
 
@@ -266,7 +267,7 @@ class RandomSubstitution(FrequencyMechanism):
             bound = DOWN.divide(Decimal(limit.numerator), Decimal(limit.denominator))
             notes += (
                 f"An amplification of exactly {bound:.12g} lets a belief of {self.rho1} reach {self.rho2}, so the ≤ "
-                f"of document 003 is taken as <: the report's amplification is {used:.15g}.",
+                f"of Kang, Lee and Hong (2009) is taken as <: the report's amplification is {used:.15g}.",
             )
         return notes
 
@@ -275,10 +276,10 @@ class RandomSubstitution(FrequencyMechanism):
         keep, other = (float(probability) for probability in self.support_probabilities[0])
         spread = float((self._gamma + self.domain_size - 1) / ((self._gamma - 1) * self._draws))
         return (
-            f"Drawing again until {self._draws} draws differ does not keep the privacy of one draw, as document 003 "
-            f"says of its Algorithm 2: from γ = {self._gamma:.6g} the amplification of {what} rises to "
-            f"{self._amplification[1]:.6g}.",
-            f"Document 003's estimate, the counts over {self._draws} as if draws were independent, is biased "
+            f"Drawing again until {self._draws} draws differ does not keep the privacy of one draw, as Kang, "
+            f"Lee and Hong (2009) say of their Algorithm 2: from γ = {self._gamma:.6g} the amplification of {what} "
+            f"rises to {self._amplification[1]:.6g}.",
+            f"Their estimate, the counts over {self._draws} as if draws were independent, is biased "
             f"towards uniform here (slope {(keep - other) * spread:.3f}); estimate uses π₁ = {keep:.6g} and "
             f"π₀ = {other:.6g}.",
         )

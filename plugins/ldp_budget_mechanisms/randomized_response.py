@@ -1,4 +1,4 @@
-"""Warner's randomized response to a yes/no question (document 000's simplest case; Warner 1965).
+"""Warner's randomized response to a yes/no question (Warner 1965).
 
 Answers are 1 (yes) and 0 (no). With p = P[report yes | yes] and q = P[report yes | no],
 
@@ -39,7 +39,7 @@ class RandomizedResponse(FrequencyMechanism):
     name = "randomized-response"
     aliases = ("rr", "warner")
     summary = "a yes/no answer, truthful with probability p"
-    source = "Warner, JASA 1965; document 000"
+    source = "Warner, JASA 60(309), 1965"
 
     targets = ("epsilon", "truth", "yes")
 

@@ -1,4 +1,6 @@
-"""RAPPOR: Bloom filters behind a permanent and an instantaneous randomized response (document 002, Google).
+"""RAPPOR: Bloom filters behind a permanent and an instantaneous randomized response.
+
+Source: Erlingsson, Pihur and Korolova 2014.
 
 A user belongs to one of m cohorts, which is public. The value sets h of k bits, by hash functions of the cohort.
 Each bit B of this filter is replaced, once for the value, by
@@ -38,6 +40,7 @@ from ._rappor_loss import (
     fresh_pair,
     shown_bits,
 )
+from ._sources import CASE_STUDY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +81,7 @@ class Rappor(Mechanism):
 
     name = "rappor"
     summary = "a Bloom filter of the value, noised once for good and again in every report"
-    source = "document 002 (its figure 2 is lost); Erlingsson, Pihur and Korolova, CCS 2014"
+    source = f"Erlingsson, Pihur and Korolova, RAPPOR, CCS 2014; {CASE_STUDY}, section 3.1"
 
     targets = ("epsilon", *_PROBABILITIES)
 
@@ -174,8 +177,8 @@ class Rappor(Mechanism):
         if self.any_inputs:
             return (f"No bits are kept, so k reports lose k times {one}; kept ones would lose {last} at most.",)
         notes = [
-            f"One report loses {one}, two of the same value {two}, any number {last} at most; the ε of document 002 "
-            "is that of one report.",
+            f"One report loses {one}, two of the same value {two}, any number {last} at most; the ε of Jeong, "
+            "Hong and Seo (2020) is that of one report.",
             "The promise holds against values that repeat in the same places. Whether a value changed or came back "
             f"can show beyond it{self._change()}; any_inputs hides that.",
         ]

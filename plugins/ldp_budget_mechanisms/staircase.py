@@ -1,4 +1,4 @@
-"""The staircase mechanism for one number in [lower, upper] (document 001, definition 4; Geng and Viswanath 2016).
+"""The staircase mechanism for one number in [lower, upper] (Geng and Viswanath 2016).
 
 With S = upper - lower, b = e^{-ε} and γ in [0, 1] the noise has the density, for x >= 0 and k = 0, 1, 2, …,
 
@@ -30,6 +30,7 @@ from ldp_budget.guarantees.amounts import DOWN, UP, exp_down, exp_up
 
 from ._additive import AdditiveMechanism
 from ._scale import LARGEST_EPSILON, LEAST_EPSILON
+from ._sources import BOUNDED_STAIRCASE
 from ._window import reach_of
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Staircase(AdditiveMechanism):
 
     name = "staircase"
     summary = "one number plus staircase noise; unbiased, less noise than laplace for a large loss"
-    source = "document 001, definition 4; Geng and Viswanath, IEEE Trans. Inf. Theory 62(2), 2016"
+    source = f"Geng and Viswanath, IEEE Trans. Inf. Theory 62(2), 2016; {BOUNDED_STAIRCASE}, definition 4"
 
     epsilon = real("privacy loss of one report", at_least=LEAST_EPSILON, at_most=LARGEST_EPSILON)
     gamma = optional_real("share of the upper step in each interval of length S", at_least=0, at_most=1)

@@ -1,4 +1,4 @@
-"""Subset selection (Ye and Barg 2018): what document 003's Algorithm 2 really does.
+"""Subset selection (Ye and Barg 2018): what Algorithm 2 of Kang, Lee and Hong 2009 really does.
 
 A report is a set of ω of the N answers. It holds the true one with probability π₁ = ω·e^ε/(ω·e^ε+N-ω) and is
 otherwise uniform.
@@ -11,6 +11,7 @@ import functools
 from ldp_budget.authoring.fields import choice, integer
 
 from ._amplification import best_size
+from ._sources import RANDOM_SUBSTITUTION
 from .random_substitution import MOST_DRAWS, RandomSubstitution
 
 
@@ -20,7 +21,10 @@ class SubsetSelection(RandomSubstitution):
     name = "subset-selection"
     aliases = ("subset",)
     summary = "a set of answers that holds the true one with probability π₁"
-    source = "Ye and Barg, IEEE Transactions on Information Theory 64 (2018); document 003, Algorithm 2, corrected"
+    source = (
+        "Ye and Barg, IEEE Transactions on Information Theory 64 (2018); "
+        f"{RANDOM_SUBSTITUTION}, Algorithm 2, corrected"
+    )
 
     draws = integer(
         "answers in one report; if left out, the number of least variance for a set, or 1 where gamma is given",

@@ -1,4 +1,4 @@
-"""Unary encoding: one bit for each possible answer, each bit randomized on its own (document 000).
+"""Unary encoding: one bit for each possible answer, each bit randomized on its own (Wang, Blocki, Li and Jha 2017).
 
 The answer v is the vector with a one at v and zeros elsewhere. A one stays one with probability p, a zero becomes
 one with probability q. Two answers differ in two bits, so
@@ -22,6 +22,8 @@ from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import Guarantee, SymmetricPair
 from ldp_budget.guarantees.amounts import DOWN, UP, exp_down, float_above, float_below, ln_up
 from ldp_budget.randomness import threshold
+
+from ._sources import UNARY_ENCODING
 
 if TYPE_CHECKING:
     import numpy as np
@@ -138,7 +140,7 @@ class UnaryEncoding(_Unary):
 
     name = "unary-encoding"
     summary = "one bit per answer; a one stays with probability p, a zero turns with probability q"
-    source = "document 000; Wang, Blocki, Li, Jha, USENIX Security 2017, section 4.3"
+    source = f"Wang, Blocki, Li, Jha, USENIX Security 2017, section 4.3; {UNARY_ENCODING}"
 
     p = real("probability that a one stays one", above=0, below=1)
     q = real("probability that a zero becomes one", above=0, below=1)
@@ -184,7 +186,7 @@ class SymmetricUnaryEncoding(_Standard):
     name = "sue"
     aliases = ("symmetric-unary-encoding",)
     summary = "unary encoding with p + q = 1; the better one for few answers or a large loss"
-    source = "document 000; Erlingsson, Pihur, Korolova, CCS 2014 (basic one-time RAPPOR)"
+    source = f"Erlingsson, Pihur, Korolova, CCS 2014 (basic one-time RAPPOR); {UNARY_ENCODING}"
 
     def bounds(self) -> tuple[Decimal, Decimal]:
         half = DOWN.divide(self.epsilon, Decimal(2))
@@ -198,7 +200,7 @@ class OptimizedUnaryEncoding(_Standard):
     name = "oue"
     aliases = ("optimized-unary-encoding",)
     summary = "unary encoding with p = 1/2; the least variance for rare answers"
-    source = "document 000; Wang, Blocki, Li, Jha, USENIX Security 2017, section 4.3"
+    source = f"Wang, Blocki, Li, Jha, USENIX Security 2017, section 4.3; {UNARY_ENCODING}"
 
     def bounds(self) -> tuple[Decimal, Decimal]:
         return Decimal("0.5"), UP.divide(Decimal(1), DOWN.add(exp_down(self.epsilon), Decimal(1)))

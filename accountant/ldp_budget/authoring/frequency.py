@@ -2,8 +2,8 @@
 
 A report *supports* answer v with probability p_v where v is the user's answer and q_v where it is not. From the
 support counts C_v of n reports, (C_v - n·q_v)/(p_v - q_v) is an unbiased estimate of how many users hold v, with
-variance n·[q(1-q)/(p-q)² + f(1-p-q)/(p-q)] where f is the share of users who do. Source: document 000; Wang, Blocki,
-Li and Jha 2017, Theorem 2, with the term in f that they leave out.
+variance n·[q(1-q)/(p-q)² + f(1-p-q)/(p-q)] where f is the share of users who do. Source: Wang, Blocki, Li and
+Jha 2017, Theorem 2, with the term in f that they leave out.
 """
 
 from __future__ import annotations

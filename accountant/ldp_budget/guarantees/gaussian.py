@@ -92,8 +92,8 @@ def gaussian_sigma(
 
     References
     ----------
-    Tail: document 004 of the project's sources. Exact: Balle and Wang, "Improving the Gaussian Mechanism for
-    Differential Privacy", ICML 2018, Theorem 8.
+    Tail: FedTensor, "프라이버시 손실 관계 수식 유도" (Deriving the relation of the privacy loss), blog post. Exact:
+    Balle and Wang, "Improving the Gaussian Mechanism for Differential Privacy", ICML 2018, Theorem 8.
 
     Examples
     --------
