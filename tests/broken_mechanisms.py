@@ -133,7 +133,7 @@ class PrintedRowTwo(BoundedStaircase):
 
 
 class AlgorithmTwoLnGamma(RandomSubstitution):
-    """Distinct draws that are said to keep the privacy of one, as document 003 says of its Algorithm 2.
+    """Distinct draws that are said to keep the privacy of one, as Kang, Lee and Hong 2009 say of their Algorithm 2.
 
     Build it with gamma, draws > 1 and sampling="distinct". From N = 50, γ = 10 and 4 draws a set loses ln 13.20.
     """

@@ -252,7 +252,7 @@ def test_two_answers_bring_in_randomized_response(command: CommandLine) -> None:
 
 
 def test_compare_puts_the_constant_output_among_the_numeric_mechanisms(command: CommandLine) -> None:
-    """On the heights of document 001 nothing beats a constant at ε = 1, and everything bounded does at ε = 10."""
+    """On heights nothing beats a constant at ε = 1, and everything bounded does at ε = 10 (Kim, Park and Lee)."""
     rows = command.json("compare", "--epsilon", 1, "--lower", 1.67, "--upper", 1.85)
     assert rows[0]["mechanism"] == "constant-output"
     assert rows[0]["mse_uniform_prior"] == pytest.approx(0.18**2 / 12)

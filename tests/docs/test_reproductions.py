@@ -1,4 +1,4 @@
-"""The reproductions of the source documents: their verdicts, and that the pages in `docs` are what they write."""
+"""The reproductions of the five sources: their verdicts, and that the pages in `docs` are what they write."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ SIMULATED = [made(5, 5), made(5, 4), made(5, 1), made(5, 2, 3)]
 
 
 def survey_counts(mechanism: Any, reports: Any, surveys: int) -> Any:
-    """The formula of document 002 for each of many surveys of the same size, shape (surveys, k)."""
+    """The formula of Jeong, Hong and Seo 2020 for each of many surveys of the same size, shape (surveys, k)."""
     drawn, ones = unpack(mechanism, reports)
     p, q = mechanism.parameters["p"], mechanism.parameters["q"]
     told = np.zeros((len(reports), mechanism.buckets))

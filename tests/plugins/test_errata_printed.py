@@ -1,6 +1,6 @@
-"""Where the source documents 000 and 004 say too much or too little: the printed formula beside the truth.
+"""Where the two blog posts say too much or too little: the printed formula beside the truth.
 
-Document 000 derives unary encoding, SUE and OUE; document 004 the Gaussian mechanism. What is printed right is held
+trvoid's derives unary encoding, SUE and OUE; FedTensor's the Gaussian mechanism. What is printed right is held
 to here as well, so that this page says the whole of it.
 """
 
@@ -28,7 +28,7 @@ def fifty_digits() -> Any:
         yield
 
 
-# -- document 000: unary encoding -----------------------------------------------------------------------------
+# -- trvoid's post: unary encoding -----------------------------------------------------------------------------
 
 
 def printed_variance(epsilon: mpf, q: mpf) -> mpf:
@@ -106,7 +106,7 @@ def test_000_oue_is_not_the_best_unary_encoding_for_every_domain(epsilon: str, s
     assert made.utility()["smaller_total_variance"] == "sue"
 
 
-# -- document 004: the Gaussian mechanism ---------------------------------------------------------------------
+# -- FedTensor's post: the Gaussian mechanism ---------------------------------------------------------------------
 
 TARGETS = [("0.1", "1e-5"), ("1", "1e-5"), ("1", "0.1"), ("10", "0.01"), ("20", "0.001")]
 targets = pytest.mark.parametrize(("epsilon", "delta"), TARGETS)
@@ -164,7 +164,7 @@ def test_004_the_closed_form_is_the_root_of_the_printed_formula(epsilon: str, de
 
 
 def test_004_the_classic_formula_would_break_the_promise_for_a_large_loss() -> None:
-    """√(2 ln(1.25/δ))/ε, often quoted in place of the document's formula, holds for ε ≤ 1 only."""
+    """√(2 ln(1.25/δ))/ε, often quoted in place of the post's formula, holds for ε ≤ 1 only."""
     epsilon, delta = mpf(10), mpf("0.01")
     classic = mpmath.sqrt(2 * mpmath.log(mpf("1.25") / delta)) / epsilon
     exact = mpf(Gaussian.calibrate(epsilon=10, delta="0.01", method="exact").parameters["sigma"])

@@ -43,7 +43,7 @@ def exact(number: Decimal | Fraction | float | str) -> mpf:
 
 
 def delta_of(sigma: mpf, epsilon: mpf, sensitivity: mpf, method: str) -> mpf:
-    """δ of a given σ: the printed formula of document 004, and Balle and Wang's."""
+    """δ of a given σ: the printed formula of FedTensor's post, and Balle and Wang's."""
     a, b = sensitivity / (2 * sigma), epsilon * sigma / sensitivity
     tail = mpmath.ncdf(a - b)
     return tail if method == "tail" else tail - mpmath.exp(epsilon) * mpmath.ncdf(-a - b)

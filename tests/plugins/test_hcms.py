@@ -41,7 +41,7 @@ def exact(number: Any) -> mpf:
 
 
 def matrix(size: int) -> Any:
-    """The Hadamard matrix by the document's equation (2)."""
+    """The Hadamard matrix by equation (2) of Jeong, Hong and Seo 2020."""
     return np.array([[1]]) if size == 1 else np.kron([[1, 1], [1, -1]], matrix(size // 2))
 
 
@@ -146,7 +146,7 @@ def test_the_matrix_times_its_transpose_is_its_size_times_one() -> None:
 
 
 def corrected(mechanism: Any, reports: Any, values: Any) -> Any:
-    """The estimate of the errata by dense matrices: x = k·c·w, M·Hᵀ, then the document's Fig. 7."""
+    """The estimate of the errata by dense matrices: x = k·c·w, M·Hᵀ, then Fig. 7 of Jeong, Hong and Seo."""
     k, m, n = mechanism.hashes, mechanism.width, len(reports)
     keep = mechanism.keep / ONE
     sketch = np.zeros((k, m))
@@ -163,7 +163,7 @@ def test_the_estimate_is_that_of_the_errata() -> None:
 
 
 def printed(epsilon: float, table: Any, values: Any, width: int, rng: Any) -> Any:
-    """Fig. 9, 10 and 7 as the document prints them; `table` holds h_j(v), shape (k, d)."""
+    """Fig. 9, 10 and 7 as Jeong, Hong and Seo print them; `table` holds h_j(v), shape (k, d)."""
     k, n = len(table), len(values)
     functions, coefficients = rng.integers(k, size=n), rng.integers(width, size=n)
     vectors = -np.ones((n, width))

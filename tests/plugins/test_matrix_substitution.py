@@ -1,4 +1,4 @@
-"""Random substitution with any matrix (document 003, Algorithm 1): what is promised, drawn and estimated."""
+"""Random substitution with any matrix (Kang, Lee and Hong 2009): what is promised, drawn and estimated."""
 
 from __future__ import annotations
 

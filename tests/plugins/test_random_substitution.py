@@ -1,4 +1,4 @@
-"""Random substitution (document 003) against the exact law of its algorithms, enumerated in fractions.
+"""Random substitution (Kang, Lee and Hong 2009) against the exact law of its algorithms, enumerated in fractions.
 
 The oracle knows the matrix and nothing else: a draw has the probabilities of the column of the true answer, and
 Algorithm 2 draws again until the answer is new, which leaves the same proportions among the answers not drawn yet.
@@ -60,7 +60,7 @@ def one_draw(size: int, gamma: Fraction, own: int) -> list[Fraction]:
 
 @cache
 def sequences(size: int, gamma: Fraction, draws: int, own: int, distinct: bool) -> Law:
-    """The probability of every sequence of draws; distinct: Algorithm 2 of document 003."""
+    """The probability of every sequence of draws; distinct: Algorithm 2 of Kang, Lee and Hong."""
     law: Law = {(): Fraction(1)}
     column = one_draw(size, gamma, own)
     for _ in range(draws):
@@ -445,7 +445,7 @@ def test_theorem_4_1_for_independent_draws(size: int, gamma: int, draws: int, bo
     [(50, 5, 2, 101_326), (50, 5, 4, 208_105), (100, 10, 2, 100_884), (100, 10, 4, 205_274)],
 )
 def test_expected_draws_against_table_2(size: int, gamma: int, draws: int, counted: int) -> None:
-    """The document counted the random numbers for 50,000 records, averaged over a hundred runs."""
+    """The paper counted the random numbers for 50,000 records, averaged over a hundred runs."""
     mechanism = RandomSubstitution(gamma=gamma, domain_size=size, draws=draws, sampling="distinct")
     assert 50_000 * mechanism.utility()["expected_draws"] == pytest.approx(counted, rel=3e-4)
 
@@ -486,7 +486,7 @@ def test_duplicate_probability_of_every_enumerated_sequence(size: int, draws: in
 
 
 def paper_slope(mechanism: Any) -> float:
-    """How much of a count document 003's estimator finds, on average, after distinct draws (1 is unbiased)."""
+    """How much of a count the paper's estimator finds, on average, after distinct draws (1 is unbiased)."""
     size, draws, gamma = mechanism.domain_size, mechanism.parameters["draws"], Fraction(mechanism.gamma)
     keep, other = mechanism.support_probabilities[0]
     return float((gamma + size - 1) / (gamma - 1) / draws * (keep - other))

@@ -27,7 +27,7 @@ from ldp_budget.randomness import ONE
 
 Rappor: Any = ldp_budget.mechanism("rappor")
 
-# What document 002 runs, with "ε ≈ 2".
+# What Jeong, Hong and Seo 2020 run, with "ε ≈ 2".
 PRINTED = {"bits": 32, "hashes": 2, "cohorts": 64, "f": "0.5", "p": "0.25", "q": "0.75"}
 
 

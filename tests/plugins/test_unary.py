@@ -50,7 +50,7 @@ def exact(number: Decimal | Fraction | float | str) -> mpf:
 
 
 def true_probabilities(encoding: Any, epsilon: Decimal | str) -> tuple[mpf, mpf]:
-    """p and q of document 000."""
+    """p and q of trvoid's post on unary encoding."""
     e = mpmath.exp(exact(epsilon))
     return (1 / (1 + 1 / mpmath.sqrt(e)), 1 / (mpmath.sqrt(e) + 1)) if encoding is Sue else (mpf("0.5"), 1 / (e + 1))
 

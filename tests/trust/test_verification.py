@@ -215,7 +215,7 @@ def test_a_cap_too_small_is_found() -> None:
 
 
 def test_one_report_s_loss_is_no_curve() -> None:
-    """The ε of one report promised for every number of them, as document 002 reads."""
+    """The ε of one report promised for every number of them, as Jeong, Hong and Seo 2020 read."""
     rappor = ldp_budget.mechanism("rappor")(bits=32, hashes=2, cohorts=8, f="0.5", p="0.25", q="0.75")
     one = rappor.guarantee.curve[0]
     assert verify(promising(rappor, Memoised((one,), one, relation=rappor.guarantee.relation))).verdict == VIOLATED

@@ -1,4 +1,4 @@
-"""Document 001's numerical result: the mean squared error of the bounded mechanisms on heights."""
+"""Kim, Park and Lee's numerical result: the mean squared error of the bounded mechanisms on heights."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def heights(report: Report) -> None:
     ]
     report.compare(rows)
     report.text(
-        "From here on values outside [1.67, 1.85] are moved to the nearer end. That this is what the document did, "
+        "From here on values outside [1.67, 1.85] are moved to the nearer end. That this is what the paper did, "
         "and did not leave them out, shows in the γ of Figure 2."
     )
 

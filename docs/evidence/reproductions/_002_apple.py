@@ -1,4 +1,4 @@
-"""Document 002, Table 1: the four settings that Apple uses, run with the printed k and m."""
+"""Jeong, Hong and Seo 2020, Table 1: the four settings that Apple uses, run with the printed k and m."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ TABLE = (
 
 
 class Run(NamedTuple):
-    """The candidates' true counts, estimates and exact variances, and the document's bound on these."""
+    """The candidates' true counts, estimates and exact variances, and the paper's bound on these."""
 
     setting: Setting
     held: Floats

@@ -1,4 +1,4 @@
-"""Document 002, section 4: the mean largest errors of the survey's mechanisms, and which of these is least."""
+"""Jeong, Hong and Seo, section 4: the mean largest errors of the survey's mechanisms, and which of these is least."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def simulation(report: Report) -> None:
         f"The table sets that beside surveys in which every client draws its report ({repeats:,} of each, 500 "
         "users, ε = 1): the mean of the largest error, and the root mean square of the error in a share beside "
         "the exact one.",
-        "The error is the document's: the largest |estimate − true|/n over the five answers. The answers are "
+        "The error is the paper's: the largest |estimate − true|/n over the five answers. The answers are "
         "uniform, drawn once for each n, and the same for every mechanism and ε. A CMS draws its hash functions "
         "anew in every repeat, as step 1 of Fig. 4 has it.",
     )

@@ -1,4 +1,4 @@
-"""Document 002, section 4: what its text says of the survey's error plots, Fig. 15 and 16."""
+"""Jeong, Hong and Seo 2020, section 4: what its text says of the survey's error plots, Fig. 15 and 16."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Document 002, Fig. 3 and Fig. 14: what RAPPOR finds of a normal and of an exponential distribution."""
+"""Jeong, Hong and Seo 2020, Fig. 3 and Fig. 14: what RAPPOR finds of a normal and of an exponential distribution."""
 
 from __future__ import annotations
 

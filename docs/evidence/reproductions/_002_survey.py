@@ -55,7 +55,7 @@ def sketch(epsilon: str, hashes: int = HASHES, seed: int = 0) -> Any:
 
 
 def largest_errors(estimates: Floats, held: Ints) -> Floats:
-    """The error of the document: the largest |estimate - true|/n over the answers, shape (repeats,)."""
+    """The error of the paper: the largest |estimate - true|/n over the answers, shape (repeats,)."""
     errors: Floats = np.abs(estimates - held).max(axis=1) / held.sum()
     return errors
 

@@ -1,4 +1,4 @@
-"""Document 002, Table 2: which mechanism has the least error, and what the table looks like without a factor k/d."""
+"""Jeong, Hong and Seo, Table 2: which mechanism has the least error, and the table without a factor k/d."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _forgotten_factor(report: Report, errors: Errors, cells: list[Cell]) -> None
         "Table 2 with 4BitFlip's factor k/d left out",
         "The estimate of dBitFlip sums over the users who drew an answer, d of k, and so is multiplied by k/d. "
         "Leave that out for 4BitFlip, and counts come out a fifth too small, but with (4/5)² of the variance: a "
-        "gain where noise outweighs a bias of n_v/5, so for few users and small ε. The document does not print "
+        "gain where noise outweighs a bias of n_v/5, so for few users and small ε. The paper does not print "
         "its estimator (Fig. 13 is lost); this is what Table 2 would look like, again with the runs in which "
         "each was the least:",
     )

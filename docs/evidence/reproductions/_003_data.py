@@ -1,4 +1,4 @@
-"""Document 003: the data sets of its experiments, and the error of its estimator and of two unbiased ones."""
+"""Kang, Lee and Hong: their data sets, and the error of their estimator and of two unbiased ones."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Cell:
         return (1 - self.slope) * self.error(np.full(self.size, self.users / self.size))
 
 
-# The l = 1 entries of Tables 1 and 2 that σ is fitted to, as the document does not state it.
+# The l = 1 entries of Tables 1 and 2 that σ is fitted to, as the paper does not state it.
 FITTED = {5_000: 0.6812, 50_000: 0.2623}
 
 

@@ -1,4 +1,4 @@
-"""Document 003, section 5: l draws instead of one, what they give away, what they are worth and what they cost."""
+"""Kang, Lee and Hong, section 5: l draws instead of one, what they give away, are worth and cost."""
 
 from __future__ import annotations
 

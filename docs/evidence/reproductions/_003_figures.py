@@ -1,4 +1,4 @@
-"""Document 003, Figures 2 to 11: one data set, substituted and reconstructed, with one draw and with four."""
+"""Kang, Lee and Hong, Figures 2 to 11: one data set, substituted and reconstructed, with one draw and with four."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def cell_of(figure: int) -> Cell:
 def figures_2_to_7(report: Report) -> None:
     report.section(
         "Section 4.2: Figures 2 to 7, one draw",
-        'The data of the document are synthetic: one set "follows a normal distribution", one a uniform one. No mean '
+        'The data of the paper are synthetic: one set "follows a normal distribution", one a uniform one. No mean '
         "and no variance are stated, and the pictures are lost; what remains are the captions and the errors "
         "‖X̂−X‖/‖X‖ in the text, means of ten runs. The error depends on the data through ‖X‖ alone, so it does not "
         "matter where the bell stands or what shape it has, only how flat it is. Here σ/N is fitted to one entry of "

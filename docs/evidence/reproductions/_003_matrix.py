@@ -1,4 +1,4 @@
-"""Document 003, sections 3 and 4.1: privacy breaches, the γ-diagonal matrix, and Theorems 3.1, 3.2 and 4.1."""
+"""Kang, Lee and Hong, sections 3 and 4.1: privacy breaches, the γ-diagonal matrix, and Theorems 3.1, 3.2 and 4.1."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def sections_3_and_4_1(report: Report) -> None:
     report.section(
         "Sections 3 and 4.1: breaches, the matrix, Theorems 3.1, 3.2 and 4.1",
         "The claims are printed as formulas; the figures beside them are for ρ₁ = 0.05, ρ₂ = 0.5, and for the N and "
-        "γ of the document's experiments.",
+        "γ of the paper's experiments.",
     )
     report.compare([*breaches(), *condition_numbers(), *reconstruction(report.quick), *theorem_4_1()])
 

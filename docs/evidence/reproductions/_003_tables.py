@@ -1,4 +1,4 @@
-"""Document 003, section 6: Tables 1 to 4, the errors, the bounds and the random numbers drawn."""
+"""Kang, Lee and Hong 2009, section 6: Tables 1 to 4, the errors, the bounds and the random numbers drawn."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def introduction(number: int) -> Iterator[str]:
         yield (
             "All four tables: errors are those of X̂*/l after Algorithm 2, printed as means of a hundred runs. They "
             "count as reproduced within three standard errors of such a mean (ours ±, both in closed form from "
-            "variance and bias); bounds within 0.0001, as the document cuts digits off here and rounds them there; "
+            "variance and bias); bounds within 0.0001, as the paper cuts digits off here and rounds them there; "
             "random numbers within three standard errors of the mean, beside the `expected_draws` of `utility`."
         )
     if TABLES[number][0] == NORMAL:

@@ -1,9 +1,9 @@
-"""Compute again what the source documents print, and set the results beside the printed ones.
+"""Compute again what the five sources print, and set the results beside the printed ones.
 
-    python docs/evidence/reproductions            all documents
+    python docs/evidence/reproductions            all of them
     python docs/evidence/reproductions 001        one of them
 
-Each document has a script here, `document_NNN.py`, with a TITLE and PARTS; a part adds to the page of its document.
+Each of them has a number and a script here, `document_NNN.py`, with a TITLE and PARTS; a part adds to its page.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Part(NamedTuple):
     help="Folder for the pages and pictures.  [default: beside this script]",
 )
 def main(documents: tuple[str, ...], quick: bool, folder: Path) -> None:
-    """Compute again what the source DOCUMENTS print (all of them by default), and set it beside the printed."""
+    """Compute again what the sources print, named by number (all by default), and set it beside the printed."""
     parts = [part for document in documents or DOCUMENTS for part in parts_of(document, folder, quick)]
     with click.progressbar(parts, item_show_func=lambda part: part and part.title, label="reproductions") as bar:
         for part in bar:
@@ -60,14 +60,14 @@ def parts_of(document: str, folder: Path, quick: bool) -> Iterator[Part]:
 
 def write_summary(folder: Path) -> None:
     """The overview, with a row for every page in the folder."""
-    lines = ["| document | rows | reproduced | not reproduced |\n| --- | --- | --- | --- |\n"]
+    lines = ["| source | rows | reproduced | not reproduced |\n| --- | --- | --- | --- |\n"]
     for document in DOCUMENTS:
         path = page_path(folder, document)
         if path.exists():
             title, *_ = (page := path.read_text(encoding="utf-8")).splitlines()
             found = [reproduced for _, reproduced in verdicts(page)]
             count = sum(found)
-            link = f"[{title.removeprefix('# Document ')}]({path.name})"
+            link = f"[{document}: {title.removeprefix('# ')}]({path.name})"
             lines.append(f"| {link} | {len(found)} | {count} | {len(found) - count} |\n")
     overview = (HERE / "README.md").read_text(encoding="utf-8")
     (folder / "README.md").write_text(_SUMMARY.sub(lambda _: "".join(lines), overview), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Document 000: unary encoding, symmetric (SUE) and optimized (OUE). It prints formulas and no figures."""
+"""trvoid: unary encoding, symmetric (SUE) and optimized (OUE). It prints formulas and no figures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from report import Report
 
-TITLE = "unary encoding"
+TITLE = "trvoid: unary encoding"
 
 UNARY: Any = ldp_budget.mechanism("unary-encoding")
 SUE: Any = ldp_budget.mechanism("sue")
@@ -60,7 +60,7 @@ def loss(report: Report) -> None:
     report.section(
         "The privacy loss of p and q",
         "Printed: ε = ln( p(1−q) / ((1−p)q) ). Ours is the worst ratio over all eight reports and all pairs of the "
-        "three fruits of the document's example, each report's probability multiplied out in whole fractions.",
+        "three fruits of the post's example, each report's probability multiplied out in whole fractions.",
     )
     report.compare(_loss_row(*pair) for pair in (("0.75", "0.25"), ("0.5", "0.25"), ("0.9", "0.3"), ("0.6", "0.05")))
 

@@ -1,4 +1,4 @@
-"""Document 001: the bounded staircase mechanism, its Theorem 6 and its comparison with bounded Laplace on heights.
+"""Kim, Park and Lee: the bounded staircase, its Theorem 6 and its comparison with bounded Laplace on heights.
 
 Both figures are lost; what the text says of them is what can be compared.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from report import Report
 
-TITLE = "the bounded staircase mechanism"
+TITLE = "Kim, Park and Lee: the bounded staircase mechanism"
 
 STAIRCASE: Any = ldp_budget.mechanism("staircase")
 BOUNDED: Any = ldp_budget.mechanism("bounded-staircase")
@@ -40,7 +40,7 @@ def printed_first_row(epsilon: Decimal, gamma: Decimal) -> Decimal:
 
 
 def printed_hat(epsilon: Decimal, gamma: Decimal) -> Decimal:
-    """ε̂ of the document's Table 1."""
+    """ε̂ of the paper's Table 1."""
     if gamma == 1:
         return epsilon
     return (printed_first_row if 2 * gamma < 1 else printed_epsilon_hat)(epsilon, gamma)

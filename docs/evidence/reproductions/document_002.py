@@ -1,4 +1,4 @@
-"""Document 002: RAPPOR, CMS, HCMS, 1BitMean and dBitFlip, and a survey (Jeong, Hong and Seo 2020)."""
+"""Jeong, Hong and Seo 2020: RAPPOR, CMS, HCMS, 1BitMean and dBitFlip, and a survey (Jeong, Hong and Seo 2020)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from report import Report
 
-TITLE = "mechanisms in practice, and a private survey"
+TITLE = "Jeong, Hong and Seo 2020: mechanisms in practice, and a private survey"
 
 PARTS: tuple[tuple[str, Callable[[Report], None]], ...] = (
     ("Table 1", settings),

@@ -1,4 +1,4 @@
-"""Document 003: random substitution and its l-fold extension (Kang, Lee and Hong 2009)."""
+"""Kang, Lee and Hong 2009: random substitution and its l-fold extension (Kang, Lee and Hong 2009)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from report import Report
 
-TITLE = "random substitution"
+TITLE = "Kang, Lee and Hong 2009: random substitution"
 
 PARTS: tuple[tuple[str, Callable[[Report], None]], ...] = (
     ("sections 3 and 4.1", sections_3_and_4_1),

@@ -1,4 +1,4 @@
-"""Document 004: the Gaussian mechanism, its loss and its σ. It prints a derivation and a formula, and no figures."""
+"""FedTensor: the Gaussian mechanism, its loss and its σ. It prints a derivation and a formula, and no figures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from report import Report
 
-TITLE = "the Gaussian mechanism"
+TITLE = "FedTensor: the Gaussian mechanism"
 
 GAUSSIAN: Any = ldp_budget.mechanism("gaussian")
 
@@ -37,7 +37,7 @@ def printed_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> flo
 
 
 def textbook_sigma(epsilon: float, delta: float) -> float:
-    """√(2 ln(1.25/δ))/ε for S = 1: not in the document, and often quoted (Dwork and Roth 2014, Theorem A.1)."""
+    """√(2 ln(1.25/δ))/ε for S = 1: not in the post, and often quoted (Dwork and Roth 2014, Theorem A.1)."""
     return math.sqrt(2 * math.log(1.25 / delta)) / epsilon
 
 
@@ -157,7 +157,7 @@ def _safe_row(epsilon: float, delta: float) -> Row:
 def calibration(report: Report) -> None:
     report.section(
         "σ over ε and δ",
-        "The document prints no σ. These solve its formula (tail) and the exact condition, both at S = 1, and stand "
+        "The post prints no σ. These solve its formula (tail) and the exact condition, both at S = 1, and stand "
         "beside the textbook's σ = √(2 ln(1.25/δ))/ε, which is proved for ε < 1 only. *δ, textbook* is what its σ "
         "really gives.",
     )

@@ -51,8 +51,9 @@ class Report:
         self.quick = quick
         self._folder = folder
         self._blocks = [
-            f"# Document {document}: {title}",
-            f"Written by `python docs/evidence/reproductions{' --quick' if quick else ''} {document}`.",
+            f"# {title}",
+            "What [their text](../../explanation/sources.md) prints, beside what comes out. Written by "
+            f"`python docs/evidence/reproductions{' --quick' if quick else ''} {document}`.",
         ]
 
     def section(self, title: str, *paragraphs: str) -> None:

@@ -19,7 +19,7 @@ from ldp_budget_cli.output import print_table
 
 
 def choices(users: int) -> Iterator[tuple[str, ...]]:
-    """For each ε of document 002's Table 2: its choice and `compare`'s, with the standard error of a share."""
+    """For each ε of Jeong, Hong and Seo's Table 2: their choice and `compare`'s, with the standard errors."""
     every_bit: Any = mechanism("d-bit-flip")(epsilon=1, buckets=len(HEALTH), bits=len(HEALTH))
     sketch: Any = mechanism("cms")(epsilon=1, hashes=512, width=128, domain_size=len(HEALTH))
     for epsilon, printed in (("0.1", None), ("0.5", every_bit), ("1", every_bit), ("2", sketch), ("5", every_bit)):
@@ -70,7 +70,7 @@ def charged(one: Mechanism, reports: int) -> float:
 def main() -> None:
     visits = values(QUESTIONS[1], people()[0::2])
     print(f"Health: the standard error of a share, {len(visits)} users")
-    print_table(("epsilon", "document 002", "its error", "compare", "its error"), list(choices(len(visits))))
+    print_table(("epsilon", "Jeong et al.", "its error", "compare", "its error"), list(choices(len(visits))))
     print(f"\nVisits: the error of a mean at ε = 1, {len(visits)} users")
     print_table(("mechanism", "bias", "std error", "root MSE"), means(visits))
     print("\nVisits: ε charged / standard error of the mean over all rounds, if no answer changes")
