@@ -27,6 +27,8 @@ PAGES = [
     *sorted((DOCS / "explanation").glob("*.md")),
     *sorted((DOCS / "guides").glob("*.md")),
 ]
+# What a page needs besides the library; developers have it.
+NEEDS = {"fastapi": ("fastapi", "httpx2")}
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="the commands of a page are those of a shell")
@@ -35,6 +37,8 @@ needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="the comman
 @needs_bash
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_block_of_a_page_runs_and_prints_what_it_shows(page: Path, tmp_path: Path, programs: str) -> None:
+    for module in NEEDS.get(page.stem, ()):
+        pytest.importorskip(module)
     _wait_over_midnight()
     environment = {
         "PATH": programs,
