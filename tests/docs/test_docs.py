@@ -67,6 +67,21 @@ def test_every_program_that_a_page_writes_is_run_by_it(page: Path) -> None:
         assert name.removesuffix(".py") in run
 
 
+@needs_bash
+def test_the_survey_of_the_readme_runs_under_its_policy(tmp_path: Path, programs: str) -> None:
+    pytest.importorskip("matplotlib")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    [survey] = [block.text for block in blocks(readme) if block.kind == "sh" and "collection add" in block.text]
+    policy = next(command.text for command in commands(readme) if "policy set" in command.text)
+    people = "".join(f"user{n},{'democrat' if n % 3 else 'republican'}\n" for n in range(30))
+    (tmp_path / "answers.csv").write_text(f"respondent,party\n{people}", encoding="utf-8")
+    with Shell(tmp_path, PATH=programs, LDP_BUDGET_LEDGER=str(tmp_path / "ledger.db")) as shell:
+        printed = shell.run(f"set -e; {policy}{survey}")
+    assert "30 reports written to party.reports" in printed
+    assert "30 reports; 95 % intervals" in printed
+    assert (tmp_path / "party.png").exists()
+
+
 def test_the_plugin_of_the_readme_registers_a_mechanism(tmp_path: Path) -> None:
     [block] = [
         block for block in blocks((ROOT / "README.md").read_text(encoding="utf-8")) if "# coin.py" in block.text
