@@ -43,6 +43,7 @@ _HOMES = {
     "NotSupported": "errors",
     "OutsideDomain": "errors",
     "PluginError": "errors",
+    "RehearsalError": "errors",
     "ReportFileError": "errors",
     "ReservationConflict": "errors",
     "UnknownName": "errors",
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
     from .errors import NotSupported as NotSupported
     from .errors import OutsideDomain as OutsideDomain
     from .errors import PluginError as PluginError
+    from .errors import RehearsalError as RehearsalError
     from .errors import ReportFileError as ReportFileError
     from .errors import ReservationConflict as ReservationConflict
     from .errors import UnknownName as UnknownName

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
 
 class LdpBudgetError(Exception):
@@ -134,13 +135,32 @@ class LedgerMissing(LedgerError):  # noqa: N818
         super().__init__(path, "there is none")
 
 
+class RehearsalError(LedgerError):
+    """A rehearsal was to be used as a ledger that counts, or the reverse.
+
+    Attributes: `path`, `rehearsal` (whether it is one).
+    """
+
+    code = "rehearsal-error"
+
+    def __init__(self, path: str, rehearsal: bool) -> None:
+        self.rehearsal = rehearsal
+        kinds = "a ledger that counts", "a rehearsal, in which nothing counts"
+        super().__init__(path, f"expected {kinds[not rehearsal]}; found {kinds[rehearsal]}")
+
+
 class ClockError(LedgerError):
-    """The clock cannot be charged by. Nothing was charged. Attributes: `path`, `repairable` (a repair would help)."""
+    """The clock cannot be charged by. Nothing was charged.
+
+    Attributes: `path`, `repairable` (a repair would help), `newest` (when the newest entry was written, where that is
+    later than now).
+    """
 
     code = "clock-error"
 
-    def __init__(self, path: str, why: str, *, repairable: bool = False) -> None:
+    def __init__(self, path: str, why: str, *, repairable: bool = False, newest: datetime | None = None) -> None:
         self.repairable = repairable
+        self.newest = newest
         super().__init__(path, why)
 
 

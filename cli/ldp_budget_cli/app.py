@@ -9,12 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .times import parse_time
+
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from ldp_budget.accounting.accountant import Accountant
 
 LEDGER_VARIABLE = "LDP_BUDGET_LEDGER"
+GLOBAL = {"--ledger": "a path or an address", "--at": "a time"}
+"""The options of the root that may also follow the command, and what each takes."""
 _OPENED = f"{__package__}.ledger"
 """Where the root's context keeps the ledger that this command has opened."""
+_AT = f"{__package__}.at"
+"""Where it keeps what --at said."""
+_REHEARSES = f"{__package__}.rehearsal"
+"""Where it keeps whether any that was opened is a rehearsal."""
 
 # name -> (module with a command of that name, one line of help)
 COMMANDS = {
@@ -66,7 +76,7 @@ class Root(click.Group):
         return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, _ledger_first(args))
+        return super().parse_args(ctx, _global_first(args))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -98,33 +108,40 @@ class Root(click.Group):
     envvar=LEDGER_VARIABLE,
     help="The ledger: a file, with its key beside it, or postgresql://HOST/DATABASE. It may also follow the command.",
 )
+@click.option(
+    "--at",
+    metavar="TIME",
+    callback=parse_time,
+    help="Of a rehearsal alone: what time it is. ISO, UTC unless it says a zone. It may also follow the command.",
+)
 @click.version_option(package_name="ldp-budget")
 @click.pass_context
-def cli(ctx: click.Context, ledger: str | None) -> None:
+def cli(ctx: click.Context, ledger: str | None, at: datetime | None) -> None:
     """Calibrate, account for and collect data under local differential privacy."""
     ctx.obj = ledger
+    ctx.meta[_AT] = at
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="replace")
 
 
-def _ledger_first(args: list[str]) -> list[str]:
-    """The words of a command line with `--ledger PATH` before the command, where it may as well stand behind."""
+def _global_first(args: list[str]) -> list[str]:
+    """The words of a command line with the root's options before the command, where they may as well stand behind."""
     command = 0
     while command < len(args) and args[command].startswith("-"):
-        command += 2 if args[command] == "--ledger" else 1
+        command += 2 if args[command] in GLOBAL else 1
     first, rest = args[:command], args[command:]
     end = rest.index("--") if "--" in rest else len(rest)
     place = 1
     while place < end:
-        if rest[place] == "--ledger":
+        if rest[place] in GLOBAL:
             if place + 1 == end:
-                raise click.UsageError("--ledger: expected a path or an address; nothing was given")
+                raise click.UsageError(f"{rest[place]}: expected {GLOBAL[rest[place]]}; nothing was given")
             first += rest[place : place + 2]
             del rest[place : place + 2]
             end -= 2
-        elif rest[place].startswith("--ledger="):
+        elif rest[place].partition("=")[0] in GLOBAL:
             first.append(rest.pop(place))
             end -= 1
         else:
@@ -142,6 +159,12 @@ def ledger_path(ctx: click.Context) -> str:
     return str(application_folder() / "ledger.db")
 
 
+def given_time(ctx: click.Context) -> datetime | None:
+    """What time it is by --at."""
+    at: datetime | None = ctx.find_root().meta.get(_AT)
+    return at
+
+
 def is_path(ledger: str) -> bool:
     """Whether a ledger is a file, and not on a server."""
     return "://" not in ledger
@@ -152,14 +175,59 @@ def open_ledger(ctx: click.Context, *, create: bool = False) -> Accountant:
 
     With `create`, by a command that may make it. Raises `LedgerError`.
     """
-    from ldp_budget.accounting.accountant import Accountant
-
     root = ctx.find_root()
     if _OPENED not in root.meta:
-        path = _place_for_ledger(ctx) if create else ledger_path(ctx)
-        root.meta[_OPENED] = root.with_resource(Accountant(path, create=create))
+        make = create and given_time(ctx) is None  # a rehearsal is made by nothing but `ledger init`
+        path = _place_for_ledger(ctx) if make else ledger_path(ctx)
+        root.meta[_OPENED] = root.with_resource(open_place(ctx, path, create=make))
     opened: Accountant = root.meta[_OPENED]
     return opened
+
+
+def open_place(ctx: click.Context, place: str, *, create: bool = False, rehearsal: bool | None = None) -> Accountant:
+    """The ledger of a place, where it is the time of --at, if one was given; that is for a rehearsal alone.
+
+    With `create` it is made if there is none. Of a rehearsal it is said that it is one. Raises `LedgerError`.
+    """
+    from ldp_budget.accounting.accountant import Accountant
+    from ldp_budget.errors import LedgerMissing
+
+    at = given_time(ctx)
+    if at is None:
+        opened = Accountant(place, create=create, rehearsal=rehearsal)
+    else:
+        try:
+            opened = Accountant(place, create=create, rehearsal=True, clock=lambda: at)
+        except LedgerMissing as error:
+            raise click.ClickException(f"{error}; for --at `ldp-budget ledger init --rehearsal` makes one") from error
+    if opened.rehearsal:
+        ctx.find_root().meta[_REHEARSES] = True
+        click.echo(f"Rehearsal: nothing counts in {opened.name}", err=True)
+    return opened
+
+
+def make_ledger(ctx: click.Context, *, rehearsal: bool) -> Accountant:
+    """A new ledger in the place to use. Raises `LedgerError` where there is one."""
+    from ldp_budget.accounting.accountant import Accountant
+    from ldp_budget.errors import LedgerError, LedgerMissing
+
+    if given_time(ctx) is not None and not rehearsal:
+        raise click.UsageError("--at: expected --rehearsal with it, as no other ledger goes by a time that is given")
+    place = _place_for_ledger(ctx)
+    try:
+        with Accountant(place, create=False, rehearsal=None) as there:
+            kind = "a rehearsal" if there.rehearsal else "a ledger"
+            raise LedgerError(
+                there.name, f"expected a place where nothing is yet; found {kind}, which was left as it is"
+            )
+    except LedgerMissing:
+        return ctx.find_root().with_resource(open_place(ctx, place, create=True, rehearsal=rehearsal))
+
+
+def rehearses(ctx: click.Context | None = None) -> bool:
+    """Whether a ledger that this command has opened is a rehearsal."""
+    ctx = ctx or click.get_current_context(silent=True)
+    return ctx is not None and _REHEARSES in ctx.find_root().meta
 
 
 def _place_for_ledger(ctx: click.Context) -> str:

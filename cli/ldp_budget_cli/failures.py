@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ldp_budget.errors import ClockError, InvalidParameter, LdpBudgetError, LedgerMissing, UnknownName
+from ldp_budget.errors import (
+    ClockError,
+    InvalidParameter,
+    LdpBudgetError,
+    LedgerMissing,
+    RehearsalError,
+    UnknownName,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,7 +27,11 @@ class Refused(click.ClickException):
     exit_code = REFUSED
 
 
-FAILURES: dict[str, type[click.ClickException]] = {"invalid-parameter": click.UsageError, "budget-exceeded": Refused}
+FAILURES: dict[str, type[click.ClickException]] = {
+    "invalid-parameter": click.UsageError,
+    "rehearsal-error": click.UsageError,
+    "budget-exceeded": Refused,
+}
 """How a command ends, by the code of the error: 2 for wrong usage, 3 for a refusal. For any other it is 1."""
 
 ARGUMENTS = ("user", "name", "receipt")
@@ -48,6 +59,10 @@ def _told(error: LdpBudgetError) -> str:
         return error.describe(_spelt(error.option))
     if isinstance(error, LedgerMissing):
         return f"{error}; `ldp-budget policy set` or `ldp-budget ledger init` makes one"
+    if isinstance(error, RehearsalError) and not error.rehearsal:
+        return f"{error}; --at is for what `ldp-budget ledger init --rehearsal` has made, and nothing was changed"
+    if isinstance(error, ClockError) and error.newest is not None and not error.repairable:
+        return f"{error}: --at {error.newest.isoformat()} or later"
     if isinstance(error, ClockError) and error.repairable:
         return f"{error}: ldp-budget ledger repair-clock"
     if isinstance(error, UnknownName) and error.kind == "user":

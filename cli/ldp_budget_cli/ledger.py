@@ -12,11 +12,10 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from ldp_budget._files import replacing
-from ldp_budget.errors import LedgerMissing
 
-from .app import is_path, ledger_path, open_ledger
+from .app import given_time, is_path, ledger_path, make_ledger, open_ledger, open_place
 from .asking import confirm, yes_option
-from .output import counted, json_option, print_fields, print_json, progress
+from .output import counted, json_option, marked, print_fields, print_json, progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,20 +27,21 @@ def ledger() -> None:
 
 
 @ledger.command("init")
+@click.option("--rehearsal", is_flag=True, help="One in which nothing counts, and --at says what time it is.")
 @json_option
 @click.pass_context
-def init(ctx: click.Context, as_json: bool) -> None:
-    """Make an empty ledger and its key; where both exist they are left as they are."""
-    created = False
-    try:
-        opened = open_ledger(ctx)
-    except LedgerMissing:
-        opened, created = open_ledger(ctx, create=True), True
+def init(ctx: click.Context, rehearsal: bool, as_json: bool) -> None:
+    """Make an empty ledger and its key, where there is none.
+
+    A rehearsal is for playing a survey before it begins: --at says for each command what time it is, so a year takes
+    a minute. It stays a rehearsal, says so wherever it is used, and nothing goes from one into a ledger that counts.
+    """
+    opened = make_ledger(ctx, rehearsal=rehearsal)
     place = ledger_path(ctx) if is_path(ledger_path(ctx)) else opened.name  # an address may hold a password
     if as_json:
-        print_json({"ledger": place, "created": created})
+        print_json({"ledger": place, "created": True})
     else:
-        click.echo(f"{'made' if created else 'exists already'}: {place}")
+        click.echo(f"made: {place}")
 
 
 @ledger.command("stats")
@@ -99,7 +99,7 @@ def repair_clock(ctx: click.Context, yes: bool, as_json: bool) -> None:
     from datetime import UTC, datetime
 
     accountant = open_ledger(ctx)
-    confirm(f"Is it {datetime.now(UTC):%Y-%m-%d %H:%M} UTC now?", yes)
+    confirm(f"Is it {given_time(ctx) or datetime.now(UTC):%Y-%m-%d %H:%M} UTC now?", yes)
     repaired = accountant.repair_clock()
     if as_json:
         print_json({"repaired": repaired})
@@ -125,7 +125,8 @@ def backup(ctx: click.Context, file: str, as_json: bool) -> None:
 @click.argument("target", metavar="TO")
 @click.option("--give-up", is_flag=True, help="Open FROM again; what there is of TO is never used, nor gone on with.")
 @json_option
-def copy(source: str, target: str, give_up: bool, as_json: bool) -> None:
+@click.pass_context
+def copy(ctx: click.Context, source: str, target: str, give_up: bool, as_json: bool) -> None:
     """Move the ledger FROM to TO, where it goes on: users, sums, policies, keys, receipts, all there is.
 
     Each is a file or postgresql://HOST/DATABASE; of a new one ?lanes=64 says in how many lanes. TO gets FROM's key,
@@ -136,12 +137,10 @@ def copy(source: str, target: str, give_up: bool, as_json: bool) -> None:
     nobody is charged in both. Stopped at any point, the same command goes on; or --give-up opens FROM again, as long
     as TO is not complete.
     """
-    from ldp_budget.accounting.accountant import Accountant
-
     for name, place in (("FROM", source), ("TO", target)):
         if place == ":memory:":
             raise click.UsageError(f"{name}: expected a path or postgresql://…; found {place}")
-    with Accountant(source, create=False) as accountant:
+    with open_place(ctx, source) as accountant:
         if give_up:
             accountant.give_up_copy(target)
             if as_json:
@@ -181,12 +180,12 @@ def export(ctx: click.Context, as_csv: bool, path: str | None) -> None:
 
 def _write_lines(rows: Iterator[dict[str, Any]], file: IO[str]) -> None:
     for row in rows:
-        click.echo(json.dumps(row, ensure_ascii=False), file)
+        click.echo(json.dumps(marked(row), ensure_ascii=False), file)
 
 
 def _write_csv(rows: Iterator[dict[str, Any]], file: IO[str]) -> None:
     writer = None
-    for row in rows:
+    for row in map(marked, rows):
         if writer is None:
             writer = csv.DictWriter(file, list(row))
             writer.writeheader()

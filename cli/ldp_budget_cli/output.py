@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .app import rehearses
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from decimal import Decimal
@@ -29,14 +31,20 @@ shuffled_option = click.option(
 
 def print_json(value: Any) -> None:
     """One JSON value; infinities and NaN, which JSON does not have, become null."""
+    value = [marked(row) for row in value] if isinstance(value, list) else marked(value)
     click.echo(json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def marked(value: Any) -> Any:
+    """An object or a row for programs, which says of a rehearsal that it is one."""
+    return {**value, "rehearsal": True} if isinstance(value, dict) and rehearses() else value
 
 
 def print_rows(rows: Sequence[Mapping[str, Any]], *, as_json: bool, nl: bool = False) -> None:
     """Rows as a JSON array, as JSON lines, or as a table."""
     if nl:
         for row in rows:
-            click.echo(json.dumps(_finite(row), ensure_ascii=False, allow_nan=False))
+            click.echo(json.dumps(_finite(marked(row)), ensure_ascii=False, allow_nan=False))
     elif as_json:
         print_json(list(rows))
     elif rows:

@@ -9,6 +9,7 @@ from ldp_budget.catalogue.hookspecs import hookimpl
 
 OPTIONS = (
     "adjust",
+    "at",
     "candidates",
     "categories",
     "checked",
@@ -19,10 +20,12 @@ OPTIONS = (
     "delimiter",
     "digest",
     "encoding",
+    "every",
     "expect",
     "expires",
     "give_up",
     "for",
+    "from",
     "help",
     "independent",
     "json",
@@ -41,6 +44,7 @@ OPTIONS = (
     "plot",
     "policy",
     "refused_to",
+    "rehearsal",
     "relation",
     "reports",
     "samples",

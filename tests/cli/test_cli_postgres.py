@@ -24,7 +24,7 @@ def test_every_command_takes_an_address_for_a_ledger(on_server: CommandLine, tmp
     assert made["created"]
     assert made["ledger"].startswith("postgresql://")
     assert "lanes" not in made["ledger"], "only where it is"
-    assert not on_server.json("ledger", "init")["created"]
+    assert "found a ledger, which was left as it is" in on_server.error("ledger", "init")
     on_server("policy", "set", "default", "--limit", "lifetime=2", "--limit", "day=1")
     assert on_server.json("spend", "alice", "rr", "--epsilon", "1", "--key", "k")["status"] == "spent"
     assert on_server.json("spend", "alice", "rr", "--epsilon", "1", code=3)["status"] == "refused"

@@ -26,6 +26,7 @@ from ..ledger.entries import RESERVED
 from ..ledger.filling import count_at_repair, fill_ahead
 from ..ledger.integrity import Integrity
 from ..ledger.keeper import Keeper
+from ..ledger.keys import check_kind
 from ..ledger.listing import charges_of, history_rows, journal_rows, open_reservations, stats
 from ..ledger.names import Name, find, place_of
 from ..ledger.verifying import check_integrity
@@ -82,9 +83,13 @@ class Accountant:
 
     `ledger`: the path of a file, made with its key if neither exists (unless `create` is false); ":memory:"; the
     address `postgresql://…` of a database (see the guide to scaling); or a `Store`. `clock`: a function that returns
-    now, as an aware datetime or in seconds since 1970; for tests. Of the default one, what it jumps within this
-    process by more than `clock_bound` seconds is refused. May be shared by threads, and its ledger by processes;
-    after a fork it opens the ledger anew.
+    now, as an aware datetime or in seconds since 1970; for tests and rehearsals. Of the default one, what it jumps
+    within this process by more than `clock_bound` seconds is refused. May be shared by threads, and its ledger by
+    processes; after a fork it opens the ledger anew.
+
+    `rehearsal`: true makes or opens a rehearsal, a ledger in which nothing counts, to play a survey with a clock of
+    your own, and refuses a ledger that counts; false refuses a rehearsal; None opens either. Which of the two it is
+    was settled when it was made. Raises `RehearsalError`.
     """
 
     def __init__(
@@ -94,9 +99,10 @@ class Accountant:
         create: bool = True,
         clock: Callable[[], datetime | float] = time.time,
         clock_bound: float = BOUND_SECONDS,
+        rehearsal: bool | None = False,
     ) -> None:
         self._read_clock = clock
-        self._ledger = Ledger(_open(ledger, create), clock, clock_bound)
+        self._ledger = Ledger(_open(ledger, create, rehearsal=rehearsal), clock, clock_bound)
         self._keeper = Keeper(self._ledger)
         if len(self._ledger.lanes) > 1:
             self._ledger.after_commit = self._keeper.wake
@@ -111,6 +117,11 @@ class Accountant:
     def name(self) -> str:
         """The ledger as messages name it: the file itself, or the server and the database, without any password."""
         return self._ledger.name
+
+    @property
+    def rehearsal(self) -> bool:
+        """Whether the ledger is a rehearsal, in which nothing counts."""
+        return self._ledger.key.rehearsal
 
     def close(self) -> None:
         """Close the ledger."""
@@ -619,19 +630,25 @@ class Accountant:
         return Policy.read(reading.policy_version(number).definition)
 
 
-def _open(ledger: str | os.PathLike[str] | Store, create: bool, secret: bytes | None = None) -> Store:
+def _open(
+    ledger: str | os.PathLike[str] | Store,
+    create: bool,
+    secret: bytes | None = None,
+    rehearsal: bool | None = None,
+) -> Store:
     """The store of a ledger; one that is made here gets the secret, if there is one already."""
     if isinstance(ledger, str | os.PathLike):
         if str(ledger).startswith(("postgresql://", "postgres://")):
             from ..ledger._postgres import PostgresStore
 
-            return PostgresStore(str(ledger), create=create, secret=secret)
+            return PostgresStore(str(ledger), create=create, secret=secret, rehearsal=rehearsal)
         if "://" in str(ledger):
             scheme = str(ledger).partition("://")[0]  # what follows may be a password
             raise InvalidParameter("ledger", "a path, :memory: or postgresql://…", f"{scheme}://…")
         from ..ledger._sqlite import SqliteStore
 
-        return SqliteStore(ledger, create=create, secret=secret)
+        return SqliteStore(ledger, create=create, secret=secret, rehearsal=rehearsal)
+    check_kind(ledger.key, ledger.name, rehearsal)
     return ledger
 
 

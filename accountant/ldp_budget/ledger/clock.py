@@ -41,15 +41,17 @@ class Clock:
 
     The default clock, time.time, is held to a steady one: once they are `bound` seconds further apart or closer than
     when this was made, it is refused. An idle ledger is no jump, for both go on. Any other clock may go forward as it
-    likes.
+    likes. That of a `rehearsal` is set by whoever plays it: set to a time before the newest entry, it is refused even
+    to read by, for what was meant is not what would be shown.
     """
 
-    def __init__(self, read: Read, ledger: str, bound: float = BOUND_SECONDS) -> None:
+    def __init__(self, read: Read, ledger: str, bound: float = BOUND_SECONDS, *, rehearsal: bool = False) -> None:
         if isinstance(bound, bool) or not isinstance(bound, int | float) or not bound > 0:
             raise InvalidParameter("clock_bound", "seconds > 0, or infinity", repr(bound))
         self._read = read
         self._ledger = ledger
         self._bound = bound
+        self._rehearsal = rehearsal
         self._apart = time.time() - steady() if read is time.time and not math.isinf(bound) else None
 
     def moment(self, newest: int | None) -> Moment:
@@ -61,16 +63,27 @@ class Clock:
         if newest is None or moment.micros >= newest:
             return moment
         if newest - moment.micros > TOLERANCE_MICROS:
-            raise ClockError(
-                self._ledger,
-                f"expected a clock at most 5 s behind its newest entry of {from_micros(newest)}; found {moment.at};"
-                " nothing was charged. If the clock is right now, its time can be repaired",
-                repairable=True,
-            )
+            raise self._behind(moment, from_micros(newest))
         return Moment(from_micros(newest))
 
+    def _behind(self, moment: Moment, newest: datetime) -> ClockError:
+        why = f"expected a clock at most 5 s behind its newest entry of {newest}; found {moment.at}"
+        why += "; nothing was charged"
+        if self._rehearsal:
+            return ClockError(self._ledger, f"{why}. A rehearsal goes on from its newest entry", newest=newest)
+        why += ". If the clock is right now, its time can be repaired"
+        return ClockError(self._ledger, why, repairable=True, newest=newest)
+
     def moment_to_read(self, newest: int | None) -> Moment:
-        """Now, or the time of the newest entry where the clock is not to be believed."""
+        """Now, or the time of the newest entry where the clock is not to be believed.
+
+        Raises `ClockError` where the clock of a rehearsal was set to a time before that.
+        """
+        is_set = self._rehearsal and self._read is not time.time
+        return self.moment(newest) if is_set else self.moment_to_keep_house(newest)
+
+    def moment_to_keep_house(self, newest: int | None) -> Moment:
+        """The same for what waits for no clock, whoever set it: erasing, copying, checkpoints."""
         try:
             return self.moment(newest)
         except (ClockError, InvalidParameter):

@@ -2,6 +2,10 @@
 
 It lies beside the ledger as `PATH.key`, readable by the owner alone. Ledger and key are made together, and one
 without the other is an error: a ledger recreated beside an old key, or the reverse, would hand out fresh budgets.
+
+The key says whether the ledger is a *rehearsal*, in which nothing counts. That of a rehearsal is longer, so the
+same name has unrelated hashes under the two kinds, and every seal and link of the one fails in the other. Nothing in
+the ledger itself says it, so no value in there can be changed to turn a ledger of one kind into one of the other.
 """
 
 from __future__ import annotations
@@ -11,12 +15,14 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import LedgerError
+from ..errors import LedgerError, RehearsalError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 KEY_BYTES = 32
+REHEARSAL = b"rehearsal"
+"""What the key of a rehearsal ends with, beyond the bytes of any other."""
 HASH_BYTES = 16
 LINK_BYTES = 32
 SEAL_BYTES = 8
@@ -33,6 +39,11 @@ class Key:
     def secret(self) -> bytes:
         """What stands in its file."""
         return self._secret
+
+    @property
+    def rehearsal(self) -> bool:
+        """Whether its ledger is a rehearsal."""
+        return self._secret[KEY_BYTES:] == REHEARSAL
 
     def hash(self, purpose: bytes, text: str) -> bytes:
         """A keyed hash of `text`; the same text has unrelated hashes for different purposes (at most 16 bytes)."""
@@ -89,8 +100,18 @@ def key_path(path: Path) -> Path:
     return path.with_name(path.name + ".key")
 
 
-def new_key() -> bytes:
-    return secrets.token_bytes(KEY_BYTES)
+def new_key(rehearsal: bool | None = None) -> bytes:
+    return secrets.token_bytes(KEY_BYTES) + (REHEARSAL if rehearsal else b"")
+
+
+def check_kind(key: Key, ledger: str, rehearsal: bool | None) -> Key:
+    """The key itself, if its ledger is a rehearsal, or is none, as is wanted; None takes either.
+
+    Raises `RehearsalError`.
+    """
+    if rehearsal is not None and key.rehearsal != rehearsal:
+        raise RehearsalError(ledger, key.rehearsal)
+    return key
 
 
 def read_key(path: Path) -> Key:
@@ -104,6 +125,6 @@ def read_key_file(file: Path, ledger: str, hint: str = "") -> Key:
         secret = file.read_bytes()
     except OSError as error:
         raise LedgerError(ledger, f"its key {file} cannot be read: {error.strerror}{hint}") from None
-    if len(secret) != KEY_BYTES:
+    if len(secret) != KEY_BYTES and secret[KEY_BYTES:] != REHEARSAL:
         raise LedgerError(ledger, f"its key {file} has {len(secret)} bytes instead of {KEY_BYTES}")
     return Key(secret)

@@ -133,7 +133,7 @@ class Transaction(Reading):
 
     def time(self) -> int:
         """The moment in microseconds; that of the newest entry where the clock is not to be believed."""
-        return (self._moment or self._clock.moment_to_read(self.newest_at)).micros
+        return (self._moment or self._clock.moment_to_keep_house(self.newest_at)).micros
 
     @property
     def newest_at(self) -> int | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..._files import alone_in, application_folder, create_private
 from ...errors import LedgerError
-from ..keys import Key, new_key, read_key_file
+from ..keys import Key, check_kind, new_key, read_key_file
 
 if TYPE_CHECKING:
     from .address import Address
@@ -23,7 +23,7 @@ def place(ledger: str) -> Path:
     return Path(named) if named else application_folder() / "keys" / f"{ledger}.key"
 
 
-def make(ledger: str, address: Address, given: bytes | None = None) -> Key:
+def make(ledger: str, address: Address, given: bytes | None = None, rehearsal: bool | None = None) -> Key:
     """The key of a ledger that is being made: that which the variable names, if it is there, else a new file.
 
     `given`: that of the ledger which is to be copied there.
@@ -37,8 +37,8 @@ def make(ledger: str, address: Address, given: bytes | None = None) -> Key:
                 if given not in (None, key.secret):
                     why = f"expected the key of the ledger that is copied to it in {file}; found another key"
                     raise LedgerError(address.name, why)
-                return key
-            secret = given or new_key()
+                return key if given else check_kind(key, address.name, bool(rehearsal))
+            secret = given or new_key(rehearsal)
             create_private(file, secret)
     except OSError as error:
         raise LedgerError(address.name, f"its key {file} cannot be written: {error.strerror}") from None

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...errors import LdpBudgetError, LedgerError, LedgerMissing, NotSupported
 from .. import _forks
+from ..keys import check_kind
 from . import address, promises, schema, secret
 from .ahead import Ahead
 from .connections import WAIT_SECONDS, Connections, first_connection, of_driver, plain, roll_back
@@ -49,7 +50,9 @@ _UNKNOWN = "; whether it was charged is not known, so ask again by the key"
 class PostgresStore:
     """A store of many lanes on a server, or on whatever speaks its protocol and keeps a lane's rows together."""
 
-    def __init__(self, ledger: str, *, create: bool, secret: bytes | None = None) -> None:
+    def __init__(
+        self, ledger: str, *, create: bool, secret: bytes | None = None, rehearsal: bool | None = None
+    ) -> None:
         self._address = address.read(ledger)
         self.name = self._address.name
         self.repeated: Counter[str] = Counter()
@@ -57,22 +60,24 @@ class PostgresStore:
         with _forks.opening(self):
             self._connections = Connections(self._address)
         with _plainly(self.name), first_connection(self._address) as connection:
-            self.key, self.lanes = self._open(connection, create, secret)
+            self.key, self.lanes = self._open(connection, create, secret, rehearsal)
             promises.check_settings(connection, self._address)
             with first_connection(self._address) as other:
                 promises.check_isolation(connection, other, self._address)
 
-    def _open(self, connection: Connection, create: bool, given: bytes | None) -> tuple[Key, int]:
+    def _open(
+        self, connection: Connection, create: bool, given: bytes | None, rehearsal: bool | None
+    ) -> tuple[Key, int]:
         if not self._is_made(connection):
             if not create:
                 raise LedgerMissing(self.name)
-            self._create(connection, given)
+            self._create(connection, given, rehearsal)
         meta: dict[str, bytes] = dict(connection.execute("SELECT name, value FROM meta").fetchall())
         version = bytes(meta.get("schema", b"?")).decode("ascii", "replace")
         if version != str(schema.SCHEMA_VERSION):
             raise LedgerError(self.name, f"expected tables of version {schema.SCHEMA_VERSION}; found {version}")
         self.identity = bytes(meta["ledger"]).decode("ascii", "replace")
-        key = secret.read(self.identity, self._address)
+        key = check_kind(secret.read(self.identity, self._address), self.name, rehearsal)
         (lanes,) = connection.execute("SELECT count(*) FROM lanes").fetchone() or (0,)
         if bytes(meta.get("key_check", b"")) != schema.key_check(key, lanes):
             why = f"its key belongs to another ledger, or it was not made with the {lanes} lanes that it has"
@@ -84,7 +89,7 @@ class PostgresStore:
         found: Any = connection.execute("SELECT to_regclass('lanes') IS NOT NULL").fetchone()
         return bool(found[0])
 
-    def _create(self, connection: Connection, given: bytes | None) -> None:
+    def _create(self, connection: Connection, given: bytes | None, rehearsal: bool | None) -> None:
         """Make the tables and the key. Of several who do so at the same time one does, and the others find it.
 
         By which error the server tells the others depends on how far the one had come: a table, a type of the same
@@ -94,7 +99,7 @@ class PostgresStore:
 
         ledger = secrets.token_hex(8)
         promises.check_settings(connection, self._address)
-        key = secret.make(ledger, self._address, given)
+        key = secret.make(ledger, self._address, given, rehearsal)
         try:
             with connection.transaction():
                 for statement in schema.TABLES:

@@ -51,7 +51,7 @@ def open_memory(key: keys.Key) -> sqlite3.Connection:
     return connection
 
 
-def create(file: Path, secret: bytes | None = None) -> None:
+def create(file: Path, secret: bytes | None = None, rehearsal: bool | None = None) -> None:
     """Make key and ledger, unless somebody else just has; the ledger appears whole, under its name, last.
 
     `secret`: that of the ledger which is to be copied here.
@@ -61,7 +61,7 @@ def create(file: Path, secret: bytes | None = None) -> None:
     with _created(file), alone_in(file.parent):
         if file.exists() or has_key(file, secret):
             return
-        secret = secret or keys.new_key()
+        secret = secret or keys.new_key(rehearsal)
         refuse_strays(file)
         _put(file, secret, lambda draft: _write_empty(draft, keys.Key(secret)))
 

@@ -41,7 +41,14 @@ class SqliteStore:
     lanes = 1
     repeated: Mapping[str, int] = MappingProxyType({})  # whoever finds it locked waits, and begins once
 
-    def __init__(self, path: str | os.PathLike[str], *, create: bool, secret: bytes | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        create: bool,
+        secret: bytes | None = None,
+        rehearsal: bool | None = None,
+    ) -> None:
         # The file itself, wherever links to it lie, and wherever the process goes before it opens it again.
         self.name = MEMORY if str(path) == MEMORY else os.path.realpath(path)
         self._unlock()
@@ -57,16 +64,16 @@ class SqliteStore:
         self._place: Place | None = None
         with _forks.opening(self):
             if self.name == MEMORY:
-                self.key = keys.Key(secret or keys.new_key())
+                self.key = keys.Key(secret or keys.new_key(rehearsal))
                 self._writer = files.open_memory(self.key)
             else:
-                self._open_file(Path(self.name), create, secret)
+                self._open_file(Path(self.name), create, secret, rehearsal)
 
-    def _open_file(self, file: Path, create: bool, secret: bytes | None) -> None:
+    def _open_file(self, file: Path, create: bool, secret: bytes | None, rehearsal: bool | None) -> None:
         if create and not file.exists() and not files.has_key(file, secret):
-            files.create(file, secret)
+            files.create(file, secret, rehearsal)
         files.require_both(file, secret)
-        self.key = keys.read_key(file)
+        self.key = keys.check_kind(keys.read_key(file), self.name, rehearsal)
         self._place = Place(self.name, self.key)
         # Whoever comes first uses it, to read or to write.
         self._readers = [self._place.open()]
