@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .app import open_ledger
+from .mechanism_group import mechanism_command, parse_reports
 from .output import (
     counted,
     decimal_option,
@@ -17,11 +18,16 @@ from .output import (
     shown,
     warn_of_idle_limits,
 )
+from .times import parse_time
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from ldp_budget.accounting.accountant import Accountant
     from ldp_budget.accounting.plans import Plan
     from ldp_budget.accounting.policies import Policy
+    from ldp_budget.accounting.simulating import Binding
+    from ldp_budget.authoring.base import Mechanism
     from ldp_budget.guarantees import Guarantee
 
 
@@ -139,6 +145,58 @@ def list_(ctx: click.Context, as_json: bool, nl: bool) -> None:
 def show(ctx: click.Context, name: str, as_json: bool) -> None:
     """Show one policy."""
     _show(open_ledger(ctx).policy(name), as_json)
+
+
+@mechanism_command(
+    "Say when each limit of policy NAME binds. Somebody who was charged nothing before is asked again and again, and "
+    "held against it as by spend, in calendar windows (UTC); nothing is written. Reports of a mechanism that "
+    "memoises repeat one value.",
+    arguments=["name"],
+)
+@click.option(
+    "--every", required=True, type=click.Choice(["day", "week", "month"]), help="How often reports are asked."
+)
+@click.option("--reports", default="1", metavar="K", callback=parse_reports, help="How many at a time [default: 1]")
+@click.option(
+    "--from", "start", metavar="DATE", callback=parse_time, help="When the first are asked, UTC [default: now]"
+)
+@json_option
+@nl_option
+def simulate(
+    mechanism: Mechanism,
+    name: str,
+    every: str,
+    reports: int,
+    start: datetime | None,
+    as_json: bool,
+    nl: bool,
+) -> None:
+    from ldp_budget.guarantees import Memoised
+
+    ledger = open_ledger(click.get_current_context())
+    bindings = ledger.simulate(mechanism, every=every, reports=reports, start=start, policy=name)
+    if as_json or nl:
+        print_rows([binding.to_json() for binding in bindings], as_json=as_json, nl=nl)
+        return
+    print_rows([_shown_binding(binding) for binding in bindings], as_json=False)
+    if isinstance(mechanism.guarantee, Memoised):
+        click.echo("all reports repeat one memoised value; a new value goes along its curve anew", err=True)
+
+
+policy.add_command(simulate)
+
+
+def _shown_binding(binding: Binding) -> dict[str, object]:
+    never = f"never {binding.never}"
+    return {
+        "limit": binding.period,
+        "rule": binding.rule,
+        "epsilon": binding.epsilon,
+        "delta": binding.delta,
+        "charged": binding.charged,
+        "report": binding.report,
+        "binds first": never if binding.at is None else f"{binding.at:%Y-%m-%d %H:%M}".removesuffix(" 00:00"),
+    }
 
 
 def _show(policy: Policy, as_json: bool) -> None:

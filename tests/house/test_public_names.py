@@ -118,6 +118,7 @@ ldp_budget.accounting.policies
 ldp_budget.accounting.receipts
 ldp_budget.accounting.request
 ldp_budget.accounting.reservations
+ldp_budget.accounting.simulating
 ldp_budget.authoring
 ldp_budget.authoring.base
 ldp_budget.authoring.channels

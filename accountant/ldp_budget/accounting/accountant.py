@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from .idempotency import IdempotencyKey
     from .plans import Plan
     from .request import Charge
+    from .simulating import Binding
 
 
 class Accountant:
@@ -180,6 +181,29 @@ class Accountant:
         """The newest version of every policy."""
         with self._ledger.reading() as reading:
             return [Policy.read(stored.definition) for stored in reading.newest_policies()]
+
+    def simulate(
+        self,
+        mechanism: Mechanism,
+        *,
+        every: str,
+        reports: int = 1,
+        start: datetime | None = None,
+        policy: str = DEFAULT,
+    ) -> tuple[Binding, ...]:
+        """When each limit of a policy binds first for somebody asked `reports` reports `every` day, week or month.
+
+        By the decisions of a spend, in calendar windows (UTC), from `start`, by default now, and with nothing charged
+        before; nothing is written. Reports of a mechanism that memoises repeat one value. A plan comes last, as a
+        limit of the period `plan`. Raises `InvalidParameter`, and `NotSupported` where the policy admits no such
+        report whatever it costs.
+        """
+        from .simulating import simulate
+
+        with self._ledger.reading() as reading:
+            found = self._policy(reading, policy)[1]
+            begun = reading.moment.at if start is None else start
+        return simulate(found, mechanism, every=every, start=begun, reports=reports)
 
     # -- charging ---------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..ledger.windows import Window
+    from .limits import Limit
     from .policies import Policy
     from .request import Charge, Request
 
@@ -31,8 +32,9 @@ def decide(account: Account, request: Request, policy: Policy, windows: Mapping[
 class Decision:
     """What is decided about a request.
 
-    `costs` are what it adds in each window, `why` the reason that no budget would help, `binding` the periods whose
-    limit it does not fit, and `plan` where a quota is used up or the user's plans together are too much.
+    `costs` are what it adds in each window, `why` the reason that no budget would help, `exceeded` the limits that it
+    does not fit, `binding` their periods, and `plan` where a quota is used up or the user's plans together are too
+    much.
     """
 
     def __init__(self, account: Account, request: Request, policy: Policy, windows: Mapping[str, Window]) -> None:
@@ -42,7 +44,8 @@ class Decision:
         self._windows = windows
         self.costs = _costs(account, request)
         self.why = _objection(account, request, policy)
-        self.binding = _binding(account, request, policy, self.costs)
+        self.exceeded = _exceeded(account, policy, self.costs)
+        self.binding = _binding(account, request, policy, self.exceeded)
         self._after: Account | None = None
 
     @property
@@ -154,10 +157,15 @@ def objection(charge: Charge, policy: Policy) -> str:
     return ""
 
 
-def _binding(account: Account, request: Request, policy: Policy, costs: dict[str, Costs]) -> tuple[str, ...]:
-    """The periods whose limit the request does not fit, and `plan` where the plan is what stands in the way."""
+def _exceeded(account: Account, policy: Policy, costs: dict[str, Costs]) -> list[Limit]:
+    """The limits that the request does not fit."""
     spent = account.spent
-    over = [limit.period for limit in policy.limits if not limit.fits(spent[limit.gauge], costs[limit.gauge])]
+    return [limit for limit in policy.limits if not limit.fits(spent[limit.gauge], costs[limit.gauge])]
+
+
+def _binding(account: Account, request: Request, policy: Policy, exceeded: list[Limit]) -> tuple[str, ...]:
+    """The periods of these limits, and `plan` where the plan is what stands in the way."""
+    over = [limit.period for limit in exceeded]
     plan = policy.plan
     if plan is not None:
         left = plan.count(request.charge.promise) - account.quota_used

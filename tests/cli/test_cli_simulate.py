@@ -1,0 +1,111 @@
+"""`ldp-budget policy simulate`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from conftest import CommandLine
+
+SIMULATE = ("policy", "simulate", "default")
+OUE = ("oue", "--epsilon", "1", "--domain-size", "3")
+
+
+@pytest.fixture
+def planned(command: CommandLine) -> CommandLine:
+    command("policy", "set", "default", "--limit", "lifetime=4", "--limit", "week=2")
+    return command
+
+
+def test_what_a_policy_will_do_is_what_a_rehearsal_does(command: CommandLine) -> None:
+    command("ledger", "init", "--rehearsal")
+    limits = ("--limit", "lifetime=5", "--limit", "week=2", "--limit", "day=1")
+    command("policy", "set", "default", *limits, "--at", "2028-02-26")  # a Saturday
+    lifetime, week, day = command.json(*SIMULATE, *OUE, "--every", "day", "--at", "2028-02-26")
+    assert (lifetime["binds_at"], lifetime["report"], lifetime["charged"]) == ("2028-03-07T00:00:00Z", 11, 5)
+    assert (week["binds_at"], week["report"], week["charged"]) == ("2028-03-01T00:00:00Z", 5, 4)
+    assert (day["binds_at"], day["report"], day["charged"]) == (None, None, 5)
+    assert lifetime["rehearsal"] is True
+    happened: dict[str, tuple[str, int]] = {}
+    days = [*(f"2028-02-{day}" for day in range(26, 30)), *(f"2028-03-0{day}" for day in range(1, 8))]
+    for number, at in enumerate(days, 1):
+        refused = number in (5, 6, 7, 8, 9, 11)
+        spent = command("spend", "alice", *OUE, "--json", "--at", at, code=3 if refused else 0)
+        for period in json.loads(spent.stdout)["binding"]:
+            happened.setdefault(period, (f"{at}T00:00:00Z", number))
+    assert happened == {"week": (week["binds_at"], 5), "lifetime": (lifetime["binds_at"], 11)}
+
+
+def test_it_is_shown_as_a_table(planned: CommandLine) -> None:
+    shown = planned(*SIMULATE, *OUE, "--every", "week", "--reports", "2", "--from", "2027-01-01T10:30")
+    assert shown.stderr == ""
+    assert shown.stdout.splitlines() == [
+        "limit     rule   epsilon  delta  charged  report  binds first",
+        "lifetime  basic  4        0            4  5       2027-01-15 10:30",
+        "week      basic  2        0            4  -       never as the lifetime limit (basic) ends it on 2027-01-15",
+    ]
+
+
+def test_rows_for_programs(planned: CommandLine) -> None:
+    asked = (*SIMULATE, *OUE, "--every", "month", "--from", "2027-01-31")
+    lines = [json.loads(line) for line in planned(*asked, "--nl").stdout.splitlines()]
+    assert lines == planned.json(*asked)
+    assert lines[0] == {
+        "period": "lifetime",
+        "rule": "basic",
+        "epsilon": 4.0,
+        "delta": 0.0,
+        "binds_at": "2027-05-31T00:00:00Z",
+        "report": 5,
+        "charged": 4,
+        "never": None,
+    }
+
+
+def test_a_collection_may_stand_for_a_mechanism(planned: CommandLine) -> None:
+    planned("collection", "add", "party", *OUE)
+    asked = ("--every", "day", "--from", "2027-01-01")
+    assert planned.json(*SIMULATE, "party", *asked) == planned.json(*SIMULATE, *OUE, *asked)
+
+
+def test_a_memoised_value_goes_along_its_curve(planned: CommandLine) -> None:
+    rappor = ("rappor", "--bits", "16", "--hashes", "2", "--cohorts", "4")
+    epsilons = ("--epsilon", "1", "--epsilon-lifetime", "3")
+    shown = planned(*SIMULATE, *rappor, *epsilons, "--every", "week", "--from", "2027-01-01")
+    assert shown.stderr == "all reports repeat one memoised value; a new value goes along its curve anew\n"
+
+
+def test_nothing_is_written(planned: CommandLine) -> None:
+    before = planned.json("ledger", "stats")
+    planned(*SIMULATE, *OUE, "--every", "day")
+    assert planned.json("ledger", "stats") == before
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("default", *OUE), 2, "Missing option '--every'"),
+        (("default", *OUE, "--every", "year"), 2, "'--every': 'year' is not one of 'day', 'week', 'month'"),
+        (("default", *OUE, "--every", "day", "--from", "soon"), 2, "--from: expected an ISO time from 1970"),
+        (("default", *OUE, "--every", "day", "--reports", "0"), 2, "--reports: expected a whole number from 1"),
+        (("survey", *OUE, "--every", "day"), 1, "no policy is called 'survey'"),
+        (("default", "nothing", "--every", "day"), 2, "no mechanism is called 'nothing'"),
+    ],
+)
+def test_wrong_usage_is_told(planned: CommandLine, words: tuple[str, ...], code: int, told: str) -> None:
+    assert told in planned.error("policy", "simulate", *words, code=code)
+
+
+def test_a_plan_without_such_a_report_is_refused_by_name(command: CommandLine) -> None:
+    command("collection", "add", "party", *OUE)
+    command("policy", "set", "default", "--plan", "party=3")
+    (plan,) = command.json(*SIMULATE, "party", "--every", "month", "--from", "2027-01-01")
+    assert (plan["period"], plan["rule"], plan["report"], plan["binds_at"]) == (
+        "plan",
+        "exact",
+        4,
+        "2027-04-01T00:00:00Z",
+    )
+    told = command.error(*SIMULATE, "oue", "--epsilon", "2", "--domain-size", "3", "--every", "day")
+    assert "the plan of policy default has no such charge" in told
