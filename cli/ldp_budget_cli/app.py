@@ -202,7 +202,7 @@ def open_place(ctx: click.Context, place: str, *, create: bool = False, rehearsa
             raise click.ClickException(f"{error}; for --at `ldp-budget ledger init --rehearsal` makes one") from error
     if opened.rehearsal:
         ctx.find_root().meta[_REHEARSES] = True
-        click.echo(f"Rehearsal: nothing counts in {opened.name}", err=True)
+        click.echo(f"Rehearsal: nothing counts in {place if is_path(place) else opened.name}", err=True)
     return opened
 
 
