@@ -106,7 +106,7 @@ def test_what_is_foretold_is_what_happens(
 def test_any_series_is_foretold(
     limits: list[str], asked: Mechanism, every: str, reports: int, start: datetime
 ) -> None:
-    check(*played(limits, asked, every, start, reports, 40))
+    check(*played(limits, asked, every, start, reports, 30))
 
 
 def test_a_plan_is_used_up() -> None:

@@ -14,7 +14,7 @@ import pytest
 from conftest import Clock
 from ldp_budget import Accountant, ClockError, LedgerError, RehearsalError
 from ldp_budget.ledger.keys import KEY_BYTES
-from ledger_contract import CURVE, coin, promising
+from ledger_contract import CURVE, coin, in_threads, promising
 from postgres_places import new_ledger
 from toy_store import ToyStore
 
@@ -308,3 +308,24 @@ def test_two_kinds_on_servers_never_share_a_key(tmp_path: Path, monkeypatch: pyt
     Accountant(second).close()
     with pytest.raises(LedgerError, match=r"belongs to another ledger|expected a rehearsal"):
         Accountant(first, rehearsal=True)
+
+
+def test_threads_of_one_group_are_charged_at_the_time_that_is_set(tmp_path: Path) -> None:
+    now = datetime(2028, 2, 28, 23, 59, 59, 999999, tzinfo=UTC)
+    with Accountant(tmp_path / "r.db", rehearsal=True, clock=lambda: now) as rehearsal:
+        rehearsal.set_policy("default", ["lifetime=100", "day=0.5"])
+
+        def spent() -> int:
+            receipts = in_threads(12, lambda _: rehearsal.spend("alice", coin("0.1")))
+            return sum(map(bool, receipts))
+
+        days = []
+        for step in (timedelta(microseconds=1), timedelta(days=1), timedelta(0)):
+            days.append(spent())
+            now += step
+        assert days == [5, 5, 5]
+        assert {entry["at"] for entry in rehearsal.history("alice")} == {
+            "2028-02-28T23:59:59.999999Z",
+            "2028-02-29T00:00:00Z",
+            "2028-03-01T00:00:00Z",
+        }
