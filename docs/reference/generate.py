@@ -22,7 +22,7 @@ import click
 
 import ldp_budget
 from ldp_budget import composition, guarantees, testing
-from ldp_budget.accounting import bulk, policies, receipts
+from ldp_budget.accounting import bulk, policies, receipts, remaining
 from ldp_budget.authoring import domain, estimates, fields
 from ldp_budget.catalogue import certificates, ranking
 from ldp_budget.catalogue.plugins import registry
@@ -141,6 +141,7 @@ def _sentence(text: str) -> str:
 # What the public functions take and return, and what a plugin is made of: not in `ldp_budget` itself.
 ANSWERS: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (receipts, ("Receipt", "LimitState", "Balance")),
+    (remaining, ("Remaining", "Left")),
     (bulk, ("BulkResult",)),
     (policies, ("Policy",)),
     (integrity, ("Integrity",)),

@@ -116,6 +116,7 @@ ldp_budget.accounting.limits
 ldp_budget.accounting.plans
 ldp_budget.accounting.policies
 ldp_budget.accounting.receipts
+ldp_budget.accounting.remaining
 ldp_budget.accounting.request
 ldp_budget.accounting.reservations
 ldp_budget.accounting.simulating

@@ -60,6 +60,7 @@ from .receipts import (
     receipt_for,
     receipt_of,
 )
+from .remaining import Remaining, remaining_of
 from .request import Request, charge_of, check_digest, check_text
 from .reservations import MOST_SECONDS, Resolved, commit, void
 
@@ -328,6 +329,18 @@ class Accountant:
             charges = () if account.number is None else charges_of(reading, account.number)
             quotas = _quotas(reading, found, account.number)
             return Balance(user, found, _limit_states(reading, found, account.spent), quotas, charges)
+
+    def remaining_over_time(self, user: str, policy: str = DEFAULT) -> tuple[Remaining, ...]:
+        """What was left of each limit of `policy`, as it is now, from the user's first charge until now.
+
+        It is worked out from the journal. A user who was erased has no limits, as in `balance`.
+        """
+        hashed = self._hash(user)
+        with self._ledger.reading(self._ledger.lane_of(hashed)) as reading:
+            _, found = self._policy(reading, policy)
+            if reading.rows.is_erased(hashed):
+                return ()
+            return remaining_of(reading, found, reading.number_of(hashed))
 
     def erase(self, user: str, *, unknown: bool = False) -> bool:
         """Forget who an account belongs to: keys and labels go, its sum stays, and the user gets no fresh budget.

@@ -86,6 +86,10 @@ class Replay:
         """What was charged in each window."""
         return {window: total.costs() for window, total in self._sums.items()}
 
+    def spent_in(self, window: int) -> Costs:
+        """What was charged in one window."""
+        return self._sums[window].costs() if window in self._sums else ZERO
+
     def add(self, entry: Entry, label: bytes | None) -> None:
         """Add the account's next entry; what charges nothing and gives nothing back adds nothing."""
         if entry.kind not in CHARGES:
