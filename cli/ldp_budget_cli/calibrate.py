@@ -8,6 +8,7 @@ import click
 
 from .mechanism_group import mechanism_command
 from .output import json_option, print_fields, print_json
+from .plots import plot_option
 
 if TYPE_CHECKING:
     from ldp_budget.authoring.base import Mechanism
@@ -19,14 +20,14 @@ if TYPE_CHECKING:
     offers=lambda mechanism, field: not field.derived,
 )
 @click.option("--users", type=int, metavar="N", help="Predict the standard error for this many users.")
-@click.option("--plot", metavar="PNG", help="Draw the densities of the reports, and the error against ε.")
+@plot_option("the error against ε, and of a numeric mechanism the densities of its reports")
 @json_option
 def calibrate(mechanism: Mechanism, users: int | None, plot: str | None, as_json: bool) -> None:
     result = mechanism.describe(users)
     if plot is not None:
-        from .plots import plot_mechanism
+        from .plots.mechanism import plot_mechanism
 
-        plot_mechanism(mechanism, plot)
+        plot_mechanism(mechanism, plot, users)
     if as_json:
         print_json(result)
         return

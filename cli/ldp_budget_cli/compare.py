@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from .output import counted, json_option, nl_option, print_rows, print_table
+from .plots import plot_option
 
 
 @click.command()
@@ -15,7 +16,7 @@ from .output import counted, json_option, nl_option, print_rows, print_table
 @click.option("--users", type=int, metavar="N", help="Number of users; of numbers, rank by their mean.")
 @click.option("--lower", metavar="L", help="Smallest value, with --upper: compare numeric mechanisms.")
 @click.option("--upper", metavar="U", help="Largest value.")
-@click.option("--plot", metavar="PNG", help="Draw the comparison.")
+@plot_option("the comparison")
 @json_option
 @nl_option
 def compare(
@@ -43,9 +44,10 @@ def compare(
     if lower is not None and upper is not None:
         rows += rank_numeric(epsilon, lower, upper, users)
     if plot is not None:
-        from .plots import plot_comparison
+        from .plots.comparison import plot_comparison
 
-        plot_comparison(rows, epsilon, plot)
+        interval = (lower, upper) if lower is not None and upper is not None else None
+        plot_comparison(rows, plot, epsilon=epsilon, domain_size=domain_size, users=users, interval=interval)
     if as_json or nl:
         print_rows(rows, as_json=as_json, nl=nl)
         return

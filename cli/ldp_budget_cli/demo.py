@@ -143,10 +143,10 @@ def _estimate(poll: Collection, answers: list[str], out: str) -> None:
 
 def _picture(poll: Collection, result: CountEstimate, truth: list[float], path: str) -> None:
     from .estimate import to_json
-    from .plots import plot_estimate
+    from .plots.estimate import plot_estimate
 
     try:
-        plot_estimate(poll, result, path, truth, rows=to_json(poll, result)["answers"])
+        plot_estimate(poll, to_json(poll, result), path, truth=truth)
     except click.ClickException as error:
         click.echo(f"   (no picture: {error.message})")
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -23,6 +23,8 @@ from .output import (
     print_table,
     rounded,
 )
+from .plots import plot_option
+from .rounds import flat_rows, largest_over_all, names_of_rounds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 )
 @click.option("--top", metavar="K", help="Show only the K answers with the largest counts, largest first.")
 @click.option("--confidence", default="0.95", metavar="C", help="Of the intervals, between 0 and 1 [default: 0.95]")
-@click.option("--plot", metavar="PNG", help="Draw the estimate with its intervals.")
+@plot_option("the estimate with its intervals; with --by-round a trend")
 @click.option(
     "--adjust",
     type=click.Choice(["nonnegative", "simplex"]),
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Each file has users of its own; reports that memoise are else taken to repeat those of the same users.",
 )
+@click.option("--by-round", is_flag=True, help="Each file is a round: estimate it by itself, under the file's name.")
 @json_option
 @nl_option
 @click.pass_context
@@ -65,37 +68,102 @@ def estimate(
     plot: str | None,
     adjust: str | None,
     independent: bool,
+    by_round: bool,
     as_json: bool,
     nl: bool,
 ) -> None:
-    """Estimate counts and shares, or a mean, from the report FILES of COLLECTION."""
-    from ldp_budget.authoring.estimates import CountEstimate
+    """Estimate counts and shares, or a mean, from the report FILES of COLLECTION.
 
+    All files together are one estimate; with --by-round each is one of its own.
+    """
     level, most = _level(confidence), _top(top)
     found = find_collection(ctx, collection)
     names = None if candidates is None else _candidates(found, candidates)
     _check_countable(found, names, most)
+    ask = _Question(found, names, most, level, adjust)
+    if by_round:
+        if independent:
+            raise click.UsageError("--independent: expected without --by-round, where no files are added up")
+        _show_rounds(ask, _estimate_rounds(ask, files), plot, as_json=as_json, nl=nl)
+        return
     result = estimate_files(found, files, names, independent=independent)
-    _warn_of_twins(files)
+    _warn_of_twins(files, "reports that are counted twice make the standard errors too small")
     _tell_of_rounds(found, result, len(files))
-    row = to_json(found, result, level=level, names=names)
-    if adjust is not None:
-        _add_adjusted(result, row, adjust)
-    all_answers = len(row.get("answers", ()))
-    if "answers" in row:
-        row["answers"] = _chosen(row["answers"], names, most)
-    if plot is not None:
-        from .plots import plot_estimate
+    _show(ask, result, plot, as_json=as_json, nl=nl)
 
-        plot_estimate(found, result, plot, rows=row.get("answers", ()), level=level)
+
+class _Question(NamedTuple):
+    """What is to be estimated: of which answers, by `names` or the `most` largest, and how it is shown."""
+
+    collection: Collection
+    names: tuple[str, ...] | None
+    most: int | None
+    level: float
+    adjust: str | None
+
+    def row(self, result: Estimate) -> dict[str, Any]:
+        """What `--json` prints, of all answers."""
+        row = to_json(self.collection, result, level=self.level, names=self.names)
+        if self.adjust is not None:
+            _add_adjusted(result, row, self.adjust)
+        return row
+
+
+def _show(ask: _Question, result: Estimate, plot: str | None, *, as_json: bool, nl: bool) -> None:
+    row = ask.row(result)
+    out_of = None
+    if "answers" in row:
+        out_of = None if ask.most is None else len(row["answers"])
+        row["answers"] = _chosen(row["answers"], ask.names, ask.most)
+    if plot is not None:
+        from .plots.estimate import plot_estimate
+
+        plot_estimate(ask.collection, row, plot, level=ask.level, out_of=out_of)
     if nl:
         print_rows(row.get("answers", [row]), as_json=True, nl=True)
     elif as_json:
         print_json(row)
-    elif isinstance(result, CountEstimate):
-        _print_counts(result, row["answers"], level, all_answers if most is not None else None)
+    elif "answers" in row:
+        _print_counts(row, ask.level, out_of)
     else:
         print_rows([row], as_json=False)
+
+
+def _estimate_rounds(ask: _Question, files: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Each file by itself, with all answers."""
+    rounds = [
+        {"round": name, **ask.row(estimate_files(ask.collection, (path,), ask.names))}
+        for name, path in zip(names_of_rounds(files), files, strict=True)
+    ]
+    _warn_of_twins(files, "what looks like two rounds is one")
+    if ask.collection.mechanism.repeats:
+        click.echo(
+            f"Note: {ask.collection.name} memoises: where the same users report in several rounds, part of the noise "
+            "is the same in all of them, and the rounds are no independent evidence",
+            err=True,
+        )
+    return rounds
+
+
+def _show_rounds(ask: _Question, rounds: list[dict[str, Any]], plot: str | None, *, as_json: bool, nl: bool) -> None:
+    out_of = None
+    if "answers" in rounds[0]:
+        out_of = None if ask.most is None else len(rounds[0]["answers"])
+        names = ask.names if ask.most is None else largest_over_all(rounds, ask.most)
+        for each in rounds:
+            each["answers"] = _chosen(each["answers"], names, None)
+    if plot is not None:
+        from .plots.rounds import plot_rounds
+
+        plot_rounds(ask.collection, rounds, plot, level=ask.level, out_of=out_of)
+    if nl:
+        print_rows(list(flat_rows(rounds)), as_json=True, nl=True)
+    elif as_json:
+        print_json({"rounds": rounds})
+    elif "answers" in rounds[0]:
+        _print_count_rounds(rounds, ask.level, out_of)
+    else:
+        print_rows(list(flat_rows(rounds)), as_json=False)
 
 
 def _level(text: str) -> float:
@@ -193,16 +261,15 @@ def _tell_of_rounds(collection: Collection, result: Estimate, files: int) -> Non
         )
 
 
-def _warn_of_twins(files: tuple[str, ...]) -> None:
-    """Say so where two of the files hold the same: reports that are counted twice look more certain than they are."""
+def _warn_of_twins(files: tuple[str, ...], so: str) -> None:
+    """Say so where two of the files hold the same, and what follows: nothing is as certain then as it looks."""
     seen: dict[bytes, str] = {}
     for path in _same_size(files):
         with open(path, "rb") as file:
             content = hashlib.file_digest(file, "sha256").digest()
         if content in seen:
             click.echo(
-                f"Warning: {seen[content]} and {path} hold the same; reports that are counted twice make the "
-                "standard errors too small",
+                f"Warning: {seen[content]} and {path} hold the same; {so}",
                 err=True,
             )
         seen.setdefault(content, path)
@@ -293,20 +360,31 @@ def _add_adjusted(result: Estimate, row: dict[str, Any], how: str) -> None:
         answer["adjusted_share"] = count / result.reports
 
 
-def _print_counts(result: CountEstimate, rows: list[dict[str, Any]], level: float, out_of: int | None) -> None:
-    click.echo(f"{counted(result.reports, 'report')}; {100 * level:.12g} % intervals")
+def _print_counts(row: dict[str, Any], level: float, out_of: int | None) -> None:
+    click.echo(f"{counted(row['reports'], 'report')}; {100 * level:.12g} % intervals")
+    _print_cautions(row["answers"], out_of)
+    cells = [_count_cells(each) for each in row["answers"]]
+    print_table(_COUNT_HEADER[: len(cells[0])], cells)
+
+
+def _print_count_rounds(rounds: list[dict[str, Any]], level: float, out_of: int | None) -> None:
+    click.echo(f"{counted(len(rounds), 'round')}; {100 * level:.12g} % intervals")
+    _print_cautions(rounds[0]["answers"], out_of)
+    cells = [(row["round"], row["reports"], *_count_cells(row)) for row in flat_rows(rounds)]
+    print_table(("round", "reports", *_COUNT_HEADER)[: len(cells[0])], cells)
+
+
+def _print_cautions(rows: list[dict[str, Any]], out_of: int | None) -> None:
     if out_of is not None:
         click.echo(f"the {len(rows)} largest of {out_of}, which are likelier to be too large than too small")
     if rows and "adjusted_share" in rows[0]:
         click.echo("adjusted shares are for showing: they are not unbiased, and the intervals are not theirs")
+
+
+_COUNT_HEADER = ("answer", "count", "share", "low", "high", "adjusted")
+
+
+def _count_cells(row: dict[str, Any]) -> tuple[str, ...]:
     parts = ("share", "share_low", "share_high", "adjusted_share")
-    table = [
-        (
-            row["answer"],
-            rounded(row["count"], 0),
-            *(f"{rounded(100 * row[part], 1)} %" for part in parts if part in row),
-        )
-        for row in rows
-    ]
-    header = ("answer", "count", "share", "low", "high", "adjusted")
-    print_table(header[: len(table[0])], table)
+    shares = (f"{rounded(100 * row[part], 1)} %" for part in parts if part in row)
+    return row["answer"], rounded(row["count"], 0), *shares

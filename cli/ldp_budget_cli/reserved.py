@@ -10,6 +10,7 @@ from ldp_budget.catalogue.hookspecs import hookimpl
 OPTIONS = (
     "adjust",
     "at",
+    "by_round",
     "candidates",
     "categories",
     "checked",

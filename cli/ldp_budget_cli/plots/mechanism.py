@@ -1,0 +1,187 @@
+"""What `calibrate --plot` draws: the error against ε, and of a numeric mechanism the densities of its reports."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..output import counted
+from .canvas import BLUE, GREY, INK, ORANGE, heading, logarithmic, picture
+from .phrases import mechanism_in_short
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ldp_budget.authoring.base import Mechanism
+    from ldp_budget.authoring.numeric import NumericMechanism
+
+    Curve = list[tuple[float, float]]
+
+_LEAST, _MOST, _STEPS = 0.2, 10.0, 34
+"""The ε that are looked at, unless the mechanism's own is further out."""
+
+
+def plot_mechanism(mechanism: Mechanism, path: str, users: int | None = None) -> None:
+    """Draw the error against ε, of `users` users where that is given; and densities where there are any."""
+    what, error = _measure(mechanism, users)
+    curve = _curve(mechanism, error)
+    drawn = _densities(mechanism)
+    among = "" if users is None else f", {counted(users, 'user')}"
+    with picture(path, 6.6 if drawn else 4.0) as figure:
+        panels = figure.subplots(2 if drawn else 1, 1, squeeze=False)[:, 0]
+        _draw_error(panels[0], mechanism, error, curve, what)
+        if drawn:
+            _draw_densities(panels[1], drawn)
+        heading(figure, f"{mechanism_in_short(mechanism)}{among}", _settings(mechanism))
+
+
+def _settings(mechanism: Mechanism) -> str:
+    """What was declared beside ε and δ, on which the guarantee says more."""
+    declared = {name: value for name, value in mechanism.declared.items() if name not in ("epsilon", "delta")}
+    short = {name: value for name, value in declared.items() if value is not False and len(str(value)) <= 40}
+    return ", ".join(f"{name} = {value}" for name, value in short.items())
+
+
+# -- error against ε -----------------------------------------------------------------------------------------
+
+
+def _measure(mechanism: Mechanism, users: int | None) -> tuple[str, Callable[[Mechanism], float]]:
+    """What the mechanism predicts of its error, in words, and how it is had of the same mechanism at another ε."""
+    utility = mechanism.utility(users)
+    numeric = "mse" in utility
+    if "std_error" in utility:
+        what = "standard error of the mean" if numeric else "standard error of a share, %"
+        return what, lambda each: each.utility(users)["std_error"] * (1 if numeric else 100)
+    if "mse_uniform_prior" in utility:
+        return "mean squared error of one report,\nvalues spread evenly", lambda each: _figure(
+            each, "mse_uniform_prior"
+        )
+    if numeric:
+        return "mean squared error of one report,\nat worst", lambda each: max(each.utility()["mse"].values())
+    for name, what in (
+        ("variance_per_user", "variance of a count, per user"),
+        ("bit_variance_per_user", "variance of the count of a bit, per user"),
+    ):
+        if name in utility:
+            return what, lambda each, name=name: _figure(each, name)
+    raise click.ClickException(f"--plot: {mechanism.name} predicts no error that could be drawn")
+
+
+def _figure(mechanism: Mechanism, name: str) -> float:
+    value: float = mechanism.utility()[name]
+    return value
+
+
+def _curve(mechanism: Mechanism, error: Callable[[Mechanism], float]) -> Curve:
+    """(ε, error) wherever the mechanism can be calibrated to that ε; empty where it has no ε to be calibrated to."""
+    from ldp_budget.errors import LdpBudgetError
+
+    own = mechanism.guarantee.epsilon
+    least = min(_LEAST, own / 2) if own > 0 else _LEAST
+    most = max(_MOST, 2 * own) if math.isfinite(own) else _MOST
+    curve = []
+    for step in range(_STEPS + 1):
+        epsilon = f"{least * (most / least) ** (step / _STEPS):.6g}"
+        try:
+            value = error(mechanism.at_epsilon(epsilon))
+        except (LdpBudgetError, KeyError):  # not at this ε, or it predicts nothing there
+            continue
+        if 0 < value < math.inf:
+            curve.append((float(epsilon), value))
+    return curve
+
+
+def _draw_error(
+    axes: Any, mechanism: Mechanism, error: Callable[[Mechanism], float], curve: Curve, what: str
+) -> None:
+    own, value = mechanism.guarantee.epsilon, error(mechanism)
+    points = [*curve, *([(own, value)] if math.isfinite(own) and own > 0 < value else [])]
+    if not points:
+        raise click.ClickException(f"--plot: {mechanism.name} has no finite ε, so no error can be drawn against it")
+    axes.plot([x for x, _ in curve], [y for _, y in curve], color=BLUE, linewidth=2)
+    if points[len(curve) :]:
+        axes.plot([own], [value], marker="o", color=ORANGE, markersize=8, linestyle="none")
+        left = own > math.sqrt(points[0][0] * max(x for x, _ in points)) and bool(curve)
+        axes.annotate(
+            f"here: ε = {own:.4g}, error {value:.4g}{' %' * what.endswith('%')}",
+            (own, value),
+            (-8 if left else 8, -8 if left else 8),
+            textcoords="offset points",
+            ha="right" if left else "left",
+            va="top" if left else "bottom",
+        )
+    # Room for the words below a point that lies at the lower end.
+    axes.margins(0.05 if curve else 0.5, 0.15 if curve else 0.5)
+    constant = mechanism.utility().get("constant_output")
+    if constant is not None and what.endswith("evenly"):
+        _draw_constant(axes, constant)
+    logarithmic(axes.xaxis, (min(x for x, _ in points), max(x for x, _ in points)))
+    logarithmic(axes.yaxis, (min(y for _, y in points), max(y for _, y in points)))
+    axes.grid()
+    axes.set_xlabel("ε of one report" + ("" if curve else "; what was declared has this one and no other"))
+    axes.set_ylabel(what)
+
+
+def _draw_constant(axes: Any, constant: Mapping[str, Any]) -> None:
+    """What is above this line tells less than the centre of the range would, which costs no privacy."""
+    level = constant["mse_uniform_prior"]
+    axes.axhline(level, linestyle="--", color=GREY, linewidth=1.2)
+    axes.annotate(
+        "always saying the centre",
+        (0.99, level),
+        (0, 3),
+        xycoords=axes.get_yaxis_transform(),
+        textcoords="offset points",
+        ha="right",
+        va="bottom",
+        fontsize=9,
+    )
+
+
+# -- densities -----------------------------------------------------------------------------------------------
+
+_POINTS = 1200
+_LINES = (("lower end", 0.0, BLUE, "-"), ("centre", 0.5, INK, "--"), ("four fifths", 0.8, ORANGE, "-."))
+
+
+def _densities(mechanism: Mechanism) -> list[tuple[str, str, str, list[tuple[float, float]]]]:
+    """Of users at three places of the range: what to call them, colour and line, and (report, density) each."""
+    from ldp_budget.authoring.numeric import NumericMechanism
+    from ldp_budget.errors import NotSupported
+
+    if not isinstance(mechanism, NumericMechanism) or mechanism.domain is None:
+        return []
+    lower, upper = mechanism.interval.ends
+    try:
+        reports = _reports(mechanism, lower, upper)
+        return [
+            (
+                f"value {lower + share * (upper - lower):g} ({called})",
+                colour,
+                line,
+                [(report, mechanism.density(report, lower + share * (upper - lower))) for report in reports],
+            )
+            for called, share, colour, line in _LINES
+        ]
+    except NotSupported:  # reports that have no density, such as bits
+        return []
+
+
+def _reports(mechanism: NumericMechanism, lower: float, upper: float) -> list[float]:
+    """Reports between the ends of the range, or where reports lie beyond them as far again on either side."""
+    width = upper - lower
+    margin = 0.0 if mechanism.density(lower - width, lower) == 0 else width
+    start, length = lower - margin, width + 2 * margin
+    return [start + length * point / _POINTS for point in range(_POINTS + 1)]
+
+
+def _draw_densities(axes: Any, drawn: list[tuple[str, str, str, list[tuple[float, float]]]]) -> None:
+    for called, colour, line, points in drawn:
+        axes.plot([x for x, _ in points], [y for _, y in points], color=colour, linestyle=line, label=called)
+    axes.set_xlabel("report, in the unit of the values")
+    axes.set_ylabel("density of reports")
+    axes.set_ylim(bottom=0)
+    axes.grid()
+    axes.legend(title="A user who has the", alignment="left")
