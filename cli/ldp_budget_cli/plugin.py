@@ -24,12 +24,23 @@ def plugin() -> None:
 
 @plugin.command("new")
 @click.argument("name")
+@click.option("--numeric", is_flag=True, help="Begin with a mechanism for a number, not for one of k answers.")
+@click.option(
+    "--distribution",
+    metavar="NAME",
+    help="The name to publish it under, which need not be the mechanism's.  [default: ldp-budget-NAME]",
+)
 @click.option("--to", metavar="FOLDER", default=".", show_default=True, help="Where the new folder NAME is made.")
-def new(name: str, to: str) -> None:
-    """Write a distribution NAME with one small mechanism that works, and its tests."""
-    from .plugin_template import check_name, files_of
+def new(name: str, numeric: bool, distribution: str | None, to: str) -> None:
+    """Write a distribution with one small mechanism NAME that works and passes `plugin check`, and its tests.
+
+    NAME is what the mechanism is called on the command line, and with _ for - its module.
+    """
+    from .plugin_template import check_distribution, check_name, distribution_of, files_of
 
     check_name(name)
+    distribution = distribution_of(name) if distribution is None else distribution
+    check_distribution(distribution)
     folder = Path(to) / name
     try:
         folder.mkdir(parents=True)
@@ -37,7 +48,7 @@ def new(name: str, to: str) -> None:
         raise click.ClickException(f"{folder} is there already; nothing was written") from None
     except OSError as error:
         raise click.ClickException(f"{folder} cannot be made: {error.strerror}") from None
-    for path, text in files_of(name).items():
+    for path, text in files_of(name, distribution, numeric=numeric).items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")

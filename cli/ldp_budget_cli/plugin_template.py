@@ -1,4 +1,4 @@
-"""What `ldp-budget plugin new` writes."""
+"""What `ldp-budget plugin new` writes: a distribution with a mechanism for one of k answers, or for a number."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from string import Template
 import click
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_PREFIX = "ldp-budget-"
 
 _PYPROJECT = """\
 [build-system]
@@ -17,7 +18,7 @@ requires = ["hatchling>=1.25"]
 build-backend = "hatchling.build"
 
 [project]
-name = "$name"
+name = "$distribution"
 version = "0.1.0"
 description = "A mechanism for ldp-budget"
 readme = "README.md"
@@ -39,16 +40,16 @@ testpaths = ["tests"]
 pythonpath = ["src"]
 """
 
-_MODULE = '''\
+_FREQUENCY = '''\
 """$title: k-ary randomized response, to begin with."""
 
 from fractions import Fraction
 from functools import cached_property
 
 from ldp_budget import Comparison, FrequencyMechanism, NotSupported, hookimpl
-from ldp_budget.guarantees.amounts import exp_down
 from ldp_budget.authoring.fields import integer, real
 from ldp_budget.guarantees import Pure
+from ldp_budget.guarantees.amounts import exp_down
 from ldp_budget.randomness import ONE, threshold
 
 
@@ -119,6 +120,113 @@ def register_mechanisms(register):
     register($title)
 '''
 
+_NUMERIC = '''\
+"""$title: one bit for a number, to begin with."""
+
+from fractions import Fraction
+from functools import cached_property
+
+from ldp_budget import Comparison, Factor, NumericMechanism, hookimpl
+from ldp_budget.authoring.fields import real
+from ldp_budget.guarantees import Pure
+from ldp_budget.guarantees.amounts import exp_down
+from ldp_budget.randomness import ONE, threshold
+
+POINTS = 2**20
+"""Steps of the public grid from lower to upper; a value is taken at the nearest point."""
+
+
+class $title(NumericMechanism):
+    """A high number or a low one; the larger the value, the likelier the high one.
+
+    Its probability is q = 1/(e^ε+1) for the value `lower`, 1 - q for `upper`, and linear between. The two numbers lie
+    so far beyond the ends that a report is the value on average.
+    """
+
+    name = "$name"
+    summary = "a high number or a low one, the value on average"
+    source = "Duchi, Jordan and Wainwright, JASA 2018, section 3.2"
+    examples = ({"epsilon": 1, "lower": 0, "upper": 10}, {"epsilon": "0.3", "lower": -1, "upper": 1})
+
+    epsilon = real("privacy loss of one report", at_least=1e-6, at_most=30)
+    lower = real("smallest value a user can have")
+    upper = real("largest value a user can have")
+
+    @property
+    def guarantee(self):
+        return Pure(self.epsilon)
+
+    # What is drawn, in whole numbers: reports are never decided by floats.
+
+    @cached_property
+    def thresholds(self):
+        """q, and what every step of the grid adds to it, in units of 2**-64; the loss is at most ε."""
+        least = threshold(1 / (Fraction(exp_down(self.epsilon)) + 1), up=True)
+        return least, (ONE - 2 * least) // POINTS
+
+    def points(self, values):
+        """The points of the grid, 0..POINTS, nearest to the values. Raises `OutsideDomain`."""
+        import numpy as np
+
+        lower, upper = self.interval.ends
+        numbers = self.interval.check(values)
+        return np.rint((numbers - lower) / (upper - lower) * POINTS).astype(np.int64)
+
+    def chance(self, point):
+        """The probability of the high number, exactly as it is drawn."""
+        least, growth = self.thresholds
+        return Fraction(least + growth * int(point), ONE)
+
+    def randomize(self, values, *, rng=None, secrets=None):
+        """Reports are the low and the high number, float64 (n,)."""
+        import numpy as np
+
+        from ldp_budget.randomness import bernoulli, open_stream
+
+        least, growth = self.thresholds
+        points = self.points(values)
+        chances = np.uint64(least) + points.astype(np.uint64) * np.uint64(growth)
+        origin, step = self.grid()
+        return origin + bernoulli(open_stream(rng), chances, len(points)) * step
+
+    # What the server makes of them.
+
+    def grid(self):
+        """(origin, step): the low number, and how far above it the high one is, so that the mean is the value."""
+        low, high = self.chance(0), self.chance(POINTS)
+        step = (Fraction(self.upper) - Fraction(self.lower)) / (high - low)
+        return float(Fraction(self.lower) - low * step), float(step)
+
+    def error_at(self, value):
+        """(bias, MSE) of one report: no bias, and the variance of the bit."""
+        lower, upper = self.interval.ends
+        low, high = float(self.chance(0)), float(self.chance(POINTS))
+        one = low + (high - low) * (value - lower) / (upper - lower)
+        return 0.0, self.grid()[1] ** 2 * one * (1 - one)
+
+    def report_std(self, total):
+        """That of a user with the mean value, which is the largest that users with this mean can have on average."""
+        low, high = float(self.chance(0)), float(self.chance(POINTS))
+        one = min(max(total.total / total.reports, low), high)
+        return self.grid()[1] * (one * (1 - one)) ** 0.5
+
+    # What can be checked: how likely the high number is for either value.
+
+    def compare(self, first, second):
+        return Comparison.of(Factor.bit(*(self.chance(point) for point in self.points([first, second]))))
+
+    def outcomes(self, reports, first, second):
+        import numpy as np
+
+        origin, step = self.grid()
+        return (np.asarray(reports) > origin + step / 2).astype(np.int64)
+
+
+@hookimpl
+def register_mechanisms(register):
+    register($title)
+'''
+
 _TESTS = '''\
 """The contract that every mechanism keeps; add what yours promises beyond it."""
 
@@ -129,19 +237,19 @@ from ldp_budget.testing import MechanismContract
 
 class Test$title(MechanismContract):
     mechanism = $title
-    targets = [{"epsilon": 1, "domain_size": 5}, {"epsilon": "0.2", "domain_size": 2}]
+    targets = $title.examples
 '''
 
 _README = """\
-# $name
+# $distribution
 
-A mechanism for ldp-budget. It gets every command from its fields:
+The mechanism `$name` for ldp-budget. It gets every command from its fields:
 
 ```console
 $$ pip install -e '.[test]'
 $$ pytest
 $$ ldp-budget mechanisms
-$$ ldp-budget calibrate $name --epsilon 1 --domain-size 5
+$$ ldp-budget calibrate $name $options
 $$ ldp-budget plugin check $module
 ```
 
@@ -151,7 +259,7 @@ for the same parameters needs another name, as reports of the old one are still 
 
 
 def check_name(name: str) -> None:
-    """Raise a usage error unless `name` can name a distribution, a module and a mechanism that are all new."""
+    """Raise a usage error unless `name` can name a module and a mechanism that are both new."""
     from importlib.util import find_spec
 
     from ldp_budget.catalogue.plugins import registry
@@ -169,19 +277,40 @@ def check_name(name: str) -> None:
         raise click.UsageError(f"NAME: a module {module!r} is installed already")
 
 
-def files_of(name: str) -> dict[str, str]:
+def check_distribution(distribution: str) -> None:
+    """Raise a usage error unless `distribution` can name a distribution that is not installed here."""
+    from importlib import metadata
+
+    if not _NAME.fullmatch(distribution):
+        expected = "lower-case words joined by hyphens, the first a letter"
+        raise click.UsageError(f"--distribution: expected {expected}; found {distribution!r}")
+    try:
+        installed = metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return
+    raise click.UsageError(f"--distribution: {distribution} {installed} is installed already")
+
+
+def distribution_of(name: str) -> str:
+    """What a distribution with the mechanism `name` is called unless somebody says otherwise."""
+    return name if name.startswith(_PREFIX) else _PREFIX + name
+
+
+def files_of(name: str, distribution: str, *, numeric: bool) -> dict[str, str]:
     """The files of the distribution, by their paths within its folder."""
     module = _module(name)
     words = {
         "name": name,
+        "distribution": distribution,
         "module": module,
         "title": "".join(word.capitalize() for word in name.split("-")),
         "bounds": _bounds(),
+        "options": "--epsilon 1 --lower 0 --upper 10" if numeric else "--epsilon 1 --domain-size 5",
     }
     texts = {
         "pyproject.toml": _PYPROJECT,
         "README.md": _README,
-        f"src/{module}/__init__.py": _MODULE,
+        f"src/{module}/__init__.py": _NUMERIC if numeric else _FREQUENCY,
         "tests/test_contract.py": _TESTS,
     }
     return {path: Template(text).substitute(words) for path, text in texts.items()}

@@ -42,6 +42,8 @@ _ANY_NUMBER = 2**63
 _SMALL_DOMAIN = 2**10
 _TRIED = 16
 _COMPARED = 1024
+_FEW_PLACES = 16
+"""With more, what is cut off below the noise of the reports is no part of a standard error that shows."""
 
 
 class Sketch(FrequencyMechanism):
@@ -121,9 +123,19 @@ class Sketch(FrequencyMechanism):
         return [(p, q + (p - q) / self.width)]
 
     @property
+    def _places(self) -> int:
+        """k(m-1): in how many independent ways a sketch can differ from an even one."""
+        return self.hashes * (self.width - 1)
+
+    @property
     def _pair_variance(self) -> float:
-        """What two users of one other value add to the variance of a count, 1/(k(m-1)), for each order of the two."""
-        return 1 / (self.hashes * (self.width - 1))
+        """What two users of one other value add to the variance of a count, for each order of the two."""
+        return 1 / self._places
+
+    @property
+    def errors_are_bounds(self) -> bool:
+        """Whether there are so few cells that they do not show how much values collide; see `_sketch_server`."""
+        return self._places < _FEW_PLACES
 
     def utility(self, users: int | None = None) -> dict[str, Any]:
         """`variance_per_user` and `std_error` leave collisions out: they depend on the values of the others.
@@ -165,7 +177,13 @@ class Sketch(FrequencyMechanism):
     def notes(self) -> tuple[str, ...]:
         zero, _ = self._per_user()
         equal = 1 + zero / self._pair_variance
+        few = (
+            f"With {self.hashes} x {self.width} cells a sketch hardly shows how much values collide: standard errors "
+            "are bounds on average, and intervals wide. Where nearly all users hold one value, they cover less often "
+            "than they say.",
+        )
         return (
+            *(few if self.errors_are_bounds else ()),
             "Estimates are unbiased over the draw of the hash functions; those of one seed shift them alike in every "
             "round. Standard errors include that. Where most users hold one value, collisions outweigh the noise of "
             f"the reports from {equal:.3g} users on; more hashes or a larger width help.",
@@ -210,15 +228,12 @@ class Sketch(FrequencyMechanism):
 
         Raises `NotSupported` where there are neither candidates nor a declared domain.
         """
-        from ldp_budget.authoring.estimates import CountEstimate
-
-        from ._sketch_server import std_errors
+        from ._sketch_server import with_errors
 
         total = self.total(reports)
         support, law = self._support(total, self._candidates(candidates)), self._law
         counts = law.counts(support, total.reports)
-        errors = std_errors(counts, total.reports, law, self._same_pairs(total), self._pair_variance)
-        return CountEstimate(total.reports, counts, errors)
+        return with_errors(counts, total.reports, law, self._same_pairs(total), self._places, self._pair_variance)
 
     def _candidates(self, candidates: Any) -> NDArray[np.int64]:
         if candidates is None:
@@ -239,11 +254,10 @@ class Sketch(FrequencyMechanism):
         return cell_sums(total, self._family, self._points(values), self._cell_sums)
 
     def _same_pairs(self, total: SketchAggregate) -> float:
-        """An estimate of Σ f(f-1) over all values, candidates or not, kept within what n users can have.
+        """An estimate of Σ f(f-1) over all values, candidates or not: unbiased, so it may be below 0.
 
         Its own error moves the variance of a count by about √(2/(km)) of that variance.
         """
         energy = sum(self._energy(total.cells[functions]) for functions in total.parts(self.width))
         report, pair = self._energies
-        n = total.reports
-        return min(max(0.0, (energy - n * report) * self.hashes / pair), n * (n - 1.0))
+        return (energy - total.reports * report) * self.hashes / pair

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ldp_budget.authoring.estimates import check_same
+from ldp_budget.authoring.estimates import CountEstimate, StudentLaw, check_same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,18 +62,31 @@ def cell_sums(
     return sums
 
 
-def std_errors(counts: Floats, reports: int, law: SupportLaw, same_pairs: float, pair_variance: float) -> Floats:
-    """Those of `counts`, where `same_pairs` estimates Σ f(f-1) over all values, and one pair adds `pair_variance`.
+def with_errors(
+    counts: Floats, reports: int, law: SupportLaw, same_pairs: float, places: int, pair_variance: float
+) -> CountEstimate:
+    """`counts` with their standard errors, where `same_pairs` estimates Σ f(f-1) over all values.
 
-    A count's own pairs add nothing to its variance v = a + P·c, where a is the noise of the reports, P the pairs of
-    the other values and c a pair's part. The square of the estimated count is f² + v on average, so f(f-1) is not
-    read off the estimate as it is: P = same_pairs - count·(count-1) + v, which is solved for P. What comes out below
-    0 is cut off, so a sketch of a handful of cells states too large an error rather than too small a one.
+    `places` is k(m-1), as many free numbers as a sketch holds; one pair of users of one other value adds
+    `pair_variance`, c = 1/places, to a count's variance. That is v = a + c·P, where a is the noise of the reports and
+    P the pairs of the other values. The square of an estimated count is f² + v on average, so f(f-1) is not read off
+    the estimate as it is: P = same_pairs - count·(count-1) + v, which is solved for v,
+
+        v = a + (same_pairs - count·(count-1) + a)/(places - 1).
+
+    With an a linear in the count that is the variance on average, however few cells there are. So nothing is cut off
+    above, such as what n users cannot have: of the rest the average would be too small. What comes out below a is
+    taken for a, which makes it a bound.
+
+    The rest of the sketch, without what the count was read off, is `places` - 1 numbers, of which v is the mean
+    square: noise and collisions. So the intervals are Student's. One function of two cells shows the size of a count
+    and nothing else, whatever the others hold: there v is the most it can be, as if all others held one value.
     """
-    noise = law.variance(counts, reports)
-    if pair_variance < 1:
-        pairs = (same_pairs - counts * (counts - 1) + noise) / (1 - pair_variance)
-    else:  # one function of two cells, which tells nothing about a count's own pairs
-        pairs = np.full(len(counts), same_pairs)
-    errors: Floats = np.sqrt(noise + np.clip(pairs, 0, reports * (reports - 1.0)) * pair_variance)
-    return errors
+    if places == 1:
+        most = reports * (float(max(law.at_zero[0], law.at_one[0])) + (reports - 1.0) * pair_variance)
+        return CountEstimate(reports, counts, np.full(len(counts), most**0.5))
+    least = law.variance(counts, reports)
+    noise = reports * law.at_zero + counts * (law.at_one - law.at_zero)
+    collisions = (same_pairs - counts * (counts - 1) + noise) / (places - 1)
+    errors = np.sqrt(np.maximum(noise + collisions, least))
+    return CountEstimate(reports, counts, errors, law=StudentLaw(places - 1))

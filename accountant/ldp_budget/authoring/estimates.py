@@ -251,6 +251,24 @@ class SupportLaw:
         return float(repeat * self.at_zero.sum() + self.slope.max())
 
 
+@dataclass(frozen=True)
+class StudentLaw:
+    """That of counts whose variances were estimated as well: (count - truth)/error is Student's t.
+
+    `freedom`: the degrees of freedom of those variances.
+    """
+
+    freedom: int
+
+    def ends(self, estimate: CountEstimate, level: float) -> tuple[Floats, Floats]:
+        """Those of Student's intervals, within 0 and the number of reports unless the estimate itself is not."""
+        margin = _quantile(level, self.freedom) * estimate.std_errors
+        counts, most = estimate.counts, float(estimate.reports)
+        low: Floats = np.clip(counts - margin, np.minimum(counts, 0.0), None)
+        high: Floats = np.clip(counts + margin, None, np.maximum(counts, most))
+        return low, high
+
+
 ADJUSTMENTS = ("nonnegative", "simplex")
 
 

@@ -67,6 +67,11 @@ class FrequencyMechanism(Mechanism):
         """How many reports there are, and how many of them support each answer, shape (d,)."""
         raise NotImplementedError
 
+    @property
+    def errors_are_bounds(self) -> bool:
+        """Whether standard errors are upper bounds: their squares right on average, or too large, but not exact."""
+        return False
+
     def critical_inputs(self) -> Sequence[int]:
         """Every answer where there are few; else some of them, as all answers are treated alike."""
         d = self.answers

@@ -143,6 +143,8 @@ def _problem(mechanism: Mechanism, samples: Floats, truth: Floats, stated: Float
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(np.maximum(stated, variance) > rounding**2, stated / variance, 1.0)
     wrong = np.abs(1 / ratio - 1) / relative
+    if getattr(mechanism, "errors_are_bounds", False):
+        wrong[ratio > 1] = 0.0
     worst = int(wrong.argmax())
     if wrong[worst] > most:
         if ratio[worst] > 1 and claim(mechanism, 1) > _VISIBLE:
