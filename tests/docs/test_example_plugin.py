@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "tutorials" / "examples" / "ldp-budget-olh"
+from example_machines import Machine, copied, installed
+
 TARGET = ("olh", "--epsilon", "1", "--domain-size", "4")
 CATEGORIES = ("spring", "summer", "autumn", "winter")
 STANDARD_ERRORS = 4.5
@@ -42,49 +38,14 @@ print(json.dumps(found))
 """
 
 
-class Machine:
-    """Where the plugin is installed, and runs commands that see it."""
-
-    def __init__(self, folder: Path, site: Path, programs: str) -> None:
-        self.folder = folder
-        self.environment = {
-            **os.environ,
-            "PATH": programs,
-            "PYTHONPATH": str(site),
-            "LDP_BUDGET_LEDGER": str(folder / "budget.db"),
-            "LDP_BUDGET_CERTIFICATES": str(folder / "certificates.json"),
-        }
-
-    def python(self, *arguments: object, cwd: Path | None = None) -> str:
-        return self._run(sys.executable, *map(str, arguments), cwd=cwd or self.folder)
-
-    def ldp_budget(self, *arguments: object) -> Any:
-        """The JSON that a command prints."""
-        program = shutil.which("ldp-budget", path=self.environment["PATH"])
-        assert program is not None
-        return json.loads(self._run(program, *map(str, arguments), "--json", cwd=self.folder))
-
-    def _run(self, *command: str, cwd: Path) -> str:
-        done = subprocess.run(command, cwd=cwd, env=self.environment, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the distribution, so that nothing is built among the documents."""
-    folder = tmp_path_factory.mktemp("source") / "ldp-budget-olh"
-    return Path(shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__", ".*")))
+    return copied("ldp-budget-olh", tmp_path_factory.mktemp("source"))
 
 
 @pytest.fixture(scope="module")
 def machine(source: Path, programs: str, tmp_path_factory: pytest.TempPathFactory) -> Machine:
-    folder = tmp_path_factory.mktemp("machine")
-    site = folder / "site"
-    made = Machine(folder, site, programs)
-    options = ("--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check", "--target", site)
-    made.python("-m", "pip", "install", *options, source)
-    return made
+    return installed(source, tmp_path_factory.mktemp("machine"), programs)
 
 
 @pytest.mark.slow
