@@ -94,7 +94,7 @@ def check(module: str, samples: int, as_json: bool) -> None:
             told=lambda line: click.echo(f"checking {line}", err=True),
         )
     failures = [line for mechanism in certificate["mechanisms"] for line in _failures(mechanism)]
-    for line in failures or _reasons(certificate):
+    for line in (*failures, *_reasons(certificate), *_skipped(certificate)):
         click.echo(line, err=True)
     _keep(certificate, found)
     if as_json:
@@ -119,12 +119,31 @@ def _failures(mechanism: dict[str, Any]) -> list[str]:
 
 
 def _reasons(certificate: dict[str, Any]) -> list[str]:
-    """Why what did not fail is not "exact"."""
+    """Why what did not fail is not checked at a higher level, and what its author can do."""
     why: dict[str, list[str]] = {}
     for mechanism in certificate["mechanisms"]:
-        for reason in mechanism.get("reasons", ()):
-            why.setdefault(reason, []).append(mechanism["mechanism"])
-    return [f"not exact: {', '.join(names)}: {reason}" for reason, names in why.items()]
+        higher = "exact" if mechanism["checked"] == "audited" else "audited"
+        for reason in () if _failures(mechanism) else mechanism.get("reasons", ()):
+            why.setdefault(f"not {higher}: %s: {reason}", []).append(mechanism["mechanism"])
+    return _with_names(why)
+
+
+def _skipped(certificate: dict[str, Any]) -> list[str]:
+    """Which checks were left out, and why."""
+    why: dict[str, list[str]] = {}
+    for mechanism in certificate["mechanisms"]:
+        for example in (*mechanism["examples"], *mechanism["chosen"]):
+            for found in example["checks"]:
+                if found["verdict"] == "skipped":
+                    word = "skipped" if found["applies"] else "does not apply"
+                    names = why.setdefault(f"{word}: %s: {found['check']}: {found['why']}", [])
+                    names += [name for name in [mechanism["mechanism"]] if name not in names]
+    return _with_names(why)
+
+
+def _with_names(lines: dict[str, list[str]]) -> list[str]:
+    """Lines that hold for several mechanisms, each said once."""
+    return [line.replace("%s", ", ".join(names), 1) for line, names in lines.items()]
 
 
 def _proved(example: dict[str, Any]) -> str:

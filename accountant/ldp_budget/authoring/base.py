@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from .._json import canonical_json
 from ..errors import InvalidParameter, NotSupported
 from .fields import Field
+from .promised import promised_only
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,6 +49,8 @@ class Mechanism:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         own = {name: value for name, value in vars(cls).items() if isinstance(value, Field)}
+        if "guarantee" in vars(cls):
+            promised_only(cls)
         # What a subclass puts in the place of an inherited field is declared no more.
         inherited = {name: field for name, field in cls.fields.items() if name in own or name not in vars(cls)}
         cls.fields = MappingProxyType({**inherited, **own})

@@ -127,7 +127,9 @@ class Comparison:
     def masses(self) -> list[Mass]:
         """(P, Q) of every outcome. Raises `NotSupported` where there are too many to list."""
         if self.size > _MOST_OUTCOMES:
-            raise NotSupported("the outcomes of the channel are too many to list")
+            raise NotSupported(
+                "the outcomes of the channel are too many to list; a `Pure` promise is checked without"
+            )
         return [mass for case in self.cases for mass in case.masses()]
 
     def largest_ratio(self) -> Fraction | None:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import pluggy
 
 from ..authoring.base import Mechanism
+from ..authoring.promised import what_is_wrong_with
 from ..errors import PluginError, UnknownName
 from . import hookspecs
 
@@ -237,6 +238,8 @@ def check_mechanism(candidate: object, reserved: frozenset[str]) -> None:
         raise PluginError(label, f"{label} has the name {bad[0]!r}; expected lower-case words joined by hyphens")
     if candidate.guarantee is Mechanism.guarantee:
         raise PluginError(label, f"{label} defines no guarantee")
+    if wrong := what_is_wrong_with(candidate):
+        raise PluginError(label, wrong)
     taken = sorted(reserved & set(candidate.fields))
     if taken:
         raise PluginError(label, f"{label} has a field {taken[0]!r}, which is an option of the commands")

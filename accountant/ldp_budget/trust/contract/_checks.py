@@ -14,7 +14,7 @@ from . import _memos as memos
 from . import _parameters as parameters
 from . import _servers as servers
 from . import _wholes as wholes
-from ._outcome import Broken, NotChecked
+from ._outcome import Broken, DoesNotApply, NotChecked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -53,13 +53,17 @@ CHECKS: dict[str, Callable[[Mechanism], None]] = {
 
 @dataclass(frozen=True)
 class Result:
-    """What a check came to: "passed", "failed" or "skipped", and where it did not pass, why."""
+    """What a check came to: "passed", "failed" or "skipped", and where it did not pass, why.
+
+    `applies`: whether it is asked of such a mechanism; where it is not, it is skipped, and nothing is open.
+    """
 
     check: str
     verdict: str
     why: str = ""
+    applies: bool = True
 
-    def to_json(self) -> dict[str, str]:
+    def to_json(self) -> dict[str, str | bool]:
         """A JSON object of the fields."""
         return dict(vars(self))
 
@@ -68,6 +72,8 @@ def run(check: str, mechanism: Mechanism) -> Result:
     """One check. Whatever else it meets with than `NotChecked` is a failure of the mechanism."""
     try:
         CHECKS[check](mechanism)
+    except DoesNotApply as reason:
+        return Result(check, SKIPPED, str(reason), applies=False)
     except NotChecked as reason:
         return Result(check, SKIPPED, str(reason))
     except MemoryError:

@@ -10,10 +10,11 @@ from scipy.integrate import quad
 
 from ...errors import NotSupported
 from ...guarantees import Memoised, Unbounded
+from ..verification.advice import SMALLER, undefined
 from ._chances import LEAST_EXPECTED, LEAST_P, chi_square_p, twice
 from ._drawing import draw, inputs_of, others_of, users_of
 from ._losses import claim
-from ._outcome import Broken, NotChecked, expect
+from ._outcome import NOTHING_PROMISED, Broken, DoesNotApply, NotChecked, expect
 from ._reading import has_density
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def client_matches_channel(mechanism: Mechanism) -> None:
         rare = _match_channel(mechanism, inputs, others)
     except NotSupported as error:
         if not has_density(mechanism):
-            raise NotChecked(str(error)) from None
+            raise NotChecked(undefined(mechanism, error, "compare", "outcomes")) from None
         rare = _match_density(mechanism, [*inputs, *others])
     if rare:
         raise NotChecked(rare)
@@ -88,7 +89,7 @@ def _too_rare(mechanism: Mechanism, value: Any, others: tuple[Any, Any]) -> str:
             masses = _masses(mechanism, (value, other))
             against = max(against, float(masses[masses[:, 0] < masses[:, 1], 0].sum()))
     if 0 < against * _USERS < LEAST_EXPECTED:
-        return f"too rare to be seen: one in {1 / against:.3g} reports of {value} speaks against it"
+        return f"too rare to be seen: one in {1 / against:.3g} reports of {value} speaks against it; {SMALLER}"
     return ""
 
 
@@ -121,7 +122,7 @@ def _against_density(mechanism: Any, value: float, seed: int) -> str:
     """The same for a density: half of the reports say where to cut, the others are counted."""
     reports = np.sort(draw(mechanism, np.full(_USERS, value), seed).reshape(2, -1), axis=1)
     if mechanism.grid()[1] > _FINE * reports[0].std():
-        raise NotChecked("its grid is too coarse to hold reports against a density")
+        raise NotChecked("its grid is too coarse to hold reports against a density; define `compare` and `outcomes`")
     cuts = np.quantile(reports[0], np.linspace(0, 1, _BINS + 1)[1:-1])
     edges = np.unique([*cuts, *mechanism.report_breakpoints(value)])
     counts = np.bincount(np.searchsorted(edges, reports[1], side="right"), minlength=len(edges) + 1)
@@ -131,7 +132,7 @@ def _against_density(mechanism: Any, value: float, seed: int) -> str:
         raise Broken(f"the density for {value} adds up to {masses.sum():.6g}")
     p = chi_square_p(counts.astype(np.float64), len(reports[1]) * masses)
     if p is None:
-        raise NotChecked(f"too rare to be seen: reports of {value} hardly differ")
+        raise NotChecked(f"too rare to be seen: reports of {value} hardly differ; {SMALLER}")
     return f"reports of {value} are not as its density says: chi-square p = {p:.3g}" if p < LEAST_P else ""
 
 
@@ -168,7 +169,7 @@ def seed_decides(mechanism: Mechanism) -> None:
         np.array_equal(draw(mechanism, values, 7), draw(mechanism, values, 7)), "the same seed gives other reports"
     )
     if isinstance(mechanism.guarantee, Unbounded):
-        raise NotChecked("it promises nothing, so it need not be random")
+        raise DoesNotApply(NOTHING_PROMISED)
     _differ(mechanism, (7, 8), "another seed gives the same reports")
     _differ(mechanism, (None, None), "without a seed two runs give the same reports")
 
@@ -180,5 +181,5 @@ def _differ(mechanism: Mechanism, seeds: tuple[int | None, int | None], otherwis
         if not np.array_equal(*(draw(mechanism, values, seed) for seed in seeds)):
             return
     if claim(mechanism, 1) > _SURE:
-        raise NotChecked(f"of {_USERS} reports none is drawn otherwise, which may be so at so large an ε")
+        raise NotChecked(f"of {_USERS} reports none is drawn otherwise, which may be so at so large an ε; {SMALLER}")
     raise Broken(otherwise)

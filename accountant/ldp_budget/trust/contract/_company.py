@@ -14,7 +14,7 @@ from ...randomness import integers, open_stream
 from ._chances import twice
 from ._drawing import draw, expect_to_fit, inputs_of, others_of, secrets_of
 from ._likeness import Evidence, compare_counts, compare_samples, equal_p, keys_of, relate
-from ._outcome import NotChecked
+from ._outcome import NO_TWO_INPUTS, NOTHING_PROMISED, DoesNotApply, NotChecked
 from ._reading import codes_of, features, low_bytes, on_a_grid, some_columns, whole
 
 if TYPE_CHECKING:
@@ -34,11 +34,11 @@ def users_are_drawn_alone_as_together(mechanism: Mechanism) -> None:
     reports where they are few, bits and pairs of bits, and of numbers how they are spread.
     """
     if isinstance(mechanism.guarantee, Unbounded):
-        raise NotChecked("it promises nothing, so its reports may say anything")
+        raise DoesNotApply(NOTHING_PROMISED)
     inputs = inputs_of(mechanism)
     values = list(dict.fromkeys([inputs[0], inputs[-1], *others_of(mechanism, 1)]))
     if len(values) < 2:
-        raise NotChecked("there are no two inputs to compare")
+        raise NotChecked(NO_TWO_INPUTS)
     expect_to_fit(mechanism, np.array(values[:1]), _TOGETHER)
     try:
         for value in values:
@@ -114,11 +114,11 @@ def noise_is_used_once(mechanism: Mechanism) -> None:
     call before. Users have secrets of their own in every call.
     """
     if isinstance(mechanism.guarantee, Unbounded):
-        raise NotChecked("it promises nothing, so it need not be random")
+        raise DoesNotApply(NOTHING_PROMISED)
     inputs = inputs_of(mechanism)
     pair = inputs[0], inputs[-1]
     if pair[0] == pair[1]:
-        raise NotChecked("there are no two inputs to compare")
+        raise NotChecked(NO_TWO_INPUTS)
     expect_to_fit(mechanism, np.array(pair[:1]), _CALLS * _USERS)
     try:
         twice(lambda seed: _again(mechanism, pair, seed))

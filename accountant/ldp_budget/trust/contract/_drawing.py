@@ -11,6 +11,7 @@ import numpy as np
 from ...authoring.domain import Interval
 from ...errors import NotSupported
 from ...randomness import SeededStream
+from ..verification.advice import SHORTER, undefined
 from ._outcome import NotChecked
 
 if TYPE_CHECKING:
@@ -41,16 +42,16 @@ def expect_to_fit(mechanism: Mechanism, one: Any, users: int, *, streamed: bool 
     """Raise `NotChecked` where the reports of so many users would be too large, seen from `one`."""
     size = _drawn(mechanism, one, 0).nbytes * users
     if size > (_MOST_STREAMED_BYTES if streamed else _MOST_BYTES):
-        raise NotChecked(f"{users} reports would take {size / 1e9:.1f} GB")
+        raise NotChecked(f"{users} reports would take {size / 1e9:.1f} GB; {SHORTER}")
 
 
 def _drawn(mechanism: Mechanism, values: Any, seed: int | None) -> Any:
     try:
         return np.asarray(mechanism.randomize(values, rng=seed, secrets=secrets_of(len(values), seed)))
     except NotSupported as error:
-        raise NotChecked(str(error)) from None
+        raise NotChecked(undefined(mechanism, error, "randomize")) from None
     except MemoryError:
-        raise NotChecked("its reports do not fit into memory") from None
+        raise NotChecked(f"its reports do not fit into memory; {SHORTER}") from None
 
 
 def inputs_of(mechanism: Mechanism) -> list[Any]:
@@ -58,7 +59,7 @@ def inputs_of(mechanism: Mechanism) -> list[Any]:
     try:
         return list(mechanism.critical_inputs())
     except NotSupported as error:
-        raise NotChecked(str(error)) from None
+        raise NotChecked(undefined(mechanism, error, "critical_inputs")) from None
 
 
 def users_of(mechanism: Mechanism, count: int) -> Any:

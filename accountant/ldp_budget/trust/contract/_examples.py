@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...authoring.fields import Choice, Field, Flag, Integer, Matrix, Real
-from ...errors import LdpBudgetError, NotSupported
+from ...errors import LdpBudgetError, NotSupported, PluginError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,6 +74,8 @@ def _worth(cls: type[Mechanism], parameters: dict[str, Any]) -> int:
     try:
         mechanism = made(cls, parameters)
         worth = 1 + (mechanism.guarantee.loss() is not None)
+    except PluginError:
+        raise  # no parameters will mend that
     except Exception:  # whatever is wrong with it, the checks will say of parameters that can be built
         return 0
     try:

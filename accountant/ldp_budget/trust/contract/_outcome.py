@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...errors import LdpBudgetError
+from ..verification.advice import TWO_INPUTS
 
 
 class Broken(LdpBudgetError, AssertionError):  # noqa: N818 - reads as what it is
@@ -11,6 +12,14 @@ class Broken(LdpBudgetError, AssertionError):  # noqa: N818 - reads as what it i
 
 class NotChecked(LdpBudgetError):  # noqa: N818
     """A check does not apply to a mechanism, or cannot decide; the message says why."""
+
+
+class DoesNotApply(NotChecked):
+    """A check is not asked of such a mechanism: nothing is open, and nothing can be done."""
+
+
+NOTHING_PROMISED = "it promises nothing, so its reports may say anything and need not be random"
+NO_TWO_INPUTS = f"there are no two inputs to compare; {TWO_INPUTS}"
 
 
 def expect(true: bool, otherwise: str) -> None:

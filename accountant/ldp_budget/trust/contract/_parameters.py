@@ -15,6 +15,7 @@ from ...authoring.fields import Choice, Flag, Integer, Real
 from ...errors import InvalidParameter, LdpBudgetError
 from ...guarantees import from_json
 from ...guarantees.amounts import canonical, decimal
+from ..verification.advice import TOP_LEVEL
 from ._outcome import Broken, NotChecked, expect
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ def parameters_round_trip(mechanism: Mechanism) -> None:
     expect(from_json(stored) == mechanism.guarantee, "the guarantee does not survive its JSON")
     if not importable:
         raise NotChecked(
-            f"{type(mechanism).__qualname__} cannot be imported, so nothing can be pickled; the rest passes"
+            f"the rest passes, but {type(mechanism).__qualname__} cannot be imported, so nothing can be pickled; "
+            f"{TOP_LEVEL}"
         )
 
 
@@ -118,7 +120,7 @@ def fingerprint_is_the_same_elsewhere(mechanism: Mechanism) -> None:
     """A fresh interpreter, whose hashes are seeded otherwise, finds the same fingerprint."""
     cls = type(mechanism)
     if cls.__module__ == "__main__" or "<locals>" in cls.__qualname__:
-        raise NotChecked(f"{cls.__qualname__} cannot be imported by another process")
+        raise NotChecked(f"{cls.__qualname__} cannot be imported by another process; {TOP_LEVEL}")
     given = {"module": cls.__module__, "name": cls.__qualname__, "declared": mechanism.declared, "path": sys.path}
     done = subprocess.run(
         [sys.executable, "-c", _ELSEWHERE, json.dumps(given)],
@@ -129,7 +131,7 @@ def fingerprint_is_the_same_elsewhere(mechanism: Mechanism) -> None:
     )
     last = done.stderr.strip().splitlines()[-1:] or [""]
     if done.returncode and last[0].startswith("ModuleNotFoundError"):
-        raise NotChecked(f"another process cannot import {cls.__module__}")
+        raise NotChecked(f"another process cannot import {cls.__module__}; {TOP_LEVEL}")
     expect(done.returncode == 0, f"another process cannot build it: {last[0]}")
     expect(done.stdout.splitlines()[-1] == mechanism.fingerprint, "another process finds another fingerprint")
 

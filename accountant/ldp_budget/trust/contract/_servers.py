@@ -12,6 +12,7 @@ from ...catalogue.collections import Collection
 from ...collecting.reports import ReportWriter, read_reports
 from ...errors import NotSupported
 from ..verification import HOLDS, VIOLATED
+from ..verification.advice import undefined
 from ..verification.estimators import check_estimator
 from ._drawing import draw, users_of
 from ._outcome import Broken, NotChecked, expect
@@ -55,7 +56,7 @@ def _aggregate(mechanism: Mechanism, reports: Any) -> Aggregate:
     try:
         return mechanism.aggregate(reports)
     except NotSupported as error:
-        raise NotChecked(str(error)) from None
+        raise NotChecked(undefined(mechanism, error, "aggregate")) from None
 
 
 def _same_estimates(mechanism: Mechanism, reports: Any, whole: Aggregate) -> None:

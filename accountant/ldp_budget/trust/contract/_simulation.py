@@ -13,6 +13,7 @@ import numpy as np
 
 from ...authoring.estimates import CountEstimate, MeanEstimate
 from ...errors import NotSupported
+from ..verification.advice import SMALLER, undefined
 from ._chances import most_deviations, spread, twice
 from ._drawing import draw, inputs_of
 from ._losses import claim
@@ -42,12 +43,14 @@ def check_by_simulation(mechanism: Mechanism) -> None:
     try:
         estimate = mechanism.estimate(draw(mechanism, _mixed(inputs), 7))
     except NotSupported as error:
-        raise NotChecked(str(error)) from None
+        raise NotChecked(undefined(mechanism, error, "estimate")) from None
     if isinstance(estimate, MeanEstimate):
         _check_means(mechanism, (inputs[0], inputs[len(inputs) // 2]))
     elif type(estimate) is not CountEstimate:
         # Such as one that selects answers first, whose counts are not unbiased and say so by their type.
-        raise NotChecked(f"a {type(estimate).__name__} does not say that it is unbiased")
+        raise NotChecked(
+            f"a {type(estimate).__name__} does not say that it is unbiased; return a `CountEstimate` if it is"
+        )
     elif getattr(mechanism, "public_seed", None):
         twice(lambda seed: _seeded_problem(mechanism, inputs, seed))
     else:
@@ -129,7 +132,9 @@ def _problem(mechanism: Mechanism, samples: Floats, truth: Floats, stated: Float
     rounding = 1e-9 * np.maximum(1.0, np.abs(truth))
     told = (np.abs(samples - np.median(samples, axis=0)) > rounding).sum(axis=0) >= _LEAST_OFF
     if not told.any():
-        raise NotChecked(f"too rare to be seen: of {len(samples)} estimates of the {what} hardly one differs")
+        raise NotChecked(
+            f"too rare to be seen: of {len(samples)} estimates of the {what} hardly one differs; {SMALLER}"
+        )
     samples, truth, stated, rounding = samples[:, told], truth[told], stated[told], rounding[told]
     mean, variance, relative = spread(samples)
     off = (np.abs(mean - truth) - rounding) / np.sqrt(np.maximum(variance, 1e-300) / len(samples))
@@ -148,6 +153,8 @@ def _problem(mechanism: Mechanism, samples: Floats, truth: Floats, stated: Float
     worst = int(wrong.argmax())
     if wrong[worst] > most:
         if ratio[worst] > 1 and claim(mechanism, 1) > _VISIBLE:
-            raise NotChecked(f"too rare to be seen: what makes up the variance of the {what} at so large an ε")
+            raise NotChecked(
+                f"too rare to be seen: what makes up the variance of the {what} at so large an ε; {SMALLER}"
+            )
         return f"the variance of the {what} is stated {ratio[worst]:.4g} times as large as it is"
     return ""

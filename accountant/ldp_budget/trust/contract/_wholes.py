@@ -16,7 +16,7 @@ from ...guarantees import Memoised, Unbounded
 from ._chances import twice
 from ._drawing import draw, inputs_of, others_of
 from ._likeness import Evidence, compare_samples, keys_of
-from ._outcome import NotChecked
+from ._outcome import NO_TWO_INPUTS, NOTHING_PROMISED, DoesNotApply, NotChecked
 from ._reading import codes_of, has_density, low_bytes, on_a_grid, some_columns, whole
 
 if TYPE_CHECKING:
@@ -38,11 +38,11 @@ def reports_say_no_more_than_described(mechanism: Mechanism) -> None:
     report are taken, in threes for two pairs of inputs, and 8,000 reports of each input.
     """
     if isinstance(mechanism.guarantee, Unbounded):
-        raise NotChecked("it promises nothing, so its reports may say anything")
+        raise DoesNotApply(NOTHING_PROMISED)
     pairs = _pairs(mechanism)
     one = draw(mechanism, np.full(_USERS, pairs[0][0]), 11)
     if codes_of(mechanism, one, pairs[0]) is None and not on_a_grid(mechanism, one):
-        raise NotChecked(f"{mechanism.name} does not describe what its reports say")
+        raise NotChecked(f"{mechanism.name} does not describe what its reports say; define `compare` and `outcomes`")
     try:
         columns = some_columns(mechanism, whole(mechanism, one))
     except NotSupported as error:
@@ -56,7 +56,7 @@ def _pairs(mechanism: Mechanism) -> list[tuple[Any, Any]]:
     pairs = [(inputs[0], value) for value in (inputs[1], inputs[len(inputs) // 2], inputs[-1], *others)]
     found = [pair for pair in dict.fromkeys(pairs) if pair[0] != pair[1]]
     if not found:
-        raise NotChecked("there are no two inputs to compare")
+        raise NotChecked(NO_TWO_INPUTS)
     return found
 
 

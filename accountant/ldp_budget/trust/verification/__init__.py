@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 from ...authoring.frequency import FrequencyMechanism
 from ...authoring.numeric import NumericMechanism
 from ...errors import NotSupported
-from ...guarantees import ANY_INPUTS, Memoised, Unbounded
+from ...guarantees import ANY_INPUTS, SAME_CHANGE_PATTERN, Memoised, Unbounded
 from ...guarantees.amounts import float_up
 from ._densities import DensityPair, check_density, largest_loss
+from .advice import TWO_INPUTS, undefined
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, check, check_ratio, loss_at, worst
 from .estimators import check_estimator
 
@@ -32,6 +33,7 @@ __all__ = ["HOLDS", "UNPROVEN", "VIOLATED", "Verification", "verify"]
 # Points of a memoised guarantee's curve that are checked, beside its cap.
 _LONGEST = 40
 _UNFORESEEN = 4
+_OTHERWISE = f"promise it for {SAME_CHANGE_PATTERN}, if that will do"
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,8 @@ def verify(mechanism: Mechanism) -> Verification:
     try:
         pairs = list(combinations(_inputs(mechanism), 2))
     except NotSupported as error:
-        return Verification(HOLDS if isinstance(guarantee, Unbounded) else UNPROVEN, problems=(str(error),))
+        why = undefined(mechanism, error, "critical_inputs")
+        return Verification(HOLDS if isinstance(guarantee, Unbounded) else UNPROVEN, problems=(why,))
     comparisons, findings = _compared(mechanism, pairs)
     densities = _densities(mechanism, pairs)
     findings += [check_density(guarantee, density) for density in densities]
@@ -76,7 +79,7 @@ def verify(mechanism: Mechanism) -> Verification:
         findings += _over_time(mechanism, guarantee, pairs)
     methods = [name for name, found in (("channel", comparisons), ("density", densities)) if found]
     # A continuous promise is proved by its density; the channel of what is drawn is then a rounding of it.
-    finding = worst(findings) if methods else Finding(UNPROVEN, f"{mechanism.name} describes no channel")
+    finding = worst(findings) if methods else Finding(UNPROVEN, _silent(mechanism, pairs))
     shown = largest_loss(guarantee, densities) if densities and not comparisons else _loss(guarantee, comparisons)
     lower, upper = shown or (None, None)
     estimator = check_estimator(mechanism)
@@ -118,17 +121,26 @@ def _compared(mechanism: Mechanism, pairs: list[tuple[Any, Any]]) -> tuple[list[
     return list(both), findings + (silent if different else [])
 
 
+def _silent(mechanism: Mechanism, pairs: list[tuple[Any, Any]]) -> str:
+    """Why nothing was compared, and what its author can do."""
+    if not pairs:
+        return f"{mechanism.name} names no two inputs to compare; {TWO_INPUTS}"
+    also = ", or a `density`" if isinstance(mechanism, NumericMechanism) else ""
+    return f"{mechanism.name} describes no channel; define `compare` and `outcomes`{also}"
+
+
 def _over_time(mechanism: Mechanism, guarantee: Memoised, pairs: list[tuple[Any, Any]]) -> list[Finding]:
     """The curve, up to `_LONGEST` reports, and the cap of a memoised guarantee, for reports that repeat one value."""
     findings: dict[Finding, None] = {}
     if guarantee.relation == ANY_INPUTS:
-        findings[Finding(UNPROVEN, f"that the curve holds for {ANY_INPUTS} is not checked")] = None
+        why = f"that the curve holds for {ANY_INPUTS} is not checked; {_OTHERWISE}"
+        findings[Finding(UNPROVEN, why)] = None
     claims = [*enumerate(guarantee.curve[:_LONGEST], start=1), (None, guarantee.cap)]
     for length, bound in claims:
         try:
             repeated = dict.fromkeys(mechanism.compare_repeated(*pair, length) for pair in pairs)
         except NotSupported as error:
-            return [*findings, Finding(UNPROVEN, str(error))]
+            return [*findings, Finding(UNPROVEN, undefined(mechanism, error, "compare_repeated"))]
         findings |= dict.fromkeys(check_ratio(bound, both) for each in repeated for both in (each, each.swapped()))
     return list(findings)
 

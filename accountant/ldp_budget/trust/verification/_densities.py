@@ -23,6 +23,7 @@ from ...authoring.numeric import NumericMechanism
 from ...authoring.quadrature import weighted_nodes
 from ...guarantees import Approximate, Gaussian, Guarantee, Laplace, Pure, SymmetricPair, Unbounded
 from ...guarantees.gaussian import gaussian_delta
+from .advice import BREAKPOINT, BY_CHANNEL
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, worst
 
 if TYPE_CHECKING:
@@ -425,7 +426,9 @@ def check_density(guarantee: Guarantee, pair: DensityPair) -> Finding:
     if isinstance(guarantee, Unbounded):
         return Finding(HOLDS)
     if not isinstance(guarantee, Pure | SymmetricPair | Laplace | Approximate | Gaussian):
-        return Finding(UNPROVEN, f"a guarantee of kind {guarantee.kind} is not checked against a density")
+        return Finding(
+            UNPROVEN, f"a guarantee of kind {guarantee.kind} is not checked against a density; {BY_CHANNEL}"
+        )
     return worst([_adds_up(pair), _as_described(pair), *_within(guarantee, pair)])
 
 
@@ -458,7 +461,9 @@ def _compared(figures: list[Figure], claim: float, why: str) -> Finding:
     if any(figure.value - figure.rounding > most for figure in figures):
         return Finding(VIOLATED, why)
     if any(figure.value + figure.rounding > most for figure in figures):
-        return Finding(UNPROVEN, f"{why}; double precision does not tell them apart")
+        return Finding(
+            UNPROVEN, f"{why}; double precision does not tell them apart: promise a little more, or {BY_CHANNEL}"
+        )
     return Finding(HOLDS)
 
 
@@ -469,14 +474,17 @@ def _adds_up(pair: DensityPair) -> Finding:
     if off.value - off.rounding - pair.unseen.rounding > TOLERANCE and (found.value > 1 or pair.reaches_out()):
         return Finding(VIOLATED, why)
     if off.value + off.rounding > TOLERANCE:
-        return Finding(UNPROVEN, f"{why}, as far as double precision tells")
+        return Finding(UNPROVEN, f"{why}, as far as double precision tells; {BY_CHANNEL}")
     return Finding(HOLDS)
 
 
 def _as_described(pair: DensityPair) -> Finding:
     if pair.monotone():
         return Finding(HOLDS)
-    return Finding(UNPROVEN, "between two breakpoints of the density the loss rises and falls")
+    return Finding(
+        UNPROVEN,
+        f"between two breakpoints of the density the loss rises and falls; {BREAKPOINT}",
+    )
 
 
 def _loss_within(pair: DensityPair, bound: float, claim: str) -> Finding:
@@ -486,7 +494,8 @@ def _loss_within(pair: DensityPair, bound: float, claim: str) -> Finding:
     near = [Figure(pair.loss(report), pair.rounding(report)) for report in pair.likely()]
     finding = worst([_compared(far, bound, why), _compared(near, bound, why)])
     if finding.verdict == HOLDS and pair.still_grows():
-        return Finding(UNPROVEN, f"the loss grows further out than was looked at; there it reaches {everywhere:.12g}")
+        grows = f"the loss grows further out than was looked at; there it reaches {everywhere:.12g}"
+        return Finding(UNPROVEN, f"{grows}; {BY_CHANNEL}")
     return finding
 
 

@@ -29,6 +29,7 @@ from ...guarantees import (
 )
 from ...guarantees.amounts import DOWN, UP
 from ._renyi import largest_rate
+from .advice import PROMISE_OF_FINITE, ROUND_UP, TWO_INPUTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,7 +64,7 @@ def _pure_loss(guarantee: Guarantee) -> list[Decimal]:
 def worst(findings: Iterable[Finding]) -> Finding:
     """The one that counts: any violation, else anything unproven."""
     ordered = sorted(findings, key=lambda finding: (VIOLATED, UNPROVEN, HOLDS).index(finding.verdict))
-    return ordered[0] if ordered else Finding(UNPROVEN, "nothing was compared")
+    return ordered[0] if ordered else Finding(UNPROVEN, f"nothing was compared; {TWO_INPUTS}")
 
 
 def check(guarantee: Guarantee, comparison: Comparison) -> Finding:
@@ -76,7 +77,9 @@ def check(guarantee: Guarantee, comparison: Comparison) -> Finding:
                 return way(guarantee, comparison)
             except NotSupported as error:
                 return worst([check_ratio(loss, comparison) for loss in _pure_loss(guarantee)] + [_unproven(error)])
-    return Finding(UNPROVEN, f"a guarantee of kind {guarantee.kind} is not checked against a finite channel")
+    return Finding(
+        UNPROVEN, f"a guarantee of kind {guarantee.kind} is not checked against a finite channel; {PROMISE_OF_FINITE}"
+    )
 
 
 def check_ratio(bound: Decimal, comparison: Comparison) -> Finding:
@@ -87,8 +90,9 @@ def check_ratio(bound: Decimal, comparison: Comparison) -> Finding:
     low, high = loss
     if high <= bound:
         return Finding(HOLDS)
-    verdict = VIOLATED if low > bound else UNPROVEN
-    return Finding(verdict, f"the loss ln P/Q of a report is above the claim ε = {bound}")
+    if low > bound:
+        return Finding(VIOLATED, f"the loss ln P/Q of a report is above the claim ε = {bound}")
+    return Finding(UNPROVEN, f"the loss ln P/Q of a report is too near the claim ε = {bound}; {ROUND_UP}")
 
 
 def _odds(bound: Decimal) -> tuple[Decimal, Decimal]:
@@ -103,8 +107,9 @@ def _compared(what: str, found: Fraction, bounds: tuple[Decimal, Decimal], claim
     low, high = map(Fraction, bounds)
     if found <= low:
         return Finding(HOLDS)
-    verdict = VIOLATED if found > high else UNPROVEN
-    return Finding(verdict, f"{what} is above the claim {claim}")
+    if found > high:
+        return Finding(VIOLATED, f"{what} is above the claim {claim}")
+    return Finding(UNPROVEN, f"{what} is too near the claim {claim}; {ROUND_UP}")
 
 
 def _pure(guarantee: Pure, comparison: Comparison) -> Finding:
@@ -146,18 +151,20 @@ def _approximate(guarantee: Approximate, comparison: Comparison) -> Finding:
     if most <= Fraction(guarantee.slack):
         return Finding(HOLDS)
     least = hockey_stick(masses, high)
-    verdict = VIOLATED if least > Fraction(guarantee.slack) else UNPROVEN
-    return Finding(verdict, f"δ is {float(most):.12g}, above the claim {claim}")
+    if least > Fraction(guarantee.slack):
+        return Finding(VIOLATED, f"δ is {float(most):.12g}, above the claim {claim}")
+    return Finding(UNPROVEN, f"δ is {float(most):.12g}, too near the claim {claim}; {ROUND_UP}")
 
 
 def _copies(guarantee: Copies, comparison: Comparison) -> Finding:
     """Independent draws compose: each must be within the guarantee of one."""
     if isinstance(guarantee.of, Memoised):
-        return Finding(UNPROVEN, "copies of a memoised guarantee are not checked")
+        return Finding(UNPROVEN, "copies of a memoised guarantee are not checked; promise the memoised one itself")
     cases = [case for case in comparison.cases if case.probability]
     for case in cases:
         if len(case.factors) > guarantee.count:
-            return Finding(UNPROVEN, f"a report has {len(case.factors)} parts, and the claim {guarantee.count}")
+            why = f"a report has {len(case.factors)} parts, and the claim {guarantee.count}"
+            return Finding(UNPROVEN, f"{why}; describe each copy by one factor")
     factors = dict.fromkeys(factor for case in cases for factor in case.factors)
     return worst([Finding(HOLDS), *(check(guarantee.of, Comparison.of(factor)) for factor in factors)])
 
@@ -170,8 +177,8 @@ def _concentrated(guarantee: ZeroConcentrated, comparison: Comparison) -> Findin
     low, high = largest_rate(comparison.masses(), guarantee.rho)
     if high <= guarantee.rho:
         return Finding(HOLDS)
-    verdict = VIOLATED if low > guarantee.rho else UNPROVEN
-    return Finding(verdict, f"ρ is from {low:.12g} to {high:.12g}; claimed is {guarantee.rho}")
+    why = f"ρ is from {low:.12g} to {high:.12g}; claimed is {guarantee.rho}"
+    return Finding(VIOLATED, why) if low > guarantee.rho else Finding(UNPROVEN, f"{why}, so claim the larger one")
 
 
 def hockey_stick(masses: Iterable[Mass], slope: Fraction) -> Fraction:
