@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ldp_budget
+from ldp_budget import NumericMechanism
 from ldp_budget.authoring.base import Mechanism
 from ldp_budget.authoring.fields import (
     Choice,
@@ -269,3 +270,21 @@ def test_matrix_is_a_field() -> None:
     made = Table(table=[[0.1, "1/3"]])
     assert made.declared == {"table": [["1/10", "1/3"]]}
     assert Table(**made.declared) == made
+
+
+def test_fields_of_several_bases_are_all_declared() -> None:
+    """Those of the first base alone were, and the others refused as unknown."""
+
+    class Priced(Mechanism):
+        epsilon = real("privacy loss of one report", above=0)
+
+    class Measured(Priced, NumericMechanism):
+        name = "measured"
+
+    class Fixed(Measured):
+        name = "fixed"
+        upper = 5
+
+    assert list(Measured.fields) == ["lower", "upper", "epsilon"]
+    assert Measured(epsilon=1, lower=0, upper=2).declared == {"epsilon": "1", "lower": "0", "upper": "2"}
+    assert list(Fixed.fields) == ["lower", "epsilon"]

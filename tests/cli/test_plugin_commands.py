@@ -74,10 +74,12 @@ class Workshop:
 
 @pytest.fixture(scope="module")
 def workshop(tmp_path_factory: pytest.TempPathFactory, programs: str) -> Workshop:
-    """A workshop where `plugin new tally-marks` was run, and what it wrote is installed."""
+    """A workshop where `plugin new tally-marks` was run, and what it wrote is installed; so is a numeric one."""
     workshop = Workshop(tmp_path_factory.mktemp("workshop"), programs)
     workshop.ldp_budget("plugin", "new", "tally-marks")
     workshop.install(workshop.folder / "tally-marks")
+    workshop.ldp_budget("plugin", "new", "long-jump", "--numeric", "--distribution", "athletics")
+    workshop.install(workshop.folder / "long-jump")
     return workshop
 
 
@@ -89,13 +91,22 @@ def test_what_new_writes_is_a_distribution(workshop: Workshop) -> None:
     files = {path.relative_to(project).as_posix() for path in project.rglob("*") if path.is_file()}
     assert files >= {"pyproject.toml", "README.md", "src/tally_marks/__init__.py", "tests/test_contract.py"}
     row = workshop.listed("tally-marks")
-    assert (row["plugin"], row["plugin_version"], row["status"]) == ("tally-marks", "0.1.0", "ok")
+    assert (row["plugin"], row["plugin_version"], row["status"]) == ("ldp-budget-tally-marks", "0.1.0", "ok")
+
+
+def test_the_distribution_may_be_called_otherwise_than_the_mechanism(workshop: Workshop) -> None:
+    row = workshop.listed("long-jump")
+    assert (row["name"], row["plugin"], row["status"]) == ("long-jump", "athletics", "ok")
+    text = (workshop.folder / "long-jump" / "pyproject.toml").read_text()
+    assert 'name = "athletics"' in text
+    assert 'long-jump = "long_jump"' in text
 
 
 @pytest.mark.slow
-def test_its_tests_pass_at_once(workshop: Workshop) -> None:
+@pytest.mark.parametrize("project", ["tally-marks", "long-jump"])
+def test_its_tests_pass_at_once(workshop: Workshop, project: str) -> None:
     options = ("-q", "-p", "no:cacheprovider", "-W", "error")
-    said = workshop.python("-m", "pytest", *options, cwd=workshop.folder / "tally-marks").stdout
+    said = workshop.python("-m", "pytest", *options, cwd=workshop.folder / project).stdout
     [passed, skipped] = re.findall(r"(\d+) (?:passed|skipped)", said)
     assert int(passed) >= 30
     assert int(skipped) == 4  # it memoises nothing
@@ -107,6 +118,15 @@ def test_it_has_every_command(workshop: Workshop) -> None:
     assert made["guarantee"]["epsilon"] == 0.7
     refused = workshop.ldp_budget("calibrate", "tally-marks", "--epsilon", "0", "--domain-size", "4", code=2)
     assert "--epsilon: expected a number >= 0.000001 and <= 40; found 0" in refused.stderr
+
+
+def test_a_numeric_one_estimates_a_mean(workshop: Workshop) -> None:
+    values = "\n".join(str(number % 9) for number in range(2000))
+    (workshop.folder / "jumps.csv").write_text(f"metres\n{values}\n")
+    workshop.ldp_budget("collection", "add", "jumps", "long-jump", "--epsilon", "2", "--lower", "0", "--upper", "10")
+    workshop.ldp_budget("randomize", "jumps", "jumps.csv", "--column", "metres", "--out", "jumps.reports")
+    estimate = json.loads(workshop.ldp_budget("estimate", "jumps", "jumps.reports", "--json").stdout)
+    assert abs(estimate["mean"] - 4) <= 4.5 * estimate["std_error"] < 1.5
 
 
 def test_it_depends_on_versions_with_the_same_hooks(workshop: Workshop) -> None:
@@ -122,6 +142,21 @@ def test_new_overwrites_nothing(workshop: Workshop) -> None:
     again = workshop.ldp_budget("plugin", "new", "tally-chalk", code=1)
     assert "is there already; nothing was written" in again.stderr
     assert module.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Athletics", "--distribution: expected lower-case words joined by hyphens"),
+        ("../athletics", "--distribution: expected lower-case words joined by hyphens"),
+        ("ldp-budget", "--distribution: ldp-budget 0.1.0 is installed already"),
+        ("athletics", "--distribution: athletics 0.1.0 is installed already"),
+    ],
+)
+def test_a_distribution_that_cannot_be_used_is_refused(workshop: Workshop, name: str, said: str) -> None:
+    done = workshop.ldp_budget("plugin", "new", "high-jump", "--distribution", name, "--to", "refused", code=2)
+    assert said in done.stderr
+    assert not (workshop.folder / "refused").exists()
 
 
 def test_new_writes_where_it_is_told(workshop: Workshop) -> None:
@@ -153,13 +188,14 @@ def test_a_name_that_cannot_be_used_is_refused(workshop: Workshop, name: str, sa
 # -- plugin check ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["tally-marks", "tally_marks"], ids=["distribution", "module"])
+@pytest.mark.parametrize("name", ["ldp-budget-tally-marks", "tally-marks", "tally_marks"])
 def test_check_certifies_what_is_installed(workshop: Workshop, name: str) -> None:
     done = workshop.ldp_budget("plugin", "check", name, "--samples", LEAST, "--json")
     certificate = json.loads(done.stdout)
-    assert "tally-marks 0.1.0: audited; recorded in" in done.stderr
+    assert "ldp-budget-tally-marks 0.1.0: audited; recorded in" in done.stderr
     assert "not exact: tally-marks: its client is a program of its own, of which samples were seen" in done.stderr
-    assert (certificate["distribution"], certificate["version"]) == ("tally-marks", "0.1.0")
+    assert "does not apply: tally-marks: memo_is_kept: it memoises nothing" in done.stderr
+    assert (certificate["distribution"], certificate["version"]) == ("ldp-budget-tally-marks", "0.1.0")
     assert {"ldp_budget", "python", "numpy", "checked"} <= set(certificate)
     [mechanism] = certificate["mechanisms"]
     assert (mechanism["mechanism"], mechanism["checked"]) == ("tally-marks", "audited")
@@ -175,6 +211,16 @@ def test_check_certifies_what_is_installed(workshop: Workshop, name: str) -> Non
         assert example["exact"]["verdict"] == "holds"
         assert example["exact"]["lower"] <= example["claimed"]
         assert {found["verdict"] for found in example["checks"]} == {"passed", "skipped"}
+
+
+@pytest.mark.slow
+def test_check_certifies_a_numeric_one(workshop: Workshop) -> None:
+    done = workshop.ldp_budget("plugin", "check", "long-jump", "--samples", LEAST, "--json")
+    [mechanism] = json.loads(done.stdout)["mechanisms"]
+    assert mechanism["checked"] == "audited"
+    for example in (*mechanism["examples"], *mechanism["chosen"]):
+        assert example["exact"]["verdict"] == "holds"
+        assert {found["check"] for found in example["checks"] if found["verdict"] != "passed"} == {"memo_is_kept"}
 
 
 def test_mechanisms_shows_it_until_the_code_changes(workshop: Workshop) -> None:
@@ -201,7 +247,7 @@ def test_a_promise_that_is_not_kept_fails(workshop: Workshop) -> None:
     failed = "failed: tally-marks(domain_size=5, epsilon=1)"
     assert f"{failed}: guarantee_is_exact: the loss ln P/Q of a report is above the claim" in done.stderr
     assert f"{failed}: audit: 1 report(s) of one value lose at least" in done.stderr
-    assert "tally-marks 0.1.0: no; recorded" in done.stderr
+    assert "ldp-budget-tally-marks 0.1.0: no; recorded" in done.stderr
     assert re.search(r"^tally-marks +no +0\.5 +violated", done.stdout, re.M)
 
 
@@ -251,6 +297,21 @@ def test_what_cannot_be_proved_is_audited_and_what_has_no_client_is_not_checked(
     ]
     assert (certificate["distribution"], certificate["version"], certificate["checked"]) == ("cloak", "", "no")
     assert "not recorded, as it is not an installed distribution" in done.stderr
+    assert "not audited: priced: no report of it was looked at: priced" in done.stderr
+    assert "skipped: priced: seed_decides: priced names no inputs to compare; define `critical_inputs`" in done.stderr
+    assert (
+        "not exact: undescribed: guarantee_is_exact: undescribed describes no channel; define `compare`"
+        in done.stderr
+    )
+
+
+def test_a_promise_of_the_wrong_type_is_a_sentence(workshop: Workshop) -> None:
+    text = CLOAK.replace("property(lambda self: Pure(self.epsilon))", "property(lambda self: 1.0)")
+    text = text.replace("[Priced, Undescribed]", "[Priced]")
+    (workshop.folder / "site" / "vague_module.py").write_text(text)
+    done = workshop.ldp_budget("plugin", "check", "vague_module", code=1)
+    assert "failed: plugin priced: Priced.guarantee is the float 1.0; expected one of the promises" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_mechanism_that_cannot_be_built_fails(workshop: Workshop) -> None:

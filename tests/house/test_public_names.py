@@ -129,6 +129,7 @@ ldp_budget.authoring.fields
 ldp_budget.authoring.frequency
 ldp_budget.authoring.numeric
 ldp_budget.authoring.packing
+ldp_budget.authoring.promised
 ldp_budget.authoring.quadrature
 ldp_budget.catalogue
 ldp_budget.catalogue.certificates

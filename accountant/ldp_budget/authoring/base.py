@@ -48,12 +48,16 @@ class Mechanism:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        own = {name: value for name, value in vars(cls).items() if isinstance(value, Field)}
         if "guarantee" in vars(cls):
             promised_only(cls)
-        # What a subclass puts in the place of an inherited field is declared no more.
-        inherited = {name: field for name, field in cls.fields.items() if name in own or name not in vars(cls)}
-        cls.fields = MappingProxyType({**inherited, **own})
+        fields: dict[str, Field[Any]] = {}
+        for base in reversed(cls.__mro__):
+            for name, value in vars(base).items():
+                if isinstance(value, Field):
+                    fields[name] = value
+                else:  # what is put in the place of an inherited field is declared no more
+                    fields.pop(name, None)
+        cls.fields = MappingProxyType(fields)
 
     def __init__(self, **declared: Any) -> None:
         values = {name: field.default for name, field in self.fields.items() if field.default is not None}

@@ -238,14 +238,14 @@ def check_mechanism(candidate: object, reserved: frozenset[str]) -> None:
         raise PluginError(label, f"{label} has the name {bad[0]!r}; expected lower-case words joined by hyphens")
     if candidate.guarantee is Mechanism.guarantee:
         raise PluginError(label, f"{label} defines no guarantee")
-    if wrong := what_is_wrong_with(candidate):
-        raise PluginError(label, wrong)
     taken = sorted(reserved & set(candidate.fields))
     if taken:
         raise PluginError(label, f"{label} has a field {taken[0]!r}, which is an option of the commands")
     hidden = sorted(set(dir(Mechanism)) & set(candidate.fields))
     if hidden:
         raise PluginError(label, f"{label} has a field {hidden[0]!r}, which hides what every mechanism has")
+    if wrong := what_is_wrong_with(candidate):
+        raise PluginError(label, wrong)
 
 
 def _clashes(plugins: list[Plugin]) -> dict[str, str]:

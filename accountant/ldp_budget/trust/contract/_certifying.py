@@ -14,8 +14,8 @@ from ...catalogue.certificates import source_digest
 from ...errors import LdpBudgetError, NotSupported
 from ...guarantees import Memoised, Unbounded
 from ...guarantees.evidence import AUDITED, EXACT, LEVELS, NO
+from .._advice import BY_CHANNEL
 from ..verification import HOLDS, UNPROVEN, verify
-from ..verification.advice import BY_CHANNEL
 from ._checks import CHECKS, FAILED, PASSED, SKIPPED, Result, run_all
 from ._examples import examples_of, made
 from ._losses import audited_both_ways, check_audit, claim
@@ -216,5 +216,5 @@ def _checked(
     open_ = [f"{each.check}: {each.why}" for each in needed if each.verdict != PASSED]
     if own and not open_:
         return EXACT, []
-    unheard = [f"it was not audited: {each['why']}" for each in audits if each["verdict"] != PASSED]
+    unheard = [f"no report of it was looked at: {each['why']}" for each in audits if each["verdict"] != PASSED]
     return (NO, unheard) if unheard else (AUDITED, open_ if own else [_OWN_PROGRAM, *open_])

@@ -14,7 +14,7 @@ from . import _memos as memos
 from . import _parameters as parameters
 from . import _servers as servers
 from . import _wholes as wholes
-from ._outcome import Broken, DoesNotApply, NotChecked
+from ._outcome import Broken, NotChecked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -72,10 +72,8 @@ def run(check: str, mechanism: Mechanism) -> Result:
     """One check. Whatever else it meets with than `NotChecked` is a failure of the mechanism."""
     try:
         CHECKS[check](mechanism)
-    except DoesNotApply as reason:
-        return Result(check, SKIPPED, str(reason), applies=False)
     except NotChecked as reason:
-        return Result(check, SKIPPED, str(reason))
+        return Result(check, SKIPPED, str(reason), applies=reason.applies)
     except MemoryError:
         return Result(check, SKIPPED, "its reports do not fit into memory")
     except Broken as reason:

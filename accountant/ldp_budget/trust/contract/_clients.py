@@ -10,11 +10,11 @@ from scipy.integrate import quad
 
 from ...errors import NotSupported
 from ...guarantees import Memoised, Unbounded
-from ..verification.advice import SMALLER, undefined
+from .._advice import SMALLER, undefined
 from ._chances import LEAST_EXPECTED, LEAST_P, chi_square_p, twice
 from ._drawing import draw, inputs_of, others_of, users_of
 from ._losses import claim
-from ._outcome import NOTHING_PROMISED, Broken, DoesNotApply, NotChecked, expect
+from ._outcome import NOTHING_PROMISED, Broken, NotChecked, expect
 from ._reading import has_density
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def seed_decides(mechanism: Mechanism) -> None:
         np.array_equal(draw(mechanism, values, 7), draw(mechanism, values, 7)), "the same seed gives other reports"
     )
     if isinstance(mechanism.guarantee, Unbounded):
-        raise DoesNotApply(NOTHING_PROMISED)
+        raise NotChecked(NOTHING_PROMISED, applies=False)
     _differ(mechanism, (7, 8), "another seed gives the same reports")
     _differ(mechanism, (None, None), "without a seed two runs give the same reports")
 

@@ -14,7 +14,7 @@ from ...randomness import integers, open_stream
 from ._chances import twice
 from ._drawing import draw, expect_to_fit, inputs_of, others_of, secrets_of
 from ._likeness import Evidence, compare_counts, compare_samples, equal_p, keys_of, relate
-from ._outcome import NO_TWO_INPUTS, NOTHING_PROMISED, DoesNotApply, NotChecked
+from ._outcome import NO_TWO_INPUTS, NOTHING_PROMISED, NotChecked
 from ._reading import codes_of, features, low_bytes, on_a_grid, some_columns, whole
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def users_are_drawn_alone_as_together(mechanism: Mechanism) -> None:
     reports where they are few, bits and pairs of bits, and of numbers how they are spread.
     """
     if isinstance(mechanism.guarantee, Unbounded):
-        raise DoesNotApply(NOTHING_PROMISED)
+        raise NotChecked(NOTHING_PROMISED, applies=False)
     inputs = inputs_of(mechanism)
     values = list(dict.fromkeys([inputs[0], inputs[-1], *others_of(mechanism, 1)]))
     if len(values) < 2:
@@ -114,7 +114,7 @@ def noise_is_used_once(mechanism: Mechanism) -> None:
     call before. Users have secrets of their own in every call.
     """
     if isinstance(mechanism.guarantee, Unbounded):
-        raise DoesNotApply(NOTHING_PROMISED)
+        raise NotChecked(NOTHING_PROMISED, applies=False)
     inputs = inputs_of(mechanism)
     pair = inputs[0], inputs[-1]
     if pair[0] == pair[1]:

@@ -11,7 +11,7 @@ import numpy as np
 from ...authoring.domain import Interval
 from ...errors import NotSupported
 from ...randomness import SeededStream
-from ..verification.advice import SHORTER, undefined
+from .._advice import SHORTER, undefined
 from ._outcome import NotChecked
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...randomness import open_stream
 from ._drawing import draw, inputs_of, others_of, secrets_of, users_of
-from ._outcome import DoesNotApply, expect
+from ._outcome import NotChecked, expect
 from ._reading import on_a_grid, steps_of
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def reports_lie_on_their_grid(mechanism: Mechanism) -> None:
     if reports.dtype.kind in "biu":
         return
     if not on_a_grid(mechanism, reports):
-        raise DoesNotApply("its reports are no numbers of a grid")
+        raise NotChecked("its reports are no numbers of a grid", applies=False)
     expect(reports.dtype.itemsize == 8, f"reports are {reports.dtype}, and the grid is one of doubles")
     origin, step = mechanism.grid()  # type: ignore[attr-defined]
     expect(bool(np.isfinite(reports).all()), "some reports are no finite numbers")

@@ -12,7 +12,7 @@ from ..auditing import audit
 from ..verification import HOLDS, VIOLATED, verify
 from ._chances import SEEDS
 from ._drawing import expect_to_fit
-from ._outcome import Broken, DoesNotApply, NotChecked, expect
+from ._outcome import Broken, NotChecked, expect
 
 if TYPE_CHECKING:
     from ...authoring.base import Mechanism
@@ -30,7 +30,7 @@ CONFIDENCE = 1 - 1e-7
 def calibration_is_safe(mechanism: Mechanism) -> None:
     """Calibrated to random ε the mechanism promises no more than ε (and its δ), and some are verified."""
     if "epsilon" not in mechanism.declared:
-        raise DoesNotApply("it is not calibrated to epsilon")
+        raise NotChecked("it is not calibrated to epsilon", applies=False)
     chance = random.Random(mechanism.fingerprint)
     verified = met = 0
     for _ in range(_TARGETS):
@@ -51,7 +51,7 @@ def calibration_is_safe(mechanism: Mechanism) -> None:
 def _check_target(calibrated: Mechanism, epsilon: str) -> None:
     loss = calibrated.guarantee.loss()
     if loss is None:
-        raise DoesNotApply("its loss is not bounded by an (ε, δ)")
+        raise NotChecked("its loss is not bounded by an (ε, δ)", applies=False)
     expect(loss[0] <= Decimal(epsilon), f"calibrated to epsilon={epsilon} it promises {loss[0]}")
     if "delta" in calibrated.declared:
         delta = Decimal(calibrated.declared["delta"])

@@ -8,12 +8,12 @@ import numpy as np
 
 from ...errors import LdpBudgetError
 from ...guarantees import Memoised
-from ..verification.advice import SMALLER
+from .._advice import SMALLER
 from ._chances import SEEDS, twice
 from ._drawing import SECRET_BYTES, draw, inputs_of, secrets_of, users_of
 from ._likeness import Evidence, equal_p, keys_of, relate
 from ._losses import audited, check_audit
-from ._outcome import DoesNotApply, NotChecked, expect
+from ._outcome import NotChecked, expect
 from ._parameters import variations
 from ._reading import codes_of, features, whole
 
@@ -164,4 +164,4 @@ def many_reports_stay_within_the_cap(mechanism: Mechanism) -> None:
 
 def _check_memoised(mechanism: Mechanism) -> None:
     if not isinstance(mechanism.guarantee, Memoised):
-        raise DoesNotApply("it memoises nothing")
+        raise NotChecked("it memoises nothing", applies=False)

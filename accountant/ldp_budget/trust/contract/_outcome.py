@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...errors import LdpBudgetError
-from ..verification.advice import TWO_INPUTS
+from .._advice import TWO_INPUTS
 
 
 class Broken(LdpBudgetError, AssertionError):  # noqa: N818 - reads as what it is
@@ -11,11 +11,14 @@ class Broken(LdpBudgetError, AssertionError):  # noqa: N818 - reads as what it i
 
 
 class NotChecked(LdpBudgetError):  # noqa: N818
-    """A check does not apply to a mechanism, or cannot decide; the message says why."""
+    """A check does not apply to a mechanism, or cannot decide; the message says why, and what would help.
 
+    Attribute: `applies`, whether the check is asked of such a mechanism; where it is not, nothing is open.
+    """
 
-class DoesNotApply(NotChecked):
-    """A check is not asked of such a mechanism: nothing is open, and nothing can be done."""
+    def __init__(self, why: str, *, applies: bool = True) -> None:
+        self.applies = applies
+        super().__init__(why)
 
 
 NOTHING_PROMISED = "it promises nothing, so its reports may say anything and need not be random"

@@ -15,7 +15,7 @@ from ...authoring.fields import Choice, Flag, Integer, Real
 from ...errors import InvalidParameter, LdpBudgetError
 from ...guarantees import from_json
 from ...guarantees.amounts import canonical, decimal
-from ..verification.advice import TOP_LEVEL
+from .._advice import TOP_LEVEL
 from ._outcome import Broken, NotChecked, expect
 
 if TYPE_CHECKING:

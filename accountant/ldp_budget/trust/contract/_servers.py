@@ -11,8 +11,8 @@ import numpy as np
 from ...catalogue.collections import Collection
 from ...collecting.reports import ReportWriter, read_reports
 from ...errors import NotSupported
+from .._advice import undefined
 from ..verification import HOLDS, VIOLATED
-from ..verification.advice import undefined
 from ..verification.estimators import check_estimator
 from ._drawing import draw, users_of
 from ._outcome import Broken, NotChecked, expect

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...authoring.estimates import CountEstimate, MeanEstimate
 from ...errors import NotSupported
-from ..verification.advice import SMALLER, undefined
+from .._advice import SMALLER, undefined
 from ._chances import most_deviations, spread, twice
 from ._drawing import draw, inputs_of
 from ._losses import claim

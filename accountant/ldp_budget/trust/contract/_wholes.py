@@ -16,7 +16,7 @@ from ...guarantees import Memoised, Unbounded
 from ._chances import twice
 from ._drawing import draw, inputs_of, others_of
 from ._likeness import Evidence, compare_samples, keys_of
-from ._outcome import NO_TWO_INPUTS, NOTHING_PROMISED, DoesNotApply, NotChecked
+from ._outcome import NO_TWO_INPUTS, NOTHING_PROMISED, NotChecked
 from ._reading import codes_of, has_density, low_bytes, on_a_grid, some_columns, whole
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def reports_say_no_more_than_described(mechanism: Mechanism) -> None:
     report are taken, in threes for two pairs of inputs, and 8,000 reports of each input.
     """
     if isinstance(mechanism.guarantee, Unbounded):
-        raise DoesNotApply(NOTHING_PROMISED)
+        raise NotChecked(NOTHING_PROMISED, applies=False)
     pairs = _pairs(mechanism)
     one = draw(mechanism, np.full(_USERS, pairs[0][0]), 11)
     if codes_of(mechanism, one, pairs[0]) is None and not on_a_grid(mechanism, one):

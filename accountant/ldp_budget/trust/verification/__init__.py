@@ -18,8 +18,8 @@ from ...authoring.numeric import NumericMechanism
 from ...errors import NotSupported
 from ...guarantees import ANY_INPUTS, SAME_CHANGE_PATTERN, Memoised, Unbounded
 from ...guarantees.amounts import float_up
+from .._advice import TWO_INPUTS, undefined
 from ._densities import DensityPair, check_density, largest_loss
-from .advice import TWO_INPUTS, undefined
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, check, check_ratio, loss_at, worst
 from .estimators import check_estimator
 

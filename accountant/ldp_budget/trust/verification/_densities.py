@@ -23,7 +23,7 @@ from ...authoring.numeric import NumericMechanism
 from ...authoring.quadrature import weighted_nodes
 from ...guarantees import Approximate, Gaussian, Guarantee, Laplace, Pure, SymmetricPair, Unbounded
 from ...guarantees.gaussian import gaussian_delta
-from .advice import BREAKPOINT, BY_CHANNEL
+from .._advice import BREAKPOINT, BY_CHANNEL
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, worst
 
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ from ...guarantees import (
     ZeroConcentrated,
 )
 from ...guarantees.amounts import DOWN, UP
+from .._advice import PROMISE_OF_FINITE, ROUND_UP, TWO_INPUTS
 from ._renyi import largest_rate
-from .advice import PROMISE_OF_FINITE, ROUND_UP, TWO_INPUTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

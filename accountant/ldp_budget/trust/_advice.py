@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...authoring.base import Mechanism
-from ...authoring.frequency import FrequencyMechanism
-from ...authoring.numeric import NumericMechanism
+from ..authoring.base import Mechanism
+from ..authoring.frequency import FrequencyMechanism
+from ..authoring.numeric import NumericMechanism
 
 if TYPE_CHECKING:
-    from ...errors import NotSupported
+    from ..errors import NotSupported
 
 BY_CHANNEL = "describe what is drawn by `compare`, which is checked in fractions"
 PROMISE_OF_FINITE = "promise what its finite reports say, by `Pure`, `SymmetricPair` or `dominating_pair`"
-ROUND_UP = "a hundred digits do not tell them apart, so round the claim up"
+ROUND_UP = "the digits that are known do not tell them apart, so round the claim up"
 BREAKPOINT = "name the report where it turns in `report_breakpoints`"
 TWO_INPUTS = "give two in `critical_inputs`"
 SMALLER = "give the class an example with a smaller ε"
