@@ -10,6 +10,7 @@ import argparse
 import inspect
 import os
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -24,15 +25,20 @@ import ldp_budget
 from ldp_budget import composition, guarantees, testing
 from ldp_budget.accounting import bulk, policies, receipts, remaining
 from ldp_budget.authoring import domain, estimates, fields
+from ldp_budget import composition, guarantees, randomness, testing
+from ldp_budget.accounting import bulk, policies, receipts
+from ldp_budget.authoring import domain, estimates, fields, packing, quadrature
 from ldp_budget.catalogue import certificates, ranking
 from ldp_budget.catalogue.plugins import registry
 from ldp_budget.collecting import release, reports
+from ldp_budget.guarantees import amounts, pairs
 from ldp_budget.ledger import integrity
+from ldp_budget.randomness import memoisation
 from ldp_budget_cli.app import cli
 from ldp_budget_cli.mechanism_group import MechanismGroup
 
 HERE = Path(__file__).resolve().parent
-WIDTH = 100
+WIDTH, LINE = 100, 115
 EXAMPLE = "oue"
 NOTE = "<!-- made by docs/reference/generate.py; do not edit -->"
 # A ledger that is not there: what collections somebody has is no part of the page.
@@ -152,14 +158,56 @@ ANSWERS: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (release, ("release", "Released")),
     (certificates, ("checked",)),
 )
-PARTS: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
-    (domain, ("Categories", "Interval")),
-    (fields, ("real", "optional_real", "integer", "optional_integer", "choice", "flag", "matrix")),
-    (testing, ("MechanismContract",)),
+PARTS: tuple[tuple[str, str, tuple[tuple[ModuleType, tuple[str, ...]], ...]], ...] = (
+    (
+        "Parts of a plugin",
+        "[Writing a plugin](../tutorials/writing-a-plugin.md) shows them at work and lists every hook. Whatever is "
+        "named neither there nor here may change with any release.",
+        (
+            (domain, ("Categories", "Interval")),
+            (fields, ("real", "optional_real", "integer", "optional_integer", "choice", "flag", "matrix")),
+            (testing, ("MechanismContract",)),
+        ),
+    ),
+    (
+        "Exact amounts, for a plugin",
+        "A privacy loss is a decimal, never a float, and every bound is rounded to the side that promises more loss.",
+        (
+            (amounts, ("decimal", "UP", "DOWN", "exp_up", "exp_down", "ln_up", "exact_sum")),
+            (amounts, ("float_above", "float_below", "float_up", "float_down")),
+            (pairs, ("dominating_pair", "joined")),
+        ),
+    ),
+    (
+        "Draws, for a plugin",
+        "All randomness of a client. A draw compares bytes of a stream with whole numbers, so its probabilities are "
+        "exact; no float decides what is sent. Import what draws inside functions: it loads numpy.",
+        (
+            (randomness, ("ONE", "threshold", "open_stream", "RandomSource", "Stream", "SeededStream")),
+            (randomness, ("bernoulli", "integers", "choices", "subsets", "geometric", "laplace", "normal")),
+            (randomness, ("unary_bits",)),
+            (memoisation, ("memo_words",)),
+        ),
+    ),
+    (
+        "What a server adds up, for a plugin",
+        "Besides `CountAggregate` and `SumAggregate` [above](#what-calls-return-and-take).",
+        (
+            (estimates, ("SupportLaw", "StudentLaw", "BoundedMeanEstimate", "NoiseMeanEstimate", "BitMeanEstimate")),
+            (packing, ("pack_rows", "bit_of", "column_sums")),
+            (quadrature, ("average",)),
+        ),
+    ),
 )
 # Whose own text is that of another package, or speaks to pytest.
 TEXTS = {
     "hookimpl": "Marks a function of a plugin's module as implementing a hook, such as `register_mechanisms`.",
+    "UP": "A decimal context of forty digits that rounds up: `UP.divide(a, b)` is an upper bound of a/b. The "
+    "operators of `Decimal` round to the nearest in the caller's own context, so no bound is made with them.",
+    "DOWN": "The same, rounding down.",
+    "ONE": "2**64, the threshold of probability 1.",
+    "RandomSource": "What `rng` may be: None for cryptographic randomness; a `Stream`; and in tests only an int, "
+    "which is a seed, or a `numpy.random.Generator`.",
 }
 NO_MEMBERS = ("MechanismContract",)
 
@@ -181,14 +229,10 @@ def python() -> Iterator[str]:
     for module, names in ANSWERS:
         yield from _entries(module, names)
     yield from ("## Guarantees", "", *_promises())
-    yield from (
-        "## Parts of a plugin",
-        "",
-        "[Writing a plugin](../tutorials/writing-a-plugin.md) shows them at work and lists every hook.",
-        "",
-    )
-    for module, names in PARTS:
-        yield from _entries(module, names)
+    for title, text, parts in PARTS:
+        yield from (f"## {title}", "", *textwrap.wrap(text, LINE, break_long_words=False), "")
+        for module, names in parts:
+            yield from _entries(module, names)
 
 
 def _entries(module: ModuleType, names: tuple[str, ...]) -> Iterator[str]:
@@ -222,7 +266,8 @@ def _entry(value: Any, name: str) -> Iterator[str]:
     else:
         yield from (
             *(_code(short, value) if inspect.isfunction(value) else ()),
-            TEXTS.get(name) or _prose(_text(value)),
+            *textwrap.wrap(TEXTS.get(short, ""), LINE),
+            *(() if short in TEXTS else [_prose(_text(value))]),
             "",
         )
 
@@ -317,13 +362,14 @@ def _text(value: Any) -> str:
 def _prose(text: str) -> str:
     """A docstring as Markdown: sections of `name: meaning` become lists."""
     lines: list[str] = []
-    inside = False
+    inside = returned = False
     for line in text.splitlines():
         if re.fullmatch(r"[A-Z][a-z]+:", line):
-            inside = True
+            inside, returned = True, line == "Returns:"
             lines += [line, ""]
         elif inside and re.match(r"    \S", line):
-            lines.append("- " + _named(line[4:]))
+            # What is returned is one thing, told in one paragraph.
+            lines.append(line[4:] if returned else "- " + _named(line[4:]))
         elif inside and line.startswith("        "):
             lines.append("  " + line[8:])
         else:

@@ -1,7 +1,7 @@
 """docs/tutorials/writing-a-plugin.md: every block of it runs, in order, and every hook it lists is as in the code.
 
 A block whose first line names a file is written to that file; one that begins `# from FILE` must stand in that file
-of the example plugin. Other ```python blocks run in one namespace, ```pycon blocks as doctests in the same, and in
+of an example plugin. Other ```python blocks run in one namespace, ```pycon blocks as doctests in the same, and in
 ```console blocks `$ ` begins a command and what follows is its output. Where the line before the block is
 `<!-- random -->`, commands must succeed and their output is not compared. What `pip install` installs goes to a
 folder of the test.
@@ -18,6 +18,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,9 +32,10 @@ from ldp_budget.guarantees import ZeroConcentrated
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "tutorials" / "writing-a-plugin.md"
-EXAMPLE = ROOT / "docs" / "tutorials" / "examples" / "ldp-budget-olh"
+EXAMPLES = [ROOT / "docs" / "tutorials" / "examples" / name for name in ("ldp-budget-olh", "ldp-budget-piecewise")]
 NAMED = re.compile(r"# (?P<part>from )?(?P<path>[\w/.-]+\.(py|toml))\n")
 MARK = "==== end of a command ===="
+MODULES = ("coin", "habit", "ldp_budget_olh", "ldp_budget_piecewise")
 
 
 class Block(NamedTuple):
@@ -63,7 +65,8 @@ class Workshop:
     def __init__(self, folder: Path, programs: str) -> None:
         self.folder, self.site, self.programs = folder, folder / "site", programs
         self.names: dict[str, Any] = {"__name__": "tutorial"}
-        shutil.copytree(EXAMPLE, folder / "ldp-budget-olh", ignore=shutil.ignore_patterns("__pycache__", ".*"))
+        for example in EXAMPLES:
+            shutil.copytree(example, folder / example.name, ignore=shutil.ignore_patterns("__pycache__", ".*"))
 
     def follow(self, block: Block) -> list[tuple[str, str]]:
         """Do what the block says; what it shows and what came of it, in pairs that should be equal."""
@@ -75,8 +78,9 @@ class Workshop:
     def _file(self, block: Block, named: re.Match[str]) -> list[tuple[str, str]]:
         path = named["path"]
         if named["part"]:
-            part, source = block.text[named.end() :], (EXAMPLE / path).read_text(encoding="utf-8")
-            return [(part, part if part in source or part in _unindented(source) else f"not in {path}")]
+            [source] = [file.read_text(encoding="utf-8") for each in EXAMPLES if (file := each / path).exists()]
+            part = block.text[named.end() :]
+            return [(part, part if _stands_in(part, source) else f"not in {path}")]
         (self.folder / path).write_text(block.text, encoding="utf-8")
         sys.modules.pop(Path(path).stem, None)
         return []
@@ -152,9 +156,9 @@ class _Seen(doctest.DocTestRunner):
         raise exc_info[1]
 
 
-def _unindented(source: str) -> str:
-    """The body of a class as if it stood at the left."""
-    return re.sub(r"^    ", "", source, flags=re.MULTILINE)
+def _stands_in(part: str, source: str) -> bool:
+    """Whether it does, at the left, in the body of a class or in that of a method."""
+    return any(textwrap.indent(part, "    " * depth) in source for depth in range(3))
 
 
 @pytest.fixture
@@ -164,7 +168,7 @@ def workshop(tmp_path: Path, programs: str, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.syspath_prepend(str(made.site))
     monkeypatch.syspath_prepend(str(tmp_path))
     yield made
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("coin", "habit", "ldp_budget_olh")]:
+    for name in [name for name in sys.modules if name.partition(".")[0] in MODULES]:
         del sys.modules[name]
 
 

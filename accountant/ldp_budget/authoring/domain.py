@@ -41,7 +41,11 @@ class Categories:
         return f"whole numbers from 0 to {self.size - 1}" + ("" if self.listed else ", or any text")
 
     def check(self, values: Any) -> NDArray[np.int64]:
-        """`values` as an integer array (n,) of answers. Raises `OutsideDomain` at the first that is none."""
+        """`values` as an integer array (n,) of answers: what `randomize` begins with.
+
+        Lists, arrays of any numeric type, and whole numbers that are floats will do; anything else, such as text, a
+        table, 0.5 or NaN, raises `OutsideDomain` at the first value that is no answer, before anything is drawn.
+        """
         from ._values import are_texts, as_answers
 
         if not self.listed and are_texts(values):
@@ -84,7 +88,11 @@ class Interval:
         return float(self.lower), float(self.upper)
 
     def check(self, values: Any) -> NDArray[np.float64]:
-        """`values` as a float array (n,) within the interval. Raises `OutsideDomain` at the first that is not."""
+        """`values` as a float array (n,) within the interval: what `randomize` begins with.
+
+        Raises `OutsideDomain` at the first that is no number, NaN, or outside, before anything is drawn. Nothing is
+        clipped; `ldp-budget randomize --clip` does that beforehand where somebody asks for it.
+        """
         from ._values import as_numbers
 
         return as_numbers(values, *self.ends, str(self))

@@ -32,7 +32,11 @@ class Aggregate(Protocol):
 
 @dataclass
 class CountAggregate:
-    """How many reports support each answer: `support`, an integer array (d,)."""
+    """What a frequency mechanism keeps of n reports: how many of them support each answer.
+
+    `fingerprint`: of the mechanism that made them. `reports`: n. `support`: an integer array (d,); where a report
+    holds several draws, how many of the draws.
+    """
 
     fingerprint: str
     reports: int
@@ -48,7 +52,13 @@ class CountAggregate:
 
 @dataclass
 class SumAggregate:
-    """The sum of numeric reports in steps of the mechanism's grid, and of their squares where it needs them."""
+    """What a numeric mechanism keeps of n reports: their sum in whole steps of its public grid, and so exactly.
+
+    A report y = origin + k·step of `grid()` is k steps. `fingerprint`: of the mechanism that made them. `reports`: n.
+    `total`: Σ k. `total_squares`: Σ k² where the mechanism `keeps_squares`, else 0. All are whole numbers of any
+    size, so parts that are merged in any order come to the same aggregate. The mean of the reports is
+    origin + total/n·step; `report_std` gets one of these to read the spread of a report off.
+    """
 
     fingerprint: str
     reports: int
@@ -57,7 +67,7 @@ class SumAggregate:
 
     @classmethod
     def of(cls, fingerprint: str, reports: Any, grid: tuple[float, float], *, squares: bool) -> SumAggregate:
-        """The sum of `reports`, (n,), which lie on the grid (origin, step); with that of their `squares`.
+        """That of `reports`, numbers (n,) on the grid (origin, step); with the sum of `squares` if asked for.
 
         Raises `NotSupported` for anything but finite numbers, and for such as are too far from the origin to be
         summed exactly.
@@ -329,6 +339,7 @@ class BitMeanEstimate(MeanEstimate):
     upper: float = field(kw_only=True)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """The ends of Clopper and Pearson's interval of the mean, which covers at any number of reports."""
         from ._intervals import binomial_ends, quantile
 
         quantile(level)
@@ -358,6 +369,7 @@ class NoiseMeanEstimate(MeanEstimate):
     mechanism: KnownNoise = field(kw_only=True)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """The ends of the interval of the sum of the noise; a normal one where there are many reports."""
         from ._intervals import sum_quantile
 
         one = self.std_error * math.sqrt(self.reports / self.overlap)
@@ -381,6 +393,7 @@ class BoundedMeanEstimate(MeanEstimate):
     most_spread: float = field(kw_only=True)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """The ends of an interval that allows for what few reports do not show."""
         from ._intervals import bounded_margin
 
         reports = self.reports / self.overlap

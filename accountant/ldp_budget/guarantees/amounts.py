@@ -35,9 +35,10 @@ _EXACT = Context(prec=4 * _LARGEST_EXPONENT, rounding=ROUND_CEILING)
 
 
 def decimal(value: int | float | str | Decimal) -> Decimal:
-    """The finite decimal that `value` means. Raises ValueError for NaN, infinity, or no number at all.
+    """The finite decimal that `value` means, every digit of it: 0.1 and "0.1" are both one tenth.
 
-    So does a number too large or too small to compute with, beyond 10**±500000.
+    Raises ValueError for NaN, infinity, a truth value, what is no number at all, and a number that is too large or
+    too small to compute with, beyond 10**±500000.
     """
     if isinstance(value, bool):
         raise ValueError("a truth value is not a number")
@@ -65,7 +66,7 @@ def canonical(number: Decimal) -> str:
 
 
 def float_up(number: Decimal) -> float:
-    """The nearest double whose shortest decimal is not below `number`."""
+    """The nearest double whose shortest decimal is not below `number`: for a cost that is shown."""
     nearest = float(number)
     while Decimal(repr(nearest)) < number:
         nearest = math.nextafter(nearest, math.inf)
@@ -73,7 +74,7 @@ def float_up(number: Decimal) -> float:
 
 
 def exact_sum(numbers: Iterable[Decimal]) -> Decimal:
-    """The sum of decimals, every digit of it."""
+    """The sum of decimals, every digit of it, where `+` would round to the caller's decimal context."""
     total = Decimal(0)
     for number in numbers:
         total = _EXACT.add(total, number)
@@ -81,22 +82,25 @@ def exact_sum(numbers: Iterable[Decimal]) -> Decimal:
 
 
 def float_down(number: Decimal) -> float:
-    """The nearest double whose shortest decimal is not above `number`."""
+    """The nearest double whose shortest decimal is not above `number`: for what is left of a budget."""
     return -float_up(number.copy_negate())
 
 
 def exp_up(x: Decimal) -> Decimal:
-    """An upper bound of e**x, good to forty digits."""
+    """An upper bound of e**x, less than two units of the fortieth digit above it."""
     return UP.exp(x).next_plus(UP)
 
 
 def exp_down(x: Decimal) -> Decimal:
-    """A lower bound of e**x, good to forty digits."""
+    """A lower bound of e**x, less than two units of the fortieth digit below it, and never below 0."""
     return max(Decimal(0), DOWN.exp(x).next_minus(DOWN))
 
 
 def ln_up(x: Decimal) -> Decimal:
-    """An upper bound of ln x for x > 0, good to forty digits."""
+    """An upper bound of ln x for x > 0, less than two units of the fortieth digit above it; of ln 1 it is 0.
+
+    For a lower bound give `ln_up` of an upper bound of 1/x, with its sign turned.
+    """
     return UP.ln(x).next_plus(UP) if x != 1 else Decimal(0)
 
 
@@ -174,7 +178,10 @@ def _times(amount: int | None, count: int) -> int | None:
 
 
 def float_above(number: Decimal) -> float:
-    """The least double that is not below `number`, neither in binary nor as it prints."""
+    """The least double that is not below `number`, neither in binary nor as it prints.
+
+    For `parameters` that are safe on the upper side, such as the scale of a noise.
+    """
     nearest = float(number)
     while Decimal(nearest) < number or Decimal(repr(nearest)) < number:
         nearest = math.nextafter(nearest, math.inf)
@@ -182,6 +189,9 @@ def float_above(number: Decimal) -> float:
 
 
 def float_below(number: Decimal) -> float:
-    """The greatest double that is not above `number`, neither in binary nor as it prints."""
+    """The greatest double that is not above `number`, neither in binary nor as it prints.
+
+    For `parameters` that are safe on the lower side, such as the probability of the true answer.
+    """
     # Not `-number`: that would round to the precision of the caller's decimal context.
     return -float_above(number.copy_negate())
