@@ -43,7 +43,7 @@ _SMALL_DOMAIN = 2**10
 _TRIED = 16
 _COMPARED = 1024
 _FEW_PLACES = 16
-"""With more, what is cut off below the noise of the reports is no part of a standard error that shows."""
+"""From here on, what is cut off below the noise of the reports is no part of a standard error that shows."""
 
 
 class Sketch(FrequencyMechanism):
@@ -233,7 +233,8 @@ class Sketch(FrequencyMechanism):
         total = self.total(reports)
         support, law = self._support(total, self._candidates(candidates)), self._law
         counts = law.counts(support, total.reports)
-        return with_errors(counts, total.reports, law, self._same_pairs(total), self._places, self._pair_variance)
+        pairs, few = self._same_pairs(total), self.errors_are_bounds
+        return with_errors(counts, total.reports, law, pairs, self._places, few=few)
 
     def _candidates(self, candidates: Any) -> NDArray[np.int64]:
         if candidates is None:

@@ -63,30 +63,34 @@ def cell_sums(
 
 
 def with_errors(
-    counts: Floats, reports: int, law: SupportLaw, same_pairs: float, places: int, pair_variance: float
+    counts: Floats, reports: int, law: SupportLaw, same_pairs: float, places: int, *, few: bool
 ) -> CountEstimate:
     """`counts` with their standard errors, where `same_pairs` estimates Σ f(f-1) over all values.
 
-    `places` is k(m-1), as many free numbers as a sketch holds; one pair of users of one other value adds
-    `pair_variance`, c = 1/places, to a count's variance. That is v = a + c·P, where a is the noise of the reports and
-    P the pairs of the other values. The square of an estimated count is f² + v on average, so f(f-1) is not read off
-    the estimate as it is: P = same_pairs - count·(count-1) + v, which is solved for v,
+    `places` is k(m-1), as many free numbers as a sketch holds; `few`: so few that errors are bounds. One pair of
+    users of one other value adds 1/places to a count's variance. That is v = a + P/places, where a is the noise of
+    the reports and P the pairs of the other values. The square of an estimated count is f² + v on average, so f(f-1)
+    is not read off the estimate as it is: P = same_pairs - count·(count-1) + v, which is solved for v,
 
         v = a + (same_pairs - count·(count-1) + a)/(places - 1).
 
     With an a linear in the count that is the variance on average, however few cells there are. So nothing is cut off
     above, such as what n users cannot have: of the rest the average would be too small. What comes out below a is
-    taken for a, which makes it a bound.
+    taken for a, which makes it a bound. Where there are not `few`, that hardly ever happens; and where it moves the
+    average by less than can be seen, figures are kept to what there can be: pairs to 0 and more, a to a share of one.
 
     The rest of the sketch, without what the count was read off, is `places` - 1 numbers, of which v is the mean
     square: noise and collisions. So the intervals are Student's. One function of two cells shows the size of a count
     and nothing else, whatever the others hold: there v is the most it can be, as if all others held one value.
     """
     if places == 1:
-        most = reports * (float(max(law.at_zero[0], law.at_one[0])) + (reports - 1.0) * pair_variance)
+        most = reports * (float(max(law.at_zero[0], law.at_one[0])) + reports - 1.0)
         return CountEstimate(reports, counts, np.full(len(counts), most**0.5))
     least = law.variance(counts, reports)
-    noise = reports * law.at_zero + counts * (law.at_one - law.at_zero)
+    if few:
+        noise = reports * law.at_zero + counts * (law.at_one - law.at_zero)
+    else:
+        noise, same_pairs = least, max(0.0, same_pairs)
     collisions = (same_pairs - counts * (counts - 1) + noise) / (places - 1)
     errors = np.sqrt(np.maximum(noise + collisions, least))
     return CountEstimate(reports, counts, errors, law=StudentLaw(places - 1))

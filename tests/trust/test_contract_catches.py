@@ -126,7 +126,7 @@ def test_what_says_nothing_is_not_checked() -> None:
     assert {check for check, result in verdicts.items() if result.verdict == FAILED} == set()
     assert verdicts["calibration_is_safe"].verdict == PASSED
     assert verdicts["client_matches_channel"] == Result(
-        "client_matches_channel", SKIPPED, "priced names no inputs to compare"
+        "client_matches_channel", SKIPPED, "priced names no inputs to compare; define `critical_inputs`"
     )
 
 
