@@ -14,6 +14,7 @@ from ldp_budget import Comparison, Factor, FrequencyMechanism, NumericMechanism,
 from ldp_budget.authoring.fields import real
 from ldp_budget.guarantees import ANY_INPUTS, Copies, Gaussian, Memoised, Pure, SymmetricPair, ZeroConcentrated
 from ldp_budget.trust.contract import run
+from ldp_budget.trust.contract._certifying import _left_open
 from ldp_budget.trust.verification import verify
 from ldp_budget.trust.verification._densities import DensityPair, _as_described, check_density
 from ldp_budget.trust.verification.dominance import UNPROVEN, check
@@ -170,6 +171,15 @@ def test_what_somebody_does_define_is_not_asked_for() -> None:
     found = run("seed_decides", sensitive)
     assert found.verdict == "skipped"
     assert "define" not in found.why
+
+
+def test_a_proof_in_doubles_and_one_of_parts_say_what_they_leave_open() -> None:
+    density, channel = ({"verdict": "holds", "method": method} for method in ("density", "channel"))
+    [doubles] = _left_open(density, False)
+    assert "does not tell a loss from one that is 1e-9 of it larger; describe what is drawn by `compare`" in doubles
+    [parts] = _left_open(channel, False)
+    assert parts.startswith("`compare` takes different reports for one outcome")
+    assert _left_open(channel, True) == _left_open({**density, "verdict": "unproven"}, False) == []
 
 
 def test_a_pair_that_is_stated_too_small_is_no_open_question() -> None:

@@ -59,8 +59,8 @@ _IN_DOUBLES = (
     f"larger; {BY_CHANNEL}"
 )
 _IN_PART = (
-    "`compare` tells some reports apart and takes others for one outcome; that these say no more was seen in samples "
-    "of their bits only, so tell of one outcome, in tests of your own, why its reports are drawn alike"
+    "`compare` takes different reports for one outcome, and that these say no more of the value was seen in samples "
+    "of their bits only; show others in tests of your own that they are drawn alike"
 )
 
 
