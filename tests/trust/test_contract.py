@@ -279,7 +279,7 @@ def test_an_estimate_that_selects_answers_first_is_not_held_to_be_unbiased() -> 
     found = contract.run("estimator_is_unbiased", mechanism("rappor")(**coarse))
     assert (found.verdict, found.why) == (
         contract.SKIPPED,
-        "a SelectedEstimate does not say that it is unbiased",
+        "a SelectedEstimate does not say that it is unbiased; return a `CountEstimate` if it is",
     )
 
 
