@@ -183,7 +183,9 @@ def _keep(certificate: dict[str, Any], found: Plugin) -> None:
     certificate["checked"] = min(checked, key=LEVELS.index, default=NO)
     summary = f"{found}: {certificate['checked']}"
     if found.own or not found.version:
-        why = "checked with every release" if found.own else "not an installed distribution"
+        why = (
+            "checked with every release" if found.own else "not an installed distribution, which commands would find"
+        )
         click.echo(f"{summary}; not recorded, as it is {why}", err=True)
         return
     try:
