@@ -22,11 +22,8 @@ os.environ["LDP_BUDGET_NO_PLUGINS"] = "1"
 import click
 
 import ldp_budget
-from ldp_budget import composition, guarantees, testing
-from ldp_budget.accounting import bulk, policies, receipts, remaining
-from ldp_budget.authoring import domain, estimates, fields
 from ldp_budget import composition, guarantees, randomness, testing
-from ldp_budget.accounting import bulk, policies, receipts
+from ldp_budget.accounting import bulk, policies, receipts, remaining
 from ldp_budget.authoring import domain, estimates, fields, packing, quadrature
 from ldp_budget.catalogue import certificates, ranking
 from ldp_budget.catalogue.plugins import registry
