@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ldp_budget.authoring.channels import Comparison
-from ldp_budget.guarantees.amounts import DOWN, UP, exp_down
+from ldp_budget.guarantees.amounts import exp_down
 from ldp_budget.randomness import integers
 
 from ._grid_channel import runs
+from ._laplace_curve import LARGE_LOSS, LaplaceWeights
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from decimal import Decimal
 
     from numpy.typing import NDArray
 
     from ldp_budget.randomness import Stream
-
-# From here on a tail of constant weight, of which there is far less than one part in 10,000, may stand for the rest.
-_LARGE_LOSS = 16
 
 _RUNS = 32
 # Ratios nearer than this, where a double is all there is, may stand for whole numbers in either order.
@@ -46,7 +42,7 @@ class LaplaceTable:
 
     def __init__(self, epsilon: Decimal, cells: int) -> None:
         self.cells = cells
-        weights = list(_weights(epsilon, cells))
+        weights = list(LaplaceWeights.of(epsilon, cells))
         totals = np.cumsum([0, *weights], dtype=np.int64)
         self.below: NDArray[np.int64] = totals
         """below[d]: the sum of the weights w_0, …, w_{d-1}."""
@@ -55,7 +51,7 @@ class LaplaceTable:
     def _holds(self, epsilon: Decimal, weights: list[int]) -> bool:
         """Whether the loss is at most ε, decided by whole numbers."""
         last = weights[-1]
-        if epsilon < _LARGE_LOSS:
+        if epsilon < LARGE_LOSS:
             return last * Fraction(epsilon) >= 8 * self.cells
         centre = self.cells // 2
         largest = int(self.below[centre] + self.below[self.cells - centre])
@@ -101,14 +97,3 @@ def _extreme(own: NDArray[np.int64], other: NDArray[np.int64], ratios: NDArray[n
     """The cell of the largest own/other where `sign` is 1, of the smallest where it is -1, by whole numbers."""
     cells: list[int] = np.flatnonzero(sign * ratios >= (sign * ratios).max() * (1 - sign * _CLOSE)).tolist()
     return max(cells, key=lambda cell: sign * Fraction(int(own[cell]), int(other[cell])))
-
-
-def _weights(epsilon: Decimal, cells: int) -> Iterator[int]:
-    """w_0, …, w_{G-1}, as large as totals below 2**63 allow."""
-    ratio = DOWN.exp(DOWN.divide(epsilon.copy_negate(), Decimal(cells)))
-    mass = min(Decimal(cells), DOWN.divide(2, DOWN.subtract(1, ratio)))
-    weight = DOWN.divide(Decimal(2**62), mass)
-    floor = math.ceil(UP.divide(UP.multiply(weight, 2), exp_down(epsilon))) if epsilon >= _LARGE_LOSS else 0
-    for _ in range(cells):
-        yield max(int(weight), floor)
-        weight = DOWN.multiply(weight, ratio)

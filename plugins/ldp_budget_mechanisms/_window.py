@@ -19,6 +19,7 @@ from fractions import Fraction
 # What is computed with this many digits is a lower bound once the last twenty are given away.
 WIDE = Context(prec=80, rounding=ROUND_HALF_EVEN)
 _GIVEN_AWAY = Decimal("1e-60")
+_MOST = 2**63 - 1
 
 
 def window_odds(epsilon: Decimal, gamma: Decimal, widest: Decimal) -> Decimal:
@@ -53,3 +54,28 @@ def reach_of(gamma: Decimal, cells: int) -> int:
     if gamma in (0, 1):
         return int(gamma) * cells
     return min(max(1, round(Fraction(gamma) * cells)), cells - 1)
+
+
+def fitted(epsilon: Decimal, gamma: Decimal, cells: int) -> tuple[int, int, int]:
+    """The reach of γ in cells, and the largest whole weights (high, low) whose loss is at most ε."""
+    reach = reach_of(gamma, cells)
+    most = min(2 * reach, cells)
+    with localcontext(WIDE):
+        odds = window_odds(epsilon, Decimal(reach) / cells, Decimal(_widest(reach, cells)) / cells)
+        low = max(1, int(_MOST / (cells + odds * most)))
+        high = int(low * odds)
+    largest = (_MOST - low * (cells - most)) // max(1, most)
+    return reach, max(low, min(high, largest)), low
+
+
+def worst_odds(cells: int, reach: int, high: int, low: int) -> Fraction:
+    """e^ε of a channel with these weights, exactly; the derivation is the one above, in cells."""
+    if reach in (0, cells):
+        return Fraction(1)
+    widest, narrowest = (low * cells + (high - low) * inside for inside in (_widest(reach, cells), reach))
+    return Fraction(high * widest, low * narrowest)
+
+
+def _widest(reach: int, cells: int) -> int:
+    """The most cells that a window covers without covering all."""
+    return min(2 * reach, cells - 1)

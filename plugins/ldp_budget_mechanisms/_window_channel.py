@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -12,17 +11,16 @@ import numpy as np
 from ldp_budget.randomness import integers
 
 from ._grid_channel import compare_runs, runs
-from ._window import WIDE, reach_of, window_odds
+from ._window import fitted, worst_odds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from decimal import Decimal
 
     from numpy.typing import NDArray
 
     from ldp_budget.authoring.channels import Comparison
     from ldp_budget.randomness import Stream
-
-_MOST = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -41,14 +39,7 @@ class WindowChannel:
     @classmethod
     def fit(cls, epsilon: Decimal, gamma: Decimal, cells: int) -> WindowChannel:
         """The channel with the reach of γ and the largest weights whose loss is at most ε."""
-        reach = reach_of(gamma, cells)
-        most = min(2 * reach, cells)
-        with localcontext(WIDE):
-            odds = window_odds(epsilon, Decimal(reach) / cells, Decimal(_widest(reach, cells)) / cells)
-            low = max(1, int(_MOST / (cells + odds * most)))
-            high = int(low * odds)
-        largest = (_MOST - low * (cells - most)) // max(1, most)
-        return cls(cells, reach, max(low, min(high, largest)), low)
+        return cls(cells, *fitted(epsilon, gamma, cells))
 
     def total(self, inside: int) -> int:
         """The sum of the weights when `inside` cells are in the window."""
@@ -56,10 +47,7 @@ class WindowChannel:
 
     def worst_odds(self) -> Fraction:
         """e^ε of the channel as it is drawn, exactly; the derivation is the one above, in cells."""
-        if self.reach in (0, self.cells):
-            return Fraction(1)
-        widest = self.total(_widest(self.reach, self.cells))
-        return Fraction(self.high * widest, self.low * self.total(self.reach))
+        return worst_odds(self.cells, self.reach, self.high, self.low)
 
     def compare(self, first: int, second: int) -> tuple[list[tuple[int, int]], Comparison]:
         """Runs of cells that lie alike in the windows of the points `first` and `second`, and their odds."""
@@ -87,8 +75,3 @@ class WindowChannel:
         other = (drawn - in_window) // self.low
         other += np.where(other >= first, inside, 0)
         return np.where(drawn < in_window, first + drawn // self.high, other)
-
-
-def _widest(reach: int, cells: int) -> int:
-    """The most cells that a window covers without covering all."""
-    return min(2 * reach, cells - 1)

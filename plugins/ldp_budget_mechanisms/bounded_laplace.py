@@ -5,7 +5,8 @@ Laplace noise of scale b, cut off so that the report stays in [lower, upper], an
     f(y | x) = exp(-|y - x| / b) / (b(2 - exp(-(x - lower)/b) - exp(-(upper - x)/b))),      b = (upper - lower) / ε.
 
 f(y | x) grows in x up to y and falls from there, so of the ratios f(y | x) / f(y | x') the largest have x = y and x'
-at an end; and of those, y at the other end is the worst, where both norms are equal. So the loss is exactly ε.
+at an end; and of those, y at the other end is the worst, where both norms are equal. So the loss is exactly ε, and
+the two ends are the worst pair in all else too, see `_laplace_curve`: what is stated is their pair, and not ε alone.
 (Holohan, Antonatos, Braghin and Mac Aonghusa 2018 calibrate it for a sensitivity below upper - lower.)
 
 The client draws on a public grid of 2¹⁵ cells; see `LaplaceTable`.
@@ -20,10 +21,11 @@ from typing import TYPE_CHECKING
 
 from ldp_budget.authoring.channels import Comparison
 from ldp_budget.authoring.fields import optional_real
-from ldp_budget.guarantees import Guarantee, Pure
+from ldp_budget.guarantees import Guarantee
 from ldp_budget.guarantees.amounts import UP
 
 from ._bounded import BoundedMechanism
+from ._laplace_curve import LaplaceWeights
 from ._scale import LARGEST_EPSILON, LEAST_EPSILON, check_scale, loss_of, scale_of
 from ._sources import BOUNDED_STAIRCASE
 
@@ -83,7 +85,11 @@ class BoundedLaplace(BoundedMechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        return Pure(self._loss)
+        return self._pair
+
+    @functools.cached_property
+    def _pair(self) -> Guarantee:
+        return LaplaceWeights.of(self._loss, self.cells).guarantee()
 
     @functools.cached_property
     def _ends(self) -> tuple[float, float]:

@@ -8,7 +8,8 @@ printed as
     e^ε̂ = 2(1-γ)e^ε / (-γe^ε + √((γe^ε)² + 4γ(1-γ)e^ε)),      ½ <= γ < 1,
 
 with which the loss is ε + ln(1/γ). Right is ½(γe^ε + √((γe^ε)² + 4(1-γ)e^ε)), and the rows join at γ = ½; see
-`_window`. For γ = 0 and γ = 1 every report is equally likely whatever the value.
+`_window`. For γ = 0 and γ = 1 every report is equally likely whatever the value. Little of a report has that loss;
+what is stated is a pair that dominates any two values, see `_window_curve`.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ldp_budget.authoring.fields import optional_real, real
-from ldp_budget.guarantees import Guarantee, Pure
+from ldp_budget.guarantees import Guarantee
 from ldp_budget.guarantees.amounts import exp_down, float_below
 
 from ._bounded import BoundedMechanism
 from ._scale import LARGEST_EPSILON, LEAST_EPSILON
 from ._sources import BOUNDED_STAIRCASE
 from ._window import WIDE, window_breakpoints, window_error, window_odds
+from ._window_curve import window_pair
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +84,11 @@ class BoundedStaircase(BoundedMechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        return Pure(self.epsilon)
+        return self._pair
+
+    @functools.cached_property
+    def _pair(self) -> Guarantee:
+        return window_pair(self.epsilon, self._gamma, self._epsilon_hat, self.cells)
 
     @property
     def notes(self) -> tuple[str, ...]:

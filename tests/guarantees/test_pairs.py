@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from fractions import Fraction
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldp_budget.guarantees import FinitePair
-from ldp_budget.guarantees.pairs import dominating_pair
+from ldp_budget.guarantees.pairs import dominating_pair, pair_below
 
 # e^ε on a grid, exactly; 0 is where everything is delta.
 ODDS = [Fraction(0), *(Fraction(n, 16) for n in range(1, 33)), *map(Fraction, (3, 5, 10, 100, 10**6))]
@@ -81,3 +82,32 @@ def test_inputs_that_are_sent_as_they_are_lose_everything() -> None:
 def test_rows_of_different_lengths_are_refused() -> None:
     with pytest.raises(ValueError, match="shorter"):
         dominating_pair([[1, 0], [1]])
+
+
+@given(channels(), st.lists(st.integers(17, 159), max_size=6, unique=True))
+def test_the_pair_below_some_bounds_dominates_in_either_order(rows: list[Row], slopes: list[int]) -> None:
+    """Known at λ = 1, at some λ above and at one where nothing is left of H, it holds at every λ."""
+    rows = [tuple((mass + Fraction(1, 8)) / (1 + Fraction(len(row), 8)) for mass in row) for row in rows]
+    known = [Decimal(1), *(Decimal(slope) / 16 for slope in slopes)]
+    bounds = [(slope, Decimal(float(worst(rows, Fraction(slope)))) + Decimal("1e-15")) for slope in known]
+    pair = pair_below([*bounds, (Decimal(10), Decimal(0))])
+    masses = list(pair.outcomes)
+    for odds in ODDS:
+        assert delta(masses, odds) >= worst(rows, odds)
+        swapped = delta([(q, p) for p, q in masses], odds)
+        assert delta(masses, odds) == swapped
+    for slope, most in bounds:
+        assert delta(masses, Fraction(slope)) <= Fraction(most) + Fraction(1, 10**9), (
+            "and is no larger where it is known"
+        )
+    assert pair.loss()[1] == 0
+
+
+@pytest.mark.parametrize("bounds", [[], [(1, "0.1")], [("0.5", "0.1"), (2, 0)], [(1, "0.5"), (3, 0), (4, "0.1")]])
+def test_bounds_that_leave_the_largest_loss_open_are_refused(bounds: list[tuple[str, str]]) -> None:
+    with pytest.raises(ValueError, match="bounds: expected"):
+        pair_below([(Decimal(slope), Decimal(most)) for slope, most in bounds])
+
+
+def test_of_no_loss_at_all_the_pair_below_tells_nothing() -> None:
+    assert pair_below([(Decimal(1), Decimal(0))]) == FinitePair(((Fraction(1), Fraction(1)),))

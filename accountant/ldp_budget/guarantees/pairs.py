@@ -4,14 +4,19 @@ Testing input x against x' from a report, the best test at each false-alarm rate
 largest P[o]/Q[o] first. The points (Q(T), P(T)) of these tests form a concave curve that says all there is about
 telling x from x' apart. The concave hull of the curves of all ordered pairs is such a curve again: that of one
 pair, which dominates them all, and no smaller pair does (Zhu, Dong and Wang 2022, section 3).
+
+Seen from the other side, H(λ) = sup over T of P(T) - λQ(T) is a convex function of λ, and a pair dominates another if
+its H is nowhere smaller. So bounds of H at some λ are bounds between them as well, along the chords.
 """
 
 from __future__ import annotations
 
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from itertools import pairwise, permutations
 from typing import TYPE_CHECKING
 
+from .amounts import UP
 from .vocabulary import FinitePair
 
 if TYPE_CHECKING:
@@ -29,6 +34,41 @@ def dominating_pair(rows: Sequence[Sequence[Fraction]]) -> FinitePair:
 def joined(*pairs: FinitePair) -> FinitePair:
     """The tightest `FinitePair` that dominates all of these: that of a channel as it is meant, and as it is drawn."""
     return _pair_above(_tests(*zip(*pair.outcomes, strict=True)) for pair in pairs)
+
+
+def pair_below(bounds: Iterable[tuple[Decimal, Decimal]]) -> FinitePair:
+    """The pair that dominates every two inputs, in either order, from bounds (λ, H(λ)) for them all at some λ >= 1.
+
+    At the largest of these λ nothing may be left of H. Where λ < 1 it is that of the swapped pair, as H(λ) = 1 - λ +
+    λ·H'(1/λ), so that mirrored bounds hold there. The masses are rounded up to some digits at the cost of the outcome
+    that tells nothing: to split such an outcome into two that tell something only raises H. Raises ValueError.
+    """
+    stated = {Fraction(slope): Fraction(most) for slope, most in bounds}
+    if not stated or min(stated) < 1 or stated[max(stated)]:
+        raise ValueError(f"bounds: expected ones at λ >= 1, and 0 at the largest; found {stated}")
+    mirrored = {1 / slope: 1 - (1 - most) / slope for slope, most in stated.items()}
+    # Where H starts: no test, and all of P. It falls from there, so -H has an upper hull.
+    points = {(Fraction(0), Fraction(-1)), *((slope, -most) for slope, most in {**mirrored, **stated}.items())}
+    hull = _concave_hull(points)
+    falls = [(high - low) / (right - left) for (left, low), (right, high) in pairwise(hull)]
+    ends = pairwise([*falls, Fraction(0)])
+    kinks = [(slope, before - after) for (slope, _), (before, after) in zip(hull[1:], ends, strict=True)]
+    telling = [(slope, mass) for slope, mass in kinks if slope > 1]
+    for masses in ([(slope, _short(mass)) for slope, mass in telling], telling):
+        nothing = 1 - sum(((1 + slope) * mass for slope, mass in masses), Fraction(0))
+        if nothing >= 0:
+            break
+    outcomes = [(slope * mass, mass) for slope, mass in reversed(masses)]
+    same = [(nothing, nothing)] if nothing else []
+    return FinitePair((*outcomes, *same, *((q, p) for p, q in reversed(outcomes))))
+
+
+def _short(mass: Fraction) -> Fraction:
+    """A mass rounded up to few digits."""
+    return Fraction(_SHORT.plus(UP.divide(Decimal(mass.numerator), Decimal(mass.denominator))))
+
+
+_SHORT = Context(prec=12, rounding=ROUND_CEILING)
 
 
 def _pair_above(curves: Iterable[Iterable[Point]]) -> FinitePair:

@@ -21,13 +21,14 @@ import numpy as np
 
 from ...authoring.numeric import NumericMechanism
 from ...authoring.quadrature import weighted_nodes
-from ...guarantees import Approximate, Gaussian, Guarantee, Laplace, Pure, SymmetricPair, Unbounded
+from ...guarantees import Approximate, FinitePair, Gaussian, Guarantee, Laplace, Pure, SymmetricPair, Unbounded
 from ...guarantees.gaussian import gaussian_delta
 from .._advice import BREAKPOINT, BY_CHANNEL
-from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, worst
+from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, corners, worst
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from fractions import Fraction
 
     from numpy.typing import NDArray
 
@@ -382,7 +383,7 @@ def largest_loss(guarantee: Guarantee, pairs: list[DensityPair]) -> tuple[float,
     The lower one is below by what rounding may have moved it and by `TOLERANCE`, so that it is never above a claim
     that holds.
     """
-    if isinstance(guarantee, Pure | SymmetricPair | Laplace):
+    if isinstance(guarantee, Pure | SymmetricPair | FinitePair | Laplace) and not guarantee.delta:
         certain = max((pair.loss(at) - pair.rounding(at) for pair in pairs for at in pair.likely()), default=0.0)
         return _below(certain), max(pair.largest_loss() for pair in pairs)
     if not guarantee.loss() or not 0 < guarantee.delta < 1:
@@ -425,7 +426,7 @@ def check_density(guarantee: Guarantee, pair: DensityPair) -> Finding:
     """Whether the density of the first input against the second is within `guarantee`."""
     if isinstance(guarantee, Unbounded):
         return Finding(HOLDS)
-    if not isinstance(guarantee, Pure | SymmetricPair | Laplace | Approximate | Gaussian):
+    if not isinstance(guarantee, Pure | SymmetricPair | FinitePair | Laplace | Approximate | Gaussian):
         return Finding(
             UNPROVEN, f"a guarantee of kind {guarantee.kind} is not checked against a density; {BY_CHANNEL}"
         )
@@ -433,11 +434,15 @@ def check_density(guarantee: Guarantee, pair: DensityPair) -> Finding:
 
 
 def _within(
-    guarantee: Pure | SymmetricPair | Laplace | Approximate | Gaussian, pair: DensityPair
+    guarantee: Pure | SymmetricPair | FinitePair | Laplace | Approximate | Gaussian, pair: DensityPair
 ) -> Iterator[Finding]:
     if isinstance(guarantee, Approximate):
         yield _curve_within(pair, [(float(guarantee.bound), float(guarantee.slack))])
         return
+    if isinstance(guarantee, FinitePair):
+        yield _curve_within(pair, _finite_curve(guarantee))
+        if guarantee.delta:
+            return
     if impossible := pair.impossible():
         yield Finding(
             VIOLATED,
@@ -446,6 +451,9 @@ def _within(
         return
     if isinstance(guarantee, Gaussian):
         yield _curve_within(pair, _gaussian_curve(guarantee))
+        return
+    if isinstance(guarantee, FinitePair):
+        yield _loss_within(pair, guarantee.epsilon, str(guarantee.epsilon))
         return
     yield _loss_within(pair, float(guarantee.bound), str(guarantee.bound))
     if isinstance(guarantee, SymmetricPair):
@@ -507,6 +515,22 @@ def _curve_within(pair: DensityPair, claims: list[tuple[float, float]]) -> Findi
         why = f"at ε = {epsilon:.9g} δ is {found.value:.12g}; claimed is {delta:.12g}"
         findings.append(_compared([found], delta, why))
     return worst(findings)
+
+
+def _finite_curve(guarantee: FinitePair) -> list[tuple[float, float]]:
+    """δ(a) at the kinks a >= 0 of the pair, and of the swapped one, as inputs are compared in both orders."""
+    points = []
+    for kink, delta in corners(guarantee):
+        if 0 < kink < 1:
+            kink, delta = 1 / kink, (delta - 1 + kink) / kink
+        if kink and delta:
+            points.append((_log(kink), float(delta)))
+    return sorted(set(points))
+
+
+def _log(ratio: Fraction) -> float:
+    """The logarithm of a ratio >= 1, also of one near 1."""
+    return math.log1p(float(ratio - 1)) if ratio < 2 else math.log(ratio.numerator) - math.log(ratio.denominator)
 
 
 def _laplace_curve(guarantee: Laplace) -> list[tuple[float, float]]:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ...authoring.channels import Comparison
@@ -135,9 +136,8 @@ def _symmetric(guarantee: SymmetricPair, comparison: Comparison) -> Finding:
 
 def _finite(guarantee: FinitePair, comparison: Comparison) -> Finding:
     masses = comparison.masses()
-    kinks = {p / q for p, q in guarantee.outcomes if q}
-    for kink in sorted(kinks):
-        if hockey_stick(masses, kink) > hockey_stick(guarantee.outcomes, kink):
+    for kink, most in corners(guarantee):
+        if hockey_stick(masses, kink) > most:
             return Finding(VIOLATED, f"at λ = {float(kink):.12g} the divergence is above that of the claimed pair")
     if _impossible(masses) > _impossible(guarantee.outcomes):
         return Finding(VIOLATED, "reports that are impossible for one input are likelier than claimed")
@@ -184,6 +184,13 @@ def _concentrated(guarantee: ZeroConcentrated, comparison: Comparison) -> Findin
 def hockey_stick(masses: Iterable[Mass], slope: Fraction) -> Fraction:
     """Σ max(P - λQ, 0) for λ = `slope`."""
     return sum((p - slope * q for p, q in masses if p > slope * q), Fraction(0))
+
+
+@lru_cache(maxsize=16)
+def corners(guarantee: FinitePair) -> tuple[tuple[Fraction, Fraction], ...]:
+    """(λ, H(λ)) of a pair at its kinks."""
+    kinks = sorted({p / q for p, q in guarantee.outcomes if q})
+    return tuple([(kink, hockey_stick(guarantee.outcomes, kink)) for kink in kinks])
 
 
 def loss_at(delta: Decimal, comparison: Comparison) -> tuple[Decimal, Decimal] | None:
