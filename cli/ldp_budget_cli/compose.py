@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -41,9 +42,11 @@ _reports_option = click.option(
 @shuffled_option
 @json_option
 def compose(mechanism: Mechanism, reports: int, total_delta: str | None, shuffled: int | None, as_json: bool) -> None:
-    guarantee = mechanism.guarantee
+    from ldp_budget.composition.charges import of_one_question
+
+    guarantee = _with_values(mechanism.guarantee, _caps(mechanism))
     delta = _own_delta(guarantee, reports) if total_delta is None else _delta(total_delta)
-    rules, reasons = _by_rule(lambda rule: _total(guarantee, reports, delta, rule))
+    rules, reasons = _by_rule(lambda rule: _total(of_one_question(guarantee, reports, rule), delta, rule))
     central, reason = (None, None) if shuffled is None else _central(mechanism, reports, delta, shuffled)
     if as_json:
         beside = {} if shuffled is None else {"shuffled": central}
@@ -52,7 +55,7 @@ def compose(mechanism: Mechanism, reports: int, total_delta: str | None, shuffle
     click.echo(f"{counted(reports, 'report')} of {mechanism!r}; total δ = {delta}")
     rows = [(_named(name, row), row["epsilon"], row["delta"], _filter(row)) for name, row in _given(rules)]
     print_table(("rule", "epsilon", "delta", "may be a limit's rule"), rows)
-    _print_memoised(guarantee)
+    _print_memoised(guarantee, reports)
     if central is not None:
         click.echo(central_loss(central))
     _print_reasons(reasons if reason is None else {**reasons, "shuffled": reason})
@@ -98,12 +101,27 @@ def _by_rule(find: Callable[[str], dict[str, Any]]) -> tuple[dict[str, dict[str,
     return rules, reasons
 
 
-def _total(guarantee: Guarantee, reports: int, delta: Decimal, rule: str) -> dict[str, Any]:
+def _with_values(guarantee: Guarantee, values: int | None) -> Guarantee:
+    """A memoised guarantee with what is known of the number of its values."""
+    from ldp_budget.guarantees import Memoised
+
+    return replace(guarantee, values=values) if isinstance(guarantee, Memoised) else guarantee
+
+
+def _caps(mechanism: Mechanism) -> int | None:
+    """How many caps bound all reports of a question: as the guarantee says, or one for each kept draw."""
+    from ldp_budget.guarantees import Memoised
+
+    stated = mechanism.guarantee.values if isinstance(mechanism.guarantee, Memoised) else None
+    return min((each for each in (stated, mechanism.memoised_values) if each is not None), default=None)
+
+
+def _total(charge: tuple[Guarantee, int], delta: Decimal, rule: str) -> dict[str, Any]:
     from ldp_budget.composition import compose as compose_charges
     from ldp_budget.composition import rule_named
 
-    own = _own_delta(guarantee, reports)
-    bound = compose_charges([(guarantee, reports)], delta=max(delta, own) if rule == "basic" else delta, rule=rule)
+    own = _own_delta(*charge)
+    bound = compose_charges([charge], delta=max(delta, own) if rule == "basic" else delta, rule=rule)
     if rule_named(rule).is_filter:
         order = {} if bound.order is None else {"order": float(bound.order)}
         return {"epsilon": bound.epsilon, "delta": bound.delta, "filter": True, **order}
@@ -136,12 +154,19 @@ def _planned(
 ) -> dict[str, Any]:
     from ldp_budget.accounting.plans import largest_epsilon
     from ldp_budget.composition import rule_named
+    from ldp_budget.composition.charges import of_one_question
 
-    found = largest_epsilon(lambda each: make(each).guarantee, reports, epsilon, delta, rule)
+    def promise(each: Decimal) -> Guarantee:
+        # A ledger charges each kept draw by its label, also where all of them lose less together.
+        mechanism = make(each)
+        return _with_values(mechanism.guarantee, mechanism.memoised_values)
+
+    found = largest_epsilon(promise, reports, epsilon, delta, rule)
     if found is None:
         raise NotSupported(f"rule {rule}: no ε of a billionth or more fits")
-    mechanism = make(found)
-    total = _total(mechanism.guarantee, reports, delta, rule)
+    mechanism, is_filter = make(found), rule_named(rule).is_filter
+    charge = promise(found), reports
+    total = _total(of_one_question(*charge, rule) if is_filter else charge, delta, rule)
     utility = mechanism.utility()
     variance = {key: utility[key] for key in ("variance_per_user",) if key in utility}
     return {
@@ -149,7 +174,7 @@ def _planned(
         "guaranteed_epsilon_per_report": mechanism.guarantee.epsilon,
         **total,
         **variance,
-        "filter": rule_named(rule).is_filter,
+        "filter": is_filter,
     }
 
 
@@ -161,15 +186,24 @@ def _print_differing(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
     click.echo(f"epsilon per report is what --epsilon takes; by its guarantee one report alone then loses {losses}")
 
 
-def _print_memoised(guarantee: Guarantee) -> None:
-    """Why `basic` may come to less than the other rules."""
+def _print_memoised(guarantee: Guarantee, reports: int) -> None:
+    """Why `basic` may come to less than the other rules, and why all rules may come to less than the reports do."""
+    from ldp_budget.composition.charges import of_one_question
     from ldp_budget.guarantees import Memoised
     from ldp_budget.guarantees.amounts import float_up
 
-    if isinstance(guarantee, Memoised) and guarantee.epsilon < float_up(guarantee.cap):
+    if not isinstance(guarantee, Memoised):
+        return
+    cap = shown(float_up(guarantee.cap))
+    if guarantee.values is not None and guarantee.values < reports:
+        click.echo(
+            f"all reports of one question and secret lose no more than {guarantee.values} at the cap of what is "
+            f"memoised, ε = {cap}"
+        )
+    if guarantee.epsilon < float_up(guarantee.cap) and of_one_question(guarantee, reports, "basic")[0] == guarantee:
         click.echo(
             f"basic counts each report as the first of another memoised value, at ε = {shown(guarantee.epsilon)}; "
-            f"the other rules as one of any value, at its cap ε = {shown(float_up(guarantee.cap))}"
+            f"the other rules as one of any value, at its cap ε = {cap}"
         )
 
 

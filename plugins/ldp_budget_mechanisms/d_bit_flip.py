@@ -107,6 +107,11 @@ class DBitFlip(FrequencyMechanism):
         return Memoised((self._loss,), self._loss, max(2, self.bits), SAME_CHANGE_PATTERN)
 
     @property
+    def memoised_values(self) -> int | None:
+        """One for every bucket, though all of them lose d·ε at most."""
+        return self.buckets if self.memoize and not self.any_inputs else None
+
+    @property
     def _loss(self) -> Decimal:
         """ε of one report."""
         return self.epsilon if self.bits > 1 else UP.divide(self.epsilon, Decimal(2))

@@ -171,6 +171,11 @@ class Rappor(Mechanism):
         return Memoised(tuple(points), cap, relation=SAME_CHANGE_PATTERN)
 
     @property
+    def memoised_values(self) -> int | None:
+        """The declared answers: the permanent bits of each are drawn once, independently of the others."""
+        return None if self.any_inputs else self.domain_size
+
+    @property
     def notes(self) -> tuple[str, ...]:
         points, cap = self._curve
         one, two, last = (f"{float(loss):.6g}" for loss in (points[0], points[min(1, len(points) - 1)], cap))

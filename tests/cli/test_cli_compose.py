@@ -95,17 +95,51 @@ def test_a_plan_of_memoised_reports_says_what_to_calibrate_to_and_what_one_repor
     bit = ("one-bit-mean", "--maximum", 10, "--rounding", 1, "--flip", 0.2)
     arguments = ("plan", *bit, "--reports", 50, "--total-epsilon", 4)
     rules = command.json(*arguments)["rules"]
-    for rule, reported in (("basic", 0.08), ("exact", 0.0479836)):
+    for rule, reported in (("basic", 0.2166525), ("exact", 0.0479836)):
         row = rules[rule]
         made = command.json("calibrate", *bit, "--epsilon", f"{row['epsilon_per_report']:.9f}")
         assert made["guarantee"]["epsilon"] == row["guaranteed_epsilon_per_report"] == pytest.approx(reported)
         assert row["epsilon_per_report"] > row["guaranteed_epsilon_per_report"]
         assert row["epsilon"] <= 4
     line = (
-        "epsilon per report is what --epsilon takes; by its guarantee one report alone then loses 0.08 (basic), "
+        "epsilon per report is what --epsilon takes; by its guarantee one report alone then loses 0.216652 (basic), "
         "0.0479836 (exact)"
     )
     assert line in command(*arguments).stdout.splitlines()
+
+
+def test_memoised_reports_cost_no_more_than_all_their_values(command: CommandLine) -> None:
+    """The two bits of a range that is one cell wide, the kept buckets, and the declared answers of RAPPOR."""
+    bit = ("one-bit-mean", "--maximum", 10, "--rounding", 10)
+    kept = ("d-bit-flip", "--buckets", 10, "--bits", 4, "--memoize")
+    answers = ("rappor", "--bits", 16, "--hashes", 2, "--cohorts", 4, "--epsilon-lifetime", 4)
+    for words, most in (
+        ((*bit, "--epsilon", 0.5), 1),
+        ((*kept, "--epsilon", 0.5), 2),
+        ((*answers, "--epsilon", 0.5, "--domain-size", 5), 20),
+    ):
+        rules = command.json("compose", *words, "--reports", 365, "--total-delta", "1e-6")["rules"]
+        assert rules["basic"]["epsilon"] == most
+        assert 0.999 * most < rules["exact"]["epsilon"] <= most
+        assert rules["renyi"]["epsilon"] <= most
+    alone = command.json("compose", *answers, "--epsilon", 0.5, "--reports", 365)["rules"]["basic"]["epsilon"]
+    assert alone == 182.5, "without a domain there may be any number of answers"
+    labelled = command.json("plan", *kept, "--reports", 365, "--total-epsilon", 2)["rules"]["basic"]
+    assert labelled["epsilon_per_report"] == 0.2, "a ledger charges each of the ten buckets by its label"
+    planned = command.json("plan", *bit, "--reports", 365, "--total-epsilon", 1)["rules"]
+    assert planned["basic"]["epsilon_per_report"] == 0.5
+    assert planned["exact"]["epsilon_per_report"] == pytest.approx(1 / 365, rel=1e-5), "as a policy's plan prices it"
+    shown = command("compose", *bit, "--epsilon", 0.5, "--reports", 365).stdout
+    assert "no more than 2 at the cap of what is memoised, ε = 0.5" in shown
+
+
+def test_a_ledger_takes_what_was_planned_for_memoised_reports(command: CommandLine) -> None:
+    made = ldp_budget.mechanism("one-bit-mean")(epsilon="0.5", maximum=10, rounding=10)
+    with Accountant(":memory:") as accountant:
+        accountant.set_policy("default", ["lifetime=1"])
+        spent = [accountant.spend("alice", made, label=str(day % 2)).status for day in range(365)]
+        assert set(spent) == {"spent"}
+        assert accountant.spend("bob", made, reports=3).status == "refused", "without labels all are of new values"
 
 
 def test_a_plan_of_plain_reports_has_nothing_to_add(command: CommandLine) -> None:
@@ -136,7 +170,7 @@ def test_what_no_shuffler_is_known_to_help_says_why(command: CommandLine) -> Non
 
 
 def test_compose_says_why_basic_may_be_less_than_exact(command: CommandLine) -> None:
-    bit = ("compose", "one-bit-mean", "--epsilon", 1, "--maximum", 10, "--rounding", 1, "--reports", 50)
+    bit = ("compose", "one-bit-mean", "--epsilon", 1, "--maximum", 10, "--rounding", 1, "--reports", 15)
     line = (
         "basic counts each report as the first of another memoised value, at ε = 0.569445; the other rules as one of "
         "any value, at its cap ε = 1"

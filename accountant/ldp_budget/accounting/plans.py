@@ -18,7 +18,7 @@ from typing import Any
 from .._json import canonical_json
 from ..authoring.base import Mechanism
 from ..composition import Bound, capacity, compose, measure_of, rule_named
-from ..composition.charges import whole
+from ..composition.charges import of_one_question, whole
 from ..composition.crossing import crossing
 from ..errors import InvalidParameter, NotSupported
 from ..guarantees import Guarantee, from_json
@@ -121,7 +121,9 @@ def largest_epsilon(
 
     `make_guarantee(ε)` is the guarantee of one report; it raises `InvalidParameter` for an ε it cannot offer. It
     must promise less the larger ε is. Under a filter, the integer costs of all reports fit a limit of
-    (`total_epsilon`, `total_delta`) as well, so that a ledger accepts what was planned. None if no ε will do.
+    (`total_epsilon`, `total_delta`) as well, so that a ledger accepts what was planned; memoised reports are taken to
+    be of one question, and charged under their labels. A `Plan` counts reports and not whose question they answer, so
+    under exact they are priced as it prices them. None if no ε will do.
     Raises `NotSupported` where the rule does not apply.
     """
     count, most = whole(reports), decimal(total_epsilon)
@@ -153,9 +155,10 @@ def _spare(
             guarantee = make_guarantee(from_units(units, EPSILON_DIGITS))
         except InvalidParameter:
             return -math.inf
-        bound = compose([(guarantee, reports)], delta=delta, rule=rule)
+        charge = of_one_question(guarantee, reports, rule) if is_filter else (guarantee, reports)
+        bound = compose([charge], delta=delta, rule=rule)
         named = rule if bound.order is None else measure_at(bound.order)
-        fits = _fits(bound, most) and (not is_filter or _accepted(named, guarantee, reports, most, delta))
+        fits = _fits(bound, most) and (not is_filter or _accepted(named, *charge, most, delta))
         left = float(most) - bound.epsilon
         return max(left, _UNIT) if fits else min(left, -_UNIT)
 

@@ -198,6 +198,17 @@ class Mechanism:
 
         return isinstance(self.guarantee, Memoised)
 
+    @property
+    def memoised_values(self) -> int | None:
+        """How many memoised draws one secret can ever have, and so labels; None where there is no bound, or no draws.
+
+        By default that is the `values` of the guarantee. Override it where all draws lose less together, or where the
+        guarantee names no number.
+        """
+        from ..guarantees import Memoised
+
+        return self.guarantee.values if isinstance(self.guarantee, Memoised) else None
+
     # -- what can be checked ----------------------------------------------------------------------------
 
     def critical_inputs(self) -> Sequence[Any]:

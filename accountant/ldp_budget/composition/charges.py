@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 from typing import TYPE_CHECKING, Any
 
 from .._json import canonical_json
 from ..errors import InvalidParameter
-from ..guarantees import ANY_INPUTS, Copies, Guarantee
+from ..guarantees import ANY_INPUTS, Copies, Guarantee, Memoised
+from ..guarantees.amounts import UP
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,6 +29,26 @@ def canonical_charges(charges: Iterable[tuple[Guarantee, int]]) -> Charges:
             raise InvalidParameter("charges", "pairs of a guarantee and a count", repr(guarantee))
         counts[guarantee] = counts.get(guarantee, 0) + reports
     return tuple(sorted(counts.items(), key=lambda charge: canonical_json(charge[0].to_json())))
+
+
+def of_one_question(guarantee: Guarantee, reports: int, rule: str) -> tuple[Guarantee, int]:
+    """What to compose for `reports` reports of one question, by one secret: no more than all of them can ever lose.
+
+    Reports of a memoised value are drawn from what was drawn for that value once, and need nothing of the input but
+    that. Of `values` such draws each is `cap`-DP, given all that was seen before it, whichever value comes next and
+    whoever chose it after which report: so the reports of any number are a post-processing of `values` adaptive steps
+    at most, which compose as independent ones at the cap do. Under `basic` that is charged where it is less than
+    each report as the first of another value.
+
+    It holds for neighbours of the guarantee's `relation`, and never for the reports of two questions, or of two
+    secrets, together: what is drawn for those has nothing in common, though their guarantees are equal.
+    """
+    if not isinstance(guarantee, Memoised) or guarantee.values is None or reports <= guarantee.values:
+        return guarantee, reports
+    most = UP.multiply(guarantee.cap, guarantee.values)
+    if rule == "basic" and UP.multiply(guarantee.curve[0], reports) <= most:
+        return guarantee, reports
+    return dataclasses.replace(guarantee, curve=(guarantee.cap,)), guarantee.values
 
 
 def whole(count: Any) -> int:

@@ -402,7 +402,8 @@ class Memoised(Guarantee):
     """Reports that repeat one memoised randomisation of a value.
 
     `curve[t-1]` is the ε of t reports of the *same* memoised value, `cap` bounds it for every t. However many
-    values there are, all their reports together lose no more than the caps of `values` of them (None: no bound).
+    values there are, all reports of one question and secret together lose no more than `values` independent reports
+    of pure ε = `cap` (None: no bound).
     `relation` is the neighbours it is promised for. A report of which nothing more is known is the first of a new
     value.
     """
