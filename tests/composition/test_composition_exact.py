@@ -298,3 +298,21 @@ def test_epsilon_and_delta_are_inverse_to_each_other(count: int, delta: str) -> 
     assert compose_delta(charges, total.epsilon)[0] <= float(delta) * (1 + 1e-12)
     if total.lower > 0:
         assert compose_delta(charges, total.lower)[1] >= float(delta) * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("mu", ["1", "1e-3"])
+@pytest.mark.parametrize("loss", [Laplace("1e-80"), Pure("1e-80"), SymmetricPair("1e-20", "0.5"), Laplace("1e-14")])
+def test_losses_that_are_nothing_beside_a_gaussian_neither_blur_nor_slow_it(loss: Pure, mu: str) -> None:
+    alone, small = [(Gaussian(mu), 1)], 3 * loss.bound
+    beside = [*alone, (loss, 3)]
+    for delta in ("1e-6", "1e-90", "0.0001"):
+        gaussian, both = (compose(charges, delta=delta, rule="exact") for charges in (alone, beside))
+        assert gaussian.lower <= both.epsilon, "one report more never costs less"
+        assert Decimal(both.epsilon) <= Decimal(gaussian.epsilon) * (1 + Decimal("1e-12")) + small
+        assert both.lower >= gaussian.lower * (1 - 1e-12)
+    for epsilon in (0.0, 1e-30, float(mu), 3 * float(mu), 30 * float(mu)):
+        low, high = compose_delta(beside, epsilon)
+        least, most = compose_delta(alone, epsilon)
+        assert least <= high
+        assert low >= least * (1 - 1e-9)
+        assert high <= most * (1 + 1e-9) + 1e-300

@@ -35,6 +35,16 @@ def test_gaussian_holds_however_small_its_density(sigma: str) -> None:
     assert verify(GaussianNoise(sigma=sigma, lower=0, upper=1)).verdict == HOLDS
 
 
+@pytest.mark.parametrize("method", ["tail", "exact"])
+@pytest.mark.parametrize("sensitivity", ["1e-100", "1e100"])
+def test_gaussian_holds_however_far_apart_its_inputs(sensitivity: str, method: str) -> None:
+    """Far out the density of such wide noise is no double any more, and its mass is one."""
+    made = GaussianNoise(epsilon=1000, delta="0.5", sensitivity=sensitivity, method=method)
+    assert verify(made).verdict == HOLDS
+    too_small = Gaussian(made.guarantee.mu * Decimal("0.999"))
+    assert verdict(too_small, made, 0.0, float(sensitivity)) == VIOLATED
+
+
 # Ranges where doubles are short of digits: of the loss, of the place, of both.
 HARD = {
     "a tiny loss": ("1e-8", "0", "1"),

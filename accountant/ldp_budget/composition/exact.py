@@ -27,17 +27,15 @@ from .gdp import gaussian_epsilon, gaussian_log_delta_down, log_bounds, mu_bound
 from .rules import Rule, Total
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ._steps import Step
     from .charges import Charges
 
 
 _MOST_ON_LATTICE = 10**7  # with more reports the rounding of a power costs more than the inversion does
 _LOOSE = 1e-4  # bounds that are no nearer are tried to be bettered
-# Losses that are smaller all together have no transform in doubles. They add no more to ε, as pure ε does, and no
-# more to δ, as they vary by less in total.
+# Losses that are smaller all together have no transform in doubles, or none beside a Gaussian, of whose μ they are a
+# smaller share. They add no more to ε, as pure ε does, and no more to δ, as they vary by less in total.
 _TINY = 1e-100
+_SMALL_SHARE = 1e-12
 _NEAR_ONE = Decimal("0.9")  # a larger δ is sought by 1 - δ
 
 
@@ -90,7 +88,7 @@ def _whole_loss(parts: Parts) -> tuple[float, float]:
 def _finite_epsilon(parts: Parts, smallest: Decimal, largest: Decimal) -> tuple[float, float]:
     """ε of the finite part of the loss where its δ lies between `smallest` and `largest` > 0."""
     mu_squared, low = parts.mu_squared, log_bounds(smallest)[0] if smallest else -math.inf
-    if _hardly_any(parts.steps):
+    if _hardly_any(parts):
         _, most = largest_loss(parts.steps)
         lower, upper = gaussian_epsilon(mu_squared, low, log_bounds(largest)[1])
         if most and (mu_squared or most > smallest):
@@ -121,9 +119,10 @@ def _between(curve: Curve | Inversion, saddle: Saddle, low: float, high: float) 
     return lower, upper
 
 
-def _hardly_any(steps: Mapping[Step, int]) -> bool:
-    """Whether all losses together are too small for doubles, to either side: one far below zero lowers δ."""
-    return math.fsum(step.widest * count for step, count in steps.items()) < _TINY
+def _hardly_any(parts: Parts) -> bool:
+    """Whether all losses together are too small to be seen, to either side: one far below zero lowers δ."""
+    most = math.fsum(step.widest * count for step, count in parts.steps.items())
+    return most < _TINY or most < _SMALL_SHARE * mu_bounds(parts.mu_squared)[0]
 
 
 def _search_rest(terms: Terms, mu: tuple[float, float], smallest: Decimal, largest: Decimal) -> tuple[float, float]:
@@ -141,11 +140,16 @@ def _finite_delta(parts: Parts, epsilon: float) -> tuple[Decimal, Decimal]:
     if epsilon >= _whole_loss(parts)[1]:
         return Decimal(0), Decimal(0)
     mu = mu_bounds(parts.mu_squared)
-    if _hardly_any(parts.steps):
+    if _hardly_any(parts):
         _, most = largest_loss(parts.steps)
         log_high = gaussian_log_delta(epsilon, mu[1]) if mu[1] else -math.inf
         low, high = _exp(gaussian_log_delta_down(epsilon, mu[0]), log_high)
-        return low, min(ONE, UP.add(high, most))
+        high = UP.add(high, most)
+        less = float_below(DOWN.subtract(Decimal(epsilon), most))
+        if less >= 0 and mu[1]:
+            # The whole loss is at most `most` above the Gaussian one, so its δ at ε is no more than that at `less`.
+            high = min(high, _exp(-math.inf, gaussian_log_delta(less, mu[1]))[1])
+        return low, min(ONE, high)
     terms = Terms(parts.steps)
     saddle = saddle_for_epsilon(terms, mu[1], epsilon)
     curve = _curve(terms, mu, saddle)

@@ -269,9 +269,11 @@ class DensityPair:
                 continue
             seen = theirs > -math.inf
             loss = ours - theirs if seen or ours > self._peak - _VANISHING else -math.inf
-            size = abs(ours) + (abs(theirs) if seen else 0.0) + peak
+            # Where the inputs lie far apart the density alone may be too small for a double, and not its mass.
+            length = math.log(weight)
+            size = abs(ours) + (abs(theirs) if seen else 0.0) + abs(length) + peak
             rounding = _ULP * (2 + size) + moved
-            row.append((weight * math.exp(ours) * times, loss, rounding * times))
+            row.append((math.exp(ours + length) * times, loss, rounding * times))
         return row
 
     @functools.cached_property
