@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from .mechanism_group import parse_reports
 from .output import counted, json_option, nl_option, print_rows, print_table
 from .plots import plot_option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ldp_budget.authoring.base import Mechanism
 
 
 @click.command()
@@ -16,6 +22,10 @@ from .plots import plot_option
 @click.option("--users", type=int, metavar="N", help="Number of users; of numbers, rank by their mean.")
 @click.option("--lower", metavar="L", help="Smallest value, with --upper: compare numeric mechanisms.")
 @click.option("--upper", metavar="U", help="Largest value.")
+@click.option(
+    "--reports", metavar="K", callback=parse_reports, help="Show the total loss of K reports of one user as well."
+)
+@click.option("--total-delta", metavar="D", help="The δ of that total [default: the sum of the reports' own]")
 @plot_option("the comparison")
 @json_option
 @nl_option
@@ -25,6 +35,8 @@ def compare(
     users: int | None,
     lower: str | None,
     upper: str | None,
+    reports: int | None,
+    total_delta: str | None,
     plot: str | None,
     as_json: bool,
     nl: bool,
@@ -38,11 +50,15 @@ def compare(
         if not (frequency or numeric):
             what = "--domain-size: expected it with --users, or --lower with --upper; nothing was given"
             raise click.UsageError(what)
+    if total_delta is not None and reports is None:
+        raise click.UsageError("--reports: expected it with --total-delta; nothing was given")
+    reasons: dict[str, str] = {}
+    beside = None if reports is None else _totals_of(reports, total_delta, reasons)
     rows: list[dict[str, Any]] = []
     if domain_size is not None and users is not None:
-        rows += rank_frequency(epsilon, domain_size, users)
+        rows += rank_frequency(epsilon, domain_size, users, beside=beside)
     if lower is not None and upper is not None:
-        rows += rank_numeric(epsilon, lower, upper, users)
+        rows += rank_numeric(epsilon, lower, upper, users, beside=beside)
     if plot is not None:
         from .plots.comparison import plot_comparison
 
@@ -52,6 +68,44 @@ def compare(
         print_rows(rows, as_json=as_json, nl=nl)
         return
     _print(rows, users)
+    if reports is not None:
+        from .totals import print_reasons
+
+        _print_totals(rows, reports)
+        print_reasons(reasons)
+
+
+def _totals_of(
+    reports: int, total_delta: str | None, reasons: dict[str, str]
+) -> Callable[[Mechanism], dict[str, Any]]:
+    """What a row says of the total of so many reports: as `compose --json` does. Why rules are missing: `reasons`."""
+    from .totals import own_delta, parse_delta, totals
+
+    given = None if total_delta is None else parse_delta(total_delta)
+
+    def beside(mechanism: Mechanism) -> dict[str, Any]:
+        delta = own_delta(mechanism.guarantee, reports) if given is None else given
+        rules, missing = totals(mechanism, reports, delta)
+        reasons.update(missing)
+        return {"totals": {"reports": reports, "delta": float(delta), "rules": rules}}
+
+    return beside
+
+
+def _print_totals(rows: list[dict[str, Any]], reports: int) -> None:
+    """The ε of the totals, in the order of the rows; what says nothing of anybody has none."""
+    told = [row for row in rows if "totals" in row]
+    deltas = dict.fromkeys(row["totals"]["delta"] for row in told)
+    which = ", ".join(f"{delta:g}" for delta in deltas)
+    click.echo(f"Total ε of {counted(reports, 'report')} of one user, by rule, at δ = {which}")
+    names = list(dict.fromkeys(name for row in told for name in row["totals"]["rules"]))
+    print_table(
+        ("mechanism", *names), [(row["mechanism"], *_total_cells(row["totals"]["rules"], names)) for row in told]
+    )
+
+
+def _total_cells(rules: dict[str, Any], names: list[str]) -> list[float | None]:
+    return [None if rules[name] is None else rules[name]["epsilon"] for name in names]
 
 
 def _both(first: str, one: object, second: str, other: object) -> bool:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ldp_budget.errors import InvalidParameter, NotSupported
+from ldp_budget.errors import NotSupported
 
 from .mechanism_group import mechanism_command, parse_reports
 from .output import (
@@ -22,6 +21,7 @@ from .output import (
     shown,
     shuffled_option,
 )
+from .totals import by_rule, own_delta, parse_delta, print_reasons, promise, total, totals, with_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -42,11 +42,9 @@ _reports_option = click.option(
 @shuffled_option
 @json_option
 def compose(mechanism: Mechanism, reports: int, total_delta: str | None, shuffled: int | None, as_json: bool) -> None:
-    from ldp_budget.composition.charges import of_one_question
-
-    guarantee = _with_values(mechanism.guarantee, _caps(mechanism))
-    delta = _own_delta(guarantee, reports) if total_delta is None else _delta(total_delta)
-    rules, reasons = _by_rule(lambda rule: _total(of_one_question(guarantee, reports, rule), delta, rule))
+    guarantee = promise(mechanism)
+    delta = own_delta(guarantee, reports) if total_delta is None else parse_delta(total_delta)
+    rules, reasons = totals(mechanism, reports, delta)
     central, reason = (None, None) if shuffled is None else _central(mechanism, reports, delta, shuffled)
     if as_json:
         beside = {} if shuffled is None else {"shuffled": central}
@@ -58,7 +56,7 @@ def compose(mechanism: Mechanism, reports: int, total_delta: str | None, shuffle
     _print_memoised(guarantee, reports)
     if central is not None:
         click.echo(central_loss(central))
-    _print_reasons(reasons if reason is None else {**reasons, "shuffled": reason})
+    print_reasons(reasons if reason is None else {**reasons, "shuffled": reason})
 
 
 @mechanism_command(
@@ -72,8 +70,8 @@ def compose(mechanism: Mechanism, reports: int, total_delta: str | None, shuffle
 @json_option
 def plan(chosen: Chosen | Mechanism, reports: int, total_epsilon: str, total_delta: str, as_json: bool) -> None:
     make = _maker(chosen)
-    epsilon, delta = decimal_option("total_epsilon", total_epsilon), _delta(total_delta)
-    rules, reasons = _by_rule(lambda rule: _planned(make, reports, epsilon, delta, rule))
+    epsilon, delta = decimal_option("total_epsilon", total_epsilon), parse_delta(total_delta)
+    rules, reasons = by_rule(lambda rule: _planned(make, reports, epsilon, delta, rule))
     if as_json:
         print_json({"reports": reports, "epsilon": float(epsilon), "delta": float(delta), "rules": rules})
         return
@@ -84,48 +82,7 @@ def plan(chosen: Chosen | Mechanism, reports: int, total_epsilon: str, total_del
     ]
     print_table(("rule", "epsilon per report", "variance per user", "may be a limit's rule"), rows)
     _print_differing(_given(rules))
-    _print_reasons(reasons)
-
-
-def _by_rule(find: Callable[[str], dict[str, Any]]) -> tuple[dict[str, dict[str, Any] | None], dict[str, str]]:
-    """What `find` answers under each rule, None where the rule does not apply, and why it does not."""
-    from ldp_budget.composition import RULES
-
-    rules: dict[str, dict[str, Any] | None] = {}
-    reasons: dict[str, str] = {}
-    for rule in RULES:
-        try:
-            rules[rule] = find(rule)
-        except NotSupported as error:
-            rules[rule], reasons[rule] = None, str(error)
-    return rules, reasons
-
-
-def _with_values(guarantee: Guarantee, values: int | None) -> Guarantee:
-    """A memoised guarantee with what is known of the number of its values."""
-    from ldp_budget.guarantees import Memoised
-
-    return replace(guarantee, values=values) if isinstance(guarantee, Memoised) else guarantee
-
-
-def _caps(mechanism: Mechanism) -> int | None:
-    """How many caps bound all reports of a question: as the guarantee says, or one for each kept draw."""
-    from ldp_budget.guarantees import Memoised
-
-    stated = mechanism.guarantee.values if isinstance(mechanism.guarantee, Memoised) else None
-    return min((each for each in (stated, mechanism.memoised_values) if each is not None), default=None)
-
-
-def _total(charge: tuple[Guarantee, int], delta: Decimal, rule: str) -> dict[str, Any]:
-    from ldp_budget.composition import compose as compose_charges
-    from ldp_budget.composition import rule_named
-
-    own = _own_delta(*charge)
-    bound = compose_charges([charge], delta=max(delta, own) if rule == "basic" else delta, rule=rule)
-    if rule_named(rule).is_filter:
-        order = {} if bound.order is None else {"order": float(bound.order)}
-        return {"epsilon": bound.epsilon, "delta": bound.delta, "filter": True, **order}
-    return {"epsilon": bound.epsilon, "lower": bound.lower, "delta": bound.delta, "filter": False}
+    print_reasons(reasons)
 
 
 def _central(
@@ -142,13 +99,6 @@ def _central(
         return None, str(error)
 
 
-def _own_delta(guarantee: Guarantee, reports: int) -> Decimal:
-    """The sum of the reports' own δ's, which is below one or not promised at all."""
-    loss = guarantee.loss()
-    own = Decimal(0) if loss is None else loss[1] * reports
-    return own if own < 1 else Decimal(0)
-
-
 def _planned(
     make: Callable[[Decimal], Mechanism], reports: int, epsilon: Decimal, delta: Decimal, rule: str
 ) -> dict[str, Any]:
@@ -156,23 +106,23 @@ def _planned(
     from ldp_budget.composition import rule_named
     from ldp_budget.composition.charges import of_one_question
 
-    def promise(each: Decimal) -> Guarantee:
+    def labelled(each: Decimal) -> Guarantee:
         # A ledger charges each kept draw by its label, also where all of them lose less together.
         mechanism = make(each)
-        return _with_values(mechanism.guarantee, mechanism.memoised_values)
+        return with_values(mechanism.guarantee, mechanism.memoised_values)
 
-    found = largest_epsilon(promise, reports, epsilon, delta, rule)
+    found = largest_epsilon(labelled, reports, epsilon, delta, rule)
     if found is None:
         raise NotSupported(f"rule {rule}: no ε of a billionth or more fits")
     mechanism, is_filter = make(found), rule_named(rule).is_filter
-    charge = promise(found), reports
-    total = _total(of_one_question(*charge, rule) if is_filter else charge, delta, rule)
+    charge = labelled(found), reports
+    priced = total(of_one_question(*charge, rule) if is_filter else charge, delta, rule)
     utility = mechanism.utility()
     variance = {key: utility[key] for key in ("variance_per_user",) if key in utility}
     return {
         "epsilon_per_report": float(found),
         "guaranteed_epsilon_per_report": mechanism.guarantee.epsilon,
-        **total,
+        **priced,
         **variance,
         "filter": is_filter,
     }
@@ -219,13 +169,6 @@ def _maker(chosen: Chosen | Mechanism) -> Callable[[Decimal], Mechanism]:
     return lambda epsilon: mechanism.calibrate(**values, epsilon=epsilon)
 
 
-def _delta(text: str) -> Decimal:
-    delta = decimal_option("total_delta", text)
-    if not 0 <= delta < 1:
-        raise InvalidParameter("total_delta", "a number >= 0 and < 1", text)
-    return delta
-
-
 def _given(rules: Mapping[str, dict[str, Any] | None]) -> list[tuple[str, dict[str, Any]]]:
     """The rules that apply."""
     return [(name, row) for name, row in rules.items() if row is not None]
@@ -238,8 +181,3 @@ def _named(rule: str, row: Mapping[str, Any]) -> str:
 
 def _filter(row: dict[str, Any]) -> str:
     return "yes" if row["filter"] else "no, a plan's only"
-
-
-def _print_reasons(reasons: dict[str, str]) -> None:
-    for reason in reasons.values():
-        click.echo(f"not shown: {reason}")

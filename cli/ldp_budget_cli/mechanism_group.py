@@ -189,8 +189,10 @@ def _read(field: Field[Any], value: Any) -> Any:
     return field.parse_option(value) if isinstance(value, str) else value
 
 
-def parse_reports(ctx: click.Context, parameter: click.Parameter, value: str) -> int:
-    """A count of reports from the command line; the accountant checks its range."""
+def parse_reports(ctx: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
+    """A count of reports from the command line, where one was given; the accountant checks its range."""
+    if value is None:
+        return None
     try:
         return int(value)
     except ValueError:

@@ -142,6 +142,47 @@ def test_a_ledger_takes_what_was_planned_for_memoised_reports(command: CommandLi
         assert accountant.spend("bob", made, reports=3).status == "refused", "without labels all are of new values"
 
 
+def test_compare_shows_what_many_reports_cost_under_every_rule(command: CommandLine) -> None:
+    total = ("--reports", 365, "--total-delta", "1e-6")
+    ranked = command.json("compare", "--epsilon", 1, "--domain-size", 5, "--users", 1000, *total)
+    ranked += command.json("compare", "--epsilon", 1, "--lower", 0, "--upper", 1, *total)
+    found = {row["mechanism"]: row.get("totals") for row in ranked}
+    assert found.pop("constant-output") is None
+    for words in (("oue", "--domain-size", 5), ("laplace", "--lower", 0, "--upper", 1)):
+        alone = command.json("compose", *words, "--epsilon", 1, *total)
+        assert found[words[0]] == alone
+    for each in found.values():
+        rules = {rule: row["epsilon"] for rule, row in each["rules"].items()}
+        assert list(rules) == ["basic", "zcdp", "gdp", "renyi", "exact"]
+        assert rules["basic"] == 365
+        assert rules["exact"] == min(rules.values())
+    assert found["bounded-laplace"]["rules"]["exact"]["epsilon"] == pytest.approx(109.5, abs=0.1)
+
+
+def test_compare_shows_totals_below_the_ranking(command: CommandLine) -> None:
+    words = ("compare", "--epsilon", 1, "--lower", 0, "--upper", 1)
+    lines = command(*words, "--reports", 3).stdout.splitlines()
+    start = lines.index("Total ε of 3 reports of one user, by rule, at δ = 0")
+    assert lines[start + 1].split() == ["mechanism", "basic", "zcdp", "gdp", "renyi", "exact"]
+    assert ["laplace", "3", "-", "-", "-", "3"] in [line.split() for line in lines[start:]]
+    assert sum(line.startswith("not shown: rule") for line in lines) == 3
+    assert command(*words).stdout.splitlines() == lines[:start]
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (("--total-delta", 0.1), "--reports: expected it with --total-delta; nothing was given"),
+        (("--reports", "two"), "--reports: expected a whole number >= 1; found two"),
+        (("--reports", 0), "--reports: expected a whole number >= 1; found 0"),
+        (("--reports", 2, "--total-delta", 1), "--total-delta: expected a number >= 0 and < 1; found 1"),
+    ],
+)
+def test_compare_says_what_is_wrong_with_a_total(command: CommandLine, options: tuple[Any, ...], why: str) -> None:
+    result = command("compare", "--epsilon", 1, "--lower", 0, "--upper", 1, *options, code=2)
+    assert why in result.stderr
+
+
 def test_a_plan_of_plain_reports_has_nothing_to_add(command: CommandLine) -> None:
     arguments = ("plan", "oue", "--domain-size", 4, "--reports", 8, "--total-epsilon", 8, "--total-delta", "1e-6")
     for row in command.json(*arguments)["rules"].values():

@@ -16,16 +16,19 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     Number = int | float | str | Decimal
+    Beside = Callable[[Mechanism], Mapping[str, Any]]
 
 M = TypeVar("M", bound=Mechanism)
 
 
-def rank_frequency(epsilon: Number, domain_size: int, users: int) -> list[dict[str, Any]]:
+def rank_frequency(
+    epsilon: Number, domain_size: int, users: int, *, beside: Beside | None = None
+) -> list[dict[str, Any]]:
     """Predicted standard errors of a share for `users` users and `domain_size` answers, least mean error first.
 
     `worst_std_error` is that of the answer and frequency where it is largest, `mean_std_error` the root of the mean
     variance over the answers. `setting` is what `FrequencyMechanism.for_answers` has chosen beyond ε and the number
-    of answers. Raises `InvalidParameter`.
+    of answers. What `beside` says of a mechanism stands in its row as well. Raises `InvalidParameter`.
     """
     check_users(users)
     target: dict[str, Any] = {"epsilon": epsilon, "domain_size": domain_size}
@@ -41,12 +44,15 @@ def rank_frequency(epsilon: Number, domain_size: int, users: int) -> list[dict[s
                 "worst_std_error": worst,
                 "mean_std_error": mean,
                 "setting": _setting(mechanism, target),
+                **({} if beside is None else beside(mechanism)),
             }
         )
     return sorted(rows, key=lambda row: (row["mean_std_error"], row["mechanism"]))
 
 
-def rank_numeric(epsilon: Number, lower: Number, upper: Number, users: int | None = None) -> list[dict[str, Any]]:
+def rank_numeric(
+    epsilon: Number, lower: Number, upper: Number, users: int | None = None, *, beside: Beside | None = None
+) -> list[dict[str, Any]]:
     """Bias and MSE of one report at the edges and the centre of [lower, upper], least MSE for a uniform prior first.
 
     With `users` each row also has `mean_error`, that of an estimated mean at worst (`NumericMechanism.mean_error`),
@@ -54,7 +60,7 @@ def rank_numeric(epsilon: Number, lower: Number, upper: Number, users: int | Non
 
     Among them stands `constant-output`: saying the centre whatever the value is costs no privacy, and what has a
     larger error than that tells little. `setting` is what `NumericMechanism.for_range` has chosen beyond ε and the
-    range. Raises `InvalidParameter`.
+    range. What `beside` says of a mechanism stands in its row as well. Raises `InvalidParameter`.
     """
     if users is not None:
         check_users(users)
@@ -65,7 +71,8 @@ def rank_numeric(epsilon: Number, lower: Number, upper: Number, users: int | Non
         errors = {name: utility[name] for name in ("bias", "mse", "mse_uniform_prior")}
         mean = {} if users is None else {"mean_error": mechanism.mean_error(users)}
         setting = _setting(mechanism, target)
-        rows.append({"kind": "numeric", "mechanism": mechanism.name, **mean, **errors, "setting": setting})
+        row = {"kind": "numeric", "mechanism": mechanism.name, **mean, **errors, "setting": setting}
+        rows.append({**row, **({} if beside is None else beside(mechanism))})
     rows.append(_constant_output(lower, upper, users))
     order = "mse_uniform_prior" if users is None else "mean_error"
     return sorted(rows, key=lambda row: (row[order], row["mechanism"]))
