@@ -231,6 +231,8 @@ def test_help_loads_neither_numbers_nor_mechanisms(tmp_path: Path) -> None:
         ["oue", "--epsilon", "0.1", "--domain-size", "7"],
         ["gaussian", "--epsilon", "0.1", "--delta", "1e-9", "--method", "exact", "--lower", "0", "--upper", "1"],
         ["randomized-response", "--truth", "0.5", "--yes", "0.5"],
+        ["bounded-laplace", "--epsilon", "1", "--lower", "0", "--upper", "1"],
+        ["bounded-staircase", "--epsilon", "1", "--lower", "0", "--upper", "1"],
     ],
     ids=lambda options: options[0],
 )

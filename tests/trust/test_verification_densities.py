@@ -7,9 +7,10 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from numpy.polynomial.legendre import leggauss
 
 from ldp_budget import mechanism, verify
-from ldp_budget.authoring.quadrature import average
+from ldp_budget.authoring.quadrature import average, weighted_nodes
 from ldp_budget.guarantees import Gaussian, Guarantee, Laplace, Pure
 from ldp_budget.trust.verification import HOLDS, UNPROVEN, VIOLATED
 from ldp_budget.trust.verification._densities import DensityPair, check_density
@@ -141,6 +142,14 @@ def test_a_loss_that_rises_and_falls_between_breakpoints_is_unproven() -> None:
 
     made = Wavy(epsilon=1, lower=0, upper=1)
     assert not DensityPair(made, 1.0, 0.0).monotone()
+
+
+def test_the_rule_of_twelve_points_is_that_of_gauss_and_legendre() -> None:
+    nodes = weighted_nodes(-1.0, 1.0)
+    assert nodes == [pytest.approx(each, rel=1e-14) for each in zip(*leggauss(12), strict=True)]
+    for power in range(24):
+        exact = 0.0 if power % 2 else 2 / (power + 1)
+        assert math.fsum(weight * node**power for node, weight in nodes) == pytest.approx(exact, abs=1e-15)
 
 
 @pytest.mark.slow
