@@ -244,6 +244,11 @@ class FinitePair(Guarantee):
         return epsilon, _decimal_up(delta)
 
     def amounts(self) -> Amounts:
+        return self._amounts
+
+    @cached_property
+    def _amounts(self) -> Amounts:
+        """Worked out once: with many outcomes it takes a while."""
         epsilon, delta = self.loss()
         if delta:
             return Amounts(epsilon, delta, None, None)
