@@ -77,8 +77,11 @@ class Ledger:
     ) -> T:
         """Do `work` in one transaction of several lanes, which are written at one moment.
 
-        House-keeping and copies do theirs `though_shut`, where nobody may be charged.
+        House-keeping and copies do theirs `though_shut`, where nobody may be charged. Of one lane it shares the
+        transaction of those who wait for that.
         """
+        if len(self.lanes) == 1 and not though_shut:
+            return self.run(lambda transaction: work([transaction]))
         results: list[T] = []
 
         def together(transactions: Mapping[int, Transaction]) -> None:
