@@ -55,7 +55,7 @@ def coin(epsilon: Any) -> Mechanism:
 def spent(accountant: Accountant, user: str, policy: str = "default") -> dict[str, Decimal]:
     """ε spent in each period of the policy, exactly."""
     limits = accountant.balance(user, policy).limits
-    return {state.limit.period: Decimal(state.spent.epsilon or 0).scaleb(-9) for state in limits}
+    return {state.limit.period: Decimal(state.spent_units.epsilon or 0).scaleb(-9) for state in limits}
 
 
 def everything(accountant: Accountant) -> list[Any]:
@@ -272,7 +272,7 @@ class LedgerContract:
         rappor, whole = promising(CURVE), Pure("4.39").costs()
         for reports in (1, 1, 5):
             accountant.spend("alice", rappor, label="home", reports=reports)
-            assert {state.spent.rho for state in accountant.balance("alice").limits} == {whole.rho}
+            assert {state.spent_units.rho for state in accountant.balance("alice").limits} == {whole.rho}
         assert spent(accountant, "alice")["lifetime"] == Decimal("4.39")
         check(accountant)
 
@@ -405,7 +405,7 @@ class LedgerContract:
         accountant.spend("alice", coin(1))
         before = accountant.balance("alice").limits
         held = accountant.reserve("alice", promising(Approximate(1, "1e-9"))).receipt or ""
-        assert {state.spent.rho for state in accountant.balance("alice").limits} == {None}
+        assert {state.spent_units.rho for state in accountant.balance("alice").limits} == {None}
         accountant.void(held)
         assert accountant.balance("alice").limits == before
         check(accountant)

@@ -384,7 +384,7 @@ class LedgerMachine(RuleBasedStateMachine):
         cost = self.model.cost(user, guarantee, reports, label, "lifetime")
         receipt = self.accountant.spend(**request)
         assert (receipt.status, receipt.repeated) == ("spent" if fits else "refused", False)
-        assert receipt.cost == cost
+        assert receipt.cost_units == cost
         if fits:
             self.model.charge(user, guarantee, reports, label, policy)
         return (request, receipt) if keyed else multiple()
@@ -508,7 +508,7 @@ class LedgerMachine(RuleBasedStateMachine):
                 if user not in self.model.erased:
                     for state in self.accountant.balance(user, policy).limits:
                         expected = self.model.spent(user, state.limit.period, self.model.moment)
-                        assert state.spent == expected, (user, policy, state.limit.period)
+                        assert state.spent_units == expected, (user, policy, state.limit.period)
 
     def teardown(self) -> None:
         try:

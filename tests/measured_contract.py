@@ -47,7 +47,8 @@ def units(guarantee: Guarantee, order: str) -> int:
 
 
 def amounts(accountant: Accountant, user: str = "alice", policy: str = "default") -> dict[tuple[str, str], Costs]:
-    return {(state.limit.period, state.limit.rule): state.spent for state in accountant.balance(user, policy).limits}
+    limits = accountant.balance(user, policy).limits
+    return {(state.limit.period, state.limit.rule): state.spent_units for state in limits}
 
 
 class MeasuredContract:

@@ -46,9 +46,24 @@ class InvalidParameter(LdpBudgetError, ValueError):  # noqa: N818 - reads as wha
         super().__init__(self.describe(option))
 
     def describe(self, option: str) -> str:
-        """The message with the option spelt as `option`: `epsilon` in Python, `--epsilon` on a command line."""
-        found = "nothing was given" if self.found is None else f"found {self.found}"
-        return f"{option}: expected {self.expected}; {found}"
+        """The message with the option spelt otherwise: `epsilon` in Python, `--epsilon` on a command line.
+
+        Parameters:
+            option: the spelling.
+
+        Raises:
+            Nothing.
+        """
+        found = "nothing was given" if self.found is None else f"found {_as_text(self.found)}"
+        return f"{_as_text(option)}: expected {self.expected}; {found}"
+
+
+def _as_text(found: object) -> str:
+    """What was found, in words. Whole numbers of thousands of digits have none."""
+    try:
+        return str(found)
+    except Exception:
+        return f"a {type(found).__name__} that cannot be shown"
 
 
 class OutsideDomain(LdpBudgetError, ValueError):  # noqa: N818

@@ -143,7 +143,7 @@ def _sentence(text: str) -> str:
 
 # What the public functions take and return, and what a plugin is made of: not in `ldp_budget` itself.
 ANSWERS: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
-    (receipts, ("Receipt", "LimitState", "Balance")),
+    (receipts, ("Receipt", "LimitState", "Balance", "Amounts")),
     (remaining, ("Remaining", "Left")),
     (bulk, ("BulkResult",)),
     (policies, ("Policy",)),
@@ -274,9 +274,10 @@ def _members(cls: type) -> Iterator[str]:
         if name.startswith("_") or not _text(member) or not _is_documented_here(member):
             continue
         if isinstance(member, classmethod | staticmethod):
-            yield from (f"- `{cls.__name__}.{name}{_signature(member.__func__, skip=True)}`", "")
+            skip = isinstance(member, classmethod)
+            yield from (f"- `{cls.__name__}.{name}{_signature(member.__func__, skip=skip, flat=True)}`", "")
         elif inspect.isfunction(member):
-            yield from (f"- `.{name}{_signature(member, skip=True)}`", "")
+            yield from (f"- `.{name}{_signature(member, skip=True, flat=True)}`", "")
         else:
             yield from (f"- `.{name}`: `{_returns(member)}`", "")
         yield from (*_indented(_prose(_text(member))), "")
@@ -304,8 +305,8 @@ def _code(name: str, value: Any) -> list[str]:
     return ["```text", *call.splitlines(), "```", ""]
 
 
-def _signature(function: Any, *, skip: bool = False) -> str:
-    """`(a, *, b: int = 1) -> str`, one parameter a line where it is long."""
+def _signature(function: Any, *, skip: bool = False, flat: bool = False) -> str:
+    """`(a, *, b: int = 1) -> str`, one parameter a line where it is long, unless it is to be `flat`."""
     signature = inspect.signature(function)
     parameters = list(signature.parameters.values())[1 if skip else 0 :]
     shown, star, slash = [], False, any(p.kind is p.POSITIONAL_ONLY for p in parameters)
@@ -320,9 +321,9 @@ def _signature(function: Any, *, skip: bool = False) -> str:
         shown.append(_parameter(parameter))
     returned = signature.return_annotation
     end = f" -> {_annotation(returned)}" if returned not in (signature.empty, None, "None") else ""
-    flat = f"({', '.join(shown)}){end}"
-    if skip or len(flat) <= WIDTH - 20:
-        return flat
+    line = f"({', '.join(shown)}){end}"
+    if flat or len(line) <= WIDTH - 20:
+        return line
     return "(\n" + "".join(f"    {part},\n" for part in shown) + f"){end}"
 
 

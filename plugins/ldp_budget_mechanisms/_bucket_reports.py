@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ldp_budget.authoring.estimates import SupportLaw
-from ldp_budget.authoring.packing import bit_of, column_sums, pack_rows
+from ldp_budget.authoring.packing import as_reports, bit_of, column_sums, pack_rows
 from ldp_budget.errors import NotSupported
 from ldp_budget.randomness import bernoulli, integers
 from ldp_budget.randomness.memoisation import memo_words, secrets_for_each
@@ -151,7 +151,7 @@ def count_bits(reports: Any, buckets: int, size: int) -> tuple[int, NDArray[np.i
 
     Raises `NotSupported` for anything that `draw_reports` could not have made.
     """
-    rows = np.asarray(reports)
+    rows = as_reports(reports)
     if size == buckets:
         ones = column_sums(rows, buckets)
         return len(rows), np.stack([np.full(buckets, len(rows)), ones])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ldp_budget.authoring.packing import as_reports
 from ldp_budget.errors import NotSupported
 from ldp_budget.guarantees.amounts import UP
 from ldp_budget.randomness.streams import blocks
@@ -63,8 +64,11 @@ class CellGrid:
         return np.rint((np.asarray(reports) - origin) / step).astype(np.int64)
 
     def inside(self, reports: Any) -> NDArray[np.float64]:
-        """`reports` as an array. Raises `NotSupported` for one outside the interval."""
-        rows = np.asarray(reports, dtype=np.float64)
+        """`reports` as an array. Raises `NotSupported` for one outside the interval, and for what is no number."""
+        given = as_reports(reports)
+        if given.dtype.kind not in "iuf":
+            raise NotSupported(f"expected numbers as reports; found {given.dtype} {given.shape}")
+        rows: NDArray[np.float64] = given.astype(np.float64)
         lower, upper = self.interval.ends
         if not ((rows >= lower) & (rows <= upper)).all():
             raise NotSupported(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ldp_budget.authoring.packing import column_sums
+from ldp_budget.authoring.packing import as_reports, column_sums
 from ldp_budget.errors import NotSupported
 from ldp_budget.randomness import integers, unary_bits
 
@@ -54,7 +54,7 @@ def number_reports(reports: Reports, family: HashFamily, first: int, second: int
 
 def count_reports(reports: Any, family: HashFamily, fingerprint: str) -> SketchAggregate:
     """How many reports of each function have each bit set. Raises `NotSupported` for anything but reports."""
-    rows = np.asarray(reports)
+    rows = as_reports(reports)
     numbers = _functions(rows, family)
     order = np.argsort(numbers, kind="stable")
     functions, starts = np.unique(numbers[order], return_index=True)

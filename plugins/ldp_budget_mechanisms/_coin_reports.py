@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ldp_budget.authoring.packing import as_reports
 from ldp_budget.errors import NotSupported
 from ldp_budget.randomness import bernoulli
 
@@ -25,7 +26,7 @@ def draw_coins(stream: Stream, answers: NDArray[np.int64], keep: int, noise: int
 
 def count_both(reports: Any) -> tuple[int, NDArray[np.int64]]:
     """How many reports there are, and how many say no and yes. Raises `NotSupported` for anything but 0 and 1."""
-    rows = np.asarray(reports)
+    rows = as_reports(reports)
     if rows.ndim != 1 or not np.isin(rows, (0, 1)).all():
         raise NotSupported(f"expected reports of 0 and 1 of shape (n,); found {rows.dtype} {rows.shape}")
     yes = int(rows.sum())

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ldp_budget.authoring.packing import as_reports
 from ldp_budget.errors import NotSupported
 from ldp_budget.randomness import bernoulli, integers
 
@@ -54,7 +55,7 @@ def number_reports(reports: Reports, family: HashFamily, first: int, second: int
 
 def count_reports(reports: Any, family: HashFamily, fingerprint: str) -> SketchAggregate:
     """The sum of the signs sent for each coefficient. Raises `NotSupported` for anything but reports."""
-    rows = np.asarray(reports)
+    rows = as_reports(reports)
     _check(rows, 2 * family.count * family.width - 1)
     signs = np.zeros(family.count * family.width, dtype=np.int64)
     used = np.zeros(family.count, dtype=np.int64)

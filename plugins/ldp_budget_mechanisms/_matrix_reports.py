@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ldp_budget.authoring.estimates import CountAggregate, CountEstimate
+from ldp_budget.authoring.packing import as_reports
 from ldp_budget.errors import NotSupported
 from ldp_budget.randomness import integers
 
@@ -75,7 +76,7 @@ def draw_rows(stream: Stream, answers: NDArray[np.int64], total: int, weights: l
 
 def count_rows(reports: Any, kinds: int) -> tuple[int, NDArray[np.int64]]:
     """How many reports there are, and how often each of the `kinds` was sent. Raises `NotSupported` for others."""
-    rows = np.asarray(reports)
+    rows = as_reports(reports)
     if rows.dtype.kind not in "iu" or rows.ndim != 1:
         raise NotSupported(f"expected reports of integers, shape (n,); found {rows.dtype} {rows.shape}")
     if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < kinds:

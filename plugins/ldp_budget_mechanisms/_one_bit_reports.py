@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ldp_budget.authoring.packing import as_reports
 from ldp_budget.errors import NotSupported
 from ldp_budget.randomness import bernoulli
 from ldp_budget.randomness.memoisation import memo_words
@@ -50,7 +51,7 @@ def rounded(points: Cells, secrets: Any, context: str) -> Cells:
 
 def count_ones(reports: Any) -> tuple[int, int]:
     """How many reports there are, and how many are ones. Raises `NotSupported` for anything but bits."""
-    rows = np.asarray(reports)
+    rows = as_reports(reports)
     if rows.ndim != 1 or rows.dtype.kind not in "iub" or not ((rows == 0) | (rows == 1)).all():
         raise NotSupported(f"expected reports of 0 and 1, shape (n,); found {rows.dtype} {rows.shape}")
     return len(rows), int(np.count_nonzero(rows))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ldp_budget.authoring.estimates import CountAggregate, CountEstimate
-from ldp_budget.authoring.packing import column_sums
+from ldp_budget.authoring.packing import as_reports, column_sums
 from ldp_budget.errors import NotSupported
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class CohortAggregate(CountAggregate):
         return self
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SelectedEstimate(CountEstimate):
     """Counts of the candidates that a lasso kept; see `lasso`. `selected` is a boolean array (M,)."""
 
@@ -64,7 +64,7 @@ def count_bits(reports: Any, cohorts: int, bits: int) -> tuple[NDArray[np.int64]
 
     Raises `NotSupported` where `reports` are not uint8 rows of a cohort below m in two bytes and k packed bits.
     """
-    rows = np.asarray(reports)
+    rows = as_reports(reports)
     width = 2 + -(-bits // 8)
     if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != width:
         raise NotSupported(f"expected reports of uint8, shape (n, {width}); found {rows.dtype} of shape {rows.shape}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ldp_budget.authoring.packing import as_reports
 from ldp_budget.errors import NotSupported
 from ldp_budget.randomness import bernoulli, integers, subsets
 
@@ -109,7 +110,7 @@ def checked_reports(reports: Any, size: int, draws: int, *, distinct: bool) -> R
 
     Raises `NotSupported` for any others.
     """
-    rows = np.asarray(reports)
+    rows = as_reports(reports)
     shape = () if draws == 1 else (draws,)
     if rows.dtype.kind not in "iu" or rows.ndim != 1 + len(shape) or rows.shape[1:] != shape:
         expected = ", ".join(["n", *map(str, shape)])

@@ -68,7 +68,7 @@ def dump(accountant: Accountant, *, keys: bool = False) -> dict[str, list[tuple[
 def spent(accountant: Accountant, user: str, policy: str = "default") -> dict[str, Decimal]:
     """ε spent in each period of the policy, exactly."""
     limits = accountant.balance(user, policy).limits
-    return {state.limit.period: Decimal(state.spent.epsilon or 0).scaleb(-9) for state in limits}
+    return {state.limit.period: Decimal(state.spent_units.epsilon or 0).scaleb(-9) for state in limits}
 
 
 # -- one limit -----------------------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ def test_a_period_is_filled_also_where_the_sum_leaves_64_bits(accountant: Accoun
         clock.advance(days=1)
     accountant.set_policy("monthly", ["month=100,0.99"], unbounded=True)
     (month,) = accountant.balance("alice", "monthly").limits
-    assert (month.spent.epsilon, month.spent.delta) == (12 * 10**9, None)
+    assert (month.spent_units.epsilon, month.spent_units.delta) == (12 * 10**9, None)
     assert accountant.spend("alice", gaussian, policy="monthly").binding == ("month",)
 
 

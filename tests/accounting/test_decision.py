@@ -65,9 +65,9 @@ def test_every_limit_that_has_no_room_binds() -> None:
 
 def test_a_receipt_shows_the_limits_as_the_charge_leaves_them_and_a_refusal_as_they_are() -> None:
     granted = held(Pure("0.3"), "lifetime=1", spent="0.5")
-    assert [state.spent.epsilon for state in granted.receipt("spent", 7).limits] == [800_000_000]
+    assert [state.spent_units.epsilon for state in granted.receipt("spent", 7).limits] == [800_000_000]
     refused = held(Pure("0.3"), "lifetime=1", spent="0.9")
-    assert [state.spent.epsilon for state in refused.receipt("refused").limits] == [900_000_000]
+    assert [state.spent_units.epsilon for state in refused.receipt("refused").limits] == [900_000_000]
 
 
 @pytest.mark.parametrize(

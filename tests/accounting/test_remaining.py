@@ -23,13 +23,13 @@ def rappor() -> Any:
 
 def at(course: Any, moment: datetime) -> Any:
     """What was left at a moment."""
-    return next(left.remaining for left in reversed(course) if left.at <= moment)
+    return next(left.remaining_units for left in reversed(course) if left.at <= moment)
 
 
 def test_a_user_who_was_never_charged_has_all_of_it(accountant: Accountant, clock: Clock) -> None:
     accountant.set_policy("default", ["lifetime=4", "day=1"])
     for found in accountant.remaining_over_time("alice"):
-        assert [(left.at, left.remaining, left.refilled) for left in found.course] == [
+        assert [(left.at, left.remaining_units, left.refilled) for left in found.course] == [
             (clock.now, found.limit.capacity, False)
         ]
         assert found.until == clock.now
@@ -105,7 +105,7 @@ def test_it_is_what_the_receipts_said(steps: list[tuple[int, str]]) -> None:
             for state, found in zip(limits, over_time, strict=True):
                 assert found.limit == state.limit
                 if moment >= charged:
-                    assert at(found.course, moment) == state.limit.remaining(state.spent)
+                    assert at(found.course, moment) == state.limit.remaining(state.spent_units)
         for found in over_time:
             moments = [left.at for left in found.course]
             assert moments == sorted(moments)
@@ -126,7 +126,7 @@ def test_a_clock_that_was_ahead_and_repaired_ends_at_the_balance(accountant: Acc
         assert moments == sorted(moments)
         assert moments[-1] <= clock.now
         assert repaired in moments, "what was dated later was charged by then"
-        assert found.course[-1].remaining == state.limit.remaining(state.spent)
+        assert found.course[-1].remaining_units == state.limit.remaining(state.spent_units)
 
 
 def test_a_limit_that_was_set_later_is_told_from_its_first_window(accountant: Accountant, clock: Clock) -> None:

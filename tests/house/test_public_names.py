@@ -221,8 +221,8 @@ def private_root(module: str) -> str:
     return ".".join(parts[: first + 1])
 
 
-# These two every room may use, and the commands; the accounting opens the stores of the ledger.
-SHARED = ("ldp_budget._files", "ldp_budget._json")
+# These three every room may use, and the commands; the accounting opens the stores of the ledger.
+SHARED = ("ldp_budget._checks", "ldp_budget._files", "ldp_budget._json")
 OPENS = {("ldp_budget.accounting.accountant", f"ldp_budget.ledger.{engine}") for engine in ("_sqlite", "_postgres")}
 
 

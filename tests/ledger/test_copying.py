@@ -500,7 +500,7 @@ def test_whoever_spends_meanwhile_is_charged_once(tmp_path: Path) -> None:
     with Accountant(there, create=False) as accountant:
         check(accountant)
         for number, count in enumerate(counts[:asked]):
-            spent = accountant.balance(f"user-{number}").limits[0].spent.epsilon
+            spent = accountant.balance(f"user-{number}").limits[0].spent_units.epsilon
             assert spent == count * 10**6 > 0
 
 
@@ -554,7 +554,7 @@ def test_a_bulk_run_that_was_interrupted_before_goes_on_after(clock: Clock, monk
         assert result.refused == 30
         assert result.spent + result.repeated == 10
         assert accountant.spend_many(CROWD, coin("0.25"), key="run").to_json()["repeated"] == 10
-        assert {accountant.balance(user).limits[0].spent.epsilon for user in CROWD[30:]} == {250_000_000}
+        assert {accountant.balance(user).limits[0].spent_units.epsilon for user in CROWD[30:]} == {250_000_000}
         assert done
         check(accountant)
 
@@ -635,7 +635,7 @@ def _wrong_clock(chance: random.Random, clock: Clock) -> None:
 
 def _spent(accountant: Accountant) -> dict[tuple[str, str], int]:
     return {
-        (user, state.limit.period): state.spent.epsilon or 0
+        (user, state.limit.period): state.spent_units.epsilon or 0
         for user in USERS
         for state in accountant.balance(user).limits
     }

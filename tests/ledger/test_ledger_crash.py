@@ -51,7 +51,7 @@ def asked(told: dict[int, Any]) -> range:
 
 
 def spent_units(accountant: Accountant, user: str) -> int:
-    return accountant.balance(user).limits[0].spent.epsilon or 0
+    return accountant.balance(user).limits[0].spent_units.epsilon or 0
 
 
 @pytest.fixture

@@ -414,11 +414,11 @@ for number in range(40):
         assert "nothing was charged" in str(error), error
         failed += 1
 assert told and failed, (told, failed)
-assert accountant.balance("alice").limits[0].spent.epsilon == len(told) * 10**9
+assert accountant.balance("alice").limits[0].spent_units.epsilon == len(told) * 10**9
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 for number in range(40):
     assert accountant.spend("alice", coin, key=str(number)).repeated == (number in told)
-assert accountant.balance("alice").limits[0].spent.epsilon == 40 * 10**9
+assert accountant.balance("alice").limits[0].spent_units.epsilon == 40 * 10**9
 assert accountant.verify().ok, accountant.verify()
 """
 

@@ -54,7 +54,7 @@ def output(process: subprocess.Popen[str]) -> str:
 def count(path: Path, user: str) -> int:
     """How many spends of 0.1 a ledger holds for a user."""
     with Accountant(path, create=False) as accountant:
-        epsilon = accountant.balance(user).limits[0].spent.epsilon
+        epsilon = accountant.balance(user).limits[0].spent_units.epsilon
     assert epsilon is not None
     assert epsilon % 10**8 == 0
     return epsilon // 10**8
@@ -269,7 +269,7 @@ def test_a_ledger_that_is_locked_for_too_long_is_an_error(
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(LedgerError, match=r"locked for 0.05 s; nothing was charged"):
             accountant.spend("alice", coin("0.1"))
-        assert accountant.balance("alice").limits[0].spent.epsilon == 10**8, "who reads need not wait"
+        assert accountant.balance("alice").limits[0].spent_units.epsilon == 10**8, "who reads need not wait"
         other.execute("ROLLBACK")
         other.close()
         assert accountant.spend("alice", coin("0.1")).status == "spent"

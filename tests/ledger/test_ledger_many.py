@@ -397,7 +397,7 @@ def test_an_unbounded_sum_is_refused_where_it_counts_and_nowhere_else(accountant
     assert accountant.spend_many(["alice", "carol"], coin("0.1")).refused_users == ["alice"]
     assert accountant.spend_many(["alice", "carol"], coin("0.1"), policy="zcdp").spent == 2
     assert accountant.spend_many(["dave"], promising(Unbounded()), policy="zcdp").refused == 1
-    assert accountant.balance("bob", "default").limits[0].spent.epsilon is None
+    assert accountant.balance("bob", "default").limits[0].spent_units.epsilon is None
     check(accountant)
 
 

@@ -78,7 +78,7 @@ def test_another_accountant_of_the_same_ledger_in_the_same_thread_is_told_as_wel
         def work(transaction: object) -> None:
             with pytest.raises(LedgerError, match="this thread is writing to it just now"):
                 other.spend("bob", coin("0.1"))
-            assert other.balance("bob").limits[0].spent.epsilon == 0, "who reads need not wait"
+            assert other.balance("bob").limits[0].spent_units.epsilon == 0, "who reads need not wait"
 
         ledger_of(one).run(work)
         assert other.spend("bob", coin("0.1"))
@@ -111,7 +111,8 @@ def test_a_signal_handler_that_spends_does_not_wait_for_its_own_thread(path: Pat
             spent += 1
         signal.setitimer(signal.ITIMER_REAL, 0)
         for other in others: other.join()
-        sums = [accountant.balance(user).limits[0].spent.epsilon // 10**8 for user in ("main", "handler", "other")]
+        limits = [accountant.balance(user).limits[0] for user in ("main", "handler", "other")]
+        sums = [limit.spent_units.epsilon // 10**8 for limit in limits]
         assert sums == [spent, told, 200], (sums, spent, told)
         assert accountant.verify().ok
         print(failed)

@@ -147,7 +147,7 @@ def test_a_hundred_reports_cost_as_much_as_a_hundred_times_one(
     accountant.set_policy("default", [f"lifetime=1000,0.1,{rule}"])
     assert accountant.spend("alice", mechanism, reports=100)
     assert all(accountant.spend("bob", mechanism) for _ in range(100))
-    sums = {accountant.balance(user).limits[0].spent for user in ("alice", "bob")}
+    sums = {accountant.balance(user).limits[0].spent_units for user in ("alice", "bob")}
     assert sums == {mechanism.guarantee.costs().times(100)}
 
 

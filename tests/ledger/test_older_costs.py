@@ -32,7 +32,7 @@ def charge_as_before(accountant: Accountant, reports: int, key: str) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(SymmetricPair, "amounts", of_epsilon)
         receipt = accountant.spend("alice", OUE, reports=reports, key=key)
-        assert receipt.cost == Pure(1).costs().times(reports)
+        assert receipt.cost_units == Pure(1).costs().times(reports)
     charge_of.cache_clear()
 
 
@@ -46,9 +46,9 @@ def test_what_was_charged_stays_charged_and_what_comes_costs_what_it_costs_now(a
     assert newer.rho < older.rho
 
     receipt = accountant.spend("alice", OUE, reports=2)
-    assert receipt.cost == newer.times(2)
+    assert receipt.cost_units == newer.times(2)
     [lifetime, _] = accountant.balance("alice").limits
-    assert lifetime.spent == older.times(3).plus(newer.times(2))
+    assert lifetime.spent_units == older.times(3).plus(newer.times(2))
     check(accountant)
 
 
@@ -56,9 +56,9 @@ def test_a_retry_is_answered_as_it_was_and_a_reservation_gives_back_what_it_took
     accountant.set_policy("default", ["lifetime=40,1e-6,zcdp"])
     charge_as_before(accountant, 3, "monday")
     again = accountant.spend("alice", OUE, reports=3, key="monday")
-    assert (again.repeated, again.cost) == (True, Pure(1).costs().times(3))
+    assert (again.repeated, again.cost_units) == (True, Pure(1).costs().times(3))
     accountant.void(accountant.reserve("alice", OUE).receipt or "")
-    assert accountant.balance("alice").limits[0].spent == Pure(1).costs().times(3)
+    assert accountant.balance("alice").limits[0].spent_units == Pure(1).costs().times(3)
     check(accountant)
 
 
@@ -68,7 +68,7 @@ def test_a_period_that_is_new_is_filled_with_what_was_charged(accountant: Accoun
     accountant.spend("alice", OUE)
     accountant.set_policy("default", ["lifetime=40,1e-6,zcdp", "month=30,1e-6,zcdp"])
     lifetime, month = accountant.balance("alice").limits
-    assert month.spent == lifetime.spent
+    assert month.spent_units == lifetime.spent_units
     check(accountant)
 
 

@@ -67,7 +67,7 @@ def test_readers_do_not_wait_for_a_writer(tmp_path: Path) -> None:
 
         def look(rows: object) -> None:
             def all_of_it() -> None:
-                assert accountant.balance("alice").limits[0].spent.epsilon == 10**8
+                assert accountant.balance("alice").limits[0].spent_units.epsilon == 10**8
                 assert accountant.verify().ok
                 assert accountant.stats()["entries"] == len(list(accountant.journal())) == 2
 

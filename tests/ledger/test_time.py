@@ -473,5 +473,5 @@ def test_however_the_clock_runs_windows_hold_what_was_charged(daily: bool, steps
                 for user in ("alice", "bob")[: 2 - erased]:
                     for state in accountant.balance(user, policy.name).limits:
                         period = state.limit.period
-                        assert state.spent == model.spent(user, period, now), (user, period)
+                        assert state.spent_units == model.spent(user, period, now), (user, period)
         check(accountant)

@@ -27,7 +27,7 @@ OPEN = ["day=1e9,0.99"]
 
 
 def sums(accountant: Accountant, user: str = "alice", policy: str = "default") -> dict[str, Costs]:
-    return {state.limit.period: state.spent for state in accountant.balance(user, policy).limits}
+    return {state.limit.period: state.spent_units for state in accountant.balance(user, policy).limits}
 
 
 def hold(accountant: Accountant, guarantee: Guarantee, policy: str = "default", **request: Any) -> str:

@@ -372,7 +372,7 @@ def test_the_ledger_charges_a_memoised_value_once_and_refuses_where_any_inputs_a
     with Accountant(":memory:") as accountant:
         accountant.set_policy("default", [Limit("lifetime", epsilon=2)])
         accountant.set_policy("strict", [Limit("lifetime", epsilon=9)], relation="any")
-        costs = [accountant.spend("alice", mechanism, label=label).cost.epsilon for label in "aabab"]
+        costs = [accountant.spend("alice", mechanism, label=label).cost_units.epsilon for label in "aabab"]
         assert costs == [10**9, 0, 10**9, 0, 0]
         assert not accountant.spend("alice", mechanism, label="c")
         assert not accountant.spend("bob", mechanism, policy="strict")

@@ -385,7 +385,7 @@ def test_a_policy_for_any_inputs_admits_what_promises_it() -> None:
 def test_reports_of_one_multiple_are_charged_along_the_curve() -> None:
     with Accountant(":memory:") as accountant:
         accountant.set_policy("default", [Limit("lifetime", epsilon=2)])
-        costs = [accountant.spend("alice", FLIPPED, label="4").cost.epsilon for _ in range(40)]
+        costs = [accountant.spend("alice", FLIPPED, label="4").cost_units.epsilon for _ in range(40)]
         assert np.cumsum(costs).tolist() == [
             math.ceil(point * 10**9) for point in (*FLIPPED.guarantee.curve, *[1] * 40)[:40]
         ]
@@ -405,7 +405,7 @@ def test_released_reports_are_charged_by_the_multiple_and_not_by_the_value(tmp_p
             out = tmp_path / str(turn)
             release(out, collection, accountant, np.array([value]), ["alice"], policy="default", secrets=[secret])
             [state] = accountant.balance("alice").limits
-            spent.append(state.spent.epsilon)
+            spent.append(state.spent_units.epsilon)
     assert spent == [10**9, 10**9, 2 * 10**9]
 
 

@@ -16,12 +16,13 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
+from .._checks import check_call, check_instance, check_name, check_path, check_switch, check_text, check_whole, shown
 from .._json import canonical_json
 from ..catalogue.collections import Collection
 from ..errors import InvalidParameter, NameTaken, UnknownName
 from ..ledger import Ledger, Reading, Transaction
 from ..ledger.checkpoints import head_of, take
-from ..ledger.clock import BOUND_SECONDS
+from ..ledger.clock import BOUND_SECONDS, check_bound
 from ..ledger.entries import RESERVED
 from ..ledger.filling import count_at_repair, fill_ahead
 from ..ledger.integrity import Integrity
@@ -61,7 +62,7 @@ from .receipts import (
     receipt_of,
 )
 from .remaining import Remaining, remaining_of
-from .request import Request, charge_of, check_digest, check_text
+from .request import Request, charge_of, check_digest, mechanism_of
 from .reservations import MOST_SECONDS, Resolved, commit, void
 
 if TYPE_CHECKING:
@@ -83,15 +84,26 @@ if TYPE_CHECKING:
 class Accountant:
     """The privacy budgets of the users of one ledger.
 
-    `ledger`: the path of a file, made with its key if neither exists (unless `create` is false); ":memory:"; the
-    address `postgresql://…` of a database (see the guide to scaling); or a `Store`. `clock`: a function that returns
-    now, as an aware datetime or in seconds since 1970; for tests and rehearsals. Of the default one, what it jumps
-    within this process by more than `clock_bound` seconds is refused. May be shared by threads, and its ledger by
-    processes; after a fork it opens the ledger anew.
+    May be shared by threads, and its ledger by processes; after a fork it opens the ledger anew. Users are texts, of
+    at least one character. Whatever reads or writes the ledger may raise `LedgerError`, where that cannot be opened,
+    read or trusted; what is said of each call below comes on top.
 
-    `rehearsal`: true makes or opens a rehearsal, a ledger in which nothing counts, to play a survey with a clock of
-    your own, and refuses a ledger that counts; false refuses a rehearsal; None opens either. Which of the two it is
-    was settled when it was made. Raises `RehearsalError`.
+    Parameters:
+        ledger: the path of a file, made with its key if neither exists; ":memory:"; the address `postgresql://…` of a
+            database (see the guide to scaling); or a `Store`.
+        create: whether it may be made.
+        clock: a function that returns now, as an aware datetime or in seconds since 1970; for tests and rehearsals.
+        clock_bound: in seconds. If the default clock jumps by more than that within this process, it is refused.
+        rehearsal: True makes or opens a rehearsal, a ledger in which nothing counts, to play a survey with a clock of
+            your own, and refuses a ledger that counts; False refuses a rehearsal; None opens either. Which of the two
+            it is was settled when it was made.
+
+    Raises:
+        InvalidParameter: one of them is of another kind.
+        LedgerMissing: there is no ledger, and none was to be made.
+        RehearsalError: it is a rehearsal and was to be a ledger that counts, or the reverse.
+        LedgerError: it cannot be opened or trusted.
+        NotSupported: it lies in a database, and what speaks to that is not installed.
     """
 
     def __init__(
@@ -103,11 +115,17 @@ class Accountant:
         clock_bound: float = BOUND_SECONDS,
         rehearsal: bool | None = False,
     ) -> None:
+        if not callable(clock):
+            raise InvalidParameter("clock", "a function that says what time it is", shown(clock))
+        check_bound(clock_bound)
         self._read_clock = clock
         self._ledger = Ledger(_open(ledger, create, rehearsal=rehearsal), clock, clock_bound)
         self._keeper = Keeper(self._ledger)
         if len(self._ledger.lanes) > 1:
             self._ledger.after_commit = self._keeper.wake
+
+    def __repr__(self) -> str:
+        return f"<Accountant of {self.name}>"
 
     def __enter__(self) -> Self:
         return self
@@ -126,7 +144,11 @@ class Accountant:
         return self._ledger.key.rehearsal
 
     def close(self) -> None:
-        """Close the ledger."""
+        """Close the ledger. It may be closed twice, and used no more.
+
+        Raises:
+            Nothing.
+        """
         self._keeper.close()
         self._ledger.close()
 
@@ -145,10 +167,24 @@ class Accountant:
         """Store a policy, as a new version where there is one of that name; what was spent stays spent.
 
         With a plan, set again as it is, it stays as it is; a plan that the ledger knows keeps the price it came with.
-        Raises `InvalidParameter` where the policy makes no sense, where it changes the rule or δ of a limit that was
-        charged already, or where a plan succeeds others and all of them fit no lifetime limit together.
-
         The windows of a period that nothing limited before are filled from the journal first; others write meanwhile.
+
+        Parameters:
+            name: of the policy; `default` is the one that is held against where none is named.
+            limits: a list of limits, each a `Limit` or the text that `Limit.parse` reads; all of them must fit.
+            relation: "any" refuses guarantees that hold only for neighbours of the same change pattern.
+            unbounded: said aloud where there is no limit for a lifetime.
+            checked: refuse mechanisms whose promise nobody has checked, see `certificates`.
+            plan: admit only its charges, each up to its quota.
+
+        Returns:
+            The policy as it was stored, with its version.
+
+        Raises:
+            InvalidParameter: one of them is of another kind, or the policy makes no sense; it changes the rule or δ
+                of a limit that was charged already; or its plan succeeds others, and all of them fit no lifetime
+                limit together.
+            ClockError: the clock cannot be believed.
         """
         proposed = propose(name, limits, relation=relation, unbounded=unbounded, checked=checked, plan=plan)
 
@@ -174,50 +210,93 @@ class Accountant:
         return policy
 
     def policy(self, name: str = DEFAULT) -> Policy:
-        """The newest version of a policy. Raises `UnknownName`."""
+        """The newest version of a policy.
+
+        Parameters:
+            name: of the policy.
+
+        Raises:
+            UnknownName: there is none of that name.
+            InvalidParameter: the name is no text.
+        """
+        check_name("name", name)
         with self._ledger.reading() as reading:
             return self._policy(reading, name)[1]
 
     def policies(self) -> list[Policy]:
-        """The newest version of every policy."""
+        """The newest version of every policy.
+
+        Raises:
+            Nothing but `LedgerError`.
+        """
         with self._ledger.reading() as reading:
             return [Policy.read(stored.definition) for stored in reading.newest_policies()]
 
     def simulate(
         self,
-        mechanism: Mechanism,
+        mechanism: Mechanism | Collection,
         *,
         every: str,
         reports: int = 1,
         start: datetime | None = None,
         policy: str = DEFAULT,
     ) -> tuple[Binding, ...]:
-        """When each limit of a policy binds first for somebody asked `reports` reports `every` day, week or month.
+        """When each limit of a policy binds first for somebody who is asked again and again.
 
-        By the decisions of a spend, in calendar windows (UTC), from `start`, by default now, and with nothing charged
-        before; nothing is written. Reports of a mechanism that memoises repeat one value. A plan comes last, as a
-        limit of the period `plan`. Raises `InvalidParameter`, and `NotSupported` where the policy admits no such
-        report whatever it costs.
+        By the decisions of a spend, in calendar windows (UTC), and with nothing charged before; nothing is written.
+        Reports of a mechanism that memoises repeat one value.
+
+        Parameters:
+            mechanism: a mechanism with its parameters, or a collection.
+            every: "day", "week" or "month".
+            reports: how many reports each time.
+            start: when the first are asked, an aware datetime; by default now.
+            policy: the policy to hold it against.
+
+        Returns:
+            What is found of each limit. A plan comes last, as a limit of the period `plan`.
+
+        Raises:
+            InvalidParameter: one of them is of another kind or out of range.
+            UnknownName: there is no such policy.
+            NotSupported: the policy admits no such report whatever it costs.
         """
         from .simulating import simulate
 
+        check_name("policy", policy)
         with self._ledger.reading() as reading:
             found = self._policy(reading, policy)[1]
             begun = reading.moment.at if start is None else start
-        return simulate(found, mechanism, every=every, start=begun, reports=reports)
+        return simulate(found, mechanism_of(mechanism), every=every, start=begun, reports=reports)
 
     # -- charging ---------------------------------------------------------------------------------------
 
     def quote(
         self,
         user: str,
-        mechanism: Mechanism,
+        mechanism: Mechanism | Collection,
         *,
         reports: int = 1,
         label: str | None = None,
         policy: str = DEFAULT,
     ) -> Receipt:
-        """What a spend would cost and whether it would fit; changes nothing."""
+        """What a spend would cost and whether it would fit; changes nothing.
+
+        Parameters:
+            user: who would be charged.
+            mechanism: a mechanism with its parameters, or a collection, whose mechanism is charged then.
+            reports: how many reports, at least one.
+            label: which memoised value they repeat.
+            policy: the policy to hold it against.
+
+        Returns:
+            A receipt that says `quoted`; its `binding` names what stands in the way, if anything does.
+
+        Raises:
+            InvalidParameter: one of them is of another kind or out of range.
+            UnknownName: there is no such policy.
+            ClockError: the clock cannot be believed.
+        """
         request = Request(self._ledger.key, user, mechanism, reports=reports, policy=policy, label=label)
         with self._ledger.reading(self._ledger.lane_of(request.user_hash)) as reading:
             reading.go_by_the_clock()
@@ -226,7 +305,7 @@ class Accountant:
     def spend(
         self,
         user: str,
-        mechanism: Mechanism,
+        mechanism: Mechanism | Collection,
         *,
         reports: int = 1,
         key: str | None = None,
@@ -235,11 +314,28 @@ class Accountant:
         policy: str = DEFAULT,
         strict: bool = False,
     ) -> Receipt:
-        """Charge `reports` reports of `mechanism` to `user`, or refuse.
+        """Charge reports of a mechanism to a user, or refuse.
 
-        `key` makes a retry safe: the same key with the same request returns the stored answer, with another
-        request it raises `KeyConflict`. `label` says which memoised value the reports repeat. `digest` (hex) binds
-        the report itself to the key. With `strict`, a refusal raises `BudgetExceeded`.
+        Parameters:
+            user: who is charged.
+            mechanism: a mechanism with its parameters, or a collection, whose mechanism is charged then.
+            reports: how many reports, at least one.
+            key: makes a retry safe: the same key with the same request returns the stored answer. It is the user's
+                own, and stands for one randomised output.
+            label: which memoised value the reports repeat: an opaque name of yours.
+            digest: hexadecimal; binds the report itself to the key.
+            policy: the policy to hold it against.
+            strict: raise `BudgetExceeded` rather than return a refusal.
+
+        Returns:
+            A receipt that says `spent` or `refused`; it is true if and only if the report may be sent.
+
+        Raises:
+            InvalidParameter: one of them is of another kind or out of range. Nothing was charged.
+            UnknownName: there is no such policy.
+            KeyConflict: the key was used for another request.
+            BudgetExceeded: it was refused, and `strict`.
+            ClockError: the clock cannot be believed.
         """
         request = Request(
             self._ledger.key, user, mechanism, reports=reports, policy=policy, label=label, digest=digest, key=key
@@ -249,7 +345,7 @@ class Accountant:
     def spend_many(
         self,
         users: Iterable[str],
-        mechanism: Mechanism,
+        mechanism: Mechanism | Collection,
         *,
         key: str | None = None,
         digest: str | None = None,
@@ -258,13 +354,33 @@ class Accountant:
     ) -> BulkResult:
         """Charge one report to each of many users, in batches; whoever does not fit is refused, the others go on.
 
-        The users may be a stream of any length. Each batch is one transaction in each lane; with a `key`, repeating a
-        run skips what was charged; `digest` (hex) binds the reports to it. `on_batch(users, refused)` is called after
-        each batch with how many users it had and which were refused; without it, the result names them.
+        Each batch is one transaction in each lane of the ledger.
+
+        Parameters:
+            users: who is charged, a stream of any length; a user who comes twice is charged twice.
+            mechanism: a mechanism with its parameters, or a collection, whose mechanism is charged then.
+            key: names the run; repeated, it skips what was charged.
+            digest: hexadecimal; binds the reports to the key.
+            policy: the policy to hold it against.
+            on_batch: called as `on_batch(users, refused)` after each batch, with how many users it had and which of
+                them were refused; without it, the result names these.
+
+        Returns:
+            How many were charged, refused, or had been charged by an earlier run of the same key.
+
+        Raises:
+            InvalidParameter: one of them is of another kind. Batches before that of a wrong user were charged.
+            UnknownName: there is no such policy.
+            NotSupported: the policy holds a plan.
+            KeyConflict: the key was used for a run of other users, or of something else.
+            ClockError: the clock cannot be believed.
         """
         result = BulkResult()
-        charge = charge_of(mechanism)
-        identity = ("spend_many", charge.fingerprint, check_digest(digest), policy)
+        charge = charge_of(mechanism_of(mechanism))
+        identity = ("spend_many", charge.fingerprint, check_digest(digest), check_name("policy", policy))
+        if key is not None:
+            check_text("key", key)
+        check_call("on_batch", on_batch)
         for number, batch in enumerate(batches(users)):
             bound = batch_key(self._ledger.key, key, number, batch, identity)
             refused: list[str] = []
@@ -280,7 +396,7 @@ class Accountant:
     def reserve(
         self,
         user: str,
-        mechanism: Mechanism,
+        mechanism: Mechanism | Collection,
         *,
         reports: int = 1,
         expires: float = 3600,
@@ -293,9 +409,30 @@ class Accountant:
         """Charge now, and decide within `expires` seconds: `commit` keeps the charge, `void` takes it back.
 
         What is not voided in time stays charged, for the report may be out already.
+
+        Parameters:
+            user: who is charged.
+            mechanism: a mechanism with its parameters, or a collection, whose mechanism is charged then.
+            reports: how many reports, at least one.
+            expires: seconds, above 0 and at most 366 days.
+            key: makes a retry safe, as with `spend`.
+            label: which memoised value the reports repeat.
+            digest: hexadecimal; binds the report itself to the key.
+            policy: the policy to hold it against.
+            strict: raise `BudgetExceeded` rather than return a refusal.
+
+        Returns:
+            A receipt that says `reserved`, whose `receipt` is for `commit` and `void`; or `refused`.
+
+        Raises:
+            InvalidParameter: one of them is of another kind or out of range. Nothing was charged.
+            UnknownName: there is no such policy.
+            KeyConflict: the key was used for another request.
+            BudgetExceeded: it was refused, and `strict`.
+            ClockError: the clock cannot be believed.
         """
         if isinstance(expires, bool) or not isinstance(expires, int | float) or not 0 < expires <= MOST_SECONDS:
-            raise InvalidParameter("expires", f"seconds > 0 and <= {MOST_SECONDS}", expires)
+            raise InvalidParameter("expires", f"seconds > 0 and <= {MOST_SECONDS}", shown(expires))
         request = Request(
             self._ledger.key,
             user,
@@ -311,16 +448,55 @@ class Accountant:
         return self._charge(request, strict)
 
     def commit(self, receipt: str) -> Receipt:
-        """Keep what a reservation charged; an expired one answers `expired`. Raises `ReservationConflict`."""
+        """Keep what a reservation charged.
+
+        Parameters:
+            receipt: that of the reservation, as `reserve` gave it out.
+
+        Returns:
+            A receipt that says `committed`, or `expired`: then it stays charged as well.
+
+        Raises:
+            ReservationConflict: it was voided.
+            UnknownName: this ledger has no such reservation.
+            InvalidParameter: the receipt is no text.
+            ClockError: the clock cannot be believed.
+        """
         return self._end(receipt, commit)
 
     def void(self, receipt: str) -> Receipt:
-        """Give back what a reservation charged, while that is possible. Raises `ReservationConflict`."""
+        """Give back what a reservation charged, while that is possible.
+
+        Parameters:
+            receipt: that of the reservation, as `reserve` gave it out.
+
+        Returns:
+            A receipt that says `voided`.
+
+        Raises:
+            ReservationConflict: it was committed, or has expired, and stays charged.
+            UnknownName: this ledger has no such reservation.
+            InvalidParameter: the receipt is no text.
+            ClockError: the clock cannot be believed.
+        """
         return self._end(receipt, void)
 
     def balance(self, user: str, policy: str = DEFAULT) -> Balance:
-        """What `user` has spent under each limit of `policy`, in the windows that are open now."""
+        """What a user has spent under each limit of a policy, in the windows that are open now.
+
+        Parameters:
+            user: whose balance it is; of somebody never seen it is that of nothing spent.
+            policy: the policy to hold it against.
+
+        Returns:
+            A balance. In its `limits` are `spent`, `remaining` and `capacity`, plain numbers.
+
+        Raises:
+            InvalidParameter: one of them is no text.
+            UnknownName: there is no such policy.
+        """
         hashed = self._hash(user)
+        check_name("policy", policy)
         with self._ledger.reading(self._ledger.lane_of(hashed)) as reading:
             _, found = self._policy(reading, policy)
             if reading.rows.is_erased(hashed):
@@ -331,11 +507,20 @@ class Accountant:
             return Balance(user, found, _limit_states(reading, found, account.spent), quotas, charges)
 
     def remaining_over_time(self, user: str, policy: str = DEFAULT) -> tuple[Remaining, ...]:
-        """What was left of each limit of `policy`, as it is now, from the user's first charge until now.
+        """What was left of each limit of a policy, as it is now, from the user's first charge until now.
 
         It is worked out from the journal. A user who was erased has no limits, as in `balance`.
+
+        Parameters:
+            user: whose limits.
+            policy: the policy that has them.
+
+        Raises:
+            InvalidParameter: one of them is no text.
+            UnknownName: there is no such policy.
         """
         hashed = self._hash(user)
+        check_name("policy", policy)
         with self._ledger.reading(self._ledger.lane_of(hashed)) as reading:
             _, found = self._policy(reading, policy)
             if reading.rows.is_erased(hashed):
@@ -345,11 +530,20 @@ class Accountant:
     def erase(self, user: str, *, unknown: bool = False) -> bool:
         """Forget who an account belongs to: keys and labels go, its sum stays, and the user gets no fresh budget.
 
-        Returns whether there was anything to erase, which is no more if it was done before. A user never seen is an
-        error, `UnknownName`: it may be misspelt. With `unknown` the name is blocked like any other, for good. Raises
-        `LedgerError` where the user is erased, but somebody was reading what was overwritten.
+        Parameters:
+            user: who is to be forgotten.
+            unknown: block the name for good even where it was never seen.
+
+        Returns:
+            Whether there was anything to erase, which is no more if it was done before.
+
+        Raises:
+            UnknownName: a user never seen, which may be misspelt, and not `unknown`.
+            InvalidParameter: one of them is of another kind.
+            LedgerError: the user is erased, but somebody was reading what was overwritten.
         """
         hashed = self._hash(user)
+        check_switch("unknown", unknown)
 
         def cut_off(transaction: Transaction) -> bool:
             if transaction.rows.is_erased(hashed):
@@ -366,11 +560,17 @@ class Accountant:
         return erased
 
     def backup(self, path: str | os.PathLike[str]) -> None:
-        """Copy the ledger, as it is at one moment, and its key (to `path` with `.key`); others may write meanwhile.
+        """Copy the ledger, as it is at one moment, and its key; others may write meanwhile.
 
-        Raises `LedgerError` where something is there already, and for a ledger that `copy_to` has not filled yet.
+        Parameters:
+            path: of the copy; the key goes to `path` with `.key`.
+
+        Raises:
+            InvalidParameter: it is no path.
+            LedgerError: something is there already, or `copy_to` has not filled this ledger yet.
+            NotSupported: the ledger lies in a database, which has tools of its own for that.
         """
-        self._ledger.backup(path)
+        self._ledger.backup(check_path("path", path))
 
     def copy_to(
         self,
@@ -382,13 +582,26 @@ class Accountant:
 
         This ledger charges nobody any more, from before anything is copied; it can still be read. The other one is of
         no use before all is there and both were verified. Stopped at any point, the same call goes on. Receipts and
-        keys stay what they are. Raises `LedgerError` where something else lies there, or where this ledger does not
-        verify; then nothing was changed.
+        keys stay what they are.
+
+        Parameters:
+            ledger: the other place, as for `Accountant`.
+            on_progress: called as `on_progress(done, total)` from time to time, with steps.
+
+        Returns:
+            The names of both, their heads to note, and how much was copied.
+
+        Raises:
+            InvalidParameter: one of them is of another kind.
+            LedgerError: something else lies there, or this ledger does not verify; then nothing was changed.
+            ClockError: the clock cannot be believed.
+            NotSupported: it lies in a database, and what speaks to that is not installed.
         """
+        check_call("on_progress", on_progress)
         from ..ledger._sqlite import SqliteScratch
         from .copying import copy_ledger
 
-        if str(ledger) == ":memory:":
+        if isinstance(ledger, str) and ledger == ":memory:":
             raise InvalidParameter("ledger", "a path or postgresql://…, that does not end with this process", ledger)
         scratch = SqliteScratch()
         try:
@@ -400,8 +613,15 @@ class Accountant:
     def give_up_copy(self, ledger: str | os.PathLike[str] | Store) -> None:
         """Open this ledger again, of which a copy was begun by `copy_to` and is not complete.
 
-        What there is of the copy can never be used, nor gone on with. Raises `LedgerError` where it is complete, or
-        is not there: nobody could tell then that nobody is charged there.
+        What there is of the copy can never be used, nor gone on with.
+
+        Parameters:
+            ledger: the other place, as for `copy_to`.
+
+        Raises:
+            InvalidParameter: it is no place of a ledger.
+            LedgerError: the copy is complete, or is not there: nobody could tell then that nobody is charged there.
+            NotSupported: it lies in a database, and what speaks to that is not installed.
         """
         from .copying import give_up_copy
 
@@ -415,11 +635,27 @@ class Accountant:
         return Ledger(_open(ledger, create, self._ledger.key.secret), self._read_clock, half=True)
 
     def keyed_digest(self, data: bytes) -> str:
-        """A digest of data, in hex, by which nobody without the ledger's key can guess it."""
+        """A digest of data, in hex, by which nobody without the ledger's key can guess it.
+
+        Parameters:
+            data: bytes.
+
+        Raises:
+            InvalidParameter: they are none.
+        """
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise InvalidParameter("data", "bytes", shown(data))
         return self._ledger.key.hash(b"data", data.hex()).hex()
 
     def is_erased(self, user: str) -> bool:
-        """Whether `user` was erased, and gets no budget."""
+        """Whether a user was erased, and gets no budget.
+
+        Parameters:
+            user: whom to look for.
+
+        Raises:
+            InvalidParameter: it is no text.
+        """
         hashed = self._hash(user)
         with self._ledger.reading(self._ledger.lane_of(hashed)) as reading:
             return reading.rows.is_erased(hashed)
@@ -429,8 +665,13 @@ class Accountant:
 
         For a clock that was too far ahead for a while: what was written meanwhile stops every charge. The repair is
         an entry of the journal, and refills nothing: what is dated later counts in the windows that are open now as
-        well, and reservations made before it are expired, as nobody knows how old they are. Raises `ClockError` where
-        the clock has run away within this process.
+        well, and reservations made before it are expired, as nobody knows how old they are.
+
+        Returns:
+            Whether anything was dated later.
+
+        Raises:
+            ClockError: the clock has run away within this process.
         """
 
         def repair(transaction: Transaction) -> bool:
@@ -445,7 +686,14 @@ class Accountant:
     # -- looking at the ledger --------------------------------------------------------------------------
 
     def history(self, user: str) -> list[dict[str, Any]]:
-        """The journal entries of `user`, oldest first; a reservation's `state` says what has become of it."""
+        """The journal entries of a user, oldest first; a reservation's `state` says what has become of it.
+
+        Parameters:
+            user: whose entries.
+
+        Raises:
+            InvalidParameter: it is no text.
+        """
         hashed = self._hash(user)
         with self._ledger.reading(self._ledger.lane_of(hashed)) as reading:
             account = reading.number_of(hashed)
@@ -454,17 +702,32 @@ class Accountant:
     def open_reservations(self, most: int = 20) -> list[dict[str, Any]]:
         """The newest reservations that can still be committed or voided, newest first, each with its `receipt`.
 
-        At most so many; of each lane of the ledger the last 50,000 entries are looked at.
+        Of each lane of the ledger the last 50,000 entries are looked at.
+
+        Parameters:
+            most: how many of them at most.
+
+        Raises:
+            InvalidParameter: it is no whole number >= 0.
         """
+        check_whole("most", most)
         rows = open_reservations(self._ledger, most)
         return [{"receipt": receipt_of(self._ledger.key, row.pop("name")), **row} for row in rows]
 
     def journal(self) -> Iterator[dict[str, Any]]:
-        """Every journal entry in order, as one moment of the ledger saw it; others may write meanwhile."""
+        """Every journal entry in order, as one moment of the ledger saw it; others may write meanwhile.
+
+        Raises:
+            Nothing but `LedgerError`.
+        """
         return journal_rows(self._ledger)
 
     def stats(self) -> dict[str, Any]:
-        """Counts of what the ledger holds, and its newest link (`head`)."""
+        """The counts of what the ledger holds, and its newest link (`head`).
+
+        Raises:
+            Nothing but `LedgerError`.
+        """
         return stats(self._ledger)
 
     @property
@@ -477,25 +740,49 @@ class Accountant:
         return self._ledger.repeated
 
     def checkpoint(self) -> str:
-        """Put down where every lane ends, and return the head of that, to be noted elsewhere for `verify`.
+        """Put down where every lane ends. If nothing was written since the newest checkpoint, that is the one.
 
-        If nothing was written since the newest checkpoint, that is the one.
+        Returns:
+            Its head, to be noted elsewhere for `verify`.
+
+        Raises:
+            Nothing but `LedgerError`.
         """
         return head_of(take(self._ledger))
 
     def verify(
         self, expect: str | None = None, *, on_progress: Callable[[int, int], None] | None = None
     ) -> Integrity:
-        """Work everything out again: links, sums, costs, seals. `expect` is a `head` that was noted earlier.
+        """Work everything out again: links, sums, costs, seals.
 
-        `on_progress(done, total)` is called from time to time with how many steps out of how many are done.
+        Parameters:
+            expect: a `head` that was noted earlier, before which nothing may have been rolled back.
+            on_progress: called as `on_progress(done, total)` from time to time, with steps.
+
+        Returns:
+            Whether all is as it was written, and what is not, in words.
+
+        Raises:
+            InvalidParameter: one of them is of another kind.
         """
+        if expect is not None:
+            check_text("expect", expect)
+        check_call("on_progress", on_progress)
         return check_integrity(self._ledger, expect, on_progress or (lambda done, total: None))
 
     # -- collections ------------------------------------------------------------------------------------
 
     def add_collection(self, collection: Collection) -> None:
-        """Store a collection. Raises `NameTaken` if another one has that name; the same one again is no error."""
+        """Store a collection; the same one again is no error.
+
+        Parameters:
+            collection: what to store.
+
+        Raises:
+            NameTaken: another one has that name.
+            InvalidParameter: it is no collection.
+        """
+        check_instance("collection", collection, Collection, "a collection")
         definition = canonical_json(collection.to_json())
 
         def store(transaction: Transaction) -> None:
@@ -508,7 +795,17 @@ class Accountant:
         self._ledger.run(store)
 
     def collection(self, name: str) -> Collection:
-        """The collection of that name. Raises `UnknownName`."""
+        """The collection of that name.
+
+        Parameters:
+            name: of the collection.
+
+        Raises:
+            UnknownName: there is none of that name.
+            NotSupported: its mechanism is missing here.
+            InvalidParameter: the name is no text.
+        """
+        check_name("name", name)
         with self._ledger.reading() as reading:
             stored = reading.rows.collection(name)
             if stored is None:
@@ -516,7 +813,11 @@ class Accountant:
         return Collection.from_json(json.loads(stored.definition))
 
     def collections(self) -> list[dict[str, Any]]:
-        """The definitions of all collections, readable even where a mechanism's plugin is missing."""
+        """The definitions of all collections, readable even where a mechanism's plugin is missing.
+
+        Raises:
+            Nothing but `LedgerError`.
+        """
         with self._ledger.reading() as reading:
             return [json.loads(stored.definition) for stored in reading.rows.collections()]
 
@@ -526,6 +827,7 @@ class Accountant:
         return self._ledger.key.hash(b"user", check_text("user", user))
 
     def _charge(self, request: Request, strict: bool) -> Receipt:
+        check_switch("strict", strict)
         needs = request.user_hash, None if request.key is None else request.key.hash
         lane = self._ledger.lane_of(request.user_hash)
         receipt = self._ledger.run(lambda transaction: self._charge_in(transaction, request), lane, needs)
@@ -650,7 +952,7 @@ class Accountant:
             status=state,
             user=None,
             policy=policy.name,
-            cost=entry.costs,
+            cost_units=entry.costs,
             reports=entry.reports,
             limits=_limit_states(transaction, policy, spent),
             receipt=receipt,
@@ -674,6 +976,9 @@ def _open(
     rehearsal: bool | None = None,
 ) -> Store:
     """The store of a ledger; one that is made here gets the secret, if there is one already."""
+    check_switch("create", create)
+    if rehearsal is not None:
+        check_switch("rehearsal", rehearsal)
     if isinstance(ledger, str | os.PathLike):
         if str(ledger).startswith(("postgresql://", "postgres://")):
             from ..ledger._postgres import PostgresStore
@@ -684,9 +989,15 @@ def _open(
             raise InvalidParameter("ledger", "a path, :memory: or postgresql://…", f"{scheme}://…")
         from ..ledger._sqlite import SqliteStore
 
-        return SqliteStore(ledger, create=create, secret=secret, rehearsal=rehearsal)
+        place = ":memory:" if str(ledger) == ":memory:" else check_path("ledger", ledger)
+        return SqliteStore(place, create=create, secret=secret, rehearsal=rehearsal)
+    if isinstance(ledger, type) or not all(hasattr(ledger, name) for name in _OF_A_STORE):
+        raise InvalidParameter("ledger", "a path, :memory:, postgresql://… or a store", shown(ledger))
     check_kind(ledger.key, ledger.name, rehearsal)
     return ledger
+
+
+_OF_A_STORE = "name", "key", "lanes", "run", "snapshot"
 
 
 def _limit_states(reading: Reading, policy: Policy, spent: dict[str, Costs]) -> tuple[LimitState, ...]:

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .._checks import check_many, check_text
 from .._json import canonical_json
-from ..errors import InvalidParameter, NotSupported
+from ..errors import NotSupported
 from ..ledger.entries import NOBODY, SPENT
 from ..ledger.lanes import lane_of
 from ..ledger.windows import measure_in
 from .decision import objection
 from .idempotency import IdempotencyKey, Kept, once
-from .request import check_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -48,15 +48,30 @@ class Parts(NamedTuple):
 
 @dataclass
 class BulkResult:
-    """How many requests were charged, refused, or had been charged by an earlier run of the same key."""
+    """How many requests were charged, refused, or had been charged by an earlier run of the same key.
+
+    `refused_users` names who was refused, once for each time, unless somebody was told of them batch by batch.
+    """
 
     spent: int = 0
     refused: int = 0
     repeated: int = 0
     refused_users: list[str] = field(default_factory=list)
 
+    def __repr__(self) -> str:
+        return f"<BulkResult: {self.spent} spent, {self.refused} refused, {self.repeated} repeated>"
+
     def count(self, users: int, refused: list[str], repeated: bool) -> None:
-        """Add one batch."""
+        """Add one batch.
+
+        Parameters:
+            users: how many it had.
+            refused: who of them was refused.
+            repeated: whether it had been charged before.
+
+        Raises:
+            Nothing.
+        """
         self.refused += len(refused)
         if repeated:
             self.repeated += users - len(refused)
@@ -64,15 +79,18 @@ class BulkResult:
             self.spent += users - len(refused)
 
     def to_json(self) -> dict[str, int]:
-        """What `spend-many --json` prints."""
+        """What `spend-many --json` prints.
+
+        Raises:
+            Nothing.
+        """
         return {"spent": self.spent, "refused": self.refused, "repeated": self.repeated}
 
 
 def batches(users: Iterable[str]) -> Iterator[list[str]]:
-    """The users in batches, in order."""
-    if isinstance(users, str | bytes):
-        raise InvalidParameter("users", "many users; a single text would be charged letter by letter", repr(users))
-    iterator = iter(users)
+    """The users in batches, in order. Raises `InvalidParameter` at the batch that holds anything else."""
+    expected = "many users; a single text would be charged letter by letter"
+    iterator = iter(check_many("users", users, expected))
     while batch := list(islice(iterator, BATCH)):
         for user in batch:
             check_text("user", user)

@@ -41,6 +41,10 @@ class Copied:
     accounts: int
     entries: int
 
+    def __repr__(self) -> str:
+        much = f"{self.accounts} accounts and {self.entries} entries"
+        return f"<Copied: {much} from {self.source} to {self.target}, head {self.target_head}>"
+
     def to_json(self) -> dict[str, Any]:
         """What `ledger copy --json` prints."""
         return {

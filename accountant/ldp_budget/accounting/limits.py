@@ -8,6 +8,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from .._checks import check_instance, check_many, check_whole, shown
 from ..composition import capacity, compose, filter_rule, measure_of
 from ..composition.renyi import suited_order
 from ..errors import InvalidParameter, NotSupported, UnknownName
@@ -43,12 +44,21 @@ _DIGITS = Costs(EPSILON_DIGITS, DELTA_DIGITS, RHO_DIGITS, MU_SQUARED_DIGITS)
 
 @dataclass(frozen=True, init=False)
 class Limit:
-    """At most (ε, δ) within each window of `period`, added up by `rule`.
+    """At most (ε, δ) within each window of a period, added up by a rule. As text it is what `Limit.parse` reads.
 
-    `epsilon` > 0 and `delta` in [0, 1) are numbers or decimal text; a float means its shortest decimal. Under zcdp
-    and renyi `aside`, below `delta`, is the part of it for reports with a δ of their own, and without it there is
-    none for them; the rest is the conversion's. Rule renyi takes the order of the published grid that suits ε and δ,
-    if it names none as `renyi:3` does, and keeps it. Raises `InvalidParameter`.
+    Numbers may be given as text, and a float means its shortest decimal.
+
+    Parameters:
+        period: "lifetime", "day", "week" or "month" (UTC).
+        epsilon: a number > 0.
+        delta: a number >= 0 and < 1; above 0 for every rule but basic.
+        rule: "basic", "zcdp", "gdp" or "renyi". The last takes the order of the published grid that suits ε and δ,
+            if it names none as `renyi:3` does, and keeps it.
+        aside: below `delta`, under zcdp and renyi: the part of it for reports with a δ of their own, and without it
+            there is none for them; the rest is the conversion's.
+
+    Raises:
+        InvalidParameter: one of them is out of its range or no number, or they do not go together.
     """
 
     period: str
@@ -60,11 +70,13 @@ class Limit:
     def __init__(
         self, period: str, epsilon: Number, delta: Number = 0, rule: str = "basic", aside: Number = 0
     ) -> None:
-        if period not in PERIODS:
-            raise InvalidParameter("limit", f"a period out of {', '.join(PERIODS)}", period)
+        if not isinstance(period, str) or period not in PERIODS:
+            raise InvalidParameter("limit", f"a period out of {', '.join(PERIODS)}", _found(period))
         object.__setattr__(self, "period", period)
         object.__setattr__(self, "epsilon", _number("epsilon", epsilon, "a number > 0"))
         object.__setattr__(self, "delta", _number("delta", delta, "a number >= 0 and < 1"))
+        if not isinstance(rule, str):
+            raise InvalidParameter("limit", "a rule out of basic, zcdp, gdp, renyi", shown(rule))
         object.__setattr__(self, "rule", rule)
         object.__setattr__(self, "aside", _number("aside", aside, "a number >= 0 and below delta"))
         self._check()
@@ -94,13 +106,29 @@ class Limit:
         if not (0 <= self.aside < self.delta or not self.aside):
             raise InvalidParameter("limit", f"a part of delta set aside that leaves some of {self.delta}", self.aside)
 
+    def __str__(self) -> str:
+        delta = [self.delta_text] if self.delta or self.rule != "basic" else []
+        return f"{self.period}={','.join([canonical(self.epsilon), *delta, *[self.rule] * (self.rule != 'basic')])}"
+
+    def __repr__(self) -> str:
+        more = {"delta": self.delta, "rule": self.rule, "aside": self.aside}
+        given = [f"{name}={str(value)!r}" for name, value in more.items() if value not in (0, "basic")]
+        return f"Limit({', '.join([repr(self.period), repr(canonical(self.epsilon)), *given])})"
+
     @classmethod
     def parse(cls, text: str, asked: Sequence[tuple[Guarantee, int]] = ()) -> Limit:
-        """Read `PERIOD=EPSILON[,DELTA[,RULE]]`; DELTA may be `CONVERSION+ASIDE`.
+        """A limit from a text, `PERIOD=EPSILON[,DELTA[,RULE]]`; DELTA may be `CONVERSION+ASIDE`.
 
-        `asked`, guarantees and how many reports of each, is what will probably be asked: rule renyi takes the order
-        that is best for them. Whatever is asked then, the limit holds.
+        Parameters:
+            text: such as `lifetime=4`, `day=1` or `lifetime=4,1e-6,zcdp`.
+            asked: what will probably be asked, pairs of a guarantee and how many reports of it. Rule renyi takes the
+                order that is best for them. Whatever is asked then, the limit holds.
+
+        Raises:
+            InvalidParameter: the text is no such limit, or makes no sense as one.
         """
+        if not isinstance(text, str):
+            raise InvalidParameter("limit", "PERIOD=EPSILON[,DELTA[,RULE]], a text", shown(text))
         period, equals, amounts = text.partition("=")
         parts = [part.strip() for part in amounts.split(",")]
         if not equals or not 1 <= len(parts) <= 3 or not all(parts):
@@ -145,7 +173,16 @@ class Limit:
         return tuple((place, most) for place, most in enumerate(self.capacity) if most is not None)
 
     def fits(self, spent: Costs, cost: Costs) -> bool:
-        """Whether `cost` on top of `spent` stays within the capacity. Integers decide, nothing else."""
+        """Whether `cost` on top of `spent` stays within the capacity. Integers decide, nothing else.
+
+        Parameters:
+            spent: what the account's window holds, in units.
+            cost: what is asked, in units.
+
+        Raises:
+            InvalidParameter: one of them is no `Costs`.
+        """
+        _costs("spent", spent), _costs("cost", cost)
         for place, most in self._counted:
             used, each = spent[place], cost[place]
             if used is None or each is None or used + each > most:
@@ -153,14 +190,31 @@ class Limit:
         return True
 
     def is_above(self, other: Limit) -> bool:
-        """Whether it admits at least as much as `other` of every amount, by the same rule, and more of one."""
+        """Whether it admits at least as much as another limit of every amount, by the same rule, and more of one.
+
+        Parameters:
+            other: the other limit.
+
+        Raises:
+            InvalidParameter: it is no limit.
+        """
+        check_instance("other", other, Limit, "a limit")
         if self.rule != other.rule or (self.rule != "basic" and self.delta != other.delta):
             return False
         pairs = [(mine, its) for mine, its in zip(self.capacity, other.capacity, strict=True) if its is not None]
         return all(mine is not None and mine >= its for mine, its in pairs) and self.capacity != other.capacity
 
     def affordable(self, spent: Costs, cost: Costs) -> int:
-        """How many charges of `cost` fit on top of `spent`."""
+        """How many charges of `cost` fit on top of `spent`; `LARGEST` where nothing counts them.
+
+        Parameters:
+            spent: what the account's window holds, in units.
+            cost: what one charge costs, in units.
+
+        Raises:
+            InvalidParameter: one of them is no `Costs`.
+        """
+        _costs("spent", spent), _costs("cost", cost)
         count = LARGEST
         for place, most in self._counted:
             used, each = spent[place], cost[place]
@@ -172,7 +226,18 @@ class Limit:
         return count
 
     def affordable_along(self, curve: Memoised, done: int, spent: Costs) -> int:
-        """How many more reports of one memoised value fit on top of `spent` after `done` of them, along its curve."""
+        """How many more reports of one memoised value fit on top of `spent` after `done` of them, along its curve.
+
+        Parameters:
+            curve: what is promised of reports that repeat one value.
+            done: how many reports of it there were in this window.
+            spent: what the account's window holds, in units.
+
+        Raises:
+            InvalidParameter: one of them is of another kind.
+        """
+        check_instance("curve", curve, Memoised, "a memoised guarantee")
+        done = check_whole("done", done)
         # All but ε is charged whole with the first report, so there one report says it for all.
         if not self.fits(spent, step_under(self.measure, curve, done, 1)):
             return 0
@@ -182,9 +247,16 @@ class Limit:
         return curve.most_reports(done, most - spent.epsilon)
 
     def remaining_room(self, cost: Costs) -> dict[str, int] | None:
-        """The largest sums on top of which `cost` fits, for the amounts this limit counts; None where none do."""
+        """The largest sums on top of which `cost` fits, for the amounts this limit counts; None where none do.
+
+        Parameters:
+            cost: what is asked, in units.
+
+        Raises:
+            InvalidParameter: it is no `Costs`.
+        """
         room = {}
-        for name, most, each in zip(Costs._fields, self.capacity, cost, strict=True):
+        for name, most, each in zip(Costs._fields, self.capacity, _costs("cost", cost), strict=True):
             if most is None:
                 continue
             if each is None or each > most:
@@ -193,20 +265,36 @@ class Limit:
         return room
 
     def amounts(self, costs: Costs) -> dict[str, float | None]:
-        """The part of `costs` that this limit counts, as plain numbers; None where unbounded."""
+        """The part of `costs` that this limit counts, as plain numbers, rounded up; None where unbounded.
+
+        Parameters:
+            costs: amounts in units.
+
+        Raises:
+            InvalidParameter: they are no `Costs`.
+        """
+        _costs("costs", costs)
         return {
             name: None if units is None else float_up(from_units(units, digits))
-            for name, most, units, digits in zip(self._names, self.capacity, costs, _DIGITS, strict=True)
+            for name, most, units, digits in zip(self.names, self.capacity, costs, _DIGITS, strict=True)
             if most is not None and digits is not None
         }
 
     @property
-    def _names(self) -> tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:
         """What the amounts are called: a divergence stands in the place of ρ."""
         return ("epsilon", "delta", RENYI, "mu_squared") if self.rule.startswith(RENYI) else Costs._fields
 
     def remaining(self, spent: Costs) -> Costs:
-        """What is left of the capacity, never below zero; zero where what was spent is unbounded."""
+        """The part of the capacity that is left, in units, never below zero; zero where `spent` is unbounded.
+
+        Parameters:
+            spent: what the account's window holds, in units.
+
+        Raises:
+            InvalidParameter: it is no `Costs`.
+        """
+        _costs("spent", spent)
         return Costs(
             *(
                 None if most is None else max(0, most - used) if used is not None else 0
@@ -215,7 +303,11 @@ class Limit:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, with the capacity: it is worked out once, when the limit is set, and never again."""
+        """A JSON object of everything, with the capacity: it is worked out once, when the limit is set.
+
+        Raises:
+            Nothing.
+        """
         plain = {
             "period": self.period,
             "epsilon": canonical(self.epsilon),
@@ -229,9 +321,19 @@ class Limit:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Limit:
-        """Read back what `to_json` made."""
-        limit = cls(data["period"], data["epsilon"], data["delta"], data["rule"], data.get("aside", 0))
-        limit.__dict__["capacity"] = Costs(*data["capacity"])
+        """A limit read back from what `to_json` made.
+
+        Parameters:
+            data: the JSON object.
+
+        Raises:
+            ValueError: it is anything else.
+        """
+        try:
+            limit = cls(data["period"], data["epsilon"], data["delta"], data["rule"], data.get("aside", 0))
+            limit.__dict__["capacity"] = Costs(*data["capacity"])
+        except (AttributeError, LookupError, TypeError) as error:
+            raise ValueError(f"not a limit: {shown(data)} ({error})") from None
         return limit
 
 
@@ -239,9 +341,20 @@ def _number(name: str, value: Any, expected: str) -> Decimal:
     try:
         return decimal(value)
     except ValueError:
-        raise InvalidParameter("limit", f"{name}: {expected}", value) from None
+        raise InvalidParameter("limit", f"{name}: {expected}", _found(value)) from None
+
+
+def _found(value: object) -> str:
+    """What somebody gave: a text as it stands, as it may be an option's."""
+    return value if isinstance(value, str) else shown(value)
+
+
+def _costs(option: str, value: Costs) -> Costs:
+    """`value`, if it is what an account or a charge counts. Raises `InvalidParameter`."""
+    return check_instance(option, value, Costs, "amounts in whole units, as `Costs`")
 
 
 def as_limits(limits: Sequence[Limit | str], asked: Sequence[tuple[Guarantee, int]] = ()) -> tuple[Limit, ...]:
-    """Limits given as objects or as the text that `Limit.parse` reads."""
-    return tuple(limit if isinstance(limit, Limit) else Limit.parse(limit, asked) for limit in limits)
+    """Limits given as objects or as the text that `Limit.parse` reads. Raises `InvalidParameter`."""
+    many = check_many("limits", limits, "a list of limits, each a `Limit` or a text such as lifetime=4")
+    return tuple(limit if isinstance(limit, Limit) else Limit.parse(limit, asked) for limit in many)

@@ -15,10 +15,11 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
+from .._checks import check_many, shown
 from .._json import canonical_json
 from ..authoring.base import Mechanism
 from ..composition import Bound, capacity, compose, measure_of, rule_named
-from ..composition.charges import of_one_question, whole
+from ..composition.charges import in_pairs, of_one_question, whole
 from ..composition.crossing import crossing
 from ..errors import InvalidParameter, NotSupported
 from ..guarantees import Guarantee, from_json
@@ -30,25 +31,34 @@ from ..guarantees.amounts import (
     Costs,
     canonical,
     decimal,
+    float_up,
     from_units,
     to_cost,
 )
 from ..guarantees.orders import measure_at, measured
 
 _UNIT = 1e-9
+_PAIRS = "pairs of a mechanism or guarantee and a count"
 _MOST_UNITS = 10**15  # no guarantee states a larger ε than a million
 
 
 @dataclass(frozen=True)
 class Plan:
-    """`charges`, pairs of a mechanism or guarantee and how many reports carry it, priced by exact composition.
+    """A fixed list of reports, priced by exact composition.
 
-    Together they are (`epsilon`, `delta`)-LDP; `epsilon` is a certified upper bound. Equal guarantees are merged,
-    and the order is canonical. `price` is what the same plan was priced at before: it may raise `epsilon`, and never
-    lowers it below the upper bound that is certified now.
+    Together they are (`epsilon`, `delta`)-LDP; `epsilon` is a certified upper bound. Equal guarantees are merged, and
+    the order is canonical.
 
-    Raises `NotSupported` for a list without a finite price, `InvalidParameter`, and ValueError for a `price` that
-    no composition could have found, as it is below the certified lower bound.
+    Parameters:
+        charges: pairs of a mechanism or guarantee and how many reports carry it.
+        delta: the δ of all of them together, >= 0 and < 1.
+        price: what the same plan was priced at before: it may raise `epsilon`, and never lowers it below the upper
+            bound that is certified now.
+
+    Raises:
+        NotSupported: the list has no finite price.
+        InvalidParameter: something is of another kind or out of range, or `price` is one that no composition could
+            have found, as it is below the certified lower bound.
     """
 
     charges: tuple[tuple[Guarantee, int], ...]
@@ -57,20 +67,27 @@ class Plan:
     epsilon: float = field(init=False)
 
     def __post_init__(self, price: float | None) -> None:
-        charges = _merged(self.charges)
+        charges = _merged(check_many("charges", self.charges, _PAIRS))
         total = compose(charges, delta=self.delta, rule="exact")
         if math.isinf(total.epsilon):
             raise NotSupported(
                 "a plan needs a finite price: some report is unbounded, or delta is too small for the list"
             )
-        if price is not None and not math.isfinite(price):
-            raise ValueError(f"price: expected a finite number; found {price}")
+        if price is not None and not (isinstance(price, int | float) and abs(price) < math.inf):
+            raise InvalidParameter("price", "a finite number", shown(price))
         if price is not None and price < total.lower:
-            raise ValueError(f"price: {price} is below {total.lower}, which these reports cost at least")
+            raise InvalidParameter(
+                "price", f"a number not below {total.lower}, which these reports cost at least", price
+            )
         object.__setattr__(self, "charges", charges)
         object.__setattr__(self, "delta", decimal(self.delta))
         # A price between the two bounds may be right, but nothing here certifies it.
-        object.__setattr__(self, "epsilon", total.epsilon if price is None else max(price, total.epsilon))
+        object.__setattr__(self, "epsilon", total.epsilon if price is None else max(_double(price), total.epsilon))
+
+    def __repr__(self) -> str:
+        reports, kinds = sum(count for _, count in self.charges), len(self.charges)
+        of = "one guarantee" if kinds == 1 else f"{kinds} guarantees"
+        return f"<Plan: {reports} reports of {of}, ε = {self.epsilon:.9g} at δ = {self.delta:.9g} together>"
 
     @cached_property
     def identity(self) -> str:
@@ -83,7 +100,11 @@ class Plan:
         return MappingProxyType(dict(self.charges))
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that `from_json` turns back into an equal plan, price included; numbers as exact text."""
+        """A JSON object that `from_json` turns back into an equal plan, price included; numbers as exact text.
+
+        Raises:
+            Nothing.
+        """
         return {**self._declared(), "epsilon": canonical(decimal(self.epsilon))}
 
     def _declared(self) -> dict[str, Any]:
@@ -92,20 +113,36 @@ class Plan:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Plan:
-        """Read back what `to_json` wrote, its price certified anew. Raises ValueError for anything else."""
+        """A plan read back from what `to_json` wrote, its price certified anew.
+
+        Parameters:
+            data: the JSON object.
+
+        Raises:
+            ValueError: it is anything else.
+            NotSupported: its reports have no finite price by now.
+        """
         try:
             charges = tuple((from_json(charge["guarantee"]), charge["count"]) for charge in data["charges"])
             return cls(charges, data["delta"], price=float(data["epsilon"]))
-        except (KeyError, TypeError) as error:
+        except (LookupError, TypeError) as error:
             raise ValueError(f"not a plan: {error}") from None
+
+
+def _double(price: float) -> float:
+    """A price as a double, not below it. Raises `InvalidParameter` where there is none."""
+    try:
+        return float_up(decimal(price))
+    except OverflowError:
+        raise InvalidParameter("price", "a finite number", shown(price)) from None
 
 
 def _merged(charges: Iterable[tuple[Any, Any]]) -> tuple[tuple[Guarantee, int], ...]:
     counts: dict[Guarantee, int] = {}
-    for item, count in charges:
+    for item, count in in_pairs(charges):
         guarantee = item.guarantee if isinstance(item, Mechanism) else item
         if not isinstance(guarantee, Guarantee):
-            raise InvalidParameter("charges", "pairs of a mechanism or guarantee and a count", repr(item))
+            raise InvalidParameter("charges", _PAIRS, shown(item))
         counts[guarantee] = counts.get(guarantee, 0) + whole(count)
     return tuple(sorted(counts.items(), key=lambda charge: canonical_json(charge[0].to_json())))
 

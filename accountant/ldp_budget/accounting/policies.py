@@ -8,6 +8,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from .._checks import check_instance, check_many, check_switch, check_text, shown
 from .._json import canonical_json
 from ..composition import compose
 from ..errors import InvalidParameter
@@ -42,6 +43,10 @@ class PlanTerms:
     quotas: tuple[tuple[str, int], ...]
     epsilon: Decimal
     delta: Decimal
+
+    def __repr__(self) -> str:
+        reports = sum(count for _, count in self.quotas)
+        return f"<PlanTerms: {reports} reports at ε = {self.epsilon:.9g}, δ = {self.delta:.9g}>"
 
     @classmethod
     def of(cls, plan: Plan) -> PlanTerms:
@@ -80,6 +85,10 @@ class Policy:
     neighbours of the same change pattern are refused; with `checked`, mechanisms whose promise nobody checked, see
     `certificates`. With a plan, only its charges are admitted, each up to its quota; `earlier` are the plans it
     succeeds that were charged.
+
+    Raises:
+        InvalidParameter: something is of another kind, there is no limit and no plan, a period has two limits of one
+            rule, or there is no lifetime limit and nobody says `unbounded`.
     """
 
     name: str
@@ -92,20 +101,35 @@ class Policy:
     checked: bool = False
 
     def __post_init__(self) -> None:
-        if not self.name:
-            raise InvalidParameter("name", "a name of at least one character", repr(self.name))
+        if not isinstance(self.name, str) or not self.name:
+            raise InvalidParameter("name", "a name of at least one character", shown(self.name))
+        check_switch("unbounded", self.unbounded), check_switch("checked", self.checked)
+        given = tuple(check_many("limits", self.limits, "limits"))
+        for limit in given:
+            if not isinstance(limit, Limit):
+                raise InvalidParameter("limits", "limits", shown(limit))
+        object.__setattr__(self, "limits", given)
+        if not (self.plan is None or isinstance(self.plan, PlanTerms)):
+            raise InvalidParameter("plan", "the terms of a plan, or None", shown(self.plan))
         if not self.limits and self.plan is None:
             raise InvalidParameter("limit", "at least one limit")
         seen = [(limit.period, limit.rule) for limit in self.limits]
         for pair in seen:
             if seen.count(pair) > 1:
                 raise InvalidParameter("limit", "each period at most once for each rule", "=".join(pair))
-        if self.relation not in (None, ANY_RELATION):
-            raise InvalidParameter("relation", ANY_RELATION, self.relation)
+        if not (self.relation is None or (isinstance(self.relation, str) and self.relation == ANY_RELATION)):
+            found = self.relation if isinstance(self.relation, str) else shown(self.relation)
+            raise InvalidParameter("relation", ANY_RELATION, found)
         if LIFETIME not in self.periods and self.plan is None and not self.unbounded:
             raise InvalidParameter(
                 "limit", "a lifetime limit, or unbounded said aloud", f"only {', '.join(self.periods)}"
             )
+
+    def __repr__(self) -> str:
+        more = {"relation any": self.relation, "unbounded": self.unbounded, "checked": self.checked}
+        plan = [] if self.plan is None else [repr(self.plan).strip("<>")]
+        parts = [*map(str, self.limits), *plan, *[name for name, is_so in more.items() if is_so]]
+        return f"<Policy {self.name}, version {self.version}: {'; '.join(parts)}>"
 
     @property
     def periods(self) -> tuple[str, ...]:
@@ -123,26 +147,49 @@ class Policy:
         return tuple([limit for limit in self.limits if limit.period == LIFETIME])
 
     def planned(self, others: Iterable[Price] | None = None) -> Price:
-        """(ε, δ) of its plan and of `others`, by default the earlier ones, added up; zeros without any."""
-        beside = [plan.price for plan in self.earlier] if others is None else list(others)
+        """(ε, δ) of its plan and of others, added up; zeros without any.
+
+        Parameters:
+            others: the (ε, δ) of other plans, as decimals; by default those of the earlier ones.
+
+        Raises:
+            InvalidParameter: `others` are no pairs of decimals.
+        """
+        given = [plan.price for plan in self.earlier] if others is None else check_many("others", others, _PAIRS)
+        beside = [_price("others", other) for other in given]
         prices = [*beside, *([] if self.plan is None else [self.plan.price])]
         return exact_sum(epsilon for epsilon, _ in prices), exact_sum(delta for _, delta in prices)
 
     def overdrawn_by(self, price: Price) -> Limit | None:
-        """A lifetime limit that does not admit so much for all plans together."""
-        epsilon, delta = price
+        """The lifetime limit that does not admit so much for all plans together; None if all do.
+
+        Parameters:
+            price: (ε, δ) of all of them, as decimals.
+
+        Raises:
+            InvalidParameter: it is no pair of decimals.
+        """
+        epsilon, delta = _price("price", price)
         over = [limit for limit in self.lifetimes if epsilon > limit.epsilon or delta > limit.delta]
         return over[0] if over else None
 
     def worst_epsilon_per_year(self) -> float | None:
-        """The largest ε one year can cost under an unbounded policy, by its `basic` limits; None if none says."""
+        """The largest ε one year can cost under an unbounded policy, by its `basic` limits; None if none says.
+
+        Raises:
+            Nothing.
+        """
         if LIFETIME in self.periods or self.plan is not None:
             return None
         totals = [limit.epsilon * PER_YEAR[limit.period] for limit in self.limits if limit.rule == "basic"]
         return float_up(min(totals)) if totals else None
 
     def idle_limits(self) -> list[tuple[Limit, Limit]]:
-        """Limits above that of a longer period by the same rule, each with the least such one, which binds first."""
+        """The limits above that of a longer period by the same rule, each with the least such one: that binds first.
+
+        Raises:
+            Nothing.
+        """
         above = [
             (limit, longer)
             for limit in self.limits
@@ -152,6 +199,11 @@ class Policy:
         return list({limit: (limit, longer) for limit, longer in above}.values())
 
     def to_json(self) -> dict[str, Any]:
+        """A JSON object that `from_json` turns back into an equal policy.
+
+        Raises:
+            Nothing.
+        """
         return {
             "name": self.name,
             "version": self.version,
@@ -165,28 +217,59 @@ class Policy:
 
     @classmethod
     def read(cls, definition: str) -> Policy:
-        """A policy from its definition, as the ledger stores it."""
-        return _read(definition)
+        """A policy from its definition, as the ledger stores it.
+
+        Parameters:
+            definition: what `to_json` made, as JSON.
+
+        Raises:
+            ValueError: it is anything else.
+        """
+        return _read(check_text("definition", definition))
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Policy:
-        """Read back what `to_json` made."""
-        plan = data["plan"]
-        return cls(
-            name=data["name"],
-            limits=tuple(Limit.from_json(limit) for limit in data["limits"]),
-            version=data["version"],
-            relation=data["relation"],
-            unbounded=data["unbounded"],
-            checked=data.get("checked", False),
-            plan=None if plan is None else PlanTerms.from_json(plan),
-            earlier=tuple(PlanTerms.from_json(earlier) for earlier in data["earlier"]),
-        )
+        """A policy read back from what `to_json` made.
+
+        Parameters:
+            data: the JSON object.
+
+        Raises:
+            ValueError: it is anything else.
+        """
+        try:
+            plan = data["plan"]
+            return cls(
+                name=data["name"],
+                limits=tuple(Limit.from_json(limit) for limit in data["limits"]),
+                version=data["version"],
+                relation=data["relation"],
+                unbounded=data["unbounded"],
+                checked=data.get("checked", False),
+                plan=None if plan is None else PlanTerms.from_json(plan),
+                earlier=tuple(PlanTerms.from_json(earlier) for earlier in data["earlier"]),
+            )
+        except (AttributeError, LookupError, TypeError) as error:
+            raise ValueError(f"not a policy: {shown(data)} ({error})") from None
+
+
+_PAIRS = "pairs of ε and δ, as decimals"
+
+
+def _price(option: str, price: Price) -> Price:
+    """A pair of decimals. Raises `InvalidParameter`."""
+    if not (isinstance(price, tuple) and len(price) == 2 and all(isinstance(part, Decimal) for part in price)):
+        raise InvalidParameter(option, _PAIRS, shown(price))
+    return price
 
 
 @lru_cache(maxsize=1024)
 def _read(definition: str) -> Policy:
-    return Policy.from_json(json.loads(definition))
+    try:
+        data = json.loads(definition)
+    except ValueError as error:
+        raise ValueError(f"not a policy: {shown(definition)} ({error})") from None
+    return Policy.from_json(data)
 
 
 def propose(
@@ -198,7 +281,11 @@ def propose(
     checked: bool,
     plan: Plan | None,
 ) -> Policy:
-    """A policy from what the caller gave, checked on its own."""
+    """A policy from what the caller gave, checked on its own. Raises `InvalidParameter`."""
+    if plan is not None:
+        from .plans import Plan
+
+        check_instance("plan", plan, Plan, "a `Plan`, or None")
     terms = None if plan is None else PlanTerms.of(plan)
     return Policy(name, as_limits(limits), relation=relation, unbounded=unbounded, checked=checked, plan=terms)
 

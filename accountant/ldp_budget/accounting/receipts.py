@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -12,7 +13,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._json import canonical_json
 from ..errors import LdpBudgetError, NotSupported
-from ..guarantees.amounts import DELTA_DIGITS, EPSILON_DIGITS, LARGEST, Costs, float_up, from_units
+from ..guarantees.amounts import (
+    DELTA_DIGITS,
+    EPSILON_DIGITS,
+    LARGEST,
+    MU_SQUARED_DIGITS,
+    RHO_DIGITS,
+    Costs,
+    float_down,
+    float_up,
+    from_units,
+)
 from ..guarantees.evidence import LEVELS
 from ..ledger.entries import RESERVED, VOIDED
 from ..ledger.names import Name, parse
@@ -56,14 +67,73 @@ def name_in(key: Key, receipt: str) -> Name | None:
     return name if compare_digest(receipt.encode("utf-8", "surrogatepass"), receipt_of(key, name).encode()) else None
 
 
+class Amounts(NamedTuple):
+    """Amounts of privacy as plain numbers: ε, δ, ρ (zCDP), μ² (Gaussian DP) and a Rényi divergence at one order.
+
+    What is unbounded is infinite. None stands for what is not counted there at all.
+    """
+
+    epsilon: float | None = None
+    delta: float | None = None
+    rho: float | None = None
+    mu_squared: float | None = None
+    renyi: float | None = None
+
+    def __repr__(self) -> str:
+        counted = {name: value for name, value in self._asdict().items() if value is not None}
+        return f"Amounts({', '.join(f'{name}={value!r}' for name, value in counted.items())})"
+
+
 class LimitState(NamedTuple):
-    """One limit of a policy and what a user has spent in its current window."""
+    """One limit of a policy and what a user has spent in its current window, which ends at `resets_at` (or never).
+
+    `spent`, `remaining` and `capacity` are plain numbers, on the safe side where a double cannot hold them: what is
+    spent is never shown too small, and what is left never too large. `spent_units` is what the ledger goes by: whole
+    units, 1e-9 of ε, 1e-18 of δ, 1e-12 of ρ or of a divergence and 1e-12 of μ²; `limit.capacity` and
+    `limit.remaining(spent_units)` are in the same, and decide.
+    """
 
     limit: Limit
-    spent: Costs
+    spent_units: Costs
     resets_at: datetime | None
 
+    @property
+    def spent(self) -> Amounts:
+        """What the user has spent in this window: each amount that the ledger adds up there, rounded up."""
+        # Where a measure has sums of its own, zeros stand in the place of ε and μ², which nobody adds up there.
+        plain = self.limit.measure is None
+        return _numbers(self.limit, self.spent_units, [plain, True, True, plain], float_up)
+
+    @property
+    def capacity(self) -> Amounts:
+        """What the limit admits of each amount that it counts, rounded down."""
+        return _numbers(self.limit, self.limit.capacity, self._counted, float_down)
+
+    @property
+    def remaining(self) -> Amounts:
+        """What is left of each amount that the limit counts, rounded down; never below 0."""
+        return _numbers(self.limit, self.limit.remaining(self.spent_units), self._counted, float_down)
+
+    @property
+    def _counted(self) -> list[bool]:
+        return [most is not None for most in self.limit.capacity]
+
+    def __repr__(self) -> str:
+        limit = self.to_json()
+        capacity, spent, left = (_amounts(limit[name]) for name in ("capacity", "spent", "remaining"))
+        resets = f", resets at {limit['resets_at']}" if limit["resets_at"] else ""
+        return (
+            f"<LimitState {self.limit.period} ({self.limit.rule}): {spent} spent of {capacity}, {left} left{resets}>"
+        )
+
     def to_json(self) -> dict[str, Any]:
+        """A JSON object with the limit's period and rule, what it admits, what is spent and what is left.
+
+        Plain numbers, each rounded up, as everything that `--json` prints.
+
+        Raises:
+            Nothing.
+        """
         limit = self.limit
         return {
             "period": limit.period,
@@ -71,14 +141,23 @@ class LimitState(NamedTuple):
             "epsilon": float_up(limit.epsilon),
             "delta": float_up(limit.delta),
             "capacity": limit.amounts(limit.capacity),
-            "spent": limit.amounts(self.spent),
-            "remaining": limit.amounts(limit.remaining(self.spent)),
+            "spent": limit.amounts(self.spent_units),
+            "remaining": limit.amounts(limit.remaining(self.spent_units)),
             "resets_at": None if self.resets_at is None else _iso(self.resets_at),
         }
 
     @classmethod
     def at(cls, moment: datetime, limit: Limit, spent: Costs) -> LimitState:
-        """The state of a limit in its window at a moment."""
+        """The state of a limit in its window at a moment.
+
+        Parameters:
+            moment: an aware datetime.
+            limit: the limit.
+            spent: what was spent in that window, in units.
+
+        Raises:
+            Nothing.
+        """
         return cls(limit, spent, window_at(limit.period, moment).ends)
 
 
@@ -89,14 +168,15 @@ class Receipt(NamedTuple):
     stored answer to the same request. `limits` hold what is spent after the request; `binding` names the periods
     whose limit refused it (of a quote: would refuse it), or `plan`. `affordable_reports` is how many such reports
     still fit; `LARGEST` where nothing counts them, which is no number to show. `checked` says how the mechanism's
-    promise was checked ("exact", "audited" or "no"; None where a reservation is resolved). A receipt is true unless
-    it says refused or voided: then nothing may be sent.
+    promise was checked ("exact", "audited" or "no"; None where a reservation is resolved). `cost_units` is what was
+    asked for in the ledger's whole units (see `LimitState`), all reports together; `cost`, `epsilon` and `delta` are
+    the same as plain numbers. A receipt is true unless it says refused or voided: then nothing may be sent.
     """
 
     status: str
     user: str | None
     policy: str
-    cost: Costs
+    cost_units: Costs
     reports: int
     limits: tuple[LimitState, ...]
     binding: tuple[str, ...] = ()
@@ -109,18 +189,30 @@ class Receipt(NamedTuple):
     def __bool__(self) -> bool:
         return self.status not in (REFUSED, VOIDED)
 
+    def __repr__(self) -> str:
+        return f"<Receipt: {self.explain()}>"
+
+    @property
+    def cost(self) -> Amounts:
+        """What was asked for, all reports together, rounded up."""
+        return _numbers(None, self.cost_units, [True] * 4, float_up)
+
     @property
     def epsilon(self) -> float | None:
         """The ε asked for, all reports together; None where it is unbounded."""
-        return _plain(self.cost.epsilon, EPSILON_DIGITS)
+        return _plain(self.cost_units.epsilon, EPSILON_DIGITS)
 
     @property
     def delta(self) -> float | None:
         """The δ asked for, all reports together; None where it is unbounded."""
-        return _plain(self.cost.delta, DELTA_DIGITS)
+        return _plain(self.cost_units.delta, DELTA_DIGITS)
 
     def to_json(self) -> dict[str, Any]:
-        """What `spend --json` prints."""
+        """What `spend --json` prints.
+
+        Raises:
+            Nothing.
+        """
         result = {
             "status": self.status,
             "repeated": self.repeated,
@@ -139,18 +231,35 @@ class Receipt(NamedTuple):
         """What the ledger keeps under a key: canonical JSON, with the number of the policy's version and the time.
 
         Those two say the rest of it. User and receipt stay out; they come back with the retry and the entry.
+
+        Parameters:
+            policy: the number of its version.
+            at: when it was given, in microseconds.
+
+        Raises:
+            Nothing.
         """
         level = None if self.checked is None else LEVELS.index(self.checked)
-        numbers = [policy, at, self.reports, self.affordable_reports, level, *self.cost]
+        numbers = [policy, at, self.reports, self.affordable_reports, level, *self.cost_units]
         for state in self.limits:
-            numbers += state.spent
+            numbers += state.spent_units
         # By hand, as every spend with a key does it, and numbers are all there is of most answers.
         answer = f'"{self.status}",{numbers}'.replace("None", "null").replace(" ", "")
         return f"[{answer}]" if self else f"[{answer},{canonical_json([self.binding, self.why])}]"
 
     @classmethod
     def restore(cls, user: str, receipt: str | None, policy_of: Callable[[int], Policy], answer: str) -> Receipt:
-        """The stored answer to a request, marked as repeated; `policy_of` is the policy of a number."""
+        """The stored answer to a request, marked as repeated.
+
+        Parameters:
+            user: who asked.
+            receipt: of the entry, if it granted something.
+            policy_of: the policy of a number.
+            answer: what `store` made.
+
+        Raises:
+            ValueError: it is anything else.
+        """
         status, numbers, *refusal = json.loads(answer)
         if refusal and status not in (REFUSED, QUOTED):
             refusal = []  # it is a name, see `named`
@@ -162,7 +271,7 @@ class Receipt(NamedTuple):
             status=status,
             user=user,
             policy=policy.name,
-            cost=cost,
+            cost_units=cost,
             reports=reports,
             limits=tuple(
                 LimitState.at(moment, limit, used) for limit, used in zip(policy.limits, spent, strict=True)
@@ -177,17 +286,36 @@ class Receipt(NamedTuple):
 
     @staticmethod
     def named(answer: str, name: Name) -> str:
-        """A stored answer that grants something, with the name of its entry, as a copy numbers that anew."""
+        """A stored answer that grants something, with the name of its entry, as a copy numbers that anew.
+
+        Parameters:
+            answer: what `store` made.
+            name: of its entry.
+
+        Raises:
+            ValueError: the answer is anything else.
+        """
         return answer if len(json.loads(answer)) > 2 else f"{answer[:-1]},{json.dumps(name)}]"
 
     @staticmethod
     def name_of(answer: str) -> Name | None:
-        """The name of its entry that a stored answer bears, which grants something; None for one of this ledger."""
+        """The name of its entry that a stored answer bears, which grants something; None for one of this ledger.
+
+        Parameters:
+            answer: what `store` made.
+
+        Raises:
+            ValueError: it is anything else.
+        """
         _, _, *name = json.loads(answer)
         return Name(*name[0]) if name else None
 
     def explain(self) -> str:
-        """One line: what was asked, and what each binding limit has spent and left."""
+        """A line that says what was asked, and what each binding limit has spent and left.
+
+        Raises:
+            Nothing.
+        """
         who = self.user or f"receipt {self.receipt}"
         asked = _amounts({"epsilon": self.epsilon, "delta": self.delta})
         if self.status not in (REFUSED, QUOTED):
@@ -263,6 +391,13 @@ class Balance:
     charges: tuple[tuple[Guarantee, int], ...] = ()
     erased: bool = False
 
+    def __repr__(self) -> str:
+        if self.erased:
+            return f"<Balance of {self.user}, policy {self.policy.name}: erased>"
+        lines = [repr(state).removeprefix("<LimitState ").removesuffix(">") for state in self.limits]
+        lines += [f"plan: {sum(quota['left'] for quota in self.quotas)} reports left"] if self.quotas else []
+        return "\n  ".join([f"<Balance of {self.user}, policy {self.policy.name}:", *lines]) + ">"
+
     @cached_property
     def odometer(self) -> dict[str, Any] | None:
         """The exact loss of all that was spent, at the largest δ of the policy's limits and plan; never enforced by.
@@ -280,10 +415,16 @@ class Balance:
         return {"epsilon": total.epsilon, "lower": total.lower, "delta": total.delta, "note": ODOMETER_NOTE}
 
     def shuffled(self, users: int) -> dict[str, Any] | None:
-        """The central loss of all that was spent if each report was shuffled among those of `users` users.
+        """The central loss of all that was spent if each report was shuffled among those of many users.
 
         At the δ of the odometer and as valid as it is, and never enforced by: no ledger sees who shuffled. None where
-        nothing was spent, or where no bound is known. Raises `InvalidParameter`.
+        nothing was spent, or where no bound is known.
+
+        Parameters:
+            users: how many, the user among them.
+
+        Raises:
+            InvalidParameter: it is no whole number from 1 to 10^12.
         """
         from ..composition.shuffle import shuffled, whole_users
 
@@ -301,7 +442,11 @@ class Balance:
         return max([*deltas, self.policy.plan.delta if self.policy.plan is not None else Decimal(0)])
 
     def to_json(self) -> dict[str, Any]:
-        """What `balance --json` prints."""
+        """What `balance --json` prints.
+
+        Raises:
+            Nothing.
+        """
         result: dict[str, Any] = {
             "user": self.user,
             "policy": self.policy.name,
@@ -328,6 +473,18 @@ def _iso(moment: datetime) -> str:
     return moment.isoformat().replace("+00:00", "Z")
 
 
+def _numbers(limit: Limit | None, units: Costs, counted: list[bool], round_to: Callable[[Decimal], float]) -> Amounts:
+    """Whole units as plain numbers, where they are counted; under the name that the limit gives to each."""
+    names = Costs._fields if limit is None else limit.names
+    return Amounts(
+        **{
+            name: math.inf if amount is None else round_to(from_units(amount, digits))
+            for name, amount, digits, shown in zip(names, units, _DIGITS, counted, strict=True)
+            if shown
+        }
+    )
+
+
 def _plain(units: int | None, digits: int) -> float | None:
     return None if units is None else float_up(from_units(units, digits))
 
@@ -338,6 +495,7 @@ def _count(reports: int) -> str:
     return "1 report" if reports == 1 else f"{reports} reports"
 
 
+_DIGITS = EPSILON_DIGITS, DELTA_DIGITS, RHO_DIGITS, MU_SQUARED_DIGITS
 _SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ", "mu_squared": "μ²", "renyi": "D"}
 
 

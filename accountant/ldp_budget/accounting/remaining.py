@@ -19,11 +19,14 @@ if TYPE_CHECKING:
 
 
 class Left(NamedTuple):
-    """What was left of a limit from a moment on: after a charge or a void, or where it `refilled`."""
+    """What was left of a limit from a moment on: after a charge or a void, or where it `refilled`.
+
+    In the ledger's whole units, see `LimitState`.
+    """
 
     at: datetime
-    spent: Costs
-    remaining: Costs
+    spent_units: Costs
+    remaining_units: Costs
     refilled: bool = False
 
 
@@ -37,8 +40,17 @@ class Remaining(NamedTuple):
     course: tuple[Left, ...]
     until: datetime
 
+    def __repr__(self) -> str:
+        last = "; ".join(f"{name} = {left}" for name, left in self.to_json()["course"][-1]["remaining"].items())
+        steps = f"{len(self.course)} steps until {self.until.isoformat()}"
+        return f"<Remaining {self.limit.period} ({self.limit.rule}): {steps}, {last} left>"
+
     def to_json(self) -> dict[str, Any]:
-        """The amounts as numbers, as in a balance."""
+        """The amounts as numbers, as in a balance.
+
+        Raises:
+            Nothing.
+        """
         limit = self.limit
         return {
             "period": limit.period,
@@ -47,7 +59,7 @@ class Remaining(NamedTuple):
             "course": [
                 {
                     "at": left.at.isoformat().replace("+00:00", "Z"),
-                    "remaining": limit.amounts(left.remaining),
+                    "remaining": limit.amounts(left.remaining_units),
                     "refilled": left.refilled,
                 }
                 for left in self.course

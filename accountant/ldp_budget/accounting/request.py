@@ -5,29 +5,35 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from .._checks import check_name, check_text, check_whole, shown
 from .._json import canonical_json
+from ..authoring.base import Mechanism
 from ..catalogue import certificates
+from ..catalogue.collections import Collection
 from ..errors import InvalidParameter
+from ..guarantees import Guarantee
 from ..guarantees.orders import measured
 from ..ledger.entries import SPENT
 from ..ledger.windows import measure_in
 from .idempotency import IdempotencyKey
 
 if TYPE_CHECKING:
-    from ..authoring.base import Mechanism
-    from ..guarantees import Guarantee
     from ..guarantees.amounts import Costs
     from ..ledger import Transaction
     from ..ledger.keys import Key
 
 MOST_REPORTS = 10**9
+_EXPECTED = "a mechanism with a name and a guarantee"
 
 
 class Charge:
-    """A mechanism as the ledger stores it: self-contained, with the cost of one report."""
+    """A mechanism as the ledger stores it: self-contained, with the cost of one report.
+
+    Raises `InvalidParameter` for one that promises nothing.
+    """
 
     def __init__(self, mechanism: Mechanism) -> None:
-        self.guarantee: Guarantee = mechanism.guarantee
+        self.guarantee: Guarantee = _guarantee_of(mechanism)
         self.fingerprint = mechanism.fingerprint
         self.mechanism = mechanism.name
         self.declared = canonical_json(mechanism.declared)
@@ -61,6 +67,33 @@ def charge_of(mechanism: Mechanism) -> Charge:
     return Charge(mechanism)
 
 
+def _guarantee_of(mechanism: Mechanism) -> Guarantee:
+    """What a mechanism promises. Raises `InvalidParameter` where that is nothing: it is half written."""
+    try:
+        promised: object = mechanism.guarantee
+    except NotImplementedError:
+        promised = None
+    if not isinstance(promised, Guarantee):
+        raise InvalidParameter("mechanism", _EXPECTED, f"{shown(mechanism)}, which promises {shown(promised)}")
+    return promised
+
+
+def mechanism_of(asked: Mechanism | Collection) -> Mechanism:
+    """What is charged where `asked` is given. Raises `InvalidParameter`."""
+    mechanism = asked.mechanism if isinstance(asked, Collection) else asked
+    if isinstance(mechanism, Mechanism):
+        if isinstance(getattr(mechanism, "name", None), str):
+            return mechanism
+        raise InvalidParameter("mechanism", _EXPECTED, f"{shown(mechanism)}, which has no name")
+    expected, found = "a mechanism with its parameters, or a collection", shown(asked)
+    if isinstance(asked, type) and issubclass(asked, Mechanism):
+        needed = ", ".join(name for name, field in asked.fields.items() if not field.derived)
+        found = f"the mechanism {getattr(asked, 'name', asked.__name__)} without any of its parameters ({needed})"
+    elif isinstance(asked, str):
+        found = f"the text {found}, which is a name alone"
+    raise InvalidParameter("mechanism", expected, found)
+
+
 class Request:
     """What somebody asks to charge: its price, its hashes, and what becomes of it. Raises `InvalidParameter`.
 
@@ -71,7 +104,7 @@ class Request:
         self,
         secret: Key,
         user: str,
-        mechanism: Mechanism,
+        mechanism: Mechanism | Collection,
         *,
         reports: int = 1,
         policy: str,
@@ -81,17 +114,15 @@ class Request:
         kind: str = SPENT,
         lasts: int | None = None,
     ) -> None:
-        if isinstance(reports, bool) or not isinstance(reports, int) or not 1 <= reports <= MOST_REPORTS:
-            raise InvalidParameter("reports", f"a whole number from 1 to {MOST_REPORTS}", reports)
         self.user = check_text("user", user)
-        self.reports = reports
-        self.policy = policy
+        self.reports = check_whole("reports", reports, 1, MOST_REPORTS)
+        self.policy = check_name("policy", policy)
         self.label = None if label is None else check_text("label", label)
         self.report_digest = check_digest(digest)
         self.kind = kind
         self.lasts = lasts
-        self.charge = charge_of(mechanism)
-        self.cost = self.charge.cost.times(reports)
+        self.charge = charge_of(mechanism_of(mechanism))
+        self.cost = self.charge.cost.times(self.reports)
         """Of all reports, unless they go along a curve."""
         # The user and the label as the ledger knows them.
         self.user_hash = secret.hash(b"user", user)
@@ -107,13 +138,6 @@ class Request:
         return IdempotencyKey(key, self.user_hash, secret.hash(b"key", key), digest)
 
 
-def check_text(option: str, text: object) -> str:
-    """`text`, if it is a text of at least one character; raises `InvalidParameter`."""
-    if not isinstance(text, str) or not text:
-        raise InvalidParameter(option, "a text of at least one character", repr(text))
-    return text
-
-
 def check_digest(digest: str | None) -> str | None:
     """`digest` in lower case, if it is hexadecimal; raises `InvalidParameter`."""
     if digest is None:
@@ -121,4 +145,4 @@ def check_digest(digest: str | None) -> str | None:
     try:
         return bytes.fromhex(digest).hex()
     except (TypeError, ValueError):
-        raise InvalidParameter("digest", "hexadecimal digits, two a byte", repr(digest)) from None
+        raise InvalidParameter("digest", "hexadecimal digits, two a byte", shown(digest)) from None

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from .._checks import shown
 from ..errors import InvalidParameter, NotSupported
 from ..guarantees import Memoised
 from ..guarantees.amounts import ZERO, float_up
@@ -81,10 +82,11 @@ def simulate(
     that memoises repeat one value, and go along its curve. The plan, if there is one, comes last. Raises
     `InvalidParameter`, and `NotSupported` where the policy admits no such report whatever it costs.
     """
-    if every not in EVERY:
-        raise InvalidParameter("every", f"one of {', '.join(EVERY)}", every)
+    if not isinstance(every, str) or every not in EVERY:
+        found = every if isinstance(every, str) else shown(every)
+        raise InvalidParameter("every", f"one of {', '.join(EVERY)}", found)
     if not isinstance(start, datetime) or start.utcoffset() is None or not _BEGIN <= start < _END:
-        raise InvalidParameter("start", "an aware datetime from 1970 to 9997", repr(start))
+        raise InvalidParameter("start", "an aware datetime from 1970 to 9997", shown(start))
     memoised = isinstance(mechanism.guarantee, Memoised)
     label = "the value" if memoised else None
     request = Request(Key(new_key()), "somebody", mechanism, reports=reports, policy=policy.name, label=label)

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import betainc, betaincinv, gammaln, stdtrit, xlog1py, xlogy
 
-from ..errors import InvalidParameter
+from .._checks import check_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -249,7 +249,6 @@ def quantile(level: float, freedom: int | None = None) -> float:
 
     Raises `InvalidParameter` unless 0 < level < 1.
     """
-    if not 0 < level < 1:
-        raise InvalidParameter("level", "a number > 0 and < 1", level)
+    level = check_share("level", level)
     beyond = (1 + level) / 2
     return NormalDist().inv_cdf(beyond) if freedom is None else float(stdtrit(freedom, beyond))

@@ -11,6 +11,7 @@ import hashlib
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from .._checks import shown
 from .._json import canonical_json
 from ..errors import InvalidParameter, NotSupported
 from .fields import Field
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from .estimates import Aggregate, Estimate
 
 
+_LONGEST = 100
+"""Characters of a declared value that a mechanism prints: a matrix may have thousands."""
+
+
 class Mechanism:
     """A local randomizer with declared parameters and a promise.
 
@@ -34,6 +39,13 @@ class Mechanism:
 
     `calibrate(**target)` makes one from a target; calling the class also accepts parameters that stand in a
     target's place, such as `gaussian(sigma=10)`. Two mechanisms are equal when what was declared is equal.
+
+    Parameters:
+        declared: the fields, by name; numbers may be given as text.
+
+    Raises:
+        InvalidParameter: a field is missing, unknown, of another kind or out of its range, or one does not go with
+            another.
     """
 
     name: ClassVar[str]
@@ -74,7 +86,14 @@ class Mechanism:
 
     @classmethod
     def calibrate(cls, **target: Any) -> Self:
-        """The mechanism whose parameters meet `target`. Raises `InvalidParameter`."""
+        """The mechanism whose parameters meet a target.
+
+        Parameters:
+            target: the fields, by name, but for those that stand in a target's place.
+
+        Raises:
+            InvalidParameter: as for the class, and for a field that is no target.
+        """
         for name, value in target.items():
             if value is not None and name in cls.fields and cls.fields[name].derived:
                 raise InvalidParameter(name, f"a target; build {cls.name}({name}=...) directly instead", value)
@@ -88,7 +107,11 @@ class Mechanism:
         return cls.calibrate(**{name: value for name, value in target.items() if name in cls.fields})
 
     def check(self) -> None:
-        """Raise `InvalidParameter` where the declared values do not go together."""
+        """See that the declared values go together. Called when it is made; override it.
+
+        Raises:
+            InvalidParameter: they do not.
+        """
 
     # -- what was declared ------------------------------------------------------------------------------
 
@@ -105,11 +128,25 @@ class Mechanism:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def replace(self, **changes: Any) -> Self:
-        """The same mechanism with some declared values changed."""
+        """The same mechanism with some declared values changed.
+
+        Parameters:
+            changes: fields by name.
+
+        Raises:
+            InvalidParameter: as for the class.
+        """
         return type(self)(**{**self.__dict__["_values"], **changes})
 
     def at_epsilon(self, epsilon: Any) -> Self:
-        """The same mechanism calibrated to another ε in place of its target."""
+        """The same mechanism calibrated to another ε in place of its target.
+
+        Parameters:
+            epsilon: of one report.
+
+        Raises:
+            InvalidParameter: as for the class; also where it is not calibrated from an ε.
+        """
         kept = {name: value for name, value in self.__dict__["_values"].items() if name not in self.targets}
         return self.calibrate(**{name: kept[name] for name in kept if not self.fields[name].derived}, epsilon=epsilon)
 
@@ -122,7 +159,7 @@ class Mechanism:
 
     @property
     def guarantee(self) -> Guarantee:
-        """The finest promise that can be proved for one report."""
+        """The finest promise that can be proved for one report. Every subclass gives one."""
         raise NotImplementedError(f"{type(self).__name__} must define its guarantee")
 
     @property
@@ -131,11 +168,25 @@ class Mechanism:
         return ()
 
     def utility(self, users: int | None = None) -> dict[str, Any]:
-        """Predicted error; with `users`, of an estimate from that many reports."""
+        """The predicted error, as plain numbers by name.
+
+        Parameters:
+            users: with it, also that of an estimate from so many reports.
+
+        Raises:
+            InvalidParameter: `users` is no whole number >= 1.
+        """
         return {}
 
     def describe(self, users: int | None = None) -> dict[str, Any]:
-        """What `calibrate --json` prints."""
+        """What `calibrate --json` prints: parameters, guarantee, utility, notes and source.
+
+        Parameters:
+            users: as for `utility`.
+
+        Raises:
+            InvalidParameter: `users` is no whole number >= 1.
+        """
         return {
             "mechanism": self.name,
             "parameters": dict(self.parameters),
@@ -153,39 +204,100 @@ class Mechanism:
         return None
 
     def read_values(self, texts: Sequence[str]) -> Any:
-        """Users' values as text, turned into the array that `randomize` takes. Raises `OutsideDomain`."""
+        """Users' values as text, turned into the array that `randomize` takes.
+
+        Parameters:
+            texts: one for each user.
+
+        Returns:
+            An array, shape (n,).
+
+        Raises:
+            OutsideDomain: a text is no value of the domain, at the first that is none.
+            InvalidParameter: these are no texts.
+            NotSupported: it has no client, or none that reads text.
+        """
         if self.domain is None:
             raise NotSupported(f"{self.name} has no client that reads text")
         return self.domain.read(texts)
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> Any:
-        """Randomize each value of a 1-d array into a report, an array whose first axis is the users.
+        """Randomize each value of a 1-d array into a report.
 
-        `rng`: None for cryptographic randomness; a seed or a seeded stream in tests only. `secrets`: for
-        mechanisms that memoise. Raises `OutsideDomain` if any value is not in the declared domain.
+        Parameters:
+            values: one for each user, an array or a list of what `domain` says.
+            rng: None for cryptographic randomness; a seed or a seeded stream in tests only.
+            secrets: for mechanisms that memoise: bytes, at least 16 of them, or one for each value. No two users may
+                have the same.
+
+        Returns:
+            The reports, an array whose first axis is the users.
+
+        Raises:
+            OutsideDomain: a value is not in the declared domain. Nothing was randomized.
+            InvalidParameter: `secrets` are no secrets, or are missing where it memoises.
+            NotSupported: it has no client.
+            TypeError: `rng` is nothing to draw from.
         """
         raise NotSupported(f"{self.name} has no client")
 
     def memoised(self, values: Any, secrets: Any) -> Any:
-        """Which memoised draw a user reports for each value, an array (n,); equal ones share one curve and label."""
+        """Which memoised draw a user reports for each value: equal ones share one curve and label.
+
+        Parameters:
+            values: as `randomize` takes them.
+            secrets: as `randomize` takes them.
+
+        Returns:
+            An array, shape (n,); of a mechanism that memoises each value on its own, `values` themselves.
+
+        Raises:
+            OutsideDomain: a value is not in the declared domain.
+            InvalidParameter: `secrets` are no secrets.
+        """
         return values
 
     def labels(self, values: Any, secrets: Any) -> list[str]:
         """For `spend(label=...)`: which memoised draw each report repeats, so that none but its owner can tell.
 
-        Labels of two mechanisms have nothing in common, whatever was drawn. `secrets`: as in `randomize`.
+        Labels of two mechanisms have nothing in common, whatever was drawn.
+
+        Parameters:
+            values: as `randomize` takes them.
+            secrets: as `randomize` takes them.
+
+        Returns:
+            A label for each value.
+
+        Raises:
+            OutsideDomain: a value is not in the declared domain.
+            InvalidParameter: `values` are no array or list, or `secrets` no secrets.
         """
         from ..randomness.memoisation import labels_of, secrets_for_each
 
-        own = secrets_for_each(secrets, len(values))
+        own = secrets_for_each(secrets, count_of(values))
         return labels_of(self.memoised(values, own), own, self.fingerprint)
 
     def aggregate(self, reports: Any) -> Aggregate:
-        """The sufficient statistic of reports; aggregates of the same mechanism merge exactly."""
+        """The sufficient statistic of reports; aggregates of the same mechanism merge exactly.
+
+        Parameters:
+            reports: an array whose first axis is the users, as `randomize` gave it.
+
+        Raises:
+            NotSupported: these are no reports of this mechanism, or it has no server side.
+        """
         raise NotSupported(f"{self.name} has no server side")
 
     def estimate(self, reports: Any) -> Estimate:
-        """An unbiased estimate with standard errors, from reports or from an aggregate of them."""
+        """An unbiased estimate with standard errors, from reports or from an aggregate of them.
+
+        Parameters:
+            reports: as `aggregate` takes them; or an aggregate.
+
+        Raises:
+            NotSupported: these are no reports of this mechanism, there are none, or it has no server side.
+        """
         raise NotSupported(f"{self.name} has no server side")
 
     @property
@@ -212,26 +324,63 @@ class Mechanism:
     # -- what can be checked ----------------------------------------------------------------------------
 
     def critical_inputs(self) -> Sequence[Any]:
-        """Inputs among which the worst pair is, for the checks to compare; values as `randomize` takes them."""
+        """The inputs among which the worst pair is, for the checks to compare; values as `randomize` takes them.
+
+        Raises:
+            NotSupported: nobody names any.
+        """
         raise NotSupported(f"{self.name} names no inputs to compare")
 
     def compare(self, first: Any, second: Any) -> Comparison:
         """The exact odds, as they are drawn, of all that one report can say of one input against another.
 
-        Raises `NotSupported` where that has no finite description.
+        Parameters:
+            first: a value as `randomize` takes it.
+            second: another one.
+
+        Raises:
+            NotSupported: that has no finite description.
         """
         raise NotSupported(f"{self.name} describes no channel")
 
     def compare_repeated(self, first: Any, second: Any, reports: int | None) -> Comparison:
-        """The same for `reports` reports of one memoised value; None for as many as one likes."""
+        """The same as `compare` for several reports of one memoised value.
+
+        Parameters:
+            first: a value as `randomize` takes it.
+            second: another one.
+            reports: how many; None for as many as one likes.
+
+        Raises:
+            NotSupported: that has no finite description.
+        """
         raise NotSupported(f"{self.name} describes no repeated reports")
 
     def outcomes(self, reports: Any, first: Any, second: Any) -> Any:
-        """Which outcome of ``compare(first, second)`` each report is, integers (n,) in the order of its masses."""
+        """Which outcome of `compare` each report is.
+
+        Parameters:
+            reports: as `randomize` gave them.
+            first: a value as `randomize` takes it.
+            second: another one.
+
+        Returns:
+            Integers, shape (n,), in the order of the masses of ``compare(first, second)``.
+
+        Raises:
+            NotSupported: that has no finite description.
+        """
         raise NotSupported(f"{self.name} describes no channel")
 
     def total(self, reports: Any) -> Any:
-        """`reports`, or an aggregate of them, as an aggregate of this mechanism that holds something."""
+        """The aggregate of this mechanism that reports come to, or that was given; it holds something.
+
+        Parameters:
+            reports: as `aggregate` takes them; or an aggregate.
+
+        Raises:
+            NotSupported: these are no reports of this mechanism, or there are none.
+        """
         total = reports if hasattr(reports, "merge") else self.aggregate(reports)
         if total.fingerprint != self.fingerprint:
             raise NotSupported(f"these reports were made by another mechanism than {self!r}")
@@ -251,7 +400,7 @@ class Mechanism:
         return hash(self.fingerprint)
 
     def __repr__(self) -> str:
-        values = ", ".join(f"{name}={value}" for name, value in self.declared.items())
+        values = ", ".join(f"{name}={_short(value)}" for name, value in self.declared.items())
         return f"{type(self).__name__}({values})"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -259,3 +408,17 @@ class Mechanism:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+
+
+def count_of(values: Any) -> int:
+    """How many users' values these are. Raises `InvalidParameter` for what is no array or list of any."""
+    try:
+        return len(values)
+    except TypeError:
+        raise InvalidParameter("values", "a one-dimensional array or list of values", shown(values)) from None
+
+
+def _short(value: Any) -> str:
+    """A declared value, of a long one its beginning."""
+    text = str(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

@@ -18,6 +18,7 @@ from itertools import product
 from math import lcm, prod
 from typing import TYPE_CHECKING
 
+from .._checks import shown
 from ..errors import NotSupported
 
 if TYPE_CHECKING:
@@ -32,14 +33,28 @@ _WIDE = tuple(Context(prec=120, rounding=way, Emax=10**9, Emin=-(10**9)) for way
 
 @dataclass(frozen=True)
 class Factor:
-    """An independent part of a report: (P[o], Q[o]) for each of its outcomes; each side sums to one."""
+    """An independent part of a report: (P[o], Q[o]) for each of its outcomes; each side sums to one.
+
+    Parameters:
+        masses: these pairs, of fractions.
+
+    Raises:
+        ValueError: they are no such pairs of fractions.
+    """
 
     masses: tuple[Mass, ...]
 
     def __post_init__(self) -> None:
-        for name, side in zip("PQ", zip(*self.masses, strict=True), strict=True):
-            if any(mass < 0 for mass in side) or not _sum_to_one(side):
-                raise ValueError(f"expected {name} to be probabilities that sum to 1; found {side}")
+        try:
+            sides = list(zip("PQ", zip(*self.masses, strict=True), strict=True))
+            bad = [each for each in sides if any(mass < 0 for mass in each[1]) or not _sum_to_one(each[1])]
+        except (ArithmeticError, AttributeError, TypeError, ValueError):
+            raise ValueError(f"expected pairs of fractions; found {shown(self.masses)}") from None
+        for name, side in bad:
+            raise ValueError(f"expected {name} to be probabilities that sum to 1; found {shown(side)}")
+
+    def __repr__(self) -> str:
+        return f"<Factor of {len(self.masses)} outcomes>"
 
     def __hash__(self) -> int:
         return self._hash
@@ -49,7 +64,11 @@ class Factor:
         return hash(self.masses)
 
     def swapped(self) -> Factor:
-        """The second input against the first."""
+        """The second input against the first.
+
+        Raises:
+            Nothing.
+        """
         return Factor(tuple((q, p) for p, q in self.masses))
 
     @functools.cached_property
@@ -61,7 +80,11 @@ class Factor:
 
     @functools.cached_property
     def loss(self) -> tuple[Decimal, Decimal]:
-        """Bounds of the logarithm of a largest ratio that is finite, good to a hundred digits."""
+        """Bounds of the logarithm of a largest ratio that is finite, good to a hundred digits.
+
+        Raises:
+            ValueError: it is infinite.
+        """
         ratio = self.largest_ratio
         if ratio is None:
             raise ValueError("expected a largest ratio; found a report that one input alone can give")
@@ -74,24 +97,64 @@ class Factor:
 
     @classmethod
     def of(cls, first: Iterable[Fraction], second: Iterable[Fraction]) -> Factor:
-        """The factor with the distributions `first` and `second` over the same outcomes."""
-        return cls(tuple(zip(first, second, strict=True)))
+        """The factor with two distributions over the same outcomes.
+
+        Parameters:
+            first: the probabilities under the first input, fractions.
+            second: those under the second.
+
+        Raises:
+            ValueError: they are no such distributions.
+        """
+        try:
+            masses = tuple(zip(first, second, strict=True))
+        except (TypeError, ValueError):
+            expected = "expected as many fractions under the one input as under the other"
+            raise ValueError(f"{expected}; found {shown(first)} and {shown(second)}") from None
+        return cls(masses)
 
     @classmethod
     def bit(cls, first: Fraction, second: Fraction) -> Factor:
-        """A bit that is one with probability `first` or `second`; its outcomes are 0 and 1."""
-        return cls(((1 - first, 1 - second), (first, second)))
+        """A bit; its outcomes are 0 and 1.
+
+        Parameters:
+            first: the probability of a one under the first input, a fraction.
+            second: that under the second.
+
+        Raises:
+            ValueError: they are no such probabilities.
+        """
+        try:
+            masses = (1 - first, 1 - second), (first, second)
+        except (ArithmeticError, TypeError):
+            raise ValueError(f"expected two fractions; found {shown(first)} and {shown(second)}") from None
+        return cls(masses)
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is drawn publicly with this `probability`: the independent `factors` of a report in that case."""
+    """What may be drawn publicly, and without the input: the parts of a report that are independent then.
+
+    Parameters:
+        probability: of this case, a fraction.
+        factors: these parts.
+
+    Raises:
+        Nothing.
+    """
 
     probability: Fraction
     factors: tuple[Factor, ...]
 
+    def __repr__(self) -> str:
+        return f"<Case of {len(self.factors)} factors, with probability {float(self.probability):.6g}>"
+
     def masses(self) -> Iterator[Mass]:
-        """(P, Q) of each outcome of all factors together, the last factor's changing fastest."""
+        """(P, Q) of each outcome of all factors together, the last factor's changing fastest.
+
+        Raises:
+            Nothing.
+        """
         for combined in product(*(factor.masses for factor in self.factors)):
             yield (
                 self.probability * prod((p for p, _ in combined), start=Fraction(1)),
@@ -101,22 +164,49 @@ class Case:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The reports of two inputs, as far as they differ. Outcomes are numbered case by case, see `Case.masses`."""
+    """The reports of two inputs, as far as they differ. Outcomes are numbered case by case, see `Case.masses`.
+
+    Parameters:
+        cases: what may be drawn publicly.
+
+    Raises:
+        ValueError: they are no cases, or their probabilities do not sum to 1.
+    """
 
     cases: tuple[Case, ...]
 
     def __post_init__(self) -> None:
+        if not isinstance(self.cases, tuple) or not all(isinstance(case, Case) for case in self.cases):
+            raise ValueError(f"expected a tuple of cases; found {shown(self.cases)}")
         if sum(case.probability for case in self.cases) != 1:
             raise ValueError("expected the probabilities of the cases to sum to 1")
 
+    def __repr__(self) -> str:
+        return f"<Comparison of {self.size} outcomes in {len(self.cases)} case{'s' * (len(self.cases) != 1)}>"
+
     @classmethod
     def of(cls, *factors: Factor) -> Comparison:
-        """One case alone."""
+        """The comparison with one case alone.
+
+        Parameters:
+            factors: of that case.
+
+        Raises:
+            Nothing.
+        """
         return cls((Case(Fraction(1), factors),))
 
     @classmethod
     def rows(cls, first: Sequence[Fraction], second: Sequence[Fraction]) -> Comparison:
-        """Two distributions over the same reports."""
+        """The comparison of two distributions over the same reports.
+
+        Parameters:
+            first: the probabilities of the reports under the first input, fractions.
+            second: those under the second.
+
+        Raises:
+            ValueError: they are no such distributions.
+        """
         return cls.of(Factor.of(first, second))
 
     @property
@@ -125,7 +215,11 @@ class Comparison:
         return sum(prod(len(factor.masses) for factor in case.factors) for case in self.cases)
 
     def masses(self) -> list[Mass]:
-        """(P, Q) of every outcome. Raises `NotSupported` where there are too many to list."""
+        """(P, Q) of every outcome.
+
+        Raises:
+            NotSupported: there are too many to list.
+        """
         if self.size > _MOST_OUTCOMES:
             raise NotSupported(
                 "the outcomes of the channel are too many to list; a `Pure` promise is checked without"
@@ -133,14 +227,22 @@ class Comparison:
         return [mass for case in self.cases for mass in case.masses()]
 
     def largest_ratio(self) -> Fraction | None:
-        """The largest P/Q of any outcome; None where Q is zero and P is not. Nothing is listed for it."""
+        """The largest P/Q of any outcome; None where Q is zero and P is not. Nothing is listed for it.
+
+        Raises:
+            Nothing.
+        """
         found = self._telling()
         if found is None:
             return None
         return max(prod((_finite(factor) ** count for factor, count in case), start=Fraction(1)) for case in found)
 
     def loss(self) -> tuple[Decimal, Decimal] | None:
-        """Bounds of the logarithm of the largest ratio, good to a hundred digits; None where it is infinite."""
+        """The bounds of the logarithm of the largest ratio, good to a hundred digits; None where it is infinite.
+
+        Raises:
+            Nothing.
+        """
         found = self._telling()
         if found is None:
             return None
@@ -155,7 +257,11 @@ class Comparison:
         return cases
 
     def swapped(self) -> Comparison:
-        """The second input against the first."""
+        """The second input against the first.
+
+        Raises:
+            Nothing.
+        """
         distinct = dict.fromkeys(factor for case in self.cases for factor in case.factors)
         swapped = {factor: factor.swapped() for factor in distinct}
         return Comparison(

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from .._checks import check_many, shown
 from ..errors import InvalidParameter, OutsideDomain
 
 if TYPE_CHECKING:
@@ -29,9 +30,14 @@ _WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]*")
 class Categories:
     """The answers 0..size-1.
 
-    `listed`: they were declared, and an estimate may be made of all of them. Else any whole number below `size` is
-    taken, most often to be hashed, and an estimate must be told which it is to count. There a text stands for a
-    number as well (`number_of`), so that words and addresses can be asked for.
+    Parameters:
+        size: how many there are.
+        listed: they were declared, and an estimate may be made of all of them. Else any whole number below `size` is
+            taken, most often to be hashed, and an estimate must be told which it is to count. There a text stands for
+            a number as well (`number_of`), so that words and addresses can be asked for.
+
+    Raises:
+        Nothing.
     """
 
     size: int
@@ -41,10 +47,16 @@ class Categories:
         return f"whole numbers from 0 to {self.size - 1}" + ("" if self.listed else ", or any text")
 
     def check(self, values: Any) -> NDArray[np.int64]:
-        """`values` as an integer array (n,) of answers: what `randomize` begins with.
+        """The values as answers.
 
-        Lists, arrays of any numeric type, and whole numbers that are floats will do; anything else, such as text, a
-        table, 0.5 or NaN, raises `OutsideDomain` at the first value that is no answer, before anything is drawn.
+        Parameters:
+            values: an array or a list.
+
+        Returns:
+            An integer array, shape (n,).
+
+        Raises:
+            OutsideDomain: at the first value that is no answer.
         """
         from ._values import are_texts, as_answers
 
@@ -53,7 +65,18 @@ class Categories:
         return as_answers(values, self.size, str(self))
 
     def read(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """Text as answers. Raises `OutsideDomain` at the first that is none."""
+        """Texts as answers.
+
+        Parameters:
+            texts: one for each user.
+
+        Returns:
+            An integer array, shape (n,).
+
+        Raises:
+            OutsideDomain: at the first text that is no answer.
+            InvalidParameter: these are no texts.
+        """
         return self.check(_parsed(texts, int if self.listed else self.number_of, str(self)))
 
     def number_of(self, text: str) -> int:
@@ -61,11 +84,16 @@ class Categories:
 
         A whole number without leading zeros stands for itself, so one beyond `size` is outside the domain, as is one
         below zero. Any other text stands for its digest, 8 bytes of BLAKE2b (personalised "ldp-budget text") over its
-        UTF-8 form, little-endian, mod `size`: the same in every client. Raises ValueError for the empty text, which
-        says nothing.
+        UTF-8 form, little-endian, mod `size`: the same in every client.
+
+        Parameters:
+            text: any text but the empty one, which says nothing.
+
+        Raises:
+            InvalidParameter: it is empty, or no text.
         """
-        if not text:
-            raise ValueError("an empty text")
+        if not isinstance(text, str) or not text:
+            raise InvalidParameter("text", "a text of at least one character", shown(text))
         if _WHOLE_NUMBER.fullmatch(text):
             return int(text)
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, person=b"ldp-budget text")
@@ -74,7 +102,15 @@ class Categories:
 
 @dataclass(frozen=True)
 class Interval:
-    """The numbers in [lower, upper]."""
+    """The numbers in [lower, upper].
+
+    Parameters:
+        lower: the smallest, a decimal.
+        upper: the largest, a decimal.
+
+    Raises:
+        Nothing.
+    """
 
     lower: Decimal
     upper: Decimal
@@ -88,19 +124,38 @@ class Interval:
         return float(self.lower), float(self.upper)
 
     def check(self, values: Any) -> NDArray[np.float64]:
-        """`values` as a float array (n,) within the interval: what `randomize` begins with.
+        """The values as numbers of the interval.
 
-        Raises `OutsideDomain` at the first that is no number, NaN, or outside, before anything is drawn. Nothing is
-        clipped; `ldp-budget randomize --clip` does that beforehand where somebody asks for it.
+        Parameters:
+            values: an array or a list.
+
+        Returns:
+            A float array, shape (n,).
+
+        Raises:
+            OutsideDomain: at the first value that is not in it.
         """
         from ._values import as_numbers
 
         return as_numbers(values, *self.ends, str(self))
 
     def read(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Text as numbers of the interval. Raises `OutsideDomain` at the first that is none."""
+        """Texts as numbers of the interval.
+
+        Parameters:
+            texts: one for each user.
+
+        Returns:
+            A float array, shape (n,).
+
+        Raises:
+            OutsideDomain: at the first text that is no number of it.
+            InvalidParameter: these are no texts.
+        """
         return self.check(_parsed(texts, float, str(self)))
 
+
+_MOST_USERS = 10**18
 
 Domain: TypeAlias = Categories | Interval
 
@@ -108,14 +163,16 @@ Domain: TypeAlias = Categories | Interval
 def check_users(users: int) -> None:
     """Raise `InvalidParameter` unless `users` is a whole number of at least one."""
     if isinstance(users, bool) or not isinstance(users, int) or users < 1:
-        raise InvalidParameter("users", "a whole number >= 1", users)
+        raise InvalidParameter("users", "a whole number >= 1", shown(users))
+    if users > _MOST_USERS:  # of more there is no double
+        raise InvalidParameter("users", f"a whole number from 1 to {_MOST_USERS}", shown(users))
 
 
 def _parsed(texts: Sequence[str], kind: Callable[[str], int | float], domain: str) -> list[int | float]:
     numbers = []
-    for position, text in enumerate(texts):
+    for position, text in enumerate(check_many("texts", texts, "texts, one for each user")):
         try:
             numbers.append(kind(text))
-        except ValueError:
+        except (OverflowError, TypeError, ValueError):
             raise OutsideDomain(domain, text, position) from None
     return numbers

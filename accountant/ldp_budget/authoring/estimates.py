@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
+from .._checks import check_instance, check_many, check_switch, shown
 from ..errors import InvalidParameter, NotSupported
+from .packing import as_reports
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +32,19 @@ class Aggregate(Protocol):
         ...
 
 
+_FEW = 4
+"""How many answers an estimate prints of."""
+
+
+def _named(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _some(values: Sequence[str]) -> str:
+    """The first few of them, and how many there are where that is not all."""
+    return ", ".join(values) if len(values) <= _FEW else f"{', '.join(values[:_FEW])}, … ({len(values)} answers)"
+
+
 @dataclass
 class CountAggregate:
     """What a frequency mechanism keeps of n reports: how many of them support each answer.
@@ -42,9 +57,25 @@ class CountAggregate:
     reports: int
     support: NDArray[np.int64]
 
+    def __repr__(self) -> str:
+        return (
+            f"<CountAggregate of {_named(self.reports, 'report')}: {_some([str(count) for count in self.support])}>"
+        )
+
     def merge(self, other: CountAggregate) -> CountAggregate:
-        """Add `other`; raises `NotSupported` if it was made by another mechanism."""
-        check_same(self, other)
+        """Add another aggregate to this one, exactly.
+
+        Parameters:
+            other: an aggregate of reports to the same mechanism.
+
+        Returns:
+            This one.
+
+        Raises:
+            NotSupported: it was made by another mechanism.
+            InvalidParameter: it is no such aggregate.
+        """
+        check_same(self, check_instance("other", other, CountAggregate, "an aggregate of counts"))
         self.reports += other.reports
         self.support = self.support + other.support
         return self
@@ -67,12 +98,22 @@ class SumAggregate:
 
     @classmethod
     def of(cls, fingerprint: str, reports: Any, grid: tuple[float, float], *, squares: bool) -> SumAggregate:
-        """That of `reports`, numbers (n,) on the grid (origin, step); with the sum of `squares` if asked for.
+        """The sum of reports that lie on a grid.
 
-        Raises `NotSupported` for anything but finite numbers, and for such as are too far from the origin to be
-        summed exactly.
+        Parameters:
+            fingerprint: that of their mechanism.
+            reports: numbers, shape (n,).
+            grid: (origin, step).
+            squares: whether the sum of their squares is kept as well.
+
+        Raises:
+            NotSupported: they are no finite numbers, or too far from the origin to be summed exactly.
+            InvalidParameter: the grid is no such pair, or `squares` neither True nor False.
         """
-        rows = np.asarray(reports)
+        check_switch("squares", squares)
+        if not isinstance(grid, tuple) or len(grid) != 2:
+            raise InvalidParameter("grid", "a pair of an origin and a step", shown(grid))
+        rows = as_reports(reports)
         if rows.ndim != 1 or rows.dtype.kind not in "iuf" or not np.isfinite(rows).all():
             raise NotSupported(f"expected finite reports of shape (n,); found {rows.dtype} {rows.shape}")
         origin, step = grid
@@ -83,9 +124,23 @@ class SumAggregate:
             raise NotSupported(f"expected reports within {most} steps of {step} from {origin}; found one further off")
         return cls(fingerprint, len(rows), _exact_sum(steps), _exact_sum(steps * steps) if squares else 0)
 
+    def __repr__(self) -> str:
+        return f"<SumAggregate of {_named(self.reports, 'report')}: {self.total} steps in all>"
+
     def merge(self, other: SumAggregate) -> SumAggregate:
-        """Add `other`; raises `NotSupported` if it was made by another mechanism."""
-        check_same(self, other)
+        """Add another aggregate to this one, exactly.
+
+        Parameters:
+            other: an aggregate of reports to the same mechanism.
+
+        Returns:
+            This one.
+
+        Raises:
+            NotSupported: it was made by another mechanism.
+            InvalidParameter: it is no such aggregate.
+        """
+        check_same(self, check_instance("other", other, SumAggregate, "an aggregate of sums"))
         self.reports += other.reports
         self.total += other.total
         self.total_squares += other.total_squares
@@ -142,6 +197,10 @@ class CountEstimate(Estimate):
     support: NDArray[np.int64] | None = field(default=None, kw_only=True)
     overlap: float = field(default=1.0, kw_only=True)
 
+    def __repr__(self) -> str:
+        counts = [f"{count:.1f} ± {error:.1f}" for count, error in zip(self.counts, self.std_errors, strict=True)]
+        return f"<{type(self).__name__} of {_named(self.reports, 'report')}: {_some(counts)} (standard errors)>"
+
     @property
     def shares(self) -> Floats:
         """`counts` over the number of reports."""
@@ -153,6 +212,12 @@ class CountEstimate(Estimate):
 
         Where reports support answers or do not, they cover at any number of reports and any share, see `_intervals`:
         each ends within 0 and the number of reports, unless the estimate itself does not.
+
+        Parameters:
+            level: the probability with which each covers, above 0 and below 1.
+
+        Raises:
+            InvalidParameter: the level is none.
         """
         if self.law is not None:
             return self.law.ends(self, level)
@@ -162,18 +227,26 @@ class CountEstimate(Estimate):
     def repeated(self, rounds: Sequence[int]) -> Self:
         """The same estimate, with errors that also hold where the same users reported in every one of the rounds.
 
-        `rounds`: how many reports each had. Reports that repeat a memoised draw are no independent evidence: a round
-        more then adds reports, and no knowledge. The standard error of a sum of correlated parts is at most the sum
-        of theirs, so a variance is at most (Σ√n_r)²/n times as large as if all reports were independent.
+        Reports that repeat a memoised draw are no independent evidence: a round more then adds reports, and no
+        knowledge. The standard error of a sum of correlated parts is at most the sum of theirs, so a variance is at
+        most (Σ√n_r)²/n times as large as if all reports were independent.
+
+        Parameters:
+            rounds: how many reports each round had.
+
+        Raises:
+            InvalidParameter: they do not add up to the reports of the estimate.
         """
         return replace(self, **_overlapping(self, rounds))
 
 
 def _overlapping(estimate: Any, rounds: Sequence[int]) -> dict[str, Any]:
-    if min(rounds, default=0) < 1 or sum(rounds) != estimate.reports:
-        expected = f"numbers of reports that add up to {estimate.reports}"
-        raise InvalidParameter("rounds", expected, ", ".join(map(str, rounds)))
-    factor = sum(math.sqrt(count) for count in rounds) ** 2 / estimate.reports
+    expected = f"numbers of reports that add up to {estimate.reports}"
+    listed = list(check_many("rounds", rounds, expected))
+    wholes = all(isinstance(count, int | np.integer) and count > 0 for count in listed)
+    if not wholes or sum(listed) != estimate.reports:
+        raise InvalidParameter("rounds", expected, ", ".join(map(shown, listed)))
+    factor = sum(math.sqrt(count) for count in listed) ** 2 / estimate.reports
     errors = "std_errors" if isinstance(estimate, CountEstimate) else "std_error"
     return {errors: getattr(estimate, errors) * math.sqrt(factor), "overlap": estimate.overlap * factor}
 
@@ -285,12 +358,18 @@ ADJUSTMENTS = ("nonnegative", "simplex")
 def adjusted(estimate: CountEstimate, how: str) -> Floats:
     """The counts made to look like counts, shape (d,): no longer unbiased, so only for showing.
 
-    `how`: "nonnegative" sets negative counts to zero; "simplex" is the nearest point (least squares) with counts
-    >= 0 that add up to the number of reports (Duchi, Shalev-Shwartz, Singer and Chandra 2008, Figure 1).
-    Raises `InvalidParameter`.
+    Parameters:
+        estimate: what was estimated.
+        how: "nonnegative" sets negative counts to zero; "simplex" is the nearest point (least squares) with counts
+            >= 0 that add up to the number of reports (Duchi, Shalev-Shwartz, Singer and Chandra 2008, Figure 1).
+
+    Raises:
+        InvalidParameter: it is no estimate of counts, or `how` neither of these.
     """
-    if how not in ADJUSTMENTS:
-        raise InvalidParameter("adjust", f"one of {', '.join(ADJUSTMENTS)}", how)
+    if not isinstance(how, str) or how not in ADJUSTMENTS:
+        found = how if isinstance(how, str) else shown(how)
+        raise InvalidParameter("adjust", f"one of {', '.join(ADJUSTMENTS)}", found)
+    check_instance("estimate", estimate, CountEstimate, "an estimate of counts")
     counts = estimate.counts
     if how == "simplex":
         falling = np.sort(counts)[::-1]
@@ -314,17 +393,35 @@ class MeanEstimate(Estimate):
     freedom: int | None = field(default=None, kw_only=True)
     overlap: float = field(default=1.0, kw_only=True)
 
+    def __repr__(self) -> str:
+        mean = f"{self.mean:.6g} ± {self.std_error:.3g} (standard error)"
+        return f"<{type(self).__name__} of {_named(self.reports, 'report')}: {mean}>"
+
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """The ends of a confidence interval of `mean`: normal, or Student's where there is a `freedom`."""
+        """The ends of a confidence interval of `mean`: normal, or Student's where there is a `freedom`.
+
+        Parameters:
+            level: the probability with which it covers, above 0 and below 1.
+
+        Raises:
+            InvalidParameter: the level is none.
+        """
         margin = _quantile(level, self.freedom) * self.std_error
         return self.mean - margin, self.mean + margin
 
     def repeated(self, rounds: Sequence[int]) -> Self:
-        """As `CountEstimate.repeated`."""
+        """The same estimate for users who reported in every round, as `CountEstimate.repeated`.
+
+        Parameters:
+            rounds: how many reports each round had.
+
+        Raises:
+            InvalidParameter: they do not add up to the reports of the estimate.
+        """
         return replace(self, **_overlapping(self, rounds))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BitMeanEstimate(MeanEstimate):
     """A mean estimated from bits, `ones` of which are one.
 
@@ -359,7 +456,7 @@ class KnownNoise(Protocol):
     def log_density(self, report: float, value: float) -> float: ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NoiseMeanEstimate(MeanEstimate):
     """A mean of values plus noise whose law is known: that of `mechanism`, the same whatever the value is.
 
@@ -379,7 +476,7 @@ class NoiseMeanEstimate(MeanEstimate):
         return self.mean - margin, self.mean + margin
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BoundedMeanEstimate(MeanEstimate):
     """A mean of reports that lie in [lower, upper], with a standard error read off the reports.
 

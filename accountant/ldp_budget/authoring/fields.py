@@ -55,6 +55,9 @@ class Field(Generic[T]):
     def __set__(self, instance: object, value: T) -> None:
         raise AttributeError(f"{type(instance).__name__} is frozen: {self.name} cannot be changed")
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {getattr(self, 'name', '')}: {self.expected}>"
+
     @property
     def expected(self) -> str:
         """The type and range in words, as error messages and `--help` show it."""
@@ -236,37 +239,93 @@ def _fraction(entry: Any) -> Fraction:
 
 
 def real(help: str, **bounds: Any) -> Field[Decimal]:
-    """A required number, or one with a `default`. Bounds: `above`, `at_least`, `below`, `at_most`; and `unit`."""
+    """A required number, or one with a `default`.
+
+    Parameters:
+        help: what it means, in a few words, for people who calibrate.
+        bounds: `above`, `at_least`, `below`, `at_most`; `unit`, `default`, `derived`.
+
+    Raises:
+        TypeError: there is no bound of that name.
+        ValueError: the default is no number.
+    """
     if bounds.get("default") is not None:
         bounds["default"] = decimal(bounds["default"])
     return Real(help, **bounds)
 
 
 def optional_real(help: str, **bounds: Any) -> Field[Decimal | None]:
-    """A number that may be left out, such as one of several ways to state a target."""
+    """A number that may be left out, such as one of several ways to state a target.
+
+    Parameters:
+        help: what it means, in a few words, for people who calibrate.
+        bounds: as for `real`.
+
+    Raises:
+        TypeError: there is no bound of that name.
+    """
     return Real(help, optional=True, **bounds)  # type: ignore[return-value]
 
 
 def integer(help: str, **bounds: Any) -> Field[int]:
-    """A required whole number, or one with a `default`. Bounds: `at_least`, `at_most`."""
+    """A required whole number, or one with a `default`.
+
+    Parameters:
+        help: what it means, in a few words, for people who calibrate.
+        bounds: `at_least`, `at_most`; `default`.
+
+    Raises:
+        TypeError: there is no bound of that name.
+    """
     return Integer(help, **bounds)
 
 
 def optional_integer(help: str, **bounds: Any) -> Field[int | None]:
-    """A whole number that may be left out."""
+    """A whole number that may be left out.
+
+    Parameters:
+        help: what it means, in a few words, for people who calibrate.
+        bounds: as for `integer`.
+
+    Raises:
+        TypeError: there is no bound of that name.
+    """
     return Integer(help, optional=True, **bounds)  # type: ignore[return-value]
 
 
 def choice(help: str, *choices: str, default: str | None = None) -> Field[str]:
-    """One of `choices`."""
+    """A word out of a few.
+
+    Parameters:
+        help: what it means, in a few words, for people who calibrate.
+        choices: the words.
+        default: the one that is taken where none is given; without it one must be.
+
+    Raises:
+        Nothing.
+    """
     return Choice(help, choices, default=default)
 
 
 def flag(help: str) -> Field[bool]:
-    """A switch, off by default."""
+    """A switch, off by default.
+
+    Parameters:
+        help: what it means, in a few words, for people who calibrate.
+
+    Raises:
+        Nothing.
+    """
     return Flag(help)
 
 
 def matrix(help: str) -> Field[tuple[tuple[Fraction, ...], ...]]:
-    """A required table of exact numbers."""
+    """A required table of exact numbers.
+
+    Parameters:
+        help: what it means, in a few words, for people who calibrate.
+
+    Raises:
+        Nothing.
+    """
     return Matrix(help)

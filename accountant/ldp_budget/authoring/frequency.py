@@ -29,7 +29,14 @@ _FEW = 32
 
 
 class FrequencyMechanism(Mechanism):
-    """A mechanism over the answers 0..answers-1. Subclasses give `support_probabilities` and `support`."""
+    """A mechanism over the answers 0..answers-1. Subclasses give `support_probabilities` and `support`.
+
+    Parameters:
+        declared: the fields, by name.
+
+    Raises:
+        InvalidParameter: as for `Mechanism`.
+    """
 
     public_seed: ClassVar[str] = ""
     """The field that seeds public randomness, where only over its draws the estimate is unbiased."""
@@ -38,14 +45,21 @@ class FrequencyMechanism(Mechanism):
     def for_answers(cls, epsilon: Any, domain_size: int) -> Self:
         """The one that is ranked against others at `epsilon` for that many answers, by default calibrated so.
 
-        Override it where more must be chosen, or the fields have other names. Raises `InvalidParameter`, or
-        `NotSupported` where there is none.
+        Override it where more must be chosen, or the fields have other names.
+
+        Parameters:
+            epsilon: of one report.
+            domain_size: how many answers there are.
+
+        Raises:
+            InvalidParameter: one of them is out of its range.
+            NotSupported: there is none.
         """
         return cls._for_ranking(epsilon=epsilon, domain_size=domain_size)
 
     @property
     def answers(self) -> int:
-        """d, the number of possible answers."""
+        """d, the number of possible answers. Subclasses give it."""
         raise NotImplementedError
 
     @property
@@ -64,7 +78,14 @@ class FrequencyMechanism(Mechanism):
         return 1
 
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
-        """How many reports there are, and how many of them support each answer, shape (d,)."""
+        """How many reports there are, and how many of them support each answer, an array (d,). Subclasses give it.
+
+        Parameters:
+            reports: an array whose first axis is the users, as `randomize` gave it.
+
+        Raises:
+            NotSupported: these are no reports of this mechanism.
+        """
         raise NotImplementedError
 
     @property
@@ -73,7 +94,11 @@ class FrequencyMechanism(Mechanism):
         return False
 
     def critical_inputs(self) -> Sequence[int]:
-        """Every answer where there are few; else some of them, as all answers are treated alike."""
+        """Every answer where there are few; else some of them, as all answers are treated alike.
+
+        Raises:
+            Nothing.
+        """
         d = self.answers
         return range(d) if d <= _FEW else (0, 1, d // 2, d - 1)
 
@@ -99,13 +124,25 @@ class FrequencyMechanism(Mechanism):
         return result
 
     def share_errors(self, users: int) -> tuple[float, float]:
-        """The standard error of a share from `users` reports: at worst, and the root of its mean square."""
+        """The standard error of a share: at worst, and the root of its mean square over the answers.
+
+        Parameters:
+            users: how many report.
+
+        Raises:
+            InvalidParameter: `users` is no whole number >= 1.
+        """
+        check_users(users)
         law = self._law
         worst = max(float(law.at_zero.max()), float(law.at_one.max()))
         return (worst / users) ** 0.5, (self.total_variance() / self.answers / users) ** 0.5
 
     def total_variance(self) -> float:
-        """The variance per user of all the counts together, for any answers the users may have given."""
+        """The variance per user of all the counts together, for any answers the users may have given.
+
+        Raises:
+            Nothing.
+        """
         return self._law.total_variance(self.answers)
 
     @property

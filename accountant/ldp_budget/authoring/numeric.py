@@ -10,6 +10,7 @@ import math
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from .._checks import shown
 from ..errors import InvalidParameter, NotSupported
 from ..guarantees.amounts import UP
 from .base import Mechanism
@@ -29,7 +30,14 @@ _LEAST_WIDTH, _LARGEST_WIDTH = Decimal("1e-100"), Decimal("1e100")
 
 
 class NumericMechanism(Mechanism):
-    """A mechanism for one number. Subclasses give `grid`, `error_at`, `report_std` and `randomize`."""
+    """A mechanism for one number. Subclasses give `grid`, `error_at`, `report_std` and `randomize`.
+
+    Parameters:
+        declared: the fields, by name.
+
+    Raises:
+        InvalidParameter: as for `Mechanism`.
+    """
 
     keeps_squares: ClassVar[bool] = False
     """Whether aggregates keep the sum of the squared steps too, for reports of at most 2**26 steps."""
@@ -44,8 +52,16 @@ class NumericMechanism(Mechanism):
     def for_range(cls, epsilon: Any, lower: Any, upper: Any) -> Self:
         """The one that is ranked against others at `epsilon` on [lower, upper], by default calibrated so.
 
-        Override it where more must be chosen, or the fields have other names. Raises `InvalidParameter`, or
-        `NotSupported` where there is none.
+        Override it where more must be chosen, or the fields have other names.
+
+        Parameters:
+            epsilon: of one report.
+            lower: the smallest value a user can have.
+            upper: the largest value a user can have.
+
+        Raises:
+            InvalidParameter: one of them is out of its range.
+            NotSupported: there is none.
         """
         return cls._for_ranking(epsilon=epsilon, lower=lower, upper=upper)
 
@@ -76,29 +92,61 @@ class NumericMechanism(Mechanism):
         return self.domain
 
     def grid(self) -> tuple[float, float]:
-        """(origin, step) of the public grid that reports lie on."""
+        """The public grid that reports lie on: (origin, step), in the unit of the values. Subclasses give it.
+
+        Raises:
+            NotSupported: only a sensitivity was declared.
+        """
         raise NotImplementedError
 
     def error_at(self, value: float) -> tuple[float, float]:
-        """(bias, MSE) of one report of a user whose value is `value`."""
+        """(bias, MSE) of one report of a user. Subclasses give it.
+
+        Parameters:
+            value: the user's, a number of the domain.
+
+        Raises:
+            NotSupported: only a sensitivity was declared.
+        """
         raise NotImplementedError
 
     def density(self, report: float, value: float) -> float:
-        """The density at `report` of the reports of a user whose value is `value`, before the grid."""
+        """The density of the reports of a user, before the grid.
+
+        Parameters:
+            report: where it is asked for.
+            value: the user's, a number of the domain.
+
+        Raises:
+            NotSupported: it has none.
+        """
         raise NotSupported(f"{self.name} has no density")
 
     def log_density(self, report: float, value: float) -> float:
         """The natural logarithm of `density`; -inf where it is 0.
 
         Override it, too, where the density may be smaller than a double, below 1e-300: there `density` is 0.
+
+        Parameters:
+            report: where it is asked for.
+            value: the user's, a number of the domain.
+
+        Raises:
+            NotSupported: it has none.
         """
         density = self.density(report, value)
         return math.log(density) if density > 0 else -math.inf
 
     def report_breakpoints(self, value: float) -> Sequence[float]:
-        """Reports between which the loss of `value` against any other is monotone, seen from its density alone.
+        """The reports between which the loss of a value against any other is monotone, seen from its density alone.
 
         A mechanism that has a `density` says with them where it bends or jumps.
+
+        Parameters:
+            value: a number of the domain.
+
+        Raises:
+            NotSupported: only a sensitivity was declared.
         """
         lower, upper = self.interval.ends
         return lower, value, upper
@@ -110,16 +158,28 @@ class NumericMechanism(Mechanism):
         return None
 
     def breakpoints(self) -> Sequence[float]:
-        """Ascending values from lower to upper between which `error_at` is smooth."""
+        """The values, ascending from lower to upper, between which `error_at` is smooth.
+
+        Raises:
+            NotSupported: only a sensitivity was declared.
+        """
         return self.interval.ends
 
     def critical_inputs(self) -> Sequence[float]:
-        """The ends and the centre, and where errors bend."""
+        """The ends and the centre, and where errors bend.
+
+        Raises:
+            NotSupported: only a sensitivity was declared.
+        """
         lower, upper = self.interval.ends
         return sorted({lower, (lower + upper) / 2, upper, *self.breakpoints()})
 
     def mse_uniform_prior(self) -> float:
-        """The MSE of one report, averaged over values spread evenly over [lower, upper]."""
+        """The MSE of one report, averaged over values spread evenly over [lower, upper].
+
+        Raises:
+            NotSupported: only a sensitivity was declared.
+        """
         from .quadrature import average
 
         return average(lambda value: self.error_at(value)[1], self.breakpoints())
@@ -127,11 +187,19 @@ class NumericMechanism(Mechanism):
     def prior_error(self, prior: tuple[Any, Any]) -> tuple[float, float]:
         """(bias, MSE) of one report, averaged over a prior distribution of the users' values.
 
-        `prior`: (points, weights), two arrays (k,); the points in [lower, upper], the weights non-negative.
-        They need not sum to one. Raises `OutsideDomain` for a point, `InvalidParameter` for the weights.
+        Parameters:
+            prior: (points, weights), two arrays of shape (k,); the points in [lower, upper], the weights
+                non-negative. They need not sum to one.
+
+        Raises:
+            OutsideDomain: a point is not in the domain.
+            InvalidParameter: it is no such pair, or these are no such weights.
+            NotSupported: only a sensitivity was declared.
         """
         from ._values import as_weights
 
+        if not isinstance(prior, tuple | list) or len(prior) != 2:
+            raise InvalidParameter("prior", "points and weights, two arrays", shown(prior))
         points = self.interval.check(prior[0])
         weights = as_weights(prior[1], len(points))
         bias, mse = weights @ [self.error_at(point) for point in points.tolist()] / weights.sum()
@@ -163,6 +231,12 @@ class NumericMechanism(Mechanism):
 
         At a value v that is √(bias(v)² + (MSE(v) - bias(v)²)/users), with the bias and MSE of one report. The
         largest over lower, centre and upper.
+
+        Parameters:
+            users: how many report.
+
+        Raises:
+            InvalidParameter: `users` is no whole number >= 1.
         """
         check_users(users)
         errors = [self.error_at(value) for _, value in self._landmarks()]
@@ -192,5 +266,12 @@ class NumericMechanism(Mechanism):
         return MeanEstimate(total.reports, mean, self.report_std(total) / total.reports**0.5, freedom=freedom)
 
     def report_std(self, total: SumAggregate) -> float:
-        """The standard deviation of one report around its user's value."""
+        """The standard deviation of one report around its user's value. Subclasses give it.
+
+        Parameters:
+            total: what was reported, for a mechanism whose noise depends on the values.
+
+        Raises:
+            Nothing.
+        """
         raise NotImplementedError

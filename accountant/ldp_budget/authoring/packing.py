@@ -18,6 +18,14 @@ _HIGHEST = 255
 """Rows whose ones a byte can count: adding bytes to bytes is several times faster than adding them to words."""
 
 
+def as_reports(reports: Any) -> NDArray[Any]:
+    """`reports` as an array, of whatever kind. Raises `NotSupported` for rows that have different lengths."""
+    try:
+        return np.asarray(reports)
+    except ValueError:
+        raise NotSupported("expected reports as an array; found rows of different lengths") from None
+
+
 def pack_rows(bits: NDArray[np.bool_]) -> NDArray[np.uint8]:
     """Pack each row of a boolean array (n, columns), shape (n, ceil(columns/8))."""
     rows, columns = bits.shape
@@ -29,7 +37,7 @@ def pack_rows(bits: NDArray[np.bool_]) -> NDArray[np.uint8]:
 
 def bit_of(reports: Any, column: int) -> NDArray[np.int64]:
     """The bit of one column in each row of packed reports, shape (n,)."""
-    bits: NDArray[np.int64] = (np.asarray(reports)[:, column >> 3] >> (column & 7) & 1).astype(np.int64)
+    bits: NDArray[np.int64] = (as_reports(reports)[:, column >> 3] >> (column & 7) & 1).astype(np.int64)
     return bits
 
 
@@ -38,7 +46,7 @@ def column_sums(reports: Any, columns: int) -> NDArray[np.int64]:
 
     Raises `NotSupported` where `reports` is not a uint8 array (n, ceil(columns/8)) with zero padding.
     """
-    rows = np.asarray(reports)
+    rows = as_reports(reports)
     width = -(-columns // 8)
     if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != width:
         raise NotSupported(

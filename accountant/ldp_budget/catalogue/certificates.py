@@ -23,6 +23,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .._checks import check_instance
 from .._files import application_folder, replacing
 from ..guarantees.evidence import AUDITED, EXACT, NO
 
@@ -46,7 +47,14 @@ def checked(mechanism: type[Mechanism]) -> str:
 
     All of our own are "exact", by the tests of every release that are named above; what is not installed is "no".
     Remembered for the life of the process.
+
+    Parameters:
+        mechanism: the class, such as ``mechanism("oue")``.
+
+    Raises:
+        InvalidParameter: it is no class.
     """
+    check_instance("mechanism", mechanism, type, "a mechanism class")
     if mechanism not in _known:
         _known[mechanism] = _found(mechanism)
     return _known[mechanism]

@@ -8,6 +8,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .._checks import check_instance, check_many, check_whole, shown
+from ..authoring.base import Mechanism, count_of
 from ..authoring.domain import Categories
 from ..errors import InvalidParameter, NotSupported, OutsideDomain, UnknownName
 from .plugins import mechanism as find_mechanism
@@ -18,10 +20,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ..authoring.base import Mechanism
 
 FORMAT = "ldp-budget collection"
 VERSION = 1
+
+_FEW = 5
+"""How many categories a collection prints."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,15 @@ class Collection:
     """A name, a mechanism, and for categorical answers their names in order.
 
     The fingerprint covers all three; clients put it on their reports, and the server refuses any other.
-    Raises `InvalidParameter` where the categories are not distinct names, one for each answer of the mechanism.
+
+    Parameters:
+        name: at least one character, and no colon.
+        mechanism: a mechanism with its parameters.
+        categories: what its answers are called, in order; None where they have no names.
+
+    Raises:
+        InvalidParameter: one of them is of another kind, or the categories are not distinct names, one for each
+            answer of the mechanism.
     """
 
     name: str
@@ -37,11 +49,19 @@ class Collection:
     categories: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        if not self.name or ":" in self.name:
-            raise InvalidParameter("name", "a name of at least one character, without a colon", repr(self.name))
+        if not isinstance(self.name, str) or not self.name or ":" in self.name:
+            raise InvalidParameter("name", "a name of at least one character, without a colon", shown(self.name))
+        check_instance("mechanism", self.mechanism, Mechanism, "a mechanism with its parameters")
         if self.categories is not None:
+            categories = check_many("categories", self.categories, "a list of names, or None")
+            object.__setattr__(self, "categories", tuple(categories))
             check_categories(self.categories)
             self._check_answers(self.categories)
+
+    def __repr__(self) -> str:
+        names = self.categories or ()
+        named = f": {', '.join(names[:_FEW])}" + (f", … ({len(names)} answers)" if len(names) > _FEW else "")
+        return f"<Collection {self.name}, {self.mechanism!r}{named if names else ''}>"
 
     def _check_answers(self, categories: tuple[str, ...]) -> None:
         """Raise `InvalidParameter` unless the mechanism asks for one of as many answers as have names here."""
@@ -68,7 +88,11 @@ class Collection:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """What `collection show --json` prints, and a client needs."""
+        """What `collection show --json` prints, and a client needs.
+
+        Raises:
+            Nothing.
+        """
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -79,46 +103,88 @@ class Collection:
 
     @classmethod
     def from_json(cls, data: Any) -> Collection:
-        """Read back what `to_json` made.
+        """A collection read back from what `to_json` made.
 
-        Raises ValueError if it is anything else, or was changed; `NotSupported` where its mechanism is missing.
+        Parameters:
+            data: the JSON object.
+
+        Raises:
+            ValueError: it is anything else, or was changed.
+            NotSupported: its mechanism is missing here.
         """
         if not isinstance(data, dict) or data.get("format") != FORMAT or data.get("version") != VERSION:
             raise ValueError(f"not a {FORMAT} of version {VERSION}")
-        categories = data["categories"]
-        collection = cls(
-            data["name"],
-            _needed(data["mechanism"], data["name"])(**data["declared"]),
-            None if categories is None else tuple(categories),
-        )
-        if collection.fingerprint != data["fingerprint"]:
+        try:
+            mechanism = _needed(data["mechanism"], data["name"])(**data["declared"])
+            collection, fingerprint = cls(data["name"], mechanism, data["categories"]), data["fingerprint"]
+        except (LookupError, TypeError) as error:
+            what = f"it has no {error}" if isinstance(error, KeyError) else error
+            raise ValueError(f"not a {FORMAT} of version {VERSION}: {what}") from None
+        if collection.fingerprint != fingerprint:
             raise ValueError(f"the definition of collection {collection.name} does not match its fingerprint")
         return collection
 
     def read_values(self, texts: Sequence[str]) -> NDArray[np.float64] | NDArray[np.int64]:
-        """Users' answers as text, turned into what the mechanism randomizes. Raises `OutsideDomain`."""
+        """Users' answers as text, turned into what the mechanism randomizes.
+
+        Parameters:
+            texts: one for each user; of categorical answers, their names.
+
+        Returns:
+            An array, shape (n,).
+
+        Raises:
+            OutsideDomain: a text is no answer, at the first that is none.
+            InvalidParameter: these are no texts.
+            NotSupported: the mechanism has no client that reads text.
+        """
         if self.categories is None:
             values: NDArray[np.float64] | NDArray[np.int64] = self.mechanism.read_values(texts)
             return values
         codes = {category: code for code, category in enumerate(self.categories)}
+        texts = list(check_many("texts", texts, "texts, one for each user"))
         for position, text in enumerate(texts):
-            if text not in codes:
+            if not isinstance(text, str) or text not in codes:
                 raise OutsideDomain(f"one of {', '.join(self.categories)}", text, position)
         domain = self.mechanism.domain
         assert isinstance(domain, Categories)
         return domain.check([codes[text] for text in texts])
 
     def randomize(self, values: Any, *, secrets: Any = None) -> Any:
-        """The mechanism's reports. `secrets`: bytes, or one for each value, for mechanisms that memoise.
+        """The mechanism's reports of users' values.
 
         What is drawn from a secret here tells nothing of what another collection draws from it, though the two
         have the same mechanism.
+
+        Parameters:
+            values: one for each user, as `read_values` gives them.
+            secrets: for mechanisms that memoise: bytes, or one for each value.
+
+        Returns:
+            The reports, an array whose first axis is the users.
+
+        Raises:
+            OutsideDomain: a value is not in the declared domain. Nothing was randomized.
+            InvalidParameter: `values` are no array or list, or `secrets` no secrets.
+            NotSupported: the mechanism has no client.
         """
-        return self.mechanism.randomize(values, secrets=self._own(secrets, len(values)))
+        return self.mechanism.randomize(values, secrets=self._own(secrets, count_of(values)))
 
     def labels(self, values: Any, secrets: Any) -> list[str]:
-        """Which memoised draw each report of `randomize` repeats, for `spend(label=...)`."""
-        return self.mechanism.labels(values, self._own(secrets, len(values)))
+        """Which memoised draw each report of `randomize` repeats, for `spend(label=...)`.
+
+        Parameters:
+            values: as `randomize` takes them.
+            secrets: as `randomize` takes them.
+
+        Returns:
+            A label for each value.
+
+        Raises:
+            OutsideDomain: a value is not in the declared domain.
+            InvalidParameter: `values` are no array or list, or `secrets` no secrets.
+        """
+        return self.mechanism.labels(values, self._own(secrets, count_of(values)))
 
     def _own(self, secrets: Any, count: int) -> list[bytes] | None:
         """The users' secrets for this collection alone."""
@@ -127,8 +193,16 @@ class Collection:
         return None if secrets is None else secrets_within(secrets, f"collection {self.fingerprint}", count)
 
     def answer_names(self, answers: int) -> list[str]:
-        """What each answer is called: its category, or its number."""
-        return list(self.categories) if self.categories is not None else [str(v) for v in range(answers)]
+        """What each answer is called: its category, or its number.
+
+        Parameters:
+            answers: how many answers there are, where they have no names.
+
+        Raises:
+            InvalidParameter: it is no whole number >= 0.
+        """
+        numbers = range(check_whole("answers", answers))
+        return list(self.categories) if self.categories is not None else [str(number) for number in numbers]
 
 
 def _needed(mechanism: str, collection: str) -> type[Mechanism]:
@@ -143,8 +217,8 @@ def _needed(mechanism: str, collection: str) -> type[Mechanism]:
 def check_categories(categories: Sequence[str]) -> None:
     """Raise `InvalidParameter` unless these are at least two distinct, non-empty names."""
     expected = "at least two distinct, non-empty names"
-    if len(categories) < 2 or not all(categories):
-        raise InvalidParameter("categories", expected, list(categories))
+    if len(categories) < 2 or not all(isinstance(each, str) and each for each in categories):
+        raise InvalidParameter("categories", expected, shown(list(categories)))
     for category, count in Counter(categories).items():
         if count > 1:
             raise InvalidParameter("categories", expected, f"{category!r} {count} times")

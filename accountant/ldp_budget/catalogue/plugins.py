@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import pluggy
 
+from .._checks import check_name
 from ..authoring.base import Mechanism
 from ..authoring.promised import what_is_wrong_with
 from ..errors import PluginError, UnknownName
@@ -131,12 +132,26 @@ def registry() -> Registry:
 
 
 def mechanism(name: str) -> type[Mechanism]:
-    """The mechanism class called `name` (or one of its aliases). Raises `UnknownName`."""
+    """The mechanism class of a name or alias. Calibrated, or called with its parameters, it gives a mechanism.
+
+    Parameters:
+        name: such as "oue".
+
+    Raises:
+        UnknownName: no mechanism that is installed and works is called so.
+        PluginError: several plugins want that name.
+        InvalidParameter: the name is no text.
+    """
+    check_name("name", name)
     return registry().mechanism(name)
 
 
 def mechanisms() -> list[type[Mechanism]]:
-    """Every mechanism that is installed and works."""
+    """Every mechanism class that is installed and works.
+
+    Raises:
+        Nothing.
+    """
     return [cls for cls, _ in registry().items()]
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from .._checks import shown
 from ..authoring.base import Mechanism
 from ..authoring.domain import Categories, check_users
 from ..authoring.frequency import FrequencyMechanism
@@ -13,24 +15,35 @@ from .plugins import mechanisms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from decimal import Decimal
 
-    Number = int | float | str | Decimal
     Beside = Callable[[Mechanism], Mapping[str, Any]]
 
+Number = int | float | str | Decimal
 M = TypeVar("M", bound=Mechanism)
 
 
 def rank_frequency(
     epsilon: Number, domain_size: int, users: int, *, beside: Beside | None = None
 ) -> list[dict[str, Any]]:
-    """Predicted standard errors of a share for `users` users and `domain_size` answers, least mean error first.
+    """Predicted standard errors of a share, mechanism by mechanism, least mean error first.
 
-    `worst_std_error` is that of the answer and frequency where it is largest, `mean_std_error` the root of the mean
-    variance over the answers. `setting` is what `FrequencyMechanism.for_answers` has chosen beyond ε and the number
-    of answers. What `beside` says of a mechanism stands in its row as well. Raises `InvalidParameter`.
+    Parameters:
+        epsilon: of one report.
+        domain_size: how many answers there are.
+        users: how many report.
+        beside: what it says of a mechanism stands in its row as well.
+
+    Returns:
+        A row for each mechanism that can be had. `worst_std_error` is that of the answer and frequency where it is
+        largest, `mean_std_error` the root of the mean variance over the answers. `setting` is what
+        `FrequencyMechanism.for_answers` has chosen beyond ε and the number of answers.
+
+    Raises:
+        InvalidParameter: one of them is of another kind or out of range.
     """
     check_users(users)
+    for name, value in (("epsilon", epsilon), ("domain_size", domain_size)):
+        check_number(name, value)
     target: dict[str, Any] = {"epsilon": epsilon, "domain_size": domain_size}
     rows = []
     for mechanism in _calibrated(FrequencyMechanism, lambda each: each.for_answers(**target), target):
@@ -53,17 +66,29 @@ def rank_frequency(
 def rank_numeric(
     epsilon: Number, lower: Number, upper: Number, users: int | None = None, *, beside: Beside | None = None
 ) -> list[dict[str, Any]]:
-    """Bias and MSE of one report at the edges and the centre of [lower, upper], least MSE for a uniform prior first.
+    """Bias and MSE of one report, mechanism by mechanism, least MSE for a uniform prior first.
 
-    With `users` each row also has `mean_error`, that of an estimated mean at worst (`NumericMechanism.mean_error`),
-    and the least of these comes first: a bias stays however many users there are.
+    Parameters:
+        epsilon: of one report.
+        lower: the smallest value a user can have.
+        upper: the largest value a user can have.
+        users: with it each row also has `mean_error`, that of an estimated mean at worst
+            (`NumericMechanism.mean_error`), and the least of these comes first: a bias stays however many users
+            there are.
+        beside: what it says of a mechanism stands in its row as well.
 
-    Among them stands `constant-output`: saying the centre whatever the value is costs no privacy, and what has a
-    larger error than that tells little. `setting` is what `NumericMechanism.for_range` has chosen beyond ε and the
-    range. What `beside` says of a mechanism stands in its row as well. Raises `InvalidParameter`.
+    Returns:
+        A row for each mechanism that can be had, with bias and MSE at the edges and the centre. Among them stands
+        `constant-output`: saying the centre whatever the value is costs no privacy, and what has a larger error than
+        that tells little. `setting` is what `NumericMechanism.for_range` has chosen beyond ε and the range.
+
+    Raises:
+        InvalidParameter: one of them is of another kind or out of range.
     """
     if users is not None:
         check_users(users)
+    for name, value in (("epsilon", epsilon), ("lower", lower), ("upper", upper)):
+        check_number(name, value)
     target: dict[str, Any] = {"epsilon": epsilon, "lower": lower, "upper": upper}
     rows = []
     for mechanism in _calibrated(NumericMechanism, lambda each: each.for_range(**target), target):
@@ -76,6 +101,12 @@ def rank_numeric(
     rows.append(_constant_output(lower, upper, users))
     order = "mse_uniform_prior" if users is None else "mean_error"
     return sorted(rows, key=lambda row: (row[order], row["mechanism"]))
+
+
+def check_number(name: str, value: Number) -> None:
+    """Raise `InvalidParameter` unless it may be a number; each mechanism says what range it takes."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
+        raise InvalidParameter(name, "a number", shown(value))
 
 
 def _constant_output(lower: Number, upper: Number, users: int | None) -> dict[str, Any]:

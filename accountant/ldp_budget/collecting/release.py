@@ -20,9 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
+from .._checks import check_instance, check_many, check_name, check_path, check_text, shown
 from .._files import open_alone, sync_folder
+from ..accounting.accountant import Accountant
 from ..accounting.bulk import refused_places
-from ..errors import ReportFileError
+from ..catalogue.collections import Collection
+from ..errors import InvalidParameter, ReportFileError
 from ..guarantees import Memoised
 from .reports import ReportWriter
 
@@ -30,9 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
-
-    from ..accounting.accountant import Accountant
-    from ..catalogue.collections import Collection
 
 _MAGIC = b"ldp-budget release 1\n"
 _SIZE = struct.Struct("<I")
@@ -65,14 +65,44 @@ def release(
     on_batch: Callable[[int], None] = lambda users: None,
     on_refused: Callable[[list[str]], None] = lambda users: None,
 ) -> Released:
-    """Randomize `values`, charge `users` (one for each value), and write the reports of those who fit to `out`.
+    """Randomize values, charge their users, and write the reports of those who fit to a file.
 
-    `secrets`: one for each user, for mechanisms that memoise; reports of one value are then charged along its curve.
-    `on_batch` is called with the number of users after each batch, and before it `on_refused` with who of them was
-    refused, also where an earlier run has refused them. Raises `ReportFileError`, before anything is
-    drawn or charged, where `out` is there and no run of it was interrupted; where `OUT.partial` belongs to other
-    input, or to something else; and where another run is writing it.
+    Parameters:
+        out: the file; beside it lies `OUT.partial` until all is done, from which an interrupted run goes on.
+        collection: what is asked.
+        accountant: whose ledger is charged.
+        values: one for each user, an array as `collection.read_values` gives it.
+        users: who is charged, one for each value.
+        policy: the policy to hold it against.
+        secrets: one for each user, for mechanisms that memoise; reports of one value are then charged along its
+            curve.
+        on_batch: called with the number of users after each batch.
+        on_refused: called before that with who of them was refused, also where an earlier run has refused them.
+
+    Returns:
+        How many reports were written, and how many users were refused.
+
+    Raises:
+        ReportFileError: before anything is drawn or charged, where `out` is there and no run of it was interrupted;
+            where `OUT.partial` belongs to other input, or to something else; where another run is writing it; and
+            where they cannot be written.
+        InvalidParameter: one of them is of another kind, or there are not as many users as values. Nothing was
+            charged.
+        OutsideDomain: a value is not in the declared domain.
+        UnknownName: there is no such policy.
+        NotSupported: the mechanism has no client.
+        LedgerError: the ledger cannot be read or written.
     """
+    users = _checked(collection, accountant, values, users)
+    check_name("policy", policy)
+    check_path("out", out)
+    for name, call in (("on_batch", on_batch), ("on_refused", on_refused)):
+        if not callable(call):
+            raise InvalidParameter(name, "a function", shown(call))
+    if secrets is not None:
+        from ..randomness.memoisation import secrets_for_each
+
+        secrets = secrets_for_each(secrets, len(values))
     refused = 0
     mechanism = collection.mechanism
     # An unknown policy, or a place that is no file, is told before anything is stored.
@@ -98,6 +128,18 @@ def release(
             writer.write(mechanism.randomize(values[:0]))  # so that a file without reports has its header too
         store.remove()
     return Released(len(values) - refused, refused)
+
+
+def _checked(collection: Any, accountant: Any, values: Any, users: Any) -> list[str]:
+    """The users, if everything is of its kind and there is one for each value. Raises `InvalidParameter`."""
+    check_instance("collection", collection, Collection, "a collection")
+    check_instance("accountant", accountant, Accountant, "an accountant")
+    if getattr(values, "ndim", 0) != 1:
+        raise InvalidParameter("values", "a one-dimensional array of values", shown(values))
+    listed = list(check_many("users", users, "users, one for each value"))
+    if len(listed) != len(values):
+        raise InvalidParameter("users", f"one for each of {len(values)} values", len(listed))
+    return [check_text("user", user) for user in listed]
 
 
 class _Charge:

@@ -20,8 +20,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
+from .._checks import check_instance, check_path, shown
 from .._files import replaceable, replacing
-from ..errors import ReportFileError
+from ..catalogue.collections import Collection
+from ..errors import InvalidParameter, ReportFileError
 
 if TYPE_CHECKING:
     import os
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
-
-    from ..catalogue.collections import Collection
 
 MAGIC = b"ldp-budget reports 1\n"
 _HEADER_BYTES = 1 << 16
@@ -43,13 +43,20 @@ _TOTAL = struct.Struct("<Q")
 class ReportWriter:
     """Writes reports to a temporary neighbour of `path`, which takes its name on a clean exit, whole and durable.
 
-    A context manager; on an exception nothing is left behind. An existing file is replaced only at the end. Raises
-    `ReportFileError` where the place cannot be written, or another run is writing it.
+    A context manager; on an exception nothing is left behind. An existing file is replaced only at the end.
+
+    Parameters:
+        path: of the file.
+        collection: what the reports are of.
+
+    Raises:
+        ReportFileError: the place cannot be written, or another run is writing it.
+        InvalidParameter: one of them is of another kind.
     """
 
     def __init__(self, path: str | os.PathLike[str], collection: Collection) -> None:
-        self._path = Path(path)
-        self._collection = collection
+        self._path: Path = check_path("path", path)
+        self._collection = check_instance("collection", collection, Collection, "a collection")
         self._whole = self._written()
         self._file: IO[bytes] | None = None
         self._layout: tuple[str, list[int]] | None = None
@@ -64,7 +71,17 @@ class ReportWriter:
         return self
 
     def write(self, reports: NDArray[Any]) -> None:
-        """Append reports, an array whose first axis is the users."""
+        """Append reports.
+
+        Parameters:
+            reports: an array whose first axis is the users; all of them have the same shape.
+
+        Raises:
+            InvalidParameter: they are no such array.
+            ReportFileError: they cannot be written.
+        """
+        if not (getattr(reports, "ndim", 0) and hasattr(reports, "dtype")):
+            raise InvalidParameter("reports", "an array whose first axis is the users", shown(reports))
         if self._layout is None:
             self._layout = (reports.dtype.newbyteorder("<").str, list(reports.shape[1:]))
             self._begin()
@@ -118,11 +135,19 @@ class ReportWriter:
 
 
 def read_reports(path: str | os.PathLike[str], collection: Collection) -> Iterator[NDArray[Any]]:
-    """The blocks of reports in a file, in order.
+    """The blocks of reports in a file, in order, one by one; nothing is looked at before the first is asked for.
 
-    Raises `ReportFileError` where the file is foreign, truncated, damaged, or made for another collection; at the
-    latest before the last block is used up.
+    Parameters:
+        path: of the file.
+        collection: what the reports are of.
+
+    Raises:
+        ReportFileError: the file is foreign, truncated, damaged, or made for another collection; at the latest
+            before the last block is used up.
+        InvalidParameter: one of them is of another kind.
     """
+    path = check_path("path", path)
+    check_instance("collection", collection, Collection, "a collection")
     try:
         with open(path, "rb") as file:
             yield from _Reader(str(path), file, collection).blocks()

@@ -10,6 +10,7 @@ import math
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from .._checks import check_name, shown
 from ..errors import InvalidParameter, NotSupported, UnknownName
 from ..guarantees import Guarantee, Unbounded
 from ..guarantees.amounts import Costs, decimal, float_above, float_up
@@ -49,15 +50,26 @@ _NOT_A_FILTER = (
 
 
 def compose(charges: Iterable[tuple[Guarantee, int]], *, delta: float | str | Decimal, rule: str = "basic") -> Bound:
-    """The total loss of `charges`, pairs of a guarantee and how many reports carry it, at `delta` in [0, 1).
+    """The total loss of many reports of one user.
 
     Local adjacency: any two inputs of one user, who may give another input in every report. Grouping and order make
-    no difference, to the last digit. With rule "basic" the total's δ is the sum of the δ's. "renyi" takes the order
-    of the published grid that is best for these charges and says it, "renyi:ALPHA" that one.
+    no difference, to the last digit.
 
-    Raises `NotSupported`, saying why, where the rule does not apply (all but basic and exact at δ = 0; zcdp and renyi
-    where the reports' own δ leave nothing of it, gdp with such a guarantee, or one without a μ; basic and exact
-    with one that has no ε); `InvalidParameter`; `UnknownName`.
+    Parameters:
+        charges: pairs of a guarantee and how many reports carry it.
+        delta: the δ of the total, >= 0 and < 1. With rule "basic" the total's δ is the sum of the δ's.
+        rule: "basic", "zcdp", "gdp", "renyi" or "exact". "renyi" takes the order of the published grid that is best
+            for these charges and says it, "renyi:ALPHA" that one.
+
+    Returns:
+        A certified bound; its `epsilon` is infinite where nothing can be promised.
+
+    Raises:
+        NotSupported: the rule does not apply, and why: all but basic and exact at δ = 0; zcdp and renyi where the
+            reports' own δ leave nothing of it; gdp with such a guarantee, or one without a μ; basic and exact with
+            one that has no ε.
+        InvalidParameter: one of them is of another kind or out of range.
+        UnknownName: there is no such rule.
     """
     share = _checked_delta(delta)
     listed = canonical_charges(charges)
@@ -87,6 +99,7 @@ def compose_delta(
 
 def rule_named(name: str) -> Rule:
     """The rule of that name. Raises `UnknownName`, and `InvalidParameter` for an order that is not on the grid."""
+    check_name("rule", name)
     if name == "exact":
         from .exact import Exact
 
@@ -131,7 +144,9 @@ def _checked_delta(delta: Any) -> Decimal:
     try:
         number = decimal(delta)
     except ValueError:
-        raise InvalidParameter("delta", "a number >= 0 and < 1", delta) from None
+        raise InvalidParameter(
+            "delta", "a number >= 0 and < 1", delta if isinstance(delta, str) else shown(delta)
+        ) from None
     if not 0 <= number < 1:
         raise InvalidParameter("delta", "a number >= 0 and < 1", delta)
     return number

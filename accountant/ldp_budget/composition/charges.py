@@ -6,13 +6,14 @@ import dataclasses
 import operator
 from typing import TYPE_CHECKING, Any
 
+from .._checks import check_many, shown
 from .._json import canonical_json
 from ..errors import InvalidParameter
 from ..guarantees import ANY_INPUTS, Copies, Guarantee, Memoised
 from ..guarantees.amounts import UP
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     Charges = tuple[tuple[Guarantee, int], ...]
 
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
 def canonical_charges(charges: Iterable[tuple[Guarantee, int]]) -> Charges:
     """Each guarantee once with all its reports, copies resolved, ordered by canonical JSON."""
     counts: dict[Guarantee, int] = {}
-    for guarantee, count in charges:
+    for guarantee, count in in_pairs(charges):
         reports = whole(count)
         while isinstance(guarantee, Copies):
             reports *= guarantee.count
             guarantee = guarantee.of
         if not isinstance(guarantee, Guarantee):
-            raise InvalidParameter("charges", "pairs of a guarantee and a count", repr(guarantee))
+            raise InvalidParameter("charges", _PAIRS, shown(guarantee))
         counts[guarantee] = counts.get(guarantee, 0) + reports
     return tuple(sorted(counts.items(), key=lambda charge: canonical_json(charge[0].to_json())))
 
@@ -51,14 +52,26 @@ def of_one_question(guarantee: Guarantee, reports: int, rule: str) -> tuple[Guar
     return dataclasses.replace(guarantee, curve=(guarantee.cap,)), guarantee.values
 
 
+_PAIRS = "pairs of a guarantee and a count"
+
+
+def in_pairs(charges: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+    """The charges one by one. Raises `InvalidParameter` for what is no list of pairs."""
+    for charge in check_many("charges", charges, _PAIRS):
+        if not isinstance(charge, tuple | list) or len(charge) != 2:
+            raise InvalidParameter("charges", _PAIRS, shown(charge))
+        first, second = charge
+        yield first, second
+
+
 def whole(count: Any) -> int:
     """A number of reports. Raises `InvalidParameter` unless it is a whole number >= 1."""
     try:
         reports = operator.index(count)
     except TypeError:
-        raise InvalidParameter("count", "a whole number >= 1", repr(count)) from None
+        raise InvalidParameter("count", "a whole number >= 1", shown(count)) from None
     if reports < 1 or isinstance(count, bool):
-        raise InvalidParameter("count", "a whole number >= 1", repr(count))
+        raise InvalidParameter("count", "a whole number >= 1", shown(count))
     return reports
 
 

@@ -33,6 +33,12 @@ class Bound:
     relation: str = ANY_INPUTS
     order: Decimal | None = None
 
+    def __repr__(self) -> str:
+        more = ("" if self.order is None else f", order {self.order}") + (
+            "" if self.relation == ANY_INPUTS else f", for {self.relation}"
+        )
+        return f"<Bound: ε = {self.epsilon!r} at δ = {self.delta!r}, and no rule's is below {self.lower!r}{more}>"
+
 
 class Total(NamedTuple):
     """What a rule makes of a list of charges: ε between two certified doubles, at δ, and the order of `renyi`."""

@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._checks import shown
 from ..errors import InvalidParameter, NotSupported
 from ..guarantees import FinitePair, Guarantee, Laplace, Memoised, Pure, SymmetricPair
 from ..guarantees.amounts import DOWN, UP, exp_down, exp_up, float_up
@@ -120,7 +121,7 @@ def shuffled(
 def whole_users(users: int) -> int:
     """A number of users. Raises `InvalidParameter` unless it is a whole number from 1 to 10^12."""
     if isinstance(users, bool) or not isinstance(users, int) or not 1 <= users <= 10**12:
-        raise InvalidParameter("users", "a whole number from 1 to 10^12", repr(users))
+        raise InvalidParameter("users", "a whole number from 1 to 10^12", shown(users))
     return users
 
 

@@ -13,12 +13,14 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple
 
+from .._checks import shown
 from ._renyi import RHO_LOOSENESS, Law
 from .amounts import DOWN, LARGEST, UP, ZERO, Costs, canonical, decimal, exp_down, exp_up, float_up, ln_up
 
@@ -27,6 +29,9 @@ SAME_CHANGE_PATTERN = "same change pattern"
 RELATIONS = (ANY_INPUTS, SAME_CHANGE_PATTERN)
 
 Number = int | float | str | Decimal
+
+_FEW_DIGITS, _FEW_PARTS = 9, 5
+_SHORT = Context(prec=_FEW_DIGITS, rounding=ROUND_CEILING)
 
 _KINDS: dict[str, type[Guarantee]] = {}
 
@@ -41,10 +46,19 @@ class Amounts(NamedTuple):
 
 
 class Guarantee:
-    """What one report is promised to cost. The subclasses in this module are all there are."""
+    """What one report is promised to cost. The subclasses in this module are all there are.
+
+    Numbers may be given as text. Each raises ValueError for what is no number or out of its range.
+    """
 
     kind: ClassVar[str]
     relation: str = ANY_INPUTS
+
+    def __repr__(self) -> str:
+        fields: list[dataclasses.Field[Any]] = list(dataclasses.fields(self))  # type: ignore[arg-type]
+        values = {field.name: getattr(self, field.name) for field in fields}
+        given = [field.name for field in fields if values[field.name] != field.default]
+        return f"{type(self).__name__}({', '.join(f'{name}={_short(values[name])}' for name in given)})"
 
     def __init_subclass__(cls) -> None:
         if cls.__module__ != __name__:
@@ -52,21 +66,36 @@ class Guarantee:
         _KINDS[cls.kind] = cls
 
     def loss(self) -> tuple[Decimal, Decimal] | None:
-        """The exact (ε, δ) that `basic` charges for one report; None where there is no such bound."""
+        """The exact (ε, δ) that `basic` charges for one report; None where there is no such bound.
+
+        Raises:
+            Nothing.
+        """
         raise NotImplementedError
 
     def amounts(self) -> Amounts:
-        """The ε, δ, ρ (zCDP) and μ² (Gaussian DP) of one report."""
+        """The ε, δ, ρ (zCDP) and μ² (Gaussian DP) of one report, as decimals, rounded up.
+
+        Raises:
+            Nothing.
+        """
         raise NotImplementedError
 
     def costs(self) -> Costs:
-        """The four integer amounts that one report adds to an account."""
+        """The four integer amounts that one report adds to an account, in units, see `amounts`.
+
+        Raises:
+            Nothing.
+        """
         return Costs.of(*self.amounts())
 
     def least_costs(self) -> Costs:
         """What one report costs for certain, in units: a stored cost that is below it was not worked out from this.
 
         `costs` may be larger, by their looseness and by what better bounds were found since they were stored.
+
+        Raises:
+            Nothing.
         """
         return Costs(
             *(
@@ -79,15 +108,29 @@ class Guarantee:
         """The δ of one report that `zcdp` and `renyi` set aside; what is left has ρ `concentrated`. None: unbounded.
 
         The report is that of somebody with the probability δ, and else of a mechanism with these divergences.
+
+        Raises:
+            Nothing.
         """
         return Decimal(0)
 
     def concentrated(self) -> Decimal | None:
-        """The ρ (zCDP) of one report but for what it sets aside; None where it is unbounded."""
+        """The ρ (zCDP) of one report but for what it sets aside; None where it is unbounded.
+
+        Raises:
+            Nothing.
+        """
         return self.amounts().rho
 
     def divergence(self, order: Decimal) -> Decimal | None:
-        """The Rényi divergence at an order > 1 of one report but for what it sets aside, rounded up."""
+        """The Rényi divergence of one report but for what it sets aside, rounded up; None where it is unbounded.
+
+        Parameters:
+            order: a decimal > 1.
+
+        Raises:
+            Nothing.
+        """
         raise NotImplementedError
 
     @property
@@ -103,12 +146,20 @@ class Guarantee:
         return 1.0 if loss is None else float_up(loss[1])
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that `from_json` turns back into an equal guarantee; every number as exact text."""
+        """A JSON object that `from_json` turns back into an equal guarantee; every number as exact text.
+
+        Raises:
+            Nothing.
+        """
         fields = {field.name: _encode(getattr(self, field.name)) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
         return {"kind": self.kind, **fields}
 
     def describe(self) -> dict[str, Any]:
-        """What `calibrate --json` prints: plain numbers, rounded up; null where unbounded."""
+        """What `calibrate --json` prints: plain numbers, rounded up; null where unbounded.
+
+        Raises:
+            Nothing.
+        """
         loss = self.loss()
         return {
             "epsilon": None if loss is None else self.epsilon,
@@ -142,6 +193,19 @@ def _encode(value: Any) -> Any:
     return value
 
 
+def _short(value: Any) -> str:
+    """A part of a guarantee as it prints: of a long number its first digits, rounded up, of a long list its ends."""
+    if isinstance(value, Decimal):
+        return canonical(value if len(value.as_tuple().digits) <= _FEW_DIGITS else _SHORT.plus(value))
+    if isinstance(value, Fraction):
+        return str(value) if len(str(value)) <= _FEW_DIGITS else f"{float(value):.6g}"
+    if isinstance(value, tuple):
+        listed = [_short(item) for item in value]
+        listed = listed if len(listed) <= _FEW_PARTS else [*listed[:3], "…", listed[-1]]
+        return f"({', '.join(listed)}{',' * (len(value) == 1)})"
+    return repr(value)
+
+
 def _decode(value: Any) -> Any:
     return from_json(value) if isinstance(value, dict) else value
 
@@ -153,9 +217,14 @@ def _coerce(guarantee: Guarantee, **values: Any) -> None:
 
 
 def _number(name: str, value: Number, low: int, high: float, *, open_low: bool = False) -> Decimal:
-    number = decimal(value)
+    left = "(" if open_low else "["
+    try:
+        number = decimal(value)
+    except ValueError as error:
+        raise ValueError(
+            f"{name}: expected a number in {left}{low}, {high}]; found {shown(value)}, {error}"
+        ) from None
     if number < low or number > high or (open_low and number == low):
-        left = "(" if open_low else "["
         raise ValueError(f"{name}: expected a number in {left}{low}, {high}]; found {value}")
     return number
 
@@ -168,7 +237,7 @@ _MOST = 10**6
 _LEAST = Decimal("1e-300")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Pure(Guarantee):
     """Pure ε-LDP: P[M(x) ∈ T] ≤ e^ε P[M(x') ∈ T] for all inputs x, x' and all events T."""
 
@@ -188,7 +257,7 @@ class Pure(Guarantee):
         return _divergence_of_pure(self.bound, order)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SymmetricPair(Guarantee):
     """The worst two inputs differ by a loss of ±ε with total probability τ, and not at all otherwise.
 
@@ -219,7 +288,7 @@ class SymmetricPair(Guarantee):
         return _symmetric_law(self.bound, self.tau).divergence(order)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FinitePair(Guarantee):
     """Two distributions over finitely many outcomes that dominate every ordered pair of inputs.
 
@@ -231,10 +300,13 @@ class FinitePair(Guarantee):
     outcomes: tuple[tuple[Fraction, Fraction], ...]
 
     def __post_init__(self) -> None:
-        pairs = tuple((Fraction(p), Fraction(q)) for p, q in self.outcomes)
+        try:
+            pairs = tuple((Fraction(p), Fraction(q)) for p, q in self.outcomes)
+        except (OverflowError, TypeError, ValueError):
+            raise ValueError(f"outcomes: expected pairs of fractions; found {shown(self.outcomes)}") from None
         for name, side in (("P", [p for p, _ in pairs]), ("Q", [q for _, q in pairs])):
             if min(side, default=Fraction(-1)) < 0 or sum(side) != 1:
-                raise ValueError(f"outcomes: expected {name} to be probabilities that sum to 1; found {side}")
+                raise ValueError(f"outcomes: expected {name} to be probabilities that sum to 1; found {shown(side)}")
         _coerce(self, outcomes=pairs)
 
     def loss(self) -> tuple[Decimal, Decimal]:
@@ -279,7 +351,7 @@ class FinitePair(Guarantee):
         return _corners([(_decimal_up(p), _decimal_down(p), _decimal_down(q)) for p, q in reversed(outcomes)])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Approximate(Guarantee):
     """(ε, δ)-LDP: P[M(x) ∈ T] ≤ e^ε P[M(x') ∈ T] + δ. It has no ρ and no μ of its own.
 
@@ -316,7 +388,7 @@ class Approximate(Guarantee):
         return _divergence_of_pure(self.bound, order)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ZeroConcentrated(Guarantee):
     """ρ-zCDP: Rényi divergence of every order α > 1 at most ρα (Bun and Steinke 2016). `basic` cannot charge it."""
 
@@ -336,7 +408,7 @@ class ZeroConcentrated(Guarantee):
         return UP.multiply(self.rho, order)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Laplace(Guarantee):
     """The Laplace mechanism at ε = S/b: for inputs a distance S apart the loss is ε clipped to |L| ≤ ε.
 
@@ -368,7 +440,7 @@ class Laplace(Guarantee):
         return min(max(divergence, Decimal(0)), self.bound)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Gaussian(Guarantee):
     """μ-Gaussian DP, μ = S/σ, with the (ε, δ) point it was calibrated to.
 
@@ -402,7 +474,7 @@ class Gaussian(Guarantee):
         return UP.multiply(order, UP.divide(UP.multiply(self.mu, self.mu), Decimal(2)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Memoised(Guarantee):
     """Reports that repeat one memoised randomisation of a value.
 
@@ -421,6 +493,8 @@ class Memoised(Guarantee):
 
     def __post_init__(self) -> None:
         cap = _number("cap", self.cap, 0, _MOST)
+        if isinstance(self.curve, str | bytes) or not isinstance(self.curve, Iterable):
+            raise ValueError(f"curve: expected a list of numbers; found {shown(self.curve)}")
         curve = tuple(_number("curve", point, 0, _MOST) for point in self.curve)
         if not curve or list(curve) != sorted(curve) or curve[-1] > cap:
             raise ValueError(f"curve: expected a non-decreasing list up to the cap {cap}; found {self.curve}")
@@ -481,7 +555,7 @@ class Memoised(Guarantee):
         return {**super().describe(), "lifetime_epsilon": float_up(lifetime)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Copies(Guarantee):
     """`count` independent reports of the same input, each with the guarantee `of`, sent together."""
 
@@ -519,7 +593,7 @@ class Copies(Guarantee):
         return None if amount is None else UP.multiply(amount, self.count)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Unbounded(Guarantee):
     """No promise: some pair of inputs can be told apart for certain, or nobody could bound the loss."""
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from .._checks import shown
 from ..errors import ClockError, InvalidParameter
 from .windows import Moment, from_micros, to_micros
 
@@ -36,6 +37,12 @@ def steady() -> float:
     return time.monotonic() if _STEADY is None else time.clock_gettime(_STEADY)
 
 
+def check_bound(bound: float) -> None:
+    """Raise `InvalidParameter` unless a clock may be held to that many seconds."""
+    if isinstance(bound, bool) or not isinstance(bound, int | float) or not bound > 0:
+        raise InvalidParameter("clock_bound", "seconds > 0, or infinity", shown(bound))
+
+
 class Clock:
     """Reads the time for one ledger; `read` answers with an aware datetime, or with seconds since 1970.
 
@@ -46,8 +53,7 @@ class Clock:
     """
 
     def __init__(self, read: Read, ledger: str, bound: float = BOUND_SECONDS, *, rehearsal: bool = False) -> None:
-        if isinstance(bound, bool) or not isinstance(bound, int | float) or not bound > 0:
-            raise InvalidParameter("clock_bound", "seconds > 0, or infinity", repr(bound))
+        check_bound(bound)
         self._read = read
         self._ledger = ledger
         self._bound = bound

@@ -49,8 +49,17 @@ class Integrity:
     head: str
     problems: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        more = "; …" if len(self.problems) > 1 else ""
+        found = "ok" if self.ok else "not ok: " + "".join(self.problems[:1]) + more
+        return f"<Integrity {found}; {self.entries} entries, head {self.head}>"
+
     def to_json(self) -> dict[str, Any]:
-        """What `ledger verify --json` prints."""
+        """What `ledger verify --json` prints.
+
+        Raises:
+            Nothing.
+        """
         return {"ok": self.ok, "entries": self.entries, "head": self.head, "problems": list(self.problems)}
 
 

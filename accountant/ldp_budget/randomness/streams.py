@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from .._checks import shown
+from ..errors import InvalidParameter
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -81,6 +84,9 @@ class ChaCha20Stream(Stream):
         return self._keystream.update(self._zeros[:count])
 
 
+_MOST_SEED_BITS = 8192
+
+
 class SeededStream(Stream):
     """Reproducible bytes, **for tests only**: whoever knows or guesses the seed knows every draw.
 
@@ -139,17 +145,20 @@ def open_stream(rng: RandomSource = None) -> Stream:
 
     Raises:
         TypeError: ``rng`` is anything else.
+        InvalidParameter: it is a seed that is too long to be written down.
     """
     if rng is None:
         return _cryptographic_stream()
     if isinstance(rng, Stream):
         return rng
     if isinstance(rng, int) and not isinstance(rng, bool):
+        if rng.bit_length() > _MOST_SEED_BITS:
+            raise InvalidParameter("rng", f"a seed of at most {_MOST_SEED_BITS} bits", shown(rng))
         return SeededStream(rng)
     if isinstance(rng, np.random.Generator):
         return GeneratorStream(rng)
     raise TypeError(
-        f"rng must be None, a Stream, an int or a numpy.random.Generator, not {type(rng).__name__}: {rng!r}"
+        f"rng must be None, a Stream, an int or a numpy.random.Generator, not {type(rng).__name__}: {shown(rng)}"
     )
 
 

@@ -53,7 +53,7 @@ class _Panel(NamedTuple):
 def _panels(found: Remaining) -> Iterator[_Panel]:
     """Of each amount that the limit admits at all; of δ = 0 nothing is ever left."""
     limit = found.limit
-    course = [(left.at, limit.amounts(left.remaining)) for left in found.course]
+    course = [(left.at, limit.amounts(left.remaining_units)) for left in found.course]
     refills = [left.at for left in found.course if left.refilled]
     for name, capacity in limit.amounts(limit.capacity).items():
         if capacity:

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..._checks import check_instance, check_share, check_switch, check_whole, shown
+from ...authoring.base import Mechanism
 from ...errors import InvalidParameter
 from ._bounds import certified_bound
 from ._declared import declared_choice
@@ -13,10 +15,11 @@ from ._sampling import Sampler
 from ._search import searched_choice
 
 if TYPE_CHECKING:
-    from ...authoring.base import Mechanism
     from ...randomness import RandomSource
 
 LEAST_USERS = 100
+MOST_REPORTS, MOST_SAMPLES = 10**9, 10**15
+"""Nobody waits for as many."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +51,17 @@ class Audit:
     second_hits: int
     second_total: int
 
+    def __repr__(self) -> str:
+        bound = f"ε >= {self.lower_bound:.6g} at δ = {self.delta:.6g}, with confidence {self.confidence}"
+        hits = f"{self.first_hits} of {self.first_total} against {self.second_hits} of {self.second_total}"
+        return f"<Audit: {bound}; {self.event}: {hits}>"
+
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain JSON values."""
+        """All of it as plain JSON values.
+
+        Raises:
+            Nothing.
+        """
         pair = [value.item() if hasattr(value, "item") else value for value in self.pair]
         return {**self.__dict__, "pair": pair}
 
@@ -66,6 +78,7 @@ def audit(
     """A lower bound of the privacy loss of what `mechanism.randomize` gives out, from its reports alone.
 
     Parameters:
+        mechanism: what is audited.
         samples: reports to draw, all together. With `reports` > 1 they are those of ``samples // reports`` users.
         confidence: the bound exceeds the true loss with probability at most ``1 - confidence``.
         reports: T > 1 bounds the loss of T reports of one value. Each user has a fresh secret and the same for all
@@ -74,11 +87,19 @@ def audit(
             what its client does not do. T > 1 is always searched.
         rng: None for the client's own randomness; a seed or a stream in tests.
 
+    Returns:
+        What was found; its `lower_bound` exceeds the true loss only with probability 1 - `confidence`.
+
     Raises:
-        InvalidParameter: `samples`, `confidence` or `reports` is out of range.
+        InvalidParameter: one of them is of another kind or out of range.
+        TypeError: `rng` is nothing to draw from.
         NotSupported: the mechanism has no client, its reports are no numbers, or nobody says which inputs it takes.
     """
-    _check(samples, confidence, reports)
+    check_instance("mechanism", mechanism, Mechanism, "a mechanism with its parameters")
+    reports = check_whole("reports", reports, 1, MOST_REPORTS)
+    samples = _samples(samples, reports)
+    confidence = check_share("confidence", confidence)
+    check_switch("search", search)
     sampler = Sampler(mechanism, reports, rng)
     users = samples // reports
     delta = _delta(mechanism, reports)
@@ -102,14 +123,13 @@ def audit(
     )
 
 
-def _check(samples: int, confidence: float, reports: int) -> None:
-    if isinstance(reports, bool) or not isinstance(reports, int) or reports < 1:
-        raise InvalidParameter("reports", "a whole number >= 1", reports)
-    if isinstance(samples, bool) or not isinstance(samples, int) or samples < LEAST_USERS * reports:
-        expected = f"a whole number >= {LEAST_USERS * reports}, for {LEAST_USERS} users"
-        raise InvalidParameter("samples", expected, samples)
-    if not 0 < confidence < 1:
-        raise InvalidParameter("confidence", "a number > 0 and < 1", confidence)
+def _samples(samples: int, reports: int) -> int:
+    """How many reports to draw. Raises `InvalidParameter` unless they are enough."""
+    least = LEAST_USERS * reports
+    if isinstance(samples, bool) or not isinstance(samples, int) or not least <= samples <= MOST_SAMPLES:
+        expected = f"a whole number >= {least}, for {LEAST_USERS} users"
+        raise InvalidParameter("samples", expected, shown(samples))
+    return samples
 
 
 def _delta(mechanism: Mechanism, reports: int) -> float:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from ..._checks import check_instance
+from ...authoring.base import Mechanism
 from ...authoring.frequency import FrequencyMechanism
 from ...authoring.numeric import NumericMechanism
 from ...errors import NotSupported
@@ -24,7 +26,6 @@ from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, check, check_ratio, l
 from .estimators import check_estimator
 
 if TYPE_CHECKING:
-    from ...authoring.base import Mechanism
     from ...authoring.channels import Comparison
     from ...guarantees import Guarantee
 
@@ -55,17 +56,35 @@ class Verification:
     estimator: str = UNPROVEN
     problems: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        bounds = "not known" if self.upper is None else f"from {self.lower!r} to {self.upper!r}"
+        how = f" by {self.method}, over {self.pairs} pairs" if self.method else ""
+        problems = f"; {self.problems[0]}" + "; …" * (len(self.problems) > 1) if self.problems else ""
+        return f"<Verification: {self.verdict}{how}; loss {bounds}; estimator {self.estimator}{problems}>"
+
     def to_json(self) -> dict[str, Any]:
-        """A JSON object of the fields."""
+        """A JSON object of the fields.
+
+        Raises:
+            Nothing.
+        """
         return {**vars(self), "problems": list(self.problems)}
 
 
 def verify(mechanism: Mechanism) -> Verification:
-    """Check the guarantee of `mechanism` exactly, as far as it describes what it draws.
+    """Check the guarantee of a mechanism exactly, as far as it describes what it draws.
 
-    Raises nothing for a mechanism that describes nothing: that is `unproven`. A description that contradicts itself
-    raises ValueError.
+    Parameters:
+        mechanism: what is checked. One that describes nothing is `unproven`, and no error.
+
+    Returns:
+        The verdict, and what it rests on.
+
+    Raises:
+        InvalidParameter: it is no mechanism with its parameters.
+        ValueError: its description contradicts itself.
     """
+    check_instance("mechanism", mechanism, Mechanism, "a mechanism with its parameters")
     guarantee = mechanism.guarantee
     try:
         pairs = list(combinations(_inputs(mechanism), 2))

@@ -1,0 +1,64 @@
+"""A collection stands wherever a mechanism does: its mechanism is charged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from conftest import Clock
+from ldp_budget import Accountant, Collection, mechanism
+from ldp_budget.accounting.receipts import Receipt
+
+OUE = mechanism("oue")(epsilon="0.5", domain_size=3)
+POLL = Collection("poll", OUE, ("cat", "dog", "bird"))
+RAPPOR = mechanism("rappor")(bits=8, hashes=2, cohorts=2, epsilon=1, epsilon_lifetime=4)
+
+
+@pytest.fixture
+def accountant(clock: Clock) -> Iterator[Accountant]:
+    with Accountant(":memory:", clock=clock) as made:
+        made.set_policy("default", ["lifetime=4", "day=1"], checked=True)
+        yield made
+
+
+def told(receipt: Receipt) -> tuple[object, ...]:
+    return receipt._replace(user=None, receipt=None)
+
+
+@pytest.mark.parametrize("how", ["quote", "spend", "reserve"])
+def test_it_costs_what_its_mechanism_costs(accountant: Accountant, how: str) -> None:
+    of_mechanism, of_collection = getattr(accountant, how)("alice", OUE), getattr(accountant, how)("bob", POLL)
+    assert told(of_collection) == told(of_mechanism)
+    assert of_collection.checked == "exact"
+
+
+def test_a_policy_of_checked_mechanisms_asks_for_its_mechanism(
+    accountant: Accountant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ldp_budget.catalogue.certificates.checked", lambda kind: "no")
+    assert "nobody has checked oue here" in accountant.spend("alice", POLL).why
+
+
+def test_a_retry_by_either_is_the_same_request(accountant: Accountant) -> None:
+    first = accountant.spend("alice", POLL, key="k")
+    again = accountant.spend("alice", OUE, key="k")
+    assert (again.repeated, again.receipt) == (True, first.receipt)
+
+
+def test_its_labels_go_along_the_curve(accountant: Accountant) -> None:
+    asked = Collection("habits", RAPPOR)
+    accountant.set_policy("default", ["lifetime=8"])
+    [label, again] = asked.labels([3, 3], b"0123456789abcdef")
+    costs = [accountant.spend("alice", asked, label=each).epsilon for each in (label, again)]
+    assert costs[0] == 1
+    assert costs[1] == pytest.approx(0.8896805), "the second report of one memoised value tells less"
+
+
+def test_many_users_are_charged_for_it(accountant: Accountant) -> None:
+    assert accountant.spend_many(["alice", "bob", "alice", "alice"], POLL, key="run").to_json() == {
+        "spent": 3,
+        "refused": 1,
+        "repeated": 0,
+    }
+    assert accountant.spend_many(["alice", "bob", "alice", "alice"], OUE, key="run").repeated == 3

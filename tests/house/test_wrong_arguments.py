@@ -1,0 +1,443 @@
+"""Whatever is handed to a public function, it works or ends in an error that its docstring names.
+
+Every public function is called with each of its arguments in turn replaced by what nobody should give: another kind
+of object, a class, an array, nothing. Of what is not tried, `UNTRIED` says why.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ldp_budget
+from ldp_budget import (
+    Accountant,
+    Case,
+    Collection,
+    Comparison,
+    Factor,
+    LedgerError,
+    Limit,
+    Mechanism,
+    Plan,
+    mechanism,
+)
+from ldp_budget.accounting.policies import Policy
+from ldp_budget.authoring.domain import Categories, Interval
+from ldp_budget.authoring.estimates import SumAggregate, adjusted
+from ldp_budget.catalogue import certificates, ranking
+from ldp_budget.collecting.release import release
+from ldp_budget.collecting.reports import ReportWriter, read_reports
+from ldp_budget.errors import InvalidParameter, LdpBudgetError
+from ldp_budget.guarantees import Pure
+from public_surface import Public, everything
+
+
+class Odd:
+    """An object that is of no use to anybody."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("and cannot even be shown")
+
+
+OUE = mechanism("oue")(epsilon=1, domain_size=3)
+LAPLACE = mechanism("laplace")(epsilon=1, lower=0, upper=1)
+RAPPOR = mechanism("rappor")(bits=8, hashes=2, cohorts=2, epsilon=1, epsilon_lifetime=4)
+GRR = mechanism("grr")(epsilon=1, domain_size=3)
+POLL = Collection("poll", OUE, ("a", "b", "c"))
+REPORTS = OUE.randomize([0, 1, 2])
+NUMBERS = LAPLACE.randomize([0.5, 0.5])
+SECRET = b"0123456789abcdef"
+HALF = Fraction(1, 2)
+COUNTS, MEAN = OUE.estimate(REPORTS), LAPLACE.estimate(NUMBERS)
+LIMIT = Limit("day", 1)
+PLAN = Plan(((OUE.guarantee, 2),), Decimal("1e-6"))
+
+WRONG: list[Any] = [
+    *(None, True, -1, 0, 1.5, math.nan, math.inf, 10**400, 10**5000, 1j, Decimal("NaN"), HALF),
+    *("", "oue", "\ud800", "a\0b", b"", b"x", bytearray(b"x")),
+    *([], ["a"], [None], [[1]], [[1], [1, 2]], [1, "a"], (), {}, {"a": 1}, set(), range(3)),
+    *(Odd(), Odd, len, datetime(2026, 1, 1), Path("/dev/null/none")),
+    *(mechanism("oue"), OUE, LAPLACE, POLL, Pure("1"), LIMIT, PLAN),
+    *(np.array([1, 2]), np.array([[1.0]]), np.array(["a"]), np.float64(1), np.int64(2)),
+]
+
+CALLBACKS = ("on_batch", "on_refused", "on_progress", "clock")
+"""Functions of the caller's: any that can be called is taken, and what it raises is raised."""
+
+AUTHORS = "written by the author of a mechanism, and called by the checks with values of the domain"
+LEDGERS = "the ledger's own, of what it stored"
+FIELDS = "stands in a class body, where Python says what is wrong"
+UNTRIED = {
+    "Mechanism": "is subclassed; `oue` is tried",
+    "FrequencyMechanism": "is subclassed; `oue` is tried",
+    "NumericMechanism": "is subclassed; `laplace` is tried",
+    **dict.fromkeys(("Mechanism.compare", "Mechanism.compare_repeated", "Mechanism.outcomes"), AUTHORS),
+    **dict.fromkeys(("NumericMechanism.density", "NumericMechanism.log_density"), AUTHORS),
+    **dict.fromkeys(("NumericMechanism.error_at", "NumericMechanism.report_breakpoints"), AUTHORS),
+    **dict.fromkeys(("NumericMechanism.report_std", "Guarantee.divergence", "Case", "Comparison.of"), AUTHORS),
+    **dict.fromkeys(("Categories", "Interval"), AUTHORS),
+    **dict.fromkeys(("Receipt.store", "Receipt.restore", "Receipt.named", "Receipt.name_of"), LEDGERS),
+    **dict.fromkeys(("LimitState.at", "BulkResult.count"), LEDGERS),
+    **dict.fromkeys(("real", "optional_real", "integer", "optional_integer", "choice", "flag", "matrix"), FIELDS),
+}
+
+PUBLIC = {public.name: public for public in everything()}
+TRIED = [public for public in PUBLIC.values() if public.parameters and public.name not in UNTRIED]
+
+
+@pytest.fixture(scope="module")
+def accountant() -> Iterator[Accountant]:
+    """One ledger for all: what is refused has changed nothing."""
+    with Accountant(":memory:") as made:
+        made.set_policy("default", ["lifetime=4,1e-6,zcdp", "day=1"])
+        made.add_collection(POLL)
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def _somewhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some wrong arguments are names of files."""
+    monkeypatch.chdir(tmp_path)
+
+
+Call = tuple[Callable[..., Any], dict[str, Any]]
+
+
+def calls(accountant: Accountant) -> dict[str, Call]:
+    """Each public function and arguments that it takes."""
+    costs = LIMIT.capacity
+    request = {"user": "u", "mechanism": OUE, "reports": 1, "label": None, "policy": "default"}
+    keyed = {**request, "key": None, "digest": None, "strict": False}
+    texts, values = {"texts": ["0"]}, {"values": [0, 1]}
+    memo = {**values, "secrets": SECRET}
+    own: dict[str, dict[str, Any]] = {
+        "set_policy": {
+            **{"name": "p", "limits": ["lifetime=1"], "relation": None, "unbounded": False, "checked": False},
+            "plan": None,
+        },
+        **{"policy": {"name": "default"}, "quote": request, "spend": keyed, "reserve": {**keyed, "expires": 9}},
+        "spend_many": {
+            **{"users": ["u"], "mechanism": OUE, "key": None, "digest": None, "policy": "default"},
+            "on_batch": None,
+        },
+        **{"commit": {"receipt": "1-0"}, "void": {"receipt": "1-0"}, "balance": {"user": "u", "policy": "default"}},
+        **{"erase": {"user": "nobody", "unknown": False}, "backup": {"path": "copy.db"}},
+        "give_up_copy": {"ledger": "none/x.db"},
+        "simulate": {"mechanism": OUE, "every": "day", "reports": 1, "start": None, "policy": "default"},
+        "remaining_over_time": {"user": "u", "policy": "default"},
+        **{"keyed_digest": {"data": b"x"}, "is_erased": {"user": "u"}, "history": {"user": "u"}},
+        **{"open_reservations": {"most": 20}, "verify": {"expect": None, "on_progress": None}},
+        **{"add_collection": {"collection": POLL}, "collection": {"name": "poll"}},
+    }
+    of_limits: dict[str, dict[str, Any]] = {
+        **{"fits": {"spent": costs, "cost": costs}, "affordable": {"spent": costs, "cost": costs}},
+        **{"is_above": {"other": LIMIT}, "remaining_room": {"cost": costs}, "amounts": {"costs": costs}},
+        "affordable_along": {"curve": RAPPOR.guarantee, "done": 0, "spent": costs},
+        **{
+            "remaining": {"spent": costs},
+            "from_json": {"data": LIMIT.to_json()},
+            "parse": {"text": "day=1", "asked": ()},
+        },
+    }
+    policy = accountant.policy()
+    aggregate, total = OUE.aggregate(REPORTS), LAPLACE.aggregate(NUMBERS)
+    released = {
+        **{"out": "out", "collection": POLL, "accountant": accountant, "values": np.array([0, 1])},
+        **{"users": ["u", "v"], "policy": "default", "secrets": None, "on_batch": bool, "on_refused": bool},
+    }
+    return {
+        "Accountant": (
+            opened,
+            {"ledger": ":memory:", "create": True, "clock": lambda: 0, "clock_bound": 3600.0, "rehearsal": None},
+        ),
+        **{f"Accountant.{name}": (getattr(accountant, name), given) for name, given in own.items()},
+        "Accountant.copy_to": (copied, {"ledger": "copied.db", "on_progress": None}),
+        "Limit": (Limit, {"period": "day", "epsilon": 1, "delta": "1e-6", "rule": "zcdp", "aside": 0}),
+        **{f"Limit.{name}": (getattr(LIMIT, name), given) for name, given in of_limits.items()},
+        "Plan": (Plan, {"charges": [(OUE, 2)], "delta": "1e-6", "price": None}),
+        "Plan.from_json": (Plan.from_json, {"data": PLAN.to_json()}),
+        "compose": (ldp_budget.compose, {"charges": [(OUE.guarantee, 2)], "delta": "1e-6", "rule": "zcdp"}),
+        "mechanism": (mechanism, {"name": "oue"}),
+        "audit": (
+            ldp_budget.audit,
+            {"mechanism": OUE, "samples": 200, "confidence": 0.9, "reports": 1, "search": False, "rng": 1},
+        ),
+        "verify": (ldp_budget.verify, {"mechanism": OUE}),
+        "InvalidParameter.describe": (InvalidParameter("epsilon", "a number", 1).describe, {"option": "--epsilon"}),
+        "Collection": (Collection, {"name": "x", "mechanism": OUE, "categories": ("a", "b", "c")}),
+        "Collection.from_json": (Collection.from_json, {"data": POLL.to_json()}),
+        "Collection.read_values": (POLL.read_values, {"texts": ["a"]}),
+        "Collection.randomize": (Collection("r", RAPPOR).randomize, memo),
+        "Collection.labels": (Collection("r", RAPPOR).labels, memo),
+        "Collection.answer_names": (POLL.answer_names, {"answers": 3}),
+        "Mechanism.calibrate": (
+            lambda target: mechanism("oue").calibrate(epsilon=target, domain_size=3),
+            {"target": 1},
+        ),
+        "oue": (mechanism("oue"), {"epsilon": 1, "domain_size": 3}),
+        "laplace": (mechanism("laplace"), {"epsilon": 1, "lower": 0, "upper": 1}),
+        "Mechanism.replace": (lambda changes: OUE.replace(epsilon=changes), {"changes": 2}),
+        "Mechanism.at_epsilon": (OUE.at_epsilon, {"epsilon": 2}),
+        "Mechanism.utility": (RAPPOR.utility, {"users": 3}),
+        "Mechanism.describe": (OUE.describe, {"users": 3}),
+        "Mechanism.read_values": (RAPPOR.read_values, texts),
+        "Mechanism.randomize": (OUE.randomize, {**values, "rng": None, "secrets": None}),
+        "Mechanism.memoised": (RAPPOR.memoised, memo),
+        "Mechanism.labels": (RAPPOR.labels, memo),
+        "Mechanism.aggregate": (RAPPOR.aggregate, {"reports": RAPPOR.randomize([0], secrets=SECRET)}),
+        "Mechanism.estimate": (GRR.estimate, {"reports": GRR.randomize([0])}),
+        "Mechanism.total": (OUE.total, {"reports": REPORTS}),
+        "FrequencyMechanism.for_answers": (mechanism("oue").for_answers, {"epsilon": 1, "domain_size": 3}),
+        "FrequencyMechanism.support": (OUE.support, {"reports": REPORTS}),
+        "FrequencyMechanism.aggregate": (OUE.aggregate, {"reports": REPORTS}),
+        "FrequencyMechanism.estimate": (OUE.estimate, {"reports": REPORTS}),
+        "FrequencyMechanism.utility": (OUE.utility, {"users": 3}),
+        "FrequencyMechanism.share_errors": (OUE.share_errors, {"users": 3}),
+        "NumericMechanism.for_range": (mechanism("laplace").for_range, {"epsilon": 1, "lower": 0, "upper": 1}),
+        "NumericMechanism.prior_error": (LAPLACE.prior_error, {"prior": ([0.5], [1])}),
+        "NumericMechanism.mean_error": (LAPLACE.mean_error, {"users": 3}),
+        "NumericMechanism.utility": (LAPLACE.utility, {"users": 3}),
+        "NumericMechanism.read_values": (LAPLACE.read_values, {"texts": ["0.5"]}),
+        "NumericMechanism.aggregate": (LAPLACE.aggregate, {"reports": NUMBERS}),
+        "NumericMechanism.estimate": (LAPLACE.estimate, {"reports": NUMBERS}),
+        "CountEstimate.interval": (COUNTS.interval, {"level": 0.9}),
+        "CountEstimate.repeated": (COUNTS.repeated, {"rounds": [1, 2]}),
+        "MeanEstimate.interval": (MEAN.interval, {"level": 0.9}),
+        "MeanEstimate.repeated": (MEAN.repeated, {"rounds": [1, 1]}),
+        "CountAggregate.merge": (aggregate.merge, {"other": OUE.aggregate(REPORTS)}),
+        "SumAggregate.merge": (total.merge, {"other": LAPLACE.aggregate(NUMBERS)}),
+        "SumAggregate.of": (
+            SumAggregate.of,
+            {"fingerprint": "x", "reports": [0.5], "grid": (0.0, 1.0), "squares": False},
+        ),
+        "adjusted": (adjusted, {"estimate": COUNTS, "how": "simplex"}),
+        "rank_frequency": (ranking.rank_frequency, {"epsilon": 1, "domain_size": 3, "users": 10}),
+        "rank_numeric": (ranking.rank_numeric, {"epsilon": 1, "lower": 0, "upper": 1, "users": 10}),
+        "ReportWriter": (ReportWriter, {"path": "out", "collection": POLL}),
+        "ReportWriter.write": (written, {"reports": REPORTS}),
+        "read_reports": (lambda **given: list(read_reports(**given)), {"path": "none", "collection": POLL}),
+        "release": (released_anew, released),
+        "checked": (certificates.checked, {"mechanism": mechanism("oue")}),
+        "Balance.shuffled": (accountant.balance("u").shuffled, {"users": 1000}),
+        "Policy.planned": (policy.planned, {"others": None}),
+        "Policy.overdrawn_by": (policy.overdrawn_by, {"price": (Decimal(1), Decimal(0))}),
+        "Policy.from_json": (Policy.from_json, {"data": policy.to_json()}),
+        "Policy.read": (Policy.read, {"definition": json.dumps(policy.to_json())}),
+        "Factor": (Factor, {"masses": ((HALF, HALF), (HALF, HALF))}),
+        "Factor.of": (Factor.of, {"first": [HALF, HALF], "second": [HALF, HALF]}),
+        "Factor.bit": (Factor.bit, {"first": HALF, "second": HALF}),
+        "Comparison": (Comparison, {"cases": (Case(Fraction(1), ()),)}),
+        "Comparison.rows": (Comparison.rows, {"first": [HALF, HALF], "second": [HALF, HALF]}),
+        "Categories.check": (Categories(3).check, {"values": [0]}),
+        "Categories.read": (Categories(3).read, texts),
+        "Categories.number_of": (Categories(3, False).number_of, {"text": "a"}),
+        "Interval.check": (Interval(Decimal(0), Decimal(1)).check, {"values": [0.5]}),
+        "Interval.read": (Interval(Decimal(0), Decimal(1)).read, {"texts": ["0.5"]}),
+    }
+
+
+def opened(**given: Any) -> None:
+    Accountant(**given).close()
+
+
+def copied(ledger: Any, on_progress: Any) -> None:
+    """Copy a ledger of its own, as whatever was copied charges nobody any more."""
+    Path("copied.db").unlink(missing_ok=True)
+    Path("copied.db.key").unlink(missing_ok=True)
+    with Accountant(":memory:") as accountant:
+        accountant.copy_to(ledger, on_progress=on_progress)
+
+
+def written(reports: Any) -> None:
+    with ReportWriter("out", POLL) as writer:
+        writer.write(reports)
+
+
+def released_anew(**given: Any) -> None:
+    for left in ("out", "out.partial"):
+        Path(left).unlink(missing_ok=True)
+    release(**given)
+
+
+def test_everything_public_is_tried_or_it_is_said_why_not(accountant: Accountant) -> None:
+    made = set(calls(accountant)) - {"oue", "laplace"}
+    assert {public.name for public in TRIED} == made
+    assert set(UNTRIED) <= set(PUBLIC)
+
+
+IN_VAIN = ("Accountant.commit", "Accountant.void", "Accountant.erase", "Accountant.give_up_copy", "read_reports")
+"""What is asked for is not there."""
+
+
+def test_the_arguments_that_are_replaced_are_right_ones(accountant: Accountant) -> None:
+    failed = {name: error for name, call in calls(accountant).items() for error in raised(*call)}
+    assert [name for name in failed if name not in IN_VAIN] == []
+    assert not any(isinstance(error, InvalidParameter) for error in failed.values())
+
+
+@pytest.mark.parametrize("public", [*TRIED, PUBLIC["Mechanism"]._replace(name="oue")], ids=lambda public: public.name)
+def test_wrong_arguments_end_in_an_error_that_the_docstring_names(accountant: Accountant, public: Public) -> None:
+    call, given = calls(accountant)[public.name]
+    documented = (*public.raises, *((LedgerError,) if public.name.startswith("Accountant") else ()))
+    failed = [
+        f"{name} = {kind_of(wrong)}: {type(error).__name__}: {error}"
+        for name in given
+        for wrong in WRONG
+        if not (name in CALLBACKS and callable(wrong))
+        for error in raised(call, {**given, name: wrong})
+        if not isinstance(error, documented) or not is_a_sentence(error)
+    ]
+    assert failed == []
+
+
+def raised(call: Callable[..., Any], given: dict[str, Any]) -> Iterator[Exception]:
+    """What a call raises, if it does."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = call(**given)
+            if inspect.isgenerator(found):
+                list(found)
+    except Exception as error:
+        yield error
+
+
+def kind_of(wrong: object) -> str:
+    return "an odd object" if isinstance(wrong, Odd) else ascii(type(wrong))
+
+
+def is_a_sentence(error: Exception) -> bool:
+    """Whether it says something in words of its own: those of Python's operators name neither argument nor range."""
+    if isinstance(error, LdpBudgetError):
+        return len(str(error)) > 10
+    return any(word in str(error) for word in ("expected", "must be", "not a "))
+
+
+# What people call of a mechanism, for every one of our own.
+RANGE, ANSWERS = {"epsilon": 1, "lower": 0, "upper": 1}, {"epsilon": 1, "domain_size": 3}
+MECHANISMS: dict[str, dict[str, Any]] = {
+    "gaussian": {"epsilon": 1, "delta": "1e-6", "lower": 0, "upper": 1},
+    **dict.fromkeys(("laplace", "staircase", "bounded-laplace", "bounded-staircase"), RANGE),
+    "randomized-response": {"epsilon": 1},
+    "unary-encoding": {"p": "0.7", "q": "0.3", "domain_size": 3},
+    **dict.fromkeys(("sue", "oue", "random-substitution", "subset-selection"), ANSWERS),
+    "matrix-substitution": {"matrix": [["3/4", "1/4"], ["1/4", "3/4"]]},
+    "rappor": {"bits": 8, "hashes": 2, "cohorts": 2, "epsilon": 1, "epsilon_lifetime": 4},
+    **{name: {"epsilon": 1, "hashes": 4, "width": 16} for name in ("cms", "hcms")},
+    "one-bit-mean": {"epsilon": 1, "maximum": 1},
+    "d-bit-flip": {"epsilon": 1, "buckets": 4, "bits": 2, "memoize": True},
+}
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_mechanism_says_in_words_what_it_cannot_take(name: str) -> None:
+    made = mechanism(name)(**MECHANISMS[name])
+    secrets = {"secrets": SECRET} if made.repeats else {}
+    reports = made.randomize([0, 1], **secrets)
+    tried: dict[str, dict[str, Any]] = {
+        "randomize": {"values": [0, 1], "rng": None, **secrets},
+        **{"read_values": {"texts": ["0"]}, "utility": {"users": 3}, "at_epsilon": {"epsilon": 2}},
+        **{method: {"reports": reports} for method in ("aggregate", "estimate", "total")},
+        **({"labels": {"values": [0, 1], **secrets}, "memoised": {"values": [0, 1], **secrets}} if secrets else {}),
+    }
+    failed = [
+        f"{method}, {option} = {kind_of(wrong)}: {type(error).__name__}: {error}"
+        for method, given in tried.items()
+        for option in given
+        for wrong in WRONG
+        for error in raised(getattr(made, method), {**given, option: wrong})
+        if not isinstance(error, LdpBudgetError) and not (option == "rng" and isinstance(error, TypeError))
+    ]
+    assert failed == []
+
+
+def test_every_mechanism_of_our_own_is_among_them() -> None:
+    own = {cls.name for cls in ldp_budget.mechanisms() if cls.__module__.startswith("ldp_budget_mechanisms.")}
+    assert set(MECHANISMS) == own
+
+
+# -- what people did ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ("oue", "found the text 'oue', which is a name alone"),
+        (mechanism("oue"), "found the mechanism oue without any of its parameters (domain_size, epsilon)"),
+        (OUE.guarantee, "found SymmetricPair(bound=1, tau=0.5)"),
+        (1, "found 1"),
+        (None, "found None"),
+    ],
+)
+@pytest.mark.parametrize("how", ["quote", "spend", "reserve", "spend_many"])
+def test_what_is_no_mechanism_is_told_apart(accountant: Accountant, how: str, asked: Any, found: str) -> None:
+    users = ["alice"] if how == "spend_many" else "alice"
+    with pytest.raises(InvalidParameter) as caught:
+        getattr(accountant, how)(users, asked)
+    assert str(caught.value) == f"mechanism: expected a mechanism with its parameters, or a collection; {found}"
+    assert accountant.history("alice") == []
+
+
+def test_a_number_is_no_file_of_reports_though_python_would_open_it() -> None:
+    """The first five numbers are those of streams that are open: reading one closed it."""
+    for number in range(3):
+        with pytest.raises(InvalidParameter, match=f"path: expected a path; found {number}"):
+            list(read_reports(number, POLL))
+
+
+def test_a_ledger_with_a_wrong_clock_is_not_made(tmp_path: Path) -> None:
+    for wrong in ({"clock": 5}, {"clock_bound": 0}, {"create": "no"}):
+        with pytest.raises(InvalidParameter):
+            Accountant(tmp_path / "budget.db", **wrong)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_whole_number_of_thousands_of_digits_is_refused_in_words(accountant: Accountant) -> None:
+    with pytest.raises(InvalidParameter, match=r"reports: expected a whole number from 1 to \d+; found a int$"):
+        accountant.spend("alice", OUE, reports=10**5000)
+
+
+class Nameless(Mechanism):
+    """Half written: it has a promise and no name."""
+
+    guarantee = Pure(1)
+
+
+class Promiseless(Mechanism):
+    """Half written: it has a name and no promise."""
+
+    name = "promiseless"
+
+
+class Confused(Mechanism):
+    """It has a number for a promise."""
+
+    name = "confused"
+    guarantee = 1.0
+
+
+@pytest.mark.parametrize(
+    ("made", "found"),
+    [
+        (Mechanism(), r"Mechanism\(\), which has no name"),
+        (Nameless(), r"Nameless\(\), which has no name"),
+        (Promiseless(), r"Promiseless\(\), which promises None"),
+        (Confused(), r"Confused\(\), which promises 1.0"),
+    ],
+)
+def test_a_mechanism_that_is_half_written_is_charged_to_nobody(accountant: Accountant, made: Any, found: str) -> None:
+    with pytest.raises(InvalidParameter, match=f"expected a mechanism with a name and a guarantee; found {found}"):
+        accountant.spend("alice", made)
+    assert accountant.history("alice") == []

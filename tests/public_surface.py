@@ -1,0 +1,120 @@
+"""What is public, one by one: every function, class and method that the reference for Python shows."""
+
+from __future__ import annotations
+
+import builtins
+import importlib.util
+import inspect
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import ldp_budget
+from ldp_budget import errors, guarantees
+from ldp_budget.accounting.receipts import BudgetExceeded
+
+GENERATOR = Path(__file__).resolve().parents[1] / "docs" / "reference" / "generate.py"
+
+SECTIONS = ("Parameters", "Returns", "Raises")
+
+
+class Public(NamedTuple):
+    """Something public that can be called: what it is called, and what stands in its docstring."""
+
+    name: str
+    call: Callable[..., Any]
+    text: str
+
+    @property
+    def parameters(self) -> list[str]:
+        """What it takes, but for the object it belongs to."""
+        return [name for name in inspect.signature(self.call).parameters if name not in ("self", "cls")]
+
+    @property
+    def answers(self) -> bool:
+        """Whether it returns anything."""
+        return inspect.signature(self.call).return_annotation not in (None, "None", inspect.Signature.empty)
+
+    def section(self, name: str) -> list[str] | None:
+        """The lines of a section of its docstring; None where there is none."""
+        lines = self.text.splitlines()
+        if f"{name}:" not in lines:
+            return None
+        below = lines[lines.index(f"{name}:") + 1 :]
+        end = next((at for at, line in enumerate(below) if line and not line.startswith("    ")), len(below))
+        return [line for line in below[:end] if line]
+
+    def entries(self, name: str) -> dict[str, str]:
+        """What a section says of each name that it lists."""
+        found: dict[str, str] = {}
+        for line in self.section(name) or ():
+            listed = re.fullmatch(r"    (\w+): (.+)", line)
+            if listed:
+                found[listed[1]] = listed[2]
+        return found
+
+    @property
+    def raises(self) -> tuple[type[Exception], ...]:
+        """The errors that its docstring names."""
+        but = re.search(r"Nothing but `(\w+)`", "\n".join(self.section("Raises") or ()))
+        return tuple(error_named(name) for name in [*self.entries("Raises"), *([but[1]] if but else [])])
+
+
+def error_named(name: str) -> type[Exception]:
+    """The error of that name: one of ours, or one of Python's."""
+    found = BudgetExceeded if name == "BudgetExceeded" else getattr(errors, name, getattr(builtins, name, None))
+    assert isinstance(found, type), f"there is no error called {name}"
+    assert issubclass(found, Exception), name
+    return found
+
+
+def generator() -> ModuleType:
+    """The module that writes the reference. It leaves plugins out, and here only for as long as it is imported."""
+    before = os.environ.get("LDP_BUDGET_NO_PLUGINS")
+    spec = importlib.util.spec_from_file_location("reference_generator", GENERATOR)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        if before is None:
+            del os.environ["LDP_BUDGET_NO_PLUGINS"]
+        else:
+            os.environ["LDP_BUDGET_NO_PLUGINS"] = before
+    return module
+
+
+# Whose text is another package's, or speaks to pytest.
+_OTHERS = ("hookimpl", "MechanismContract")
+# What calls return, and nobody makes: their constructors take what their fields are.
+_RETURNED = ("Audit", "Verification")
+
+
+def everything() -> Iterator[Public]:
+    """Each public function, each class that people call, and each public method of a class."""
+    reference = generator()
+    for name in ldp_budget.__all__:
+        yield from _of(name, getattr(ldp_budget, name), made=name not in _RETURNED)
+    for listed, made in ((reference.ANSWERS, False), (reference.PARTS, True)):
+        for module, names in listed:
+            for name in names:
+                yield from _of(name, getattr(module, name), made=made or name == "ReportWriter")
+    yield from _of("Guarantee", guarantees.Guarantee, made=False)
+
+
+def _of(name: str, value: Any, *, made: bool) -> Iterator[Public]:
+    if name in _OTHERS:
+        return
+    if not inspect.isclass(value):
+        yield Public(name, value, inspect.getdoc(value) or "")
+        return
+    if made and not issubclass(value, Exception):
+        yield Public(name, value, inspect.cleandoc(vars(value).get("__doc__") or ""))
+    for own, member in vars(value).items():
+        plain = member.__func__ if isinstance(member, classmethod | staticmethod) else member
+        if not own.startswith("_") and inspect.isfunction(plain):
+            yield Public(f"{name}.{own}", plain, inspect.getdoc(getattr(value, own)) or "")
