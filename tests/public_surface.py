@@ -99,7 +99,9 @@ def everything() -> Iterator[Public]:
     reference = generator()
     for name in ldp_budget.__all__:
         yield from _of(name, getattr(ldp_budget, name), made=name not in _RETURNED)
-    for listed, made in ((reference.ANSWERS, False), (reference.PARTS, True)):
+    # The first of the parts that a plugin is made of; the others are tools for the inside of one.
+    (_, _, parts), *_ = reference.PARTS
+    for listed, made in ((reference.ANSWERS, False), (parts, True)):
         for module, names in listed:
             for name in names:
                 yield from _of(name, getattr(module, name), made=made or name == "ReportWriter")
