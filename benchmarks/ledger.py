@@ -35,6 +35,7 @@ from ldp_budget import Accountant
 TURN = 40  # single transactions of each side in one round; or spends of each thread
 BATCH = 50_000  # users of each side in one round, as many as `spend_many` takes at once
 THREADS = 64
+ASKED = 5_000  # users of a list whose balances are asked for
 RULES = ("basic", "zcdp", "gdp")
 MOST = 10**15
 SECRET = bytes(32)
@@ -312,6 +313,32 @@ def processes(folder: Path, sizes: Sizes) -> None:
     amount("peak memory of spend-many, MiB", peaks[command[0]], 300)
 
 
+def balances(folder: Path, sizes: Sizes) -> None:
+    """What 5,000 of many users have spent: by `balances` beside one reading for each; and as a whole process."""
+    path, users, asked = folder / "balances.db", folder / "asked.csv", [*names(ASKED)]
+    users.write_text("user\n" + "\n".join(asked) + "\n")
+    ours = Ours(path)
+    ours.accountant.spend_many(names(max(ASKED, sizes.users // 10)), REPORT, policy="basic", on_batch=ignore)
+
+    def together() -> float:
+        return ASKED / seconds(lambda: [each.to_row() for each in ours.accountant.balances(asked, "basic")])
+
+    def each() -> float:
+        some = asked[:: ASKED // 500]
+        return len(some) / seconds(lambda: [ours.accountant.balance(user, "basic").to_row() for user in some])
+
+    ratio(f"balances of {ASKED:,} users, beside one reading each", 2, max(3, sizes.rounds // 3), together, each)
+    ours.accountant.close()
+    script = str(Path(sys.executable).with_name("ldp-budget"))
+    command = [script, "--ledger", str(path), "balance", "--users", str(users), "--policy", "basic"]
+    for form in ("--csv", "--nl", "--json"):
+        took = min(
+            seconds(lambda form=form: subprocess.run([*command, form], check=True, stdout=subprocess.DEVNULL))
+            for _ in range(3)
+        )
+        amount(f"balance --users {form} of {ASKED:,}, milliseconds", took * 1000, 2000)
+
+
 # A process starts with the peak of the one that started it, so a small one stands between.
 WATCH = """
 import resource, subprocess, sys
@@ -358,7 +385,7 @@ def main() -> None:
     print(f"SQLite {sqlite3.sqlite_version}, Python {sys.version.split()[0]}, {os.cpu_count()} processors")
     print(f"{'':52}{'ours/s':>12}{'floor/s':>12}{'ratio':>8}")
     with tempfile.TemporaryDirectory() as folder:
-        for part in (singles, threads, bulk):
+        for part in (singles, threads, bulk, balances):
             part(Path(folder), QUICK if options.quick else FULL)
     peer(options.peer)
 

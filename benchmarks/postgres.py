@@ -126,6 +126,16 @@ def bulk(ledger: str, users: int) -> float:
         return users / (time.perf_counter() - start)
 
 
+def balances(ledger: str, together: bool) -> float:
+    """Users a second whose balances are read: all of them together, or a tenth of them one by one."""
+    users = [f"user {number}" for number in range(USERS)]
+    with Accountant(ledger, create=False) as accountant:
+        start = time.perf_counter()
+        read = accountant.balances(users) if together else (accountant.balance(user) for user in users[::10])
+        count = sum(1 for balance in read if balance.to_row())
+        return count / (time.perf_counter() - start)
+
+
 @contextmanager
 def ledgers(url: str | None, lanes: int) -> Iterator[tuple[str, str, str]]:
     """The addresses of a new ledger on a server, of one in a file, and of the database for statements by hand."""
@@ -167,6 +177,8 @@ def main() -> None:
             "64 threads": lambda: spends(server, file, url, 64, 1, seconds),
             "4 processes of 16 threads": lambda: spends(server, file, url, 16, 4, seconds),
             "bulk": lambda: (bulk(server, arguments.users), bulk(file, arguments.users), None, ""),
+            # The floor is one reading for each.
+            "balances": lambda: (balances(server, True), balances(file, True), balances(server, False), ""),
         }
         print(f"{arguments.lanes} lanes\n")
         print(

@@ -574,6 +574,145 @@ class LedgerContract:
         assert not foreign.ok
         assert "rolled back" in foreign.problems[0]
 
+    # -- collections and notes ----------------------------------------------------------------------------
+
+    def test_two_surveys_with_equal_parameters_are_told_apart(self, accountant: Accountant) -> None:
+        accountant.set_policy("default", ["lifetime=20"])
+        oue = ldp_budget.mechanism("oue")(epsilon=1, domain_size=2)
+        party, colour = Collection("party", oue, ("a", "b")), Collection("colour", oue, ("c", "d"))
+        accountant.spend("alice", party)
+        accountant.spend("alice", colour, note="second wave")
+        accountant.spend("alice", oue)
+        held = accountant.reserve("alice", colour, note="by telephone").receipt or ""
+        assert [row["note"] for row in accountant.open_reservations(user="alice")] == ["by telephone"]
+        accountant.commit(held)
+        accountant.spend_many(["alice", "bob"], party, note="the bulk")
+        told = [("party", None), ("colour", "second wave"), (None, None), ("colour", "by telephone")]
+        told += [("colour", None), ("party", "the bulk")]
+        assert [(row["collection"], row["note"]) for row in accountant.history("alice")] == told
+        rows = [(row["collection"], row["note"]) for row in accountant.journal() if row["account"]]
+        assert sorted(map(str, rows)) == sorted(map(str, [*told, ("party", "the bulk")]))
+        [(_, count)] = {guarantee.to_json()["kind"]: n for guarantee, n in accountant.balance("bob").charges}.items()
+        assert count == 1
+        check(accountant)
+
+    def test_another_collection_is_another_request_and_another_note_is_not(self, accountant: Accountant) -> None:
+        accountant.set_policy("default", ["lifetime=20"])
+        oue = ldp_budget.mechanism("oue")(epsilon=1, domain_size=2)
+        party, colour = Collection("party", oue), Collection("colour", oue)
+        accountant.spend("alice", party, key="k", note="first")
+        assert accountant.spend("alice", party, key="k", note="second").repeated
+        assert accountant.spend("alice", party, key="k").repeated
+        for other in (colour, oue):
+            with pytest.raises(KeyConflict):
+                accountant.spend("alice", other, key="k")
+        assert [row["note"] for row in accountant.history("alice")] == ["first"]
+        accountant.spend_many(["alice"], party, key="run", note="first")
+        assert accountant.spend_many(["alice"], party, key="run", note="second").repeated == 1
+        with pytest.raises(KeyConflict):
+            accountant.spend_many(["alice"], colour, key="run")
+        check(accountant)
+
+    def test_a_note_goes_with_its_user(self, accountant: Accountant) -> None:
+        accountant.set_policy("default", ["lifetime=20"])
+        for user in ("alice", "bob"):
+            accountant.spend(user, coin(1), note=f"{user} at the door", key="k")
+        accountant.spend_many(["alice", "bob"], coin(1), note="both")
+        head = check(accountant)
+        accountant.erase("alice")
+        left = sorted(row["note"] for row in accountant.journal() if row["note"])
+        assert left == ["bob at the door", "both"]
+        check(accountant, head)
+        assert not accountant.spend("alice", coin(1), note="again")
+        check(accountant, head)
+
+    def test_a_note_may_hold_whatever_people_write(self, accountant: Accountant) -> None:
+        accountant.set_policy("default", ["lifetime=20"])
+        notes = ["a" * 500, "ein Gruß", "=1+1", "'; DROP TABLE notes; --", "%s %b", "👩\u200d👧", "\u202eabc"]
+        for note in notes:
+            accountant.spend("alice", coin(1), note=note)
+        assert [row["note"] for row in accountant.history("alice")] == notes
+        check(accountant)
+
+    @pytest.mark.parametrize("note", ["", "a" * 501, "two\nlines", "a\0", "\x1b[2J", "\ud800", "\u2028", 7, b"note"])
+    def test_what_is_no_note_is_refused(self, accountant: Accountant, note: Any) -> None:
+        accountant.set_policy("default", ["lifetime=20"])
+        before = everything(accountant)
+        with pytest.raises(InvalidParameter, match="note: expected one line of text, of 1 to 500 characters"):
+            accountant.spend("alice", coin(1), note=note)
+        with pytest.raises(InvalidParameter, match="note"):
+            accountant.spend_many(["alice"], coin(1), note=note)
+        assert everything(accountant) == before
+
+    # -- many at once -------------------------------------------------------------------------------------
+
+    def test_the_balances_of_many_are_those_of_each(self, accountant: Accountant, clock: Clock) -> None:
+        plan = Plan(((coin("0.25"), 3), (coin(1), 2)), "1e-6")
+        accountant.set_policy("default", ["lifetime=20", "day=15", "week=15,1e-6,zcdp"])
+        accountant.set_policy("planned", ["lifetime=9,1e-3"], plan=plan)
+        users = [f"user-{number}" for number in range(30)]
+        accountant.spend_many(users[:25], coin("0.5"))
+        clock.advance(days=1)
+        for user in users[:20:3]:
+            accountant.spend(user, coin("0.25"), policy="planned")
+            accountant.spend(user, promising(CURVE), label="home")
+        accountant.erase(users[6])
+        accountant.erase(users[29], unknown=True)
+        for policy in ("default", "planned"):
+            asked = [*users, users[3], "nobody"]
+            many = list(accountant.balances(iter(asked), policy))
+            assert [balance.user for balance in many] == asked
+            for balance in many:
+                one = accountant.balance(balance.user or "", policy).to_json()
+                del one["odometer"]
+                assert balance.to_row() == one
+            everybody = list(accountant.balances(policy=policy))
+            assert len(everybody) == 25
+            assert sum(balance.erased for balance in everybody) == 1
+            of_some = sorted(str(balance.limits) for balance in many[:25] if not balance.erased)
+            assert sorted(str(balance.limits) for balance in everybody if not balance.erased) == of_some
+        assert list(accountant.balances([])) == []
+        with pytest.raises(UnknownName):
+            accountant.balances([], "nothing")
+        with pytest.raises(InvalidParameter, match="letter by letter"):
+            list(accountant.balances("alice"))
+        with pytest.raises(InvalidParameter, match="user"):
+            list(accountant.balances(["alice", ""]))
+
+    def test_the_users_of_a_list_are_named_in_the_journal(self, accountant: Accountant) -> None:
+        accountant.set_policy("default", ["lifetime=20"])
+        users = [f"user-{number}" for number in range(9)]
+        for user in users:
+            accountant.spend(user, coin(1), note=user)
+        named = [row for row in accountant.journal([*users[:5], "nobody"]) if row["account"]]
+        assert {(row["note"], row["user"]) for row in named} == {
+            (user, user if user in users[:5] else None) for user in users
+        }
+        assert all("user" not in row for row in accountant.journal())
+        accountant.erase(users[0])
+        assert users[0] not in {row["user"] for row in accountant.journal(users)}
+
+    def test_which_reservations_are_open(self, accountant: Accountant, clock: Clock) -> None:
+        accountant.set_policy("default", ["lifetime=20"])
+        users = ["alice", "bob", "carol", "alice"]
+        first, second, third, fourth = (
+            accountant.reserve(user, coin(1), expires=60 * number).receipt or ""
+            for number, user in enumerate(users, 1)
+        )
+        told = [row["receipt"] for row in accountant.open_reservations(None)]
+        assert sorted(told) == sorted([first, second, third, fourth])
+        assert [row["receipt"] for row in accountant.open_reservations(user="alice")] == [fourth, first]
+        assert [row["receipt"] for row in accountant.open_reservations(1, user="alice")] == [fourth]
+        accountant.void(fourth)
+        accountant.commit(second)
+        clock.advance(seconds=61)
+        assert [row["receipt"] for row in accountant.open_reservations(None)] == [third]
+        accountant.erase("carol")
+        assert accountant.open_reservations(user="carol") == []
+        assert [row["receipt"] for row in accountant.open_reservations(None)] == [third], "it can still be voided"
+
+    # -- what is kept -------------------------------------------------------------------------------------
+
     def test_nothing_is_lost_by_closing(self, place: Place, clock: Clock) -> None:
         accountant = place.open(clock)
         accountant.set_policy("default", ["lifetime=9", "day=5", Limit("month", "40", "1e-6", "zcdp")])

@@ -11,22 +11,7 @@ from itertools import product
 from typing import Any
 
 from ldp_budget.guarantees.amounts import ZERO, Costs
-from ldp_budget.ledger.entries import (
-    Checkpoint,
-    End,
-    Entry,
-    EntryLabel,
-    LabelRow,
-    QuotaRow,
-    Repair,
-    StoredAnswer,
-    StoredCharge,
-    StoredCollection,
-    StoredPolicy,
-    SumRow,
-    Tombstone,
-    User,
-)
+from ldp_budget.ledger import entries as e
 from ldp_budget.ledger.journal import seal_counters
 from ldp_budget.ledger.keys import Key, new_key
 from ldp_budget.ledger.store import Hint, Lanes, Rooms
@@ -36,26 +21,27 @@ class ToyRows:
     """The rows of a lane, each table a dictionary by its key."""
 
     def __init__(self, key: Key) -> None:
-        self._end, self._seal = End(), seal_counters(key, End())
-        self._users: dict[int, User] = {}
-        self._tombstones: dict[bytes, Tombstone] = {}
+        self._end, self._seal = e.End(), seal_counters(key, e.End())
+        self._users: dict[int, e.User] = {}
+        self._tombstones: dict[bytes, e.Tombstone] = {}
         self._sums: dict[tuple[int, int], Costs] = {}
         self._labels: dict[tuple[int, bytes, int, int], int] = {}
         self._quotas: dict[tuple[int, str, str], int] = {}
-        self._answers: dict[tuple[bytes, bytes], StoredAnswer] = {}
+        self._answers: dict[tuple[bytes, bytes], e.StoredAnswer] = {}
         self._journal: dict[int, tuple[Any, ...]] = {}
         self._links: dict[int, bytes] = {}
-        self._entry_labels: dict[int, EntryLabel] = {}
+        self._entry_labels: dict[int, e.EntryLabel] = {}
+        self._notes: dict[int, e.StoredNote] = {}
         self._periods = {"lifetime": 0}
-        self._charges: dict[int, StoredCharge] = {}
-        self._policies: dict[int, StoredPolicy] = {}
-        self._collections: dict[str, StoredCollection] = {}
-        self._checkpoints: list[Checkpoint] = []
+        self._charges: dict[int, e.StoredCharge] = {}
+        self._policies: dict[int, e.StoredPolicy] = {}
+        self._collections: dict[str, e.StoredCollection] = {}
+        self._checkpoints: list[e.Checkpoint] = []
 
-    def end(self) -> tuple[End, bytes]:
+    def end(self) -> tuple[e.End, bytes]:
         return self._end, self._seal
 
-    def set_end(self, end: End, seal: bytes | None) -> None:
+    def set_end(self, end: e.End, seal: bytes | None) -> None:
         self._end, self._seal = end, seal or self._seal
 
     def accounts(self, users: Sequence[bytes], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
@@ -65,8 +51,8 @@ class ToyRows:
                 for window in charged or [None]:
                     yield (user.hash, user.account, window, *self._sums.get((user.account, window), [None] * 4))
 
-    def is_erased(self, user: bytes) -> bool:
-        return user in self._tombstones
+    def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
+        return [user for user in users if user in self._tombstones]
 
     def is_cut_off(self, account: int) -> bool:
         return any(user.hash is None for user in self.users(account, account))
@@ -83,10 +69,10 @@ class ToyRows:
     def plans_used(self, account: int) -> Iterable[str]:
         return {plan for (owner, plan, _), used in self._quotas.items() if owner == account and used}
 
-    def answers(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[StoredAnswer]:
+    def answers(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[e.StoredAnswer]:
         return [each for (user, key), each in self._answers.items() if user in users and key in keys]
 
-    def answers_of(self, user: bytes) -> Iterator[StoredAnswer]:
+    def answers_of(self, user: bytes) -> Iterator[e.StoredAnswer]:
         return iter([each for each in self._answers.values() if each.user == user])
 
     def entries(self, first: int, last: int) -> Iterator[tuple[tuple[Any, ...], bytes | None]]:
@@ -99,10 +85,10 @@ class ToyRows:
     def resolution(self, number: int) -> tuple[Any, ...] | None:
         return next((row for row in self._journal.values() if row[13] == number), None)
 
-    def repairs(self, first: int = 1) -> Iterator[Repair]:
-        return iter([Repair(*row[:2]) for row in self._journal.values() if row[2] == "clock" and row[0] >= first])
+    def repairs(self, first: int = 1) -> Iterator[e.Repair]:
+        return iter([e.Repair(*row[:2]) for row in self._journal.values() if row[2] == "clock" and row[0] >= first])
 
-    def label(self, number: int) -> EntryLabel | None:
+    def label(self, number: int) -> e.EntryLabel | None:
         return self._entry_labels.get(number)
 
     def history(self, account: int) -> Iterator[tuple[Any, ...]]:
@@ -114,6 +100,17 @@ class ToyRows:
         for account in sorted({row[3] for row in self._journal.values() if first <= row[3] <= last}):
             yield from (row for row in self.history(account) if since is None or row[1] >= since)
 
+    def notes(self, first: int, last: int, account: int | None = None) -> Iterator[e.StoredNote]:
+        among = (self._notes[entry] for entry in sorted(self._notes) if first <= entry <= last)
+        return iter([note for note in among if account in (None, self._journal[note.entry][3])])
+
+    def reserved(self, after: int, account: int | None = None) -> Iterator[tuple[Any, ...]]:
+        rows = (row for row in self._journal.values() if row[12] is not None and row[12] > after)
+        return iter([row for row in rows if account in (None, row[3]) and self.resolution(row[0]) is None])
+
+    def add_notes(self, notes: Sequence[e.StoredNote]) -> None:
+        self._notes.update((note.entry, note) for note in notes)
+
     def add_entries(self, rows: list[tuple[Any, ...]], link: bytes | None) -> None:
         self._journal.update((row[0], row) for row in rows)
         self._links.update({} if link is None else {rows[-1][0]: link})
@@ -121,31 +118,32 @@ class ToyRows:
     def set_link(self, number: int, link: bytes) -> None:
         self._links[number] = link
 
-    def add_label(self, label: EntryLabel) -> None:
+    def add_label(self, label: e.EntryLabel) -> None:
         self._entry_labels[label.entry] = label
 
-    def add_user(self, user: User) -> None:
+    def add_user(self, user: e.User) -> None:
         self._users[user.account] = user
 
     def set_sums(self, rows: Iterable[tuple[Any, ...]]) -> None:
         self._sums.update(((row[0], row[1]), Costs(*row[2:])) for row in rows)
 
-    def set_label_reports(self, row: LabelRow) -> None:
+    def set_label_reports(self, row: e.LabelRow) -> None:
         self._labels[row[:4]] = row.reports
 
-    def set_quota_used(self, row: QuotaRow) -> None:
+    def set_quota_used(self, row: e.QuotaRow) -> None:
         self._quotas[row[:3]] = row.used
 
     def add_answers(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        self._answers.update((tuple(row[:2]), StoredAnswer(*row)) for row in rows)
+        self._answers.update((tuple(row[:2]), e.StoredAnswer(*row)) for row in rows)
 
-    def forget(self, tombstone: Tombstone, cut_off: User | None, answers: Iterable[StoredAnswer]) -> None:
+    def forget(self, tombstone: e.Tombstone, cut_off: e.User | None, answers: Iterable[e.StoredAnswer]) -> None:
         self._tombstones[tombstone.hash] = tombstone
         self._answers = {key: each for key, each in self._answers.items() if key[0] != tombstone.hash}
         self.add_answers(answers)
         if cut_off is not None:
             account, labels = cut_off.account, self._entry_labels.values()
             self._entry_labels = {each.entry: each for each in labels if self._journal[each.entry][3] != account}
+            self._notes = {entry: n for entry, n in self._notes.items() if self._journal[entry][3] != account}
             self._labels = {key: reports for key, reports in self._labels.items() if key[0] != account}
             self._sums = {key: costs for key, costs in self._sums.items() if key[0] != account or key[1] == 0}
             self._users[account] = cut_off
@@ -159,59 +157,59 @@ class ToyRows:
     def add_period(self, period: str, since: int) -> None:
         self._periods[period] = since
 
-    def charge_number(self, fingerprint: str, guarantee: str) -> int | None:
-        numbers = {(charge.fingerprint, charge.guarantee): charge.number for charge in self.charges()}
-        return numbers.get((fingerprint, guarantee))
+    def charge_number(self, fingerprint: str, guarantee: str, collection: str) -> int | None:
+        numbers = {(each.fingerprint, each.guarantee, each.collection): each.number for each in self.charges()}
+        return numbers.get((fingerprint, guarantee, collection))
 
-    def charges(self, first: int = 1) -> Iterator[StoredCharge]:
+    def charges(self, first: int = 1) -> Iterator[e.StoredCharge]:
         return iter([charge for number, charge in sorted(self._charges.items()) if number >= first])
 
-    def add_charge(self, charge: StoredCharge) -> None:
+    def add_charge(self, charge: e.StoredCharge) -> None:
         self._charges[charge.number] = charge
 
-    def policy(self, name: str) -> StoredPolicy | None:
+    def policy(self, name: str) -> e.StoredPolicy | None:
         return next((policy for policy in reversed(list(self.policies())) if policy.name == name), None)
 
-    def policies(self, first: int = 1) -> Iterator[StoredPolicy]:
+    def policies(self, first: int = 1) -> Iterator[e.StoredPolicy]:
         return iter([policy for number, policy in sorted(self._policies.items()) if number >= first])
 
     def was_charged(self, policy: int) -> bool:
         return any(row[5] == policy and row[4] for row in self._journal.values())
 
-    def add_policy(self, policy: StoredPolicy) -> None:
+    def add_policy(self, policy: e.StoredPolicy) -> None:
         self._policies[policy.number] = policy
 
-    def collection(self, name: str) -> StoredCollection | None:
+    def collection(self, name: str) -> e.StoredCollection | None:
         return self._collections.get(name)
 
-    def collections(self) -> Iterator[StoredCollection]:
+    def collections(self) -> Iterator[e.StoredCollection]:
         return iter([self._collections[name] for name in sorted(self._collections)])
 
-    def checkpoints(self, first: int = 1) -> Iterator[Checkpoint]:
+    def checkpoints(self, first: int = 1) -> Iterator[e.Checkpoint]:
         return iter(self._checkpoints[first - 1 :])
 
-    def add_checkpoint(self, checkpoint: Checkpoint) -> None:
+    def add_checkpoint(self, checkpoint: e.Checkpoint) -> None:
         self._checkpoints.append(checkpoint)
 
-    def add_collection(self, collection: StoredCollection) -> None:
+    def add_collection(self, collection: e.StoredCollection) -> None:
         self._collections[collection.name] = collection
 
-    def users(self, first: int, last: int) -> Iterator[User]:
+    def users(self, first: int, last: int) -> Iterator[e.User]:
         return iter([user for number, user in sorted(self._users.items()) if first <= number <= last])
 
-    def tombstones(self) -> Iterator[Tombstone]:
+    def tombstones(self) -> Iterator[e.Tombstone]:
         return iter(self._tombstones.values())
 
-    def sums(self, first: int, last: int) -> Iterator[SumRow]:
-        return iter([SumRow(*key, *self._sums[key]) for key in sorted(self._sums) if first <= key[0] <= last])
+    def sums(self, first: int, last: int) -> Iterator[e.SumRow]:
+        return iter([e.SumRow(*key, *self._sums[key]) for key in sorted(self._sums) if first <= key[0] <= last])
 
-    def label_counts(self, first: int, last: int) -> Iterator[LabelRow]:
-        return iter([LabelRow(*key, self._labels[key]) for key in sorted(self._labels) if first <= key[0] <= last])
+    def label_counts(self, first: int, last: int) -> Iterator[e.LabelRow]:
+        return iter([e.LabelRow(*key, self._labels[key]) for key in sorted(self._labels) if first <= key[0] <= last])
 
-    def quotas(self, first: int, last: int) -> Iterator[QuotaRow]:
-        return iter([QuotaRow(*key, self._quotas[key]) for key in sorted(self._quotas) if first <= key[0] <= last])
+    def quotas(self, first: int, last: int) -> Iterator[e.QuotaRow]:
+        return iter([e.QuotaRow(*key, self._quotas[key]) for key in sorted(self._quotas) if first <= key[0] <= last])
 
-    def stored_answers(self) -> Iterator[StoredAnswer]:
+    def stored_answers(self) -> Iterator[e.StoredAnswer]:
         return iter(self._answers.values())
 
     def counts(self) -> dict[str, Any]:
@@ -221,6 +219,7 @@ class ToyRows:
             "erased": len(self._tombstones),
             "cut_off": sum(user.hash is None for user in self._users.values()),
             "keys": sum(bool(answer.request) for answer in self._answers.values()),
+            "notes": len(self._notes),
             "entries_by_kind": dict(sorted(Counter(row[2] for row in self._journal.values()).items())),
         }
 
@@ -236,7 +235,7 @@ class ToyBatch:
         self._left = users
 
     def refuse(self, rooms: Rooms) -> list[bytes]:
-        refused = [user for user in self._left if self._rows.is_erased(user) or not self._fits(user, rooms)]
+        refused = [user for user in self._left if [*self._rows.erased([user])] or not self._fits(user, rooms)]
         self._left = [user for user in self._left if user not in refused]
         return refused
 
@@ -253,7 +252,7 @@ class ToyBatch:
 
     def open_accounts(self, first: int, users: list[bytes], seals: list[bytes]) -> None:
         for number, (user, seal) in enumerate(zip(users, seals, strict=True), first):
-            self._rows.add_user(User(number, user, seal))
+            self._rows.add_user(e.User(number, user, seal))
 
     def _accounts(self) -> list[int]:
         return sorted(row[1] for row in self._rows.accounts(self._left, []))
@@ -263,10 +262,10 @@ class ToyBatch:
             spent = self._rows.spent(account, window) or ZERO
             self._rows.set_sums([(account, window, *spent.plus(cost))])
 
-    def append(self, first: int, common: tuple[Any, ...]) -> list[int]:
+    def append(self, first: int, common: tuple[Any, ...], kept: int) -> list[int]:
         at, kind, charge, policy, *amounts = common
         for number, account in enumerate(self._accounts(), first):
-            entry = Entry(number, at, kind, account, charge, policy, 1, Costs(*amounts))
+            entry = e.Entry(number, at, kind, account, charge, policy, 1, Costs(*amounts), noted=kept == e.NOTED)
             self._rows.add_entries([entry.row(number)], None)
         return self._accounts()
 

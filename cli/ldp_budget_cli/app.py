@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ from .times import parse_time
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+    from click.shell_completion import CompletionItem
 
     from ldp_budget.accounting.accountant import Accountant
 
@@ -42,6 +45,7 @@ COMMANDS = {
     "commit": ("spend", "Keep what a reservation charged."),
     "void": ("spend", "Give back what a reservation charged."),
     "balance": ("balance", "Show what a user has spent and has left."),
+    "reservations": ("reservations", "Show which reservations are open."),
     "history": ("users", "Show what a user was charged for."),
     "erase": ("users", "Forget who an account belongs to."),
     "collection": ("collection", "Agree on one set-up for clients and server."),
@@ -69,14 +73,29 @@ class Root(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in COMMANDS and not args[0].startswith("-"):
+        if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
             from .failures import did_you_mean
 
             raise click.UsageError(f"No such command {args[0]!r}.{did_you_mean(args[0], COMMANDS)}", ctx)
         return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, _global_first(args))
+        if not ctx.resilient_parsing:
+            return super().parse_args(ctx, _global_first(args))
+        # The shell asks what could follow: nothing runs, and what is not complete yet is no error.
+        with suppress(click.UsageError):
+            args = _global_first(args)
+        rest = super().parse_args(ctx, args)
+        ctx.obj = ctx.params.get("ledger")
+        return rest
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        commands = [
+            CompletionItem(name, help=help) for name, (_, help) in COMMANDS.items() if name.startswith(incomplete)
+        ]
+        return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

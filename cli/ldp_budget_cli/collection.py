@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .app import open_ledger
+from .completion import collection_names
 from .files import read_names
 from .mechanism_group import MechanismGroup, mechanism_command
-from .output import json_option, nl_option, print_fields, print_json, print_rows
+from .output import json_option, print_fields, print_json, print_row_table, print_rows, rows_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,21 +51,20 @@ collection.add_command(add)
 
 
 @collection.command("list")
-@json_option
-@nl_option
+@rows_options
 @click.pass_context
-def list_(ctx: click.Context, as_json: bool, nl: bool) -> None:
+def list_(ctx: click.Context, form: str | None) -> None:
     """List the collections of the ledger."""
     definitions = open_ledger(ctx).collections()
-    if as_json or nl:
-        print_rows(definitions, as_json=as_json, nl=nl)
+    if form is not None:
+        print_rows(definitions, form)
         return
     columns = ("name", "mechanism", "declared", "categories")
-    print_rows([{column: _text(row[column]) for column in columns} for row in definitions], as_json=False)
+    print_row_table([{column: _text(row[column]) for column in columns} for row in definitions])
 
 
 @collection.command("show")
-@click.argument("name")
+@click.argument("name", shell_complete=collection_names)
 @json_option
 @click.pass_context
 def show(ctx: click.Context, name: str, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .mechanism_group import parse_reports
-from .output import counted, json_option, nl_option, print_rows, print_table
+from .output import counted, print_rows, print_table, rows_options
 from .plots import plot_option
 
 if TYPE_CHECKING:
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 )
 @click.option("--total-delta", metavar="D", help="The δ of that total [default: the sum of the reports' own]")
 @plot_option("the comparison")
-@json_option
-@nl_option
+@rows_options
 def compare(
     epsilon: str,
     domain_size: int | None,
@@ -38,8 +37,7 @@ def compare(
     reports: int | None,
     total_delta: str | None,
     plot: str | None,
-    as_json: bool,
-    nl: bool,
+    form: str | None,
 ) -> None:
     """Rank every mechanism by its predicted error at the same ε, best first."""
     from ldp_budget.catalogue.ranking import rank_frequency, rank_numeric
@@ -64,8 +62,8 @@ def compare(
 
         interval = (lower, upper) if lower is not None and upper is not None else None
         plot_comparison(rows, plot, epsilon=epsilon, domain_size=domain_size, users=users, interval=interval)
-    if as_json or nl:
-        print_rows(rows, as_json=as_json, nl=nl)
+    if form is not None:
+        print_rows(rows, form)
         return
     _print(rows, users)
     if reports is not None:

@@ -12,12 +12,14 @@ from ldp_budget.errors import NotSupported
 
 from .mechanism_group import mechanism_command, parse_reports
 from .output import (
+    JSON,
     central_loss,
     counted,
     decimal_option,
-    json_option,
     print_json,
+    print_rows,
     print_table,
+    rows_options,
     shown,
     shuffled_option,
 )
@@ -40,15 +42,20 @@ _reports_option = click.option(
 @_reports_option
 @click.option("--total-delta", metavar="D", help="The δ of the total [default: the sum of the reports' own]")
 @shuffled_option
-@json_option
-def compose(mechanism: Mechanism, reports: int, total_delta: str | None, shuffled: int | None, as_json: bool) -> None:
+@rows_options
+def compose(
+    mechanism: Mechanism, reports: int, total_delta: str | None, shuffled: int | None, form: str | None
+) -> None:
     guarantee = promise(mechanism)
     delta = own_delta(guarantee, reports) if total_delta is None else parse_delta(total_delta)
     rules, reasons = totals(mechanism, reports, delta)
     central, reason = (None, None) if shuffled is None else _central(mechanism, reports, delta, shuffled)
-    if as_json:
+    if form == JSON:
         beside = {} if shuffled is None else {"shuffled": central}
         print_json({"reports": reports, "delta": float(delta), "rules": rules, **beside})
+        return
+    if form is not None:
+        print_rows(_rows({**rules, **({} if shuffled is None else {"shuffled": central})}), form)
         return
     click.echo(f"{counted(reports, 'report')} of {mechanism!r}; total δ = {delta}")
     rows = [(_named(name, row), row["epsilon"], row["delta"], _filter(row)) for name, row in _given(rules)]
@@ -67,13 +74,16 @@ def compose(mechanism: Mechanism, reports: int, total_delta: str | None, shuffle
 @_reports_option
 @click.option("--total-epsilon", required=True, metavar="E", help="The ε of all reports together.")
 @click.option("--total-delta", default="0", metavar="D", help="The δ of all reports together [default: 0]")
-@json_option
-def plan(chosen: Chosen | Mechanism, reports: int, total_epsilon: str, total_delta: str, as_json: bool) -> None:
+@rows_options
+def plan(chosen: Chosen | Mechanism, reports: int, total_epsilon: str, total_delta: str, form: str | None) -> None:
     make = _maker(chosen)
     epsilon, delta = decimal_option("total_epsilon", total_epsilon), parse_delta(total_delta)
     rules, reasons = by_rule(lambda rule: _planned(make, reports, epsilon, delta, rule))
-    if as_json:
+    if form == JSON:
         print_json({"reports": reports, "epsilon": float(epsilon), "delta": float(delta), "rules": rules})
+        return
+    if form is not None:
+        print_rows(_rows(rules), form)
         return
     click.echo(f"{counted(reports, 'report')} within ε = {epsilon}, δ = {delta}: each may cost")
     rows = [
@@ -83,6 +93,11 @@ def plan(chosen: Chosen | Mechanism, reports: int, total_epsilon: str, total_del
     print_table(("rule", "epsilon per report", "variance per user", "may be a limit's rule"), rows)
     _print_differing(_given(rules))
     print_reasons(reasons)
+
+
+def _rows(rules: Mapping[str, dict[str, Any] | None]) -> list[dict[str, Any]]:
+    """What is found under each rule as rows; those of a rule that does not apply are empty."""
+    return [{"rule": rule, **(row or {})} for rule, row in rules.items()]
 
 
 def _central(

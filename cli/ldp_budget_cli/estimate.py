@@ -12,16 +12,18 @@ import click
 from ldp_budget.authoring.domain import Categories
 from ldp_budget.errors import InvalidParameter, OutsideDomain
 
+from .completion import collection_names
 from .files import find_collection, read_names
 from .output import (
+    JSON,
     counted,
     decimal_option,
-    json_option,
-    nl_option,
     print_json,
+    print_row_table,
     print_rows,
     print_table,
     rounded,
+    rows_options,
 )
 from .plots import plot_option
 from .rounds import flat_rows, largest_over_all, names_of_rounds
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("collection")
+@click.argument("collection", shell_complete=collection_names)
 @click.argument("files", nargs=-1, required=True)
 @click.option(
     "--candidates",
@@ -55,8 +57,7 @@ if TYPE_CHECKING:
     help="Each file has users of its own; reports that memoise are else taken to repeat those of the same users.",
 )
 @click.option("--by-round", is_flag=True, help="Each file is a round: estimate it by itself, under the file's name.")
-@json_option
-@nl_option
+@rows_options
 @click.pass_context
 def estimate(
     ctx: click.Context,
@@ -69,8 +70,7 @@ def estimate(
     adjust: str | None,
     independent: bool,
     by_round: bool,
-    as_json: bool,
-    nl: bool,
+    form: str | None,
 ) -> None:
     """Estimate counts and shares, or a mean, from the report FILES of COLLECTION.
 
@@ -84,12 +84,12 @@ def estimate(
     if by_round:
         if independent:
             raise click.UsageError("--independent: expected without --by-round, where no files are added up")
-        _show_rounds(ask, _estimate_rounds(ask, files), plot, as_json=as_json, nl=nl)
+        _show_rounds(ask, _estimate_rounds(ask, files), plot, form)
         return
     result = estimate_files(found, files, names, independent=independent)
     _warn_of_twins(files, "reports that are counted twice make the standard errors too small")
     _tell_of_rounds(found, result, len(files))
-    _show(ask, result, plot, as_json=as_json, nl=nl)
+    _show(ask, result, plot, form)
 
 
 class _Question(NamedTuple):
@@ -109,7 +109,7 @@ class _Question(NamedTuple):
         return row
 
 
-def _show(ask: _Question, result: Estimate, plot: str | None, *, as_json: bool, nl: bool) -> None:
+def _show(ask: _Question, result: Estimate, plot: str | None, form: str | None) -> None:
     row = ask.row(result)
     out_of = None
     if "answers" in row:
@@ -119,14 +119,14 @@ def _show(ask: _Question, result: Estimate, plot: str | None, *, as_json: bool, 
         from .plots.estimate import plot_estimate
 
         plot_estimate(ask.collection, row, plot, level=ask.level, out_of=out_of)
-    if nl:
-        print_rows(row.get("answers", [row]), as_json=True, nl=True)
-    elif as_json:
+    if form == JSON:
         print_json(row)
+    elif form is not None:
+        print_rows(row.get("answers", [row]), form)
     elif "answers" in row:
         _print_counts(row, ask.level, out_of)
     else:
-        print_rows([row], as_json=False)
+        print_row_table([row])
 
 
 def _estimate_rounds(ask: _Question, files: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -145,7 +145,7 @@ def _estimate_rounds(ask: _Question, files: tuple[str, ...]) -> list[dict[str, A
     return rounds
 
 
-def _show_rounds(ask: _Question, rounds: list[dict[str, Any]], plot: str | None, *, as_json: bool, nl: bool) -> None:
+def _show_rounds(ask: _Question, rounds: list[dict[str, Any]], plot: str | None, form: str | None) -> None:
     out_of = None
     if "answers" in rounds[0]:
         out_of = None if ask.most is None else len(rounds[0]["answers"])
@@ -156,14 +156,14 @@ def _show_rounds(ask: _Question, rounds: list[dict[str, Any]], plot: str | None,
         from .plots.rounds import plot_rounds
 
         plot_rounds(ask.collection, rounds, plot, level=ask.level, out_of=out_of)
-    if nl:
-        print_rows(list(flat_rows(rounds)), as_json=True, nl=True)
-    elif as_json:
+    if form == JSON:
         print_json({"rounds": rounds})
+    elif form is not None:
+        print_rows(flat_rows(rounds), form)
     elif "answers" in rounds[0]:
         _print_count_rounds(rounds, ask.level, out_of)
     else:
-        print_rows(list(flat_rows(rounds)), as_json=False)
+        print_row_table(list(flat_rows(rounds)))
 
 
 def _level(text: str) -> float:

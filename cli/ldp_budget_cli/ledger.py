@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import sys
+from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -15,10 +12,19 @@ from ldp_budget._files import replacing
 
 from .app import given_time, is_path, ledger_path, make_ledger, open_ledger, open_place
 from .asking import confirm, yes_option
-from .output import counted, json_option, marked, print_fields, print_json, progress
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from .output import (
+    LINES,
+    counted,
+    json_option,
+    print_fields,
+    print_json,
+    print_rows,
+    progress,
+    rows_options,
+    write_rows,
+)
+from .tables import layout_options
+from .user_lists import check_no_list, listed_users, user_column_option
 
 
 @click.group()
@@ -159,34 +165,39 @@ def copy(ctx: click.Context, source: str, target: str, give_up: bool, as_json: b
 
 
 @ledger.command("export")
-@click.option("--csv", "as_csv", is_flag=True, help="Comma-separated values instead of JSON lines.")
+@click.option("--users", "file", metavar="FILE", help="Name those of a CSV file or list (- for standard input).")
+@user_column_option
+@layout_options
 @click.option("--to", "path", metavar="FILE", help="A file for your eyes alone, instead of standard output.")
+@rows_options
 @click.pass_context
-def export(ctx: click.Context, as_csv: bool, path: str | None) -> None:
-    """Write the journal out, one JSON object a line; users appear as account numbers."""
-    write = _write_csv if as_csv else _write_lines
-    rows = open_ledger(ctx).journal()
+def export(
+    ctx: click.Context,
+    file: str | None,
+    user_column: str | None,
+    delimiter: str,
+    encoding: str,
+    no_header: bool,
+    path: str | None,
+    form: str | None,
+) -> None:
+    """Write the journal out, as JSON lines unless said otherwise; users appear as account numbers.
+
+    Whoever has the key can have the users of a list named, in a column of their own: they are looked up, for names
+    are not in the ledger.
+    """
+    if file is None:
+        check_no_list(user_column, no_header)
+    names = None if file is None else listed_users(file, user_column, delimiter, encoding, no_header)
+    rows = open_ledger(ctx).journal(names)
+    first = next(rows, None)
+    columns = [] if first is None else list(first)
+    every, form = chain([] if first is None else [first], rows), form or LINES
     if path is None:
-        write(rows, sys.stdout)
+        print_rows(every, form, columns)
         return
     try:
-        with replacing(Path(path)) as file:
-            text = io.TextIOWrapper(file, "utf-8", newline="")
-            write(rows, text)
-            text.detach()
+        with replacing(Path(path)) as target:
+            write_rows(every, form, lambda text: target.write(text.encode()), columns)
     except OSError as error:
         raise click.ClickException(f"--to: {path} cannot be written: {error.strerror}") from None
-
-
-def _write_lines(rows: Iterator[dict[str, Any]], file: IO[str]) -> None:
-    for row in rows:
-        click.echo(json.dumps(marked(row), ensure_ascii=False), file)
-
-
-def _write_csv(rows: Iterator[dict[str, Any]], file: IO[str]) -> None:
-    writer = None
-    for row in map(marked, rows):
-        if writer is None:
-            writer = csv.DictWriter(file, list(row))
-            writer.writeheader()
-        writer.writerow({**row, "declared": json.dumps(row["declared"])})

@@ -11,6 +11,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from ldp_budget.authoring.fields import Choice, Field, Flag, Integer, Real
 from ldp_budget.catalogue.plugins import mechanism as find_mechanism
@@ -18,6 +19,7 @@ from ldp_budget.catalogue.plugins import registry
 from ldp_budget.errors import InvalidParameter, LedgerError, UnknownName
 
 from .app import is_path, ledger_path, open_ledger
+from .completion import collection_names
 from .failures import did_you_mean
 
 if TYPE_CHECKING:
@@ -27,6 +29,10 @@ if TYPE_CHECKING:
 
     Offers = Callable[[type[Mechanism], Field[Any]], bool]
     Build = Callable[[type[Mechanism], Mapping[str, Any]], Any]
+
+note_option = click.option(
+    "--note", metavar="TEXT", help="One line to stand in the journal, of at most 500 characters; goes with the user."
+)
 
 _PREFIX = "collection:"
 # Keeps the values of a mechanism's fields apart from the command's own parameters, whatever they are called.
@@ -39,16 +45,18 @@ def mechanism_command(
     arguments: Sequence[str] = (),
     build: Build = lambda mechanism, values: mechanism(**values),
     offers: Offers = lambda mechanism, field: True,
+    whole: bool = False,
 ) -> Callable[[Callable[..., None]], MechanismGroup]:
     """Turn `function(mechanism, **options)` into a command with a subcommand for each mechanism.
 
     `arguments` stand before MECHANISM; `offers` says which fields become options, `build` makes of their values
-    what the function gets as its first argument.
+    what the function gets as its first argument. With `whole`, that is a collection where one was named, and not its
+    mechanism alone.
     """
 
     def decorate(function: Callable[..., None]) -> MechanismGroup:
         own = list(reversed(getattr(function, "__click_params__", [])))
-        return MechanismGroup(function, own, build, offers, help=help, arguments=arguments)
+        return MechanismGroup(function, own, build, offers, help=help, arguments=arguments, whole=whole)
 
     return decorate
 
@@ -65,6 +73,7 @@ class MechanismGroup(click.Group):
         *,
         help: str,
         arguments: Sequence[str],
+        whole: bool = False,
     ) -> None:
         super().__init__(
             name=function.__name__.replace("_", "-"),
@@ -77,6 +86,7 @@ class MechanismGroup(click.Group):
         self._own = own
         self._build = build
         self._offers = offers
+        self._whole = whole
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return registry().names()
@@ -94,6 +104,30 @@ class MechanismGroup(click.Group):
         except UnknownName:
             return ["--help"]
         return [*self._arguments, mechanism.name, "--help"]
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Mechanisms, and the collections of the ledger, which mean themselves where a mechanism has the name too."""
+        mechanisms = [
+            CompletionItem(name, help=mechanism.summary)
+            for name in self.list_commands(ctx)
+            if name.startswith(incomplete) and (mechanism := find_mechanism(name))
+        ]
+        if incomplete.startswith(_PREFIX):
+            names = collection_names(ctx, None, incomplete.removeprefix(_PREFIX))
+            return [CompletionItem(_PREFIX + name) for name in names]
+        collections = [CompletionItem(name, help="a collection") for name in collection_names(ctx, None, incomplete)]
+        return [*mechanisms, *collections, *click.Command.shell_complete(self, ctx, incomplete)]
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if not ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        try:
+            command: click.Command = self._for_mechanism(find_mechanism(_as_name(args[0])), args[0])
+        except UnknownName:
+            command = click.Command(args[0], params=[*self._own])  # as a collection
+        return args[0], command, args[1:]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         if cmd_name.startswith("-"):
@@ -137,12 +171,12 @@ class MechanismGroup(click.Group):
         )
 
     def _for_collection(self, ctx: click.Context, name: str, called: str) -> click.Command:
-        mechanism = open_ledger(ctx).collection(name).mechanism
+        found = open_ledger(ctx).collection(name)
 
         def callback(**values: Any) -> None:
-            self._call(mechanism, values)
+            self._call(found if self._whole else found.mechanism, values)
 
-        help = f"Collection {name}, {mechanism!r}."
+        help = f"Collection {name}, {found.mechanism!r}."
         return click.Command(called, callback=callback, params=[*self._own], help=help)
 
     def _call(self, mechanism: Any, values: Mapping[str, Any]) -> None:

@@ -9,20 +9,22 @@ import click
 from ldp_budget.catalogue.certificates import checked
 from ldp_budget.catalogue.plugins import Plugin, registry
 
-from .output import json_option, nl_option, print_rows
+from .output import print_row_table, print_rows, rows_options
 
 
 @click.command()
-@json_option
-@nl_option
-def mechanisms(as_json: bool, nl: bool) -> None:
+@rows_options
+def mechanisms(form: str | None) -> None:
     """List the mechanisms there are; a plugin that could not be used is listed with the reason."""
     rows = [
         _row(mechanism.name, mechanism.aliases, plugin, checked(mechanism), mechanism.summary, mechanism.source)
         for mechanism, plugin in registry().items()
     ]
     rows += [_row("-", (), plugin, "no", "", "") for plugin in registry().plugins if plugin.failed]
-    print_rows(rows, as_json=as_json, nl=nl)
+    if form is not None:
+        print_rows(rows, form)
+    else:
+        print_row_table(rows)
 
 
 def _row(

@@ -1,12 +1,15 @@
-"""How results are printed: one JSON object on stdout, or text for people."""
+"""How results are printed: one JSON object on stdout, rows in one of four forms, or text for people."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import sys
 from contextlib import ExitStack, contextmanager
-from itertools import count
+from itertools import chain, count
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,13 +17,24 @@ import click
 from .app import rehearses
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from decimal import Decimal
 
     from ldp_budget.accounting.policies import Policy
 
+
+def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Several click options as one decorator."""
+
+    def decorate(command: Any) -> Any:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorate
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
-nl_option = click.option("--nl", is_flag=True, help="With --json, print one object per line.")
 shuffled_option = click.option(
     "--shuffled",
     type=click.IntRange(1, 10**12),
@@ -29,10 +43,128 @@ shuffled_option = click.option(
 )
 
 
+# -- rows, in the same forms everywhere ----------------------------------------------------------------------
+
+JSON, LINES, CSV, TSV = "json", "nl", "csv", "tsv"
+_SPELT = {form: f"--{form}" for form in (JSON, LINES, CSV, TSV)}
+
+
+class _FormOption(click.Option):
+    """One of the options of `rows_options`; together they are one parameter, `form`."""
+
+    def handle_parse_result(self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]) -> Any:
+        result = super().handle_parse_result(ctx, opts, args)
+        ctx.params["form"] = _form([form for form in _SPELT if opts.get(f"form_{form}")])
+        return result
+
+
+def _form(given: list[str]) -> str | None:
+    """The form that is asked for; `--json --nl` is `--nl`, whatever else is given together is an error."""
+    if given == [JSON, LINES]:
+        return LINES
+    if len(given) > 1:
+        raise click.UsageError(f"{_SPELT[given[1]]}: expected it without {_SPELT[given[0]]}; both were given")
+    return given[0] if given else None
+
+
+def _form_option(form: str, help: str) -> Callable[[Any], Any]:
+    return click.option(_SPELT[form], f"form_{form}", is_flag=True, expose_value=False, cls=_FormOption, help=help)
+
+
+rows_options = options(
+    _form_option(JSON, "Print one JSON value on stdout."),
+    _form_option(LINES, "Print JSON lines: one object a line."),
+    _form_option(
+        CSV,
+        "Print comma-separated values. Null is empty, a list is JSON, and a text that begins with = + - @ ' or a tab "
+        "gets a ' before it, so that no spreadsheet takes it for a formula.",
+    ),
+    _form_option(TSV, "The same with tabs."),
+)
+"""The forms in which every command prints its rows; the function gets `form`, None for text that people read."""
+
+
+def print_rows(rows: Iterable[Mapping[str, Any]], form: str, columns: Sequence[str] | None = None) -> None:
+    """Rows in one of the forms; see `write_rows`."""
+    held: list[str] = []
+
+    def write(text: str) -> None:
+        held.append(text)
+        if len(held) == _ROWS_TOGETHER:
+            click.echo("".join(held), nl=False)
+            held.clear()
+
+    write_rows(rows, form, write, columns)
+    click.echo("".join(held), nl=False)
+
+
+def write_rows(
+    rows: Iterable[Mapping[str, Any]], form: str, write: Callable[[str], Any], columns: Sequence[str] | None = None
+) -> None:
+    """Rows in one of the forms, each written as it comes.
+
+    `columns` are those of a table; without them all rows are looked at first, for those that any of them has.
+    """
+    if rehearses():
+        rows, columns = map(marked, rows), columns and [*columns, "rehearsal"]
+    if form == LINES:
+        for row in rows:
+            write(_json(row) + "\n")
+    elif form == JSON:
+        before = "[\n"
+        for row in rows:
+            write(before + indent(_json(row, indent=2), "  "))
+            before = ",\n"
+        write("[]\n" if before == "[\n" else "\n]\n")
+    else:
+        if columns is None:
+            rows = list(rows)
+            columns = list(dict.fromkeys(chain.from_iterable(rows)))
+        if columns:
+            write(_cells(columns, form))
+        for row in rows:
+            write(_cells([cell(row.get(column)) for column in columns], form))
+
+
+def _cells(cells: Sequence[str], form: str) -> str:
+    """One row of a table, its cells quoted where they must be."""
+    text = io.StringIO()
+    csv.writer(text, delimiter="\t" if form == TSV else ",").writerow(cells)
+    return text.getvalue() if form == CSV else text.getvalue()[:-2] + "\n"
+
+
+_ROWS_TOGETHER = 200
+"""How many rows are printed at once."""
+_FORMULAS = tuple("=+-@\t\r\n'＝＋－＠")
+
+
+def cell(value: Any) -> str:
+    """A value as a cell of a table, from which it can be read back.
+
+    A text that a spreadsheet would run gets an apostrophe before it, and so does one that begins with an apostrophe:
+    whoever reads a cell that begins with one takes it away.
+    """
+    value = _finite(value)
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, str):
+        return f"'{value}" if value.startswith(_FORMULAS) else value
+    return _json(value)
+
+
+def _json(value: Any, **how: Any) -> str:
+    return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False, **how)
+
+
+# -- one value -----------------------------------------------------------------------------------------------
+
+
 def print_json(value: Any) -> None:
     """One JSON value; infinities and NaN, which JSON does not have, become null."""
     value = [marked(row) for row in value] if isinstance(value, list) else marked(value)
-    click.echo(json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False))
+    click.echo(_json(value, indent=2))
 
 
 def marked(value: Any) -> Any:
@@ -40,14 +172,9 @@ def marked(value: Any) -> Any:
     return {**value, "rehearsal": True} if isinstance(value, dict) and rehearses() else value
 
 
-def print_rows(rows: Sequence[Mapping[str, Any]], *, as_json: bool, nl: bool = False) -> None:
-    """Rows as a JSON array, as JSON lines, or as a table."""
-    if nl:
-        for row in rows:
-            click.echo(json.dumps(_finite(marked(row)), ensure_ascii=False, allow_nan=False))
-    elif as_json:
-        print_json(list(rows))
-    elif rows:
+def print_row_table(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Rows as people read them; nothing where there are none."""
+    if rows:
         print_table(list(rows[0]), [list(row.values()) for row in rows])
 
 
@@ -64,8 +191,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         disable_numparse=True,
         preserve_whitespace=True,
     )
-    for line in table.split("\n"):
-        click.echo(line.rstrip())
+    click.echo("\n".join([line.rstrip() for line in table.split("\n")]))
 
 
 def print_fields(fields: Mapping[str, Any], indent: int = 0) -> None:
@@ -176,14 +302,3 @@ def progress(label: str) -> Iterator[Callable[[int, int], None] | None]:
             bar.update(done - bar.pos)
 
         yield advance
-
-
-def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Several click options as one decorator."""
-
-    def decorate(command: Any) -> Any:
-        for decorator in reversed(decorators):
-            command = decorator(command)
-        return command
-
-    return decorate

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .output import json_option, print_json, print_rows, shown
+from .output import json_option, print_json, print_row_table, shown
 
 if TYPE_CHECKING:
     from ldp_budget.catalogue.plugins import Plugin
@@ -100,7 +100,7 @@ def check(module: str, samples: int, as_json: bool) -> None:
     if as_json:
         print_json(certificate)
     else:
-        print_rows([row for mechanism in certificate["mechanisms"] for row in _rows(mechanism)], as_json=False)
+        print_row_table([row for mechanism in certificate["mechanisms"] for row in _rows(mechanism)])
     if failures:
         sys.exit(1)
 

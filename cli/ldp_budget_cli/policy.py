@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 import click
 
 from .app import open_ledger
+from .completion import policy_names
 from .mechanism_group import mechanism_command, parse_reports
 from .output import (
     counted,
     decimal_option,
     json_option,
-    nl_option,
     print_json,
+    print_row_table,
     print_rows,
+    rows_options,
     shown,
     warn_of_idle_limits,
 )
@@ -37,7 +39,7 @@ def policy() -> None:
 
 
 @policy.command("set")
-@click.argument("name")
+@click.argument("name", shell_complete=policy_names)
 @click.option(
     "--limit",
     "limits",
@@ -120,26 +122,24 @@ def _charges(accountant: Accountant, option: str, counts: tuple[str, ...]) -> tu
 
 
 @policy.command("list")
-@json_option
-@nl_option
+@rows_options
 @click.pass_context
-def list_(ctx: click.Context, as_json: bool, nl: bool) -> None:
+def list_(ctx: click.Context, form: str | None) -> None:
     """List the policies of the ledger."""
     policies = open_ledger(ctx).policies()
-    if as_json or nl:
-        print_rows([policy.to_json() for policy in policies], as_json=as_json, nl=nl)
+    if form is not None:
+        print_rows([policy.to_json() for policy in policies], form)
         return
-    print_rows(
+    print_row_table(
         [
             {"policy": policy.name, "version": policy.version, "limits": "; ".join(_terms(policy))}
             for policy in policies
-        ],
-        as_json=False,
+        ]
     )
 
 
 @policy.command("show")
-@click.argument("name")
+@click.argument("name", shell_complete=policy_names)
 @json_option
 @click.pass_context
 def show(ctx: click.Context, name: str, as_json: bool) -> None:
@@ -160,25 +160,23 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
 @click.option(
     "--from", "start", metavar="DATE", callback=parse_time, help="When the first are asked, UTC [default: now]"
 )
-@json_option
-@nl_option
+@rows_options
 def simulate(
     mechanism: Mechanism,
     name: str,
     every: str,
     reports: int,
     start: datetime | None,
-    as_json: bool,
-    nl: bool,
+    form: str | None,
 ) -> None:
     from ldp_budget.guarantees import Memoised
 
     ledger = open_ledger(click.get_current_context())
     bindings = ledger.simulate(mechanism, every=every, reports=reports, start=start, policy=name)
-    if as_json or nl:
-        print_rows([binding.to_json() for binding in bindings], as_json=as_json, nl=nl)
+    if form is not None:
+        print_rows([binding.to_json() for binding in bindings], form)
         return
-    print_rows([_shown_binding(binding) for binding in bindings], as_json=False)
+    print_row_table([_shown_binding(binding) for binding in bindings])
     if isinstance(mechanism.guarantee, Memoised):
         click.echo("all reports repeat one memoised value; a new value goes along its curve anew", err=True)
 

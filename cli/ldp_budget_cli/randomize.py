@@ -12,6 +12,7 @@ from ldp_budget.errors import InvalidParameter
 
 from .answers import Answers, Reading, read_answers
 from .app import open_ledger
+from .completion import collection_names, policy_names
 from .files import find_collection
 from .output import charging, counted, json_option, print_json
 from .stopping import telling, when_stopped
@@ -28,7 +29,7 @@ _NOT_STOPPED_HALFWAY = "nothing was written and nobody was charged; run it again
 
 
 @click.command()
-@click.argument("collection")
+@click.argument("collection", shell_complete=collection_names)
 @click.argument("file")
 @click.option("--column", required=True, metavar="C", help="The column that holds the answers.")
 @click.option("--out", required=True, metavar="FILE", help="The report file to write.")
@@ -44,7 +45,13 @@ _NOT_STOPPED_HALFWAY = "nothing was written and nobody was charged; run it again
 )
 @click.option("--refused-to", metavar="FILE", help="With --spend: write the refused users to a CSV file.")
 @click.option("--secret", metavar="FILE", help="Memoise: what was drawn once for a user's value is drawn again.")
-@click.option("--policy", default="default", metavar="NAME", help="With --spend, the policy [default: default]")
+@click.option(
+    "--policy",
+    default="default",
+    metavar="NAME",
+    shell_complete=policy_names,
+    help="With --spend, the policy [default: default]",
+)
 @json_option
 @click.pass_context
 def randomize(

@@ -9,6 +9,7 @@ from ldp_budget.catalogue.hookspecs import hookimpl
 
 OPTIONS = (
     "adjust",
+    "all",
     "at",
     "by_round",
     "candidates",
@@ -40,6 +41,7 @@ OPTIONS = (
     "nl",
     "no_header",
     "numeric",
+    "note",
     "once",
     "out",
     "plan",
@@ -60,6 +62,7 @@ OPTIONS = (
     "top",
     "total_delta",
     "total_epsilon",
+    "tsv",
     "unbounded",
     "unknown",
     "user",

@@ -12,8 +12,9 @@ from ldp_budget.accounting.policies import DEFAULT
 from ldp_budget.errors import UnknownName
 
 from .app import open_ledger
+from .completion import policy_names
 from .failures import REFUSED
-from .mechanism_group import mechanism_command, parse_reports
+from .mechanism_group import mechanism_command, note_option, parse_reports
 from .output import counted, json_option, options, print_json, shown
 from .stopping import when_stopped
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
     from ldp_budget.accounting.receipts import Receipt
     from ldp_budget.authoring.base import Mechanism
+    from ldp_budget.catalogue.collections import Collection
+
+    Chosen = Mechanism | Collection
 
 _request_options = options(
     click.option("--reports", default="1", metavar="K", callback=parse_reports, help="How many reports [default: 1]"),
@@ -30,15 +34,18 @@ _request_options = options(
         "--policy",
         default=DEFAULT,
         metavar="NAME",
+        shell_complete=policy_names,
         help=f"The policy to hold it against [default: {DEFAULT}]",
     ),
     json_option,
 )
 
 
-@mechanism_command("Say what a report would cost USER and whether it fits; change nothing.", arguments=["user"])
+@mechanism_command(
+    "Say what a report would cost USER and whether it fits; change nothing.", arguments=["user"], whole=True
+)
 @_request_options
-def quote(mechanism: Mechanism, user: str, reports: int, label: str | None, policy: str, as_json: bool) -> None:
+def quote(mechanism: Chosen, user: str, reports: int, label: str | None, policy: str, as_json: bool) -> None:
     ledger = open_ledger(click.get_current_context())
     _print(ledger.quote(user, mechanism, reports=reports, label=label, policy=policy), as_json)
 
@@ -46,26 +53,29 @@ def quote(mechanism: Mechanism, user: str, reports: int, label: str | None, poli
 _key_options = options(
     click.option("--key", help="Makes a retry safe: the same key and request get the same answer."),
     click.option("--digest", metavar="HEX", help="A digest of the report, bound to the key."),
+    note_option,
 )
 
 
-@mechanism_command("Charge USER for a report, or refuse with exit code 3.", arguments=["user"])
+@mechanism_command("Charge USER for a report, or refuse with exit code 3.", arguments=["user"], whole=True)
 @_request_options
 @_key_options
-def spend(mechanism: Mechanism, user: str, as_json: bool, **request: Any) -> None:
+def spend(mechanism: Chosen, user: str, as_json: bool, **request: Any) -> None:
     _say_when_stopped(user, request["key"])
     _answer(open_ledger(click.get_current_context()).spend(user, mechanism, **request), as_json)
 
 
 @mechanism_command(
-    "Charge USER now and decide later: commit keeps the charge, void takes it back.", arguments=["user"]
+    "Charge USER now and decide later: commit keeps the charge, void takes it back.",
+    arguments=["user"],
+    whole=True,
 )
 @_request_options
 @_key_options
 @click.option(
     "--expires", type=float, default=3600, metavar="SECONDS", help="Until then it can be voided [default: 3600]"
 )
-def reserve(mechanism: Mechanism, user: str, as_json: bool, **request: Any) -> None:
+def reserve(mechanism: Chosen, user: str, as_json: bool, **request: Any) -> None:
     _say_when_stopped(user, request["key"])
     _answer(open_ledger(click.get_current_context()).reserve(user, mechanism, **request), as_json)
 
@@ -106,7 +116,8 @@ def _naming_open_ones(ctx: click.Context) -> Iterator[None]:
 
 def _shown_reservation(row: dict[str, Any]) -> str:
     amount = f"{counted(row['reports'], 'report')}, ε = {shown(row['epsilon'])}"
-    return f"{row['receipt']}  {row['mechanism']}, {amount}, until {row['expires']}"
+    what = row["mechanism"] if row["collection"] is None else f"{row['collection']} ({row['mechanism']})"
+    return f"{row['receipt']}  {what}, {amount}, until {row['expires']}"
 
 
 def _say_when_stopped(user: str, key: str | None) -> None:

@@ -6,26 +6,27 @@ import click
 
 from .app import open_ledger
 from .asking import confirm, yes_option
-from .output import json_option, nl_option, print_json, print_rows
+from .output import json_option, print_json, print_row_table, print_rows, rows_options
 
 
 @click.command()
 @click.argument("user")
-@json_option
-@nl_option
+@rows_options
 @click.pass_context
-def history(ctx: click.Context, user: str, as_json: bool, nl: bool) -> None:
+def history(ctx: click.Context, user: str, form: str | None) -> None:
     """Show every journal entry of USER, oldest first."""
     ledger = open_ledger(ctx)
     rows = ledger.history(user)
-    if as_json or nl:
-        print_rows(rows, as_json=as_json, nl=nl)
+    if form is not None:
+        print_rows(rows, form)
         return
     if ledger.is_erased(user):
         click.echo(f"erased: {user}")
         return
     shown = ("entry", "at", "kind", "state", "mechanism", "policy", "reports", "epsilon", "delta", "resolves")
-    print_rows([{name: row[name] for name in shown} for row in rows], as_json=False)
+    # Most ledgers have neither, and the table is wide.
+    more = tuple(name for name in ("collection", "note") if any(row[name] for row in rows))
+    print_row_table([{name: row[name] for name in (*shown, *more)} for row in rows])
 
 
 @click.command()

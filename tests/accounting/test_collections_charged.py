@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from conftest import Clock
-from ldp_budget import Accountant, Collection, mechanism
+from ldp_budget import Accountant, Collection, KeyConflict, mechanism
 from ldp_budget.accounting.receipts import Receipt
 
 OUE = mechanism("oue")(epsilon="0.5", domain_size=3)
@@ -40,10 +40,12 @@ def test_a_policy_of_checked_mechanisms_asks_for_its_mechanism(
     assert "nobody has checked oue here" in accountant.spend("alice", POLL).why
 
 
-def test_a_retry_by_either_is_the_same_request(accountant: Accountant) -> None:
+def test_a_retry_without_it_is_another_request(accountant: Accountant) -> None:
     first = accountant.spend("alice", POLL, key="k")
-    again = accountant.spend("alice", OUE, key="k")
+    again = accountant.spend("alice", POLL, key="k")
     assert (again.repeated, again.receipt) == (True, first.receipt)
+    with pytest.raises(KeyConflict):
+        accountant.spend("alice", OUE, key="k")
 
 
 def test_its_labels_go_along_the_curve(accountant: Accountant) -> None:
@@ -61,4 +63,4 @@ def test_many_users_are_charged_for_it(accountant: Accountant) -> None:
         "refused": 1,
         "repeated": 0,
     }
-    assert accountant.spend_many(["alice", "bob", "alice", "alice"], OUE, key="run").repeated == 3
+    assert accountant.spend_many(["alice", "bob", "alice", "alice"], POLL, key="run").repeated == 3

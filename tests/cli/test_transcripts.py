@@ -71,7 +71,7 @@ RECEIPT = re.compile(
     r"|: receipt (?P<resolved>[^,\s]+),"
     r"|reservation (?P<conflicting>\S+) is (?!called)"
     r"|reservation is called '(?P<unknown>[^']+)'"
-    r"|(?m:^  )(?P<open>\d+-[0-9a-f]{20})  "
+    r"|(?m:^(?:  )?)(?P<open>\d+-[0-9a-f]{20})\b"
 )
 TIME = re.compile(r"(?P<it>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)")
 VERSION = re.compile(rf"\b(?P<it>{re.escape(ldp_budget.__version__)}|{re.escape(sqlite3.sqlite_version)})\b")

@@ -107,6 +107,7 @@ assert ldp_budget.mechanism("oue").name == "oue"
 PUBLIC_MODULES = """
 ldp_budget.accounting
 ldp_budget.accounting.accountant
+ldp_budget.accounting.balances
 ldp_budget.accounting.bulk
 ldp_budget.accounting.charging
 ldp_budget.accounting.copying

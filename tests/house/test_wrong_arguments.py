@@ -119,7 +119,7 @@ def calls(accountant: Accountant) -> dict[str, Call]:
     """Each public function and arguments that it takes."""
     costs = LIMIT.capacity
     request = {"user": "u", "mechanism": OUE, "reports": 1, "label": None, "policy": "default"}
-    keyed = {**request, "key": None, "digest": None, "strict": False}
+    keyed = {**request, "key": None, "digest": None, "note": None, "strict": False}
     texts, values = {"texts": ["0"]}, {"values": [0, 1]}
     memo = {**values, "secrets": SECRET}
     own: dict[str, dict[str, Any]] = {
@@ -129,8 +129,8 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         },
         **{"policy": {"name": "default"}, "quote": request, "spend": keyed, "reserve": {**keyed, "expires": 9}},
         "spend_many": {
-            **{"users": ["u"], "mechanism": OUE, "key": None, "digest": None, "policy": "default"},
-            "on_batch": None,
+            **{"users": ["u"], "mechanism": OUE, "key": None, "digest": None, "note": None},
+            **{"policy": "default", "on_batch": None},
         },
         **{"commit": {"receipt": "1-0"}, "void": {"receipt": "1-0"}, "balance": {"user": "u", "policy": "default"}},
         **{"erase": {"user": "nobody", "unknown": False}, "backup": {"path": "copy.db"}},
@@ -138,7 +138,8 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         "simulate": {"mechanism": OUE, "every": "day", "reports": 1, "start": None, "policy": "default"},
         "remaining_over_time": {"user": "u", "policy": "default"},
         **{"keyed_digest": {"data": b"x"}, "is_erased": {"user": "u"}, "history": {"user": "u"}},
-        **{"open_reservations": {"most": 20}, "verify": {"expect": None, "on_progress": None}},
+        **{"open_reservations": {"most": 20, "user": None}, "balances": {"users": ["u"], "policy": "default"}},
+        **{"journal": {"users": ["u"]}, "verify": {"expect": None, "on_progress": None}},
         **{"add_collection": {"collection": POLL}, "collection": {"name": "poll"}},
     }
     of_limits: dict[str, dict[str, Any]] = {

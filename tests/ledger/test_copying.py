@@ -75,8 +75,15 @@ class Story:
         accountant.erase("stranger", unknown=True)
         accountant.spend_many([*CROWD, CROWD[0], "user-2"], coin("0.2"), key="run")
         accountant.spend_many([*CROWD, "user-7"], coin("4.9"))
-        accountant.add_collection(Collection("colours", coin(1)))
-        accountant.add_collection(Collection("age", coin(2)))
+        colours, age = Collection("colours", coin("0.1")), Collection("age", coin("0.1"))
+        accountant.add_collection(colours)
+        accountant.add_collection(age)
+        for user in USERS[:8]:
+            self.spend(accountant, user, colours, key="colours", note=f"{user} at the door")
+            self.spend(accountant, user, age, key="age")
+        accountant.spend_many([*CROWD, "user-2"], age, note="the second wave")
+        accountant.spend("leaver", age, note="a note that goes")
+        accountant.erase("leaver")
 
     def spend(self, accountant: Accountant, user: str, mechanism: Any, **more: Any) -> None:
         request = {"user": user, "mechanism": mechanism, **more}

@@ -58,19 +58,21 @@ def enrich(accountant: Accountant, clock: Clock) -> dict[str, str]:
     rappor = promising(CURVE)
     accountant.set_policy("default", ["lifetime=30,1e-6", "day=20,1e-6"])
     accountant.set_policy("planned", [], plan=Plan(((coin(1), 2), (rappor, 2)), Decimal("1e-6")))
-    accountant.add_collection(Collection("poll", ldp_budget.mechanism("oue")(epsilon=1, domain_size=2), ("a", "b")))
+    poll = Collection("poll", ldp_budget.mechanism("oue")(epsilon=1, domain_size=2), ("a", "b"))
+    accountant.add_collection(poll)
     for user in ("alice", "bob"):
+        accountant.spend(user, poll, note=f"{user} at the door")
         accountant.spend(user, coin(1), key=f"{user}/1", reports=2)
         accountant.spend(user, rappor, label="home", reports=2)
         accountant.spend(user, coin(1), policy="planned")
         accountant.spend(user, promising(Approximate("0.5", "1e-9")))
     clock.advance(days=1)
     accountant.spend("alice", rappor, label="home", key="alice/2")
-    accountant.spend_many(["alice", "bob", "carol"], coin("0.5"), key="run")
+    accountant.spend_many(["alice", "bob", "carol"], coin("0.5"), key="run", note="second wave")
     accountant.commit(accountant.reserve("alice", coin("0.5")).receipt or "")
     accountant.void(accountant.reserve("bob", rappor, label="home").receipt or "")
     accountant.spend("bob", coin(100), key="refused")
-    accountant.spend("dave", coin(1), key="dave/1")
+    accountant.spend("dave", coin(1), key="dave/1", note="dave")
     accountant.erase("dave")
     return {
         "plain": accountant.reserve("alice", coin("0.5")).receipt or "",
@@ -516,7 +518,7 @@ def problems_after(accountant: Accountant, *statements: tuple[str, tuple[Any, ..
 COLUMNS = {
     "accounts": "account window epsilon delta rho mu_squared",
     "checkpoints": "number at heads link",
-    "charges": "charge fingerprint mechanism declared guarantee epsilon delta rho mu_squared",
+    "charges": "charge fingerprint mechanism declared guarantee epsilon delta rho mu_squared collection",
     "collections": "number name fingerprint definition seal",
     "entry_labels": "entry label salt",
     "journal": "entry at kind account charge policy reports epsilon delta rho mu_squared"
@@ -524,6 +526,7 @@ COLUMNS = {
     "keys": "user key place request answer seal",
     "labels": "account label charge window reports",
     "lanes": "lane accounts charges policies collections answers checkpoints periods gate seal",
+    "notes": "entry note seal",
     "periods": "period since",
     "policies": "policy name version created_at definition",
     "quotas": "account plan promise used",
@@ -586,6 +589,7 @@ def changed(old: Any) -> list[Any]:
         "entry_labels",
         "journal",
         "labels",
+        "notes",
         "periods",
         "policies",
         "quotas",
@@ -625,7 +629,16 @@ def test_a_deleted_row_is_found(rich: Accountant, table: str) -> None:
             " VALUES (1, 'spent', 1, 1, 1, 1, 0)"
         ],
         ["INSERT INTO policies SELECT NULL, name, version + 9, created_at, definition FROM policies"],
-        ["INSERT INTO charges SELECT NULL, fingerprint, mechanism, '{}', guarantee || ' ', 0, 0, 0, 0 FROM charges"],
+        [
+            "INSERT INTO charges SELECT NULL, fingerprint, mechanism, '{}', guarantee || ' ', 0, 0, 0, 0, collection"
+            " FROM charges"
+        ],
+        [
+            "INSERT INTO charges SELECT NULL, fingerprint, mechanism, declared, guarantee, 0, 0, 0, 0, 'a'"
+            " FROM charges"
+        ],
+        ["INSERT INTO notes SELECT entry, 'a', (SELECT seal FROM notes) FROM journal WHERE keyed < 2"],
+        ["UPDATE journal SET keyed = keyed - 2 WHERE keyed > 1"],
         ["UPDATE journal SET link = NULL"],
         ["DELETE FROM journal", "DELETE FROM accounts", "DELETE FROM users"],
     ],

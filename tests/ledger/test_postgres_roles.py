@@ -14,7 +14,7 @@ from ldp_budget.catalogue.collections import Collection
 from ldp_budget.ledger._postgres.schema import LANED
 from ledger_contract import CURVE, LedgerContract, coin, promising
 from ledger_places import Now
-from postgres_places import OnServer
+from postgres_places import FIRST_TABLES, OnServer
 from postgres_servers import Server, find_binaries, reason_for_none, standby_of, wait_until
 
 psycopg = pytest.importorskip("psycopg")
@@ -88,6 +88,8 @@ def test_the_application_does_everything_and_deletes_no_entry(server: Server) ->
         assert accountant.spend("carol", coin("0.25"), policy="planned")
         assert accountant.spend("carol", coin("0.25"), policy="planned")
         accountant.add_collection(Collection("new", coin("0.5")))
+        assert accountant.spend("bob", accountant.collection("new"), note="at the door")
+        assert accountant.spend_many(["u7", "u8"], coin("0.5"), note="again").spent == 2
         head = accountant.checkpoint()
         assert accountant.erase("bob")
         assert accountant.erase("u7")
@@ -96,8 +98,9 @@ def test_the_application_does_everything_and_deletes_no_entry(server: Server) ->
         found = accountant.verify(head)
         assert found.ok, found.problems
 
+    deleted = ("accounts", "labels", "entry_labels", "notes", "keys")  # by an erasure
     refused = [
-        *(f"DELETE FROM {table}" for table in LANED if table not in ("accounts", "labels", "entry_labels", "keys")),
+        *(f"DELETE FROM {table}" for table in LANED if table not in deleted),
         *(f"TRUNCATE {table}" for table in LANED),
         *(f"DROP TABLE {table}" for table in LANED),
         *(f"UPDATE {table} SET lane = lane" for table in LANED if table != "lanes"),
@@ -117,6 +120,21 @@ def test_the_application_does_everything_and_deletes_no_entry(server: Server) ->
 
     with Accountant(place.address, create=False) as accountant:
         assert accountant.verify(head).ok
+
+
+def test_an_older_ledger_is_brought_forward_by_its_owner(server: Server) -> None:
+    place = WithRoles(server, 4)
+    with place.open() as accountant:
+        accountant.set_policy("default", ["lifetime=1"])
+        accountant.spend("alice", coin("0.25"))
+    place.execute(FIRST_TABLES, OWNER)
+    with pytest.raises(LedgerError, match="of version 1; let their owner open it once, and grant the rights"):
+        Accountant(place.address, create=False)
+    Accountant(place.address.replace(APPLICATION, OWNER), create=False).close()
+    place.run_script()
+    with Accountant(place.address, create=False) as accountant:
+        assert accountant.spend("alice", coin("0.25"), note="at the door")
+        assert accountant.verify().ok
 
 
 def test_the_application_cannot_make_a_ledger(server: Server) -> None:

@@ -33,6 +33,7 @@ KEYS = {
     "keys": ("lane", "owner", "key"),
     "labels": ("lane", "account", "label", "charge", "slot"),
     "lanes": ("lane",),
+    "notes": ("lane", "entry"),
     "periods": ("lane", "period"),
     "policies": ("lane", "policy"),
     "quotas": ("lane", "account", "plan", "promise"),
@@ -77,8 +78,9 @@ class Attacked:
         accountant.set_policy("default", [Limit("lifetime", 30), Limit("day", 20)])
         accountant.set_policy("planned", ["lifetime=9,1e-3"], plan=Plan(((coin(1), 2),), Decimal("1e-6")))
         poll = ldp_budget.mechanism("oue")(epsilon=1, domain_size=2)
-        for name in ("poll", "survey"):
-            accountant.add_collection(Collection(name, poll, ("a", "b")))
+        surveys = [Collection(name, poll, ("a", "b")) for name in ("poll", "survey")]
+        for survey in surveys:
+            accountant.add_collection(survey)
         ledger = accountant._ledger
         by_lane: list[list[str]] = [[] for _ in range(LANES)]
         for number in range(60):
@@ -90,10 +92,12 @@ class Attacked:
             accountant.spend(user, promising(CURVE), label=f"work of {user}")
             accountant.spend(user, coin(1), policy="planned")
             accountant.spend(user, coin(100), key="refused")
+            for survey in surveys:
+                accountant.spend(user, survey, note=f"{user} in {survey.name}")
         accountant.void(accountant.reserve(users[0], coin(1), key="held").receipt or "")
         accountant.erase(users[0])
         check(accountant)
-        accountant.spend_many(users[1:], coin("0.5"), key="run")
+        accountant.spend_many(users[1:], coin("0.5"), key="run", note="the second wave")
         return users
 
     def later(self, accountant: Accountant, users: list[str]) -> None:
@@ -103,7 +107,7 @@ class Attacked:
             accountant.erase(users[place])
         check(accountant)
         for user in (users[1], users[4], users[7], "dave"):
-            accountant.spend(user, coin("0.125"), key="later")
+            accountant.spend(user, coin("0.125"), key="later", note="later")
             accountant.spend(user, coin(50), key="refused later")
         third = ldp_budget.mechanism("oue")(epsilon=2, domain_size=2)
         accountant.add_collection(Collection("third", third, ("a", "b")))

@@ -34,17 +34,20 @@ def live(path: Path, clock: Clock) -> None:
         accountant.set_policy("default", [Limit("lifetime", 30), Limit("day", 20)])
         accountant.set_policy("planned", ["lifetime=9,1e-3"], plan=Plan(((coin(1), 2),), Decimal("1e-6")))
         poll = ldp_budget.mechanism("oue")(epsilon=1, domain_size=2)
-        for name in ("poll", "survey"):
-            accountant.add_collection(Collection(name, poll, ("a", "b")))
+        surveys = [Collection(name, poll, ("a", "b")) for name in ("poll", "survey")]
+        for survey in surveys:
+            accountant.add_collection(survey)
         for user in ("alice", "bob", "carol"):
             accountant.spend(user, promising(CURVE), label="home", key="home")
             accountant.spend(user, promising(CURVE), label=f"work of {user}")
             accountant.spend(user, coin(1), policy="planned")
-            accountant.spend(user, coin("0.25"), key="k")
+            accountant.spend(user, coin("0.25"), key="k", note=f"{user} at the door")
+            for survey in surveys:
+                accountant.spend(user, survey)
             accountant.spend(user, coin(100), key="refused")
         accountant.void(accountant.reserve("bob", coin(1), key="held").receipt or "")
         accountant.checkpoint()
-        accountant.spend_many(["alice", "bob"], coin("0.5"), key="run")
+        accountant.spend_many(["alice", "bob"], coin("0.5"), key="run", note="the second wave")
         accountant.checkpoint()
 
 
@@ -56,7 +59,7 @@ def later(path: Path, clock: Clock) -> None:
         accountant.erase("carol")
         accountant.checkpoint()
         for user in ("bob", "dave"):
-            accountant.spend(user, coin("0.125"), key="later")
+            accountant.spend(user, coin("0.125"), key="later", note="later")
             accountant.spend(user, coin(50), key="refused later")
         third = ldp_budget.mechanism("oue")(epsilon=2, domain_size=2)
         accountant.add_collection(Collection("third", third, ("a", "b")))
@@ -131,6 +134,7 @@ TABLES = [
     "keys",
     "labels",
     "lanes",
+    "notes",
     "periods",
     "policies",
     "quotas",
@@ -223,6 +227,18 @@ def _swap(
            WHERE account = (SELECT account FROM users WHERE hash IS NOT NULL LIMIT 1);""",
         # One user's label given to another.
         """UPDATE entry_labels SET label = (SELECT label FROM entry_labels ORDER BY entry DESC LIMIT 1);""",
+        # One note given to another entry, and that of an erased user put back.
+        """UPDATE notes SET note = (SELECT note FROM notes ORDER BY entry DESC LIMIT 1);""",
+        """INSERT INTO notes SELECT j.entry, 'alice', n.seal FROM journal j JOIN users u USING (account), notes n
+           WHERE u.hash IS NULL LIMIT 1;""",
+        # One survey taken for the other, and for no survey.
+        """UPDATE charges SET collection = 'poll' WHERE collection = 'survey' AND charge NOT IN
+             (SELECT charge FROM charges WHERE collection = 'poll');
+           UPDATE charges SET collection = '' WHERE collection = 'survey';""",
+        """UPDATE journal SET charge = (SELECT charge FROM charges WHERE collection = 'poll')
+           WHERE charge = (SELECT charge FROM charges WHERE collection = 'survey');""",
+        # An entry that says that it has no note, and one that says it has.
+        """UPDATE journal SET keyed = keyed - 2 WHERE keyed > 1; DELETE FROM notes;""",
         # The last refusal forgotten, and the count of them with it.
         """DELETE FROM keys WHERE place = (SELECT min(place) FROM keys); UPDATE lanes SET answers = answers - 1;""",
         # The last collection forgotten, and the count of them with it.

@@ -31,6 +31,7 @@ from ..ledger.keys import check_kind
 from ..ledger.listing import charges_of, history_rows, journal_rows, open_reservations, stats
 from ..ledger.names import Name, find, place_of
 from ..ledger.verifying import check_integrity
+from .balances import account_names, all_balances, balances_of, limit_states, quota_states
 from .bulk import (
     LANES_TOGETHER,
     BulkCharge,
@@ -54,7 +55,6 @@ from .receipts import (
     REFUSED,
     Balance,
     BudgetExceeded,
-    LimitState,
     Receipt,
     answer_again,
     name_in,
@@ -62,7 +62,7 @@ from .receipts import (
     receipt_of,
 )
 from .remaining import Remaining, remaining_of
-from .request import Request, charge_of, check_digest, mechanism_of
+from .request import Request, charge_of, check_digest, check_note, mechanism_of
 from .reservations import MOST_SECONDS, Resolved, commit, void
 
 if TYPE_CHECKING:
@@ -70,7 +70,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from ..authoring.base import Mechanism
-    from ..guarantees.amounts import Costs
     from ..ledger.entries import StoredAnswer
     from ..ledger.store import Store
     from .bulk import Outcome
@@ -311,6 +310,7 @@ class Accountant:
         key: str | None = None,
         label: str | None = None,
         digest: str | None = None,
+        note: str | None = None,
         policy: str = DEFAULT,
         strict: bool = False,
     ) -> Receipt:
@@ -318,12 +318,15 @@ class Accountant:
 
         Parameters:
             user: who is charged.
-            mechanism: a mechanism with its parameters, or a collection, whose mechanism is charged then.
+            mechanism: a mechanism with its parameters; or a collection, whose mechanism is charged then, and which is
+                named in the journal.
             reports: how many reports, at least one.
             key: makes a retry safe: the same key with the same request returns the stored answer. It is the user's
-                own, and stands for one randomised output.
+                own, and stands for one randomised output. Another collection is another request, another note is not.
             label: which memoised value the reports repeat: an opaque name of yours.
             digest: hexadecimal; binds the report itself to the key.
+            note: one line of at most 500 characters, kept beside the charge until the user is erased; of a repeated
+                request the one that came first stays.
             policy: the policy to hold it against.
             strict: raise `BudgetExceeded` rather than return a refusal.
 
@@ -338,7 +341,15 @@ class Accountant:
             ClockError: the clock cannot be believed.
         """
         request = Request(
-            self._ledger.key, user, mechanism, reports=reports, policy=policy, label=label, digest=digest, key=key
+            self._ledger.key,
+            user,
+            mechanism,
+            reports=reports,
+            policy=policy,
+            label=label,
+            digest=digest,
+            key=key,
+            note=note,
         )
         return self._charge(request, strict)
 
@@ -349,6 +360,7 @@ class Accountant:
         *,
         key: str | None = None,
         digest: str | None = None,
+        note: str | None = None,
         policy: str = DEFAULT,
         on_batch: Callable[[int, list[str]], None] | None = None,
     ) -> BulkResult:
@@ -358,9 +370,11 @@ class Accountant:
 
         Parameters:
             users: who is charged, a stream of any length; a user who comes twice is charged twice.
-            mechanism: a mechanism with its parameters, or a collection, whose mechanism is charged then.
+            mechanism: a mechanism with its parameters; or a collection, whose mechanism is charged then, and which is
+                named in the journal.
             key: names the run; repeated, it skips what was charged.
             digest: hexadecimal; binds the reports to the key.
+            note: one line of at most 500 characters, written beside every charge; each goes with its user.
             policy: the policy to hold it against.
             on_batch: called as `on_batch(users, refused)` after each batch, with how many users it had and which of
                 them were refused; without it, the result names these.
@@ -376,15 +390,15 @@ class Accountant:
             ClockError: the clock cannot be believed.
         """
         result = BulkResult()
-        charge = charge_of(mechanism_of(mechanism))
-        identity = ("spend_many", charge.fingerprint, check_digest(digest), check_name("policy", policy))
+        charge, note = charge_of(mechanism), check_note(note)
+        identity = ("spend_many", *charge.identity, check_digest(digest), check_name("policy", policy))
         if key is not None:
             check_text("key", key)
         check_call("on_batch", on_batch)
         for number, batch in enumerate(batches(users)):
             bound = batch_key(self._ledger.key, key, number, batch, identity)
             refused: list[str] = []
-            for part, (of_part, repeated) in self._charge_batch(charge, policy, batch, bound):
+            for part, (of_part, repeated) in self._charge_batch(charge, policy, batch, bound, note):
                 result.count(len(part), of_part, repeated)
                 refused += of_part
             if on_batch is not None:
@@ -403,6 +417,7 @@ class Accountant:
         key: str | None = None,
         label: str | None = None,
         digest: str | None = None,
+        note: str | None = None,
         policy: str = DEFAULT,
         strict: bool = False,
     ) -> Receipt:
@@ -418,6 +433,7 @@ class Accountant:
             key: makes a retry safe, as with `spend`.
             label: which memoised value the reports repeat.
             digest: hexadecimal; binds the report itself to the key.
+            note: one line of at most 500 characters, kept beside the charge until the user is erased.
             policy: the policy to hold it against.
             strict: raise `BudgetExceeded` rather than return a refusal.
 
@@ -442,6 +458,7 @@ class Accountant:
             label=label,
             digest=digest,
             key=key,
+            note=note,
             kind=RESERVED,
             lasts=int(expires * 1_000_000),
         )
@@ -499,12 +516,37 @@ class Accountant:
         check_name("policy", policy)
         with self._ledger.reading(self._ledger.lane_of(hashed)) as reading:
             _, found = self._policy(reading, policy)
-            if reading.rows.is_erased(hashed):
+            if reading.is_erased(hashed):
                 return Balance(user, found, (), erased=True)
             account = reading.account(hashed)
             charges = () if account.number is None else charges_of(reading, account.number)
-            quotas = _quotas(reading, found, account.number)
-            return Balance(user, found, _limit_states(reading, found, account.spent), quotas, charges)
+            plan = found.plan
+            used = (
+                {}
+                if plan is None
+                else {
+                    promise: reading.quota_used(account.number, plan.identity, promise) for promise, _ in plan.quotas
+                }
+            )
+            states = limit_states(reading, found, account.spent)
+            return Balance(user, found, states, quota_states(found, used), charges)
+
+    def balances(self, users: Iterable[str] | None = None, policy: str = DEFAULT) -> Iterator[Balance]:
+        """The balance of each of many users, in their order, or with None of every account, by its number.
+
+        Without the odometer, which is worked out for each. Of 5,000 at a time those of one lane of the ledger are
+        read in one moment.
+
+        Parameters:
+            users: whose balances, a stream of any length; None for everybody's.
+            policy: the policy to hold them against.
+
+        Raises:
+            InvalidParameter: the policy or one of the users is no text.
+            UnknownName: there is no such policy.
+        """
+        self.policy(policy)  # one that there is not is told, even where nobody asks for a balance
+        return all_balances(self._ledger, policy) if users is None else balances_of(self._ledger, users, policy)
 
     def remaining_over_time(self, user: str, policy: str = DEFAULT) -> tuple[Remaining, ...]:
         """What was left of each limit of a policy, as it is now, from the user's first charge until now.
@@ -523,12 +565,12 @@ class Accountant:
         check_name("policy", policy)
         with self._ledger.reading(self._ledger.lane_of(hashed)) as reading:
             _, found = self._policy(reading, policy)
-            if reading.rows.is_erased(hashed):
+            if reading.is_erased(hashed):
                 return ()
             return remaining_of(reading, found, reading.number_of(hashed))
 
     def erase(self, user: str, *, unknown: bool = False) -> bool:
-        """Forget who an account belongs to: keys and labels go, its sum stays, and the user gets no fresh budget.
+        """Forget who an account belongs to: keys, labels and notes go, its sum stays, and there is no fresh budget.
 
         Parameters:
             user: who is to be forgotten.
@@ -546,7 +588,7 @@ class Accountant:
         check_switch("unknown", unknown)
 
         def cut_off(transaction: Transaction) -> bool:
-            if transaction.rows.is_erased(hashed):
+            if transaction.is_erased(hashed):
                 return False
             account = transaction.number_of(hashed)
             seen = account is not None or transaction.has_answers(hashed)
@@ -658,7 +700,7 @@ class Accountant:
         """
         hashed = self._hash(user)
         with self._ledger.reading(self._ledger.lane_of(hashed)) as reading:
-            return reading.rows.is_erased(hashed)
+            return reading.is_erased(hashed)
 
     def repair_clock(self) -> bool:
         """Go on from the clock as it is now, where the newest entries are dated later; says whether they were.
@@ -699,28 +741,33 @@ class Accountant:
             account = reading.number_of(hashed)
             return [] if account is None else history_rows(reading, account)
 
-    def open_reservations(self, most: int = 20) -> list[dict[str, Any]]:
-        """The newest reservations that can still be committed or voided, newest first, each with its `receipt`.
-
-        Of each lane of the ledger the last 50,000 entries are looked at.
+    def open_reservations(self, most: int | None = 20, *, user: str | None = None) -> list[dict[str, Any]]:
+        """The reservations that can still be committed or voided, newest first, each with its `receipt`.
 
         Parameters:
-            most: how many of them at most.
+            most: how many of them at most; None for all.
+            user: whose; None for everybody's.
 
         Raises:
-            InvalidParameter: it is no whole number >= 0.
+            InvalidParameter: one of them is of another kind.
         """
-        check_whole("most", most)
-        rows = open_reservations(self._ledger, most)
+        if most is not None:
+            check_whole("most", most)
+        rows = open_reservations(self._ledger, None if user is None else self._hash(user), most)
         return [{"receipt": receipt_of(self._ledger.key, row.pop("name")), **row} for row in rows]
 
-    def journal(self) -> Iterator[dict[str, Any]]:
+    def journal(self, users: Iterable[str] | None = None) -> Iterator[dict[str, Any]]:
         """Every journal entry in order, as one moment of the ledger saw it; others may write meanwhile.
 
+        Users appear as the numbers of their accounts.
+
+        Parameters:
+            users: with it each entry has a `user` too: the one of these whose account it is, or None.
+
         Raises:
-            Nothing but `LedgerError`.
+            InvalidParameter: one of the users is no text.
         """
-        return journal_rows(self._ledger)
+        return journal_rows(self._ledger, None if users is None else account_names(self._ledger, users))
 
     def stats(self) -> dict[str, Any]:
         """The counts of what the ledger holds, and its newest link (`head`).
@@ -858,7 +905,7 @@ class Accountant:
         return once(transaction, request.key, act, write=write, read=read)
 
     def _charge_batch(
-        self, charge: Charge, policy: str, users: list[str], key: IdempotencyKey | None
+        self, charge: Charge, policy: str, users: list[str], key: IdempotencyKey | None, note: str | None
     ) -> Iterator[tuple[list[str], Outcome]]:
         """Charge a batch, each lane's part of it in a transaction of its own; the parts with what came of them."""
         from concurrent.futures import ThreadPoolExecutor
@@ -866,7 +913,7 @@ class Accountant:
         ledger = self._ledger
         known: Outcome | Parts | None = None
         if len(ledger.lanes) == 1:
-            known = ledger.run(self._charge_part(charge, policy, users, key))
+            known = ledger.run(self._charge_part(charge, policy, users, key, note))
         elif key is not None:
             # The whole batch is bound to its key before anybody is charged.
             known = ledger.run(self._binding(charge, policy, users, key), ledger.lane_of(key.hash))
@@ -874,7 +921,7 @@ class Accountant:
             # It was begun before the ledger was copied, in other parts, each of which was charged then or was not.
             assert key is not None
             for lane, part in parts_of(ledger.key, users, known.lanes):
-                yield from self._charge_batch(charge, policy, part, part_key(ledger.key, key, lane))
+                yield from self._charge_batch(charge, policy, part, part_key(ledger.key, key, lane), note)
             return
         if known is not None:
             yield users, known
@@ -883,7 +930,7 @@ class Accountant:
 
         def charged(lane: int) -> tuple[list[str], Outcome]:
             of_lane = None if key is None else part_key(ledger.key, key, lane)
-            outcome = ledger.run(self._charge_part(charge, policy, parts[lane], of_lane), lane)
+            outcome = ledger.run(self._charge_part(charge, policy, parts[lane], of_lane, note), lane)
             assert not isinstance(outcome, Parts)
             return parts[lane], outcome
 
@@ -900,11 +947,11 @@ class Accountant:
         return work
 
     def _charge_part(
-        self, charge: Charge, policy: str, users: list[str], key: IdempotencyKey | None
+        self, charge: Charge, policy: str, users: list[str], key: IdempotencyKey | None, note: str | None
     ) -> Callable[[Transaction], Outcome | Parts]:
         def work(transaction: Transaction) -> Outcome | Parts:
             def act() -> Outcome | Parts:
-                return BulkCharge(transaction, charge, *self._policy(transaction, policy)).run(users), False
+                return BulkCharge(transaction, charge, *self._policy(transaction, policy), note).run(users), False
 
             return once(transaction, key, act, write=write_refused(users), read=read_part(users))
 
@@ -954,7 +1001,7 @@ class Accountant:
             policy=policy.name,
             cost_units=entry.costs,
             reports=entry.reports,
-            limits=_limit_states(transaction, policy, spent),
+            limits=limit_states(transaction, policy, spent),
             receipt=receipt,
             repeated=repeated,
         )
@@ -998,21 +1045,3 @@ def _open(
 
 
 _OF_A_STORE = "name", "key", "lanes", "run", "snapshot"
-
-
-def _limit_states(reading: Reading, policy: Policy, spent: dict[str, Costs]) -> tuple[LimitState, ...]:
-    """What was spent under each limit of a policy, in the windows that are open."""
-    limits = policy.limits
-    return tuple([LimitState(limit, spent[limit.gauge], reading.windows[limit.gauge].ends) for limit in limits])
-
-
-def _quotas(reading: Reading, policy: Policy, account: int | None) -> tuple[dict[str, Any], ...]:
-    """How much of each quota of the policy's plan is used."""
-    plan = policy.plan
-    if plan is None:
-        return ()
-    rows = []
-    for promise, count in plan.quotas:
-        used = reading.quota_used(account, plan.identity, promise)
-        rows.append({"guarantee": json.loads(promise), "quota": count, "used": used, "left": count - used})
-    return tuple(rows)

@@ -100,13 +100,21 @@ def batches(users: Iterable[str]) -> Iterator[list[str]]:
 class BulkCharge:
     """One batch of users charged one report each, inside one transaction."""
 
-    def __init__(self, transaction: Transaction, charge: Charge, policy_number: int, policy: Policy) -> None:
+    def __init__(
+        self,
+        transaction: Transaction,
+        charge: Charge,
+        policy_number: int,
+        policy: Policy,
+        note: str | None = None,
+    ) -> None:
         if policy.plan is not None:
             raise NotSupported(f"policy {policy.name} holds a plan; charge its users one at a time")
         self._transaction = transaction
         self._charge = charge
         self._policy_number = policy_number
         self._policy = policy
+        self._note = note
         self._windows = transaction.windows
 
     def run(self, users: list[str]) -> list[str]:
@@ -134,7 +142,7 @@ class BulkCharge:
                 if measure_in(gauge):
                     batch.charge([window.code], charge.cost_in(gauge))
             common = (transaction.moment.micros, SPENT, charge.store(transaction), self._policy_number, *charge.cost)
-            transaction.append_batch(batch, common)
+            transaction.append_batch(batch, common, self._note)
         return refused
 
 

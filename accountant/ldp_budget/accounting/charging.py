@@ -20,10 +20,10 @@ def account_for(reading: Reading, request: Request, policy: Policy) -> Account:
     """The user's account, with what else a decision about this request depends on."""
     account = reading.account(request.user_hash)
     if account.number is None:
-        account = account._replace(erased=reading.rows.is_erased(request.user_hash))
+        account = account._replace(erased=reading.is_erased(request.user_hash))
     label, charge = request.label_hash, request.charge
     if label is not None and isinstance(charge.guarantee, Memoised):
-        number = reading.charge_number(charge.fingerprint, charge.promise)
+        number = reading.charge_number(charge.fingerprint, charge.promise, charge.collection)
         windows = reading.windows.items()
         done = {
             period: reading.label_reports(account.number, label, number, window.code) for period, window in windows
@@ -54,8 +54,7 @@ def apply(transaction: Transaction, decision: Decision, policy_number: int) -> i
         transaction.set_quota_used(number, plan.identity, request.charge.promise, after.quota_used)
     at, costs = transaction.moment.micros, decision.costs[LIFETIME]
     expires = None if request.lasts is None else at + request.lasts
-    keyed = request.key is not None
-    entry = Entry(
-        0, at, request.kind, number, charge, policy_number, request.reports, costs, None, expires, keyed=keyed
-    )
-    return transaction.append(entry, label)
+    keyed, noted = request.key is not None, request.note is not None
+    common = (number, charge, policy_number, request.reports, costs)
+    entry = Entry(0, at, request.kind, *common, None, expires, None, keyed, noted)
+    return transaction.append(entry, label, request.note)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from .._checks import check_instance, check_many, check_whole, shown
@@ -275,7 +275,7 @@ class Limit:
         """
         _costs("costs", costs)
         return {
-            name: None if units is None else float_up(from_units(units, digits))
+            name: None if units is None else _plain(units, digits)
             for name, most, units, digits in zip(self.names, self.capacity, costs, _DIGITS, strict=True)
             if most is not None and digits is not None
         }
@@ -335,6 +335,12 @@ class Limit:
         except (AttributeError, LookupError, TypeError) as error:
             raise ValueError(f"not a limit: {shown(data)} ({error})") from None
         return limit
+
+
+@lru_cache(maxsize=4096)
+def _plain(units: int, digits: int) -> float:
+    """An amount as a plain number, rounded up; of many users many are the same."""
+    return float_up(from_units(units, digits))
 
 
 def _number(name: str, value: Any, expected: str) -> Decimal:

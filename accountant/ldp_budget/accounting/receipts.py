@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
@@ -381,15 +381,17 @@ class Balance:
     """What a user has spent under each limit of a policy, and of its plan's quotas.
 
     `charges` are all the guarantees the user was charged for in this ledger, and how often. A user who was `erased`
-    has no budget: nothing is known of what was spent, and there are no limits to show.
+    has no budget: nothing is known of what was spent, and there are no limits to show. Of an account whose user
+    nobody has named, `user` is None, and `place` says where it stands.
     """
 
-    user: str
+    user: str | None
     policy: Policy
     limits: tuple[LimitState, ...]
     quotas: tuple[dict[str, Any], ...] = ()
     charges: tuple[tuple[Guarantee, int], ...] = ()
     erased: bool = False
+    place: dict[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         if self.erased:
@@ -447,11 +449,22 @@ class Balance:
         Raises:
             Nothing.
         """
+        return self._to_json({"odometer": self.odometer})
+
+    def to_row(self) -> dict[str, Any]:
+        """All but the odometer, which is worked out for each user: what `balance --users` prints.
+
+        Raises:
+            Nothing.
+        """
+        return self._to_json({})
+
+    def _to_json(self, odometer: dict[str, Any]) -> dict[str, Any]:
         result: dict[str, Any] = {
-            "user": self.user,
+            **({"user": self.user} if not self.place else self.place),
             "policy": self.policy.name,
             "limits": [state.to_json() for state in self.limits],
-            "odometer": self.odometer,
+            **odometer,
         }
         if self.erased:
             result["erased"] = True

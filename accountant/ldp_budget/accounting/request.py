@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from typing import TYPE_CHECKING
+from unicodedata import category
 
 from .._checks import check_name, check_text, check_whole, shown
 from .._json import canonical_json
@@ -23,16 +24,23 @@ if TYPE_CHECKING:
     from ..ledger.keys import Key
 
 MOST_REPORTS = 10**9
+MOST_NOTE = 500
+_NO_TEXT = ("Cc", "Cs", "Zl", "Zp")
+"""Control characters, halves of characters, and what ends a line."""
+
 _EXPECTED = "a mechanism with a name and a guarantee"
 
 
 class Charge:
     """A mechanism as the ledger stores it: self-contained, with the cost of one report.
 
-    Raises `InvalidParameter` for one that promises nothing.
+    Of a collection it is that of its mechanism, with the collection's name. Raises `InvalidParameter` for what is
+    neither, or promises nothing.
     """
 
-    def __init__(self, mechanism: Mechanism) -> None:
+    def __init__(self, chosen: Mechanism | Collection) -> None:
+        mechanism = mechanism_of(chosen)
+        self.collection = chosen.name if isinstance(chosen, Collection) else ""
         self.guarantee: Guarantee = _guarantee_of(mechanism)
         self.fingerprint = mechanism.fingerprint
         self.mechanism = mechanism.name
@@ -58,13 +66,26 @@ class Charge:
 
     def store(self, transaction: Transaction) -> int:
         """The number of this charge in the ledger."""
-        return transaction.store_charge(self.fingerprint, self.mechanism, self.declared, self.promise, self.cost)
+        return transaction.store_charge(
+            self.fingerprint, self.mechanism, self.declared, self.promise, self.cost, self.collection
+        )
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What tells two requests apart by what they charge: two surveys with equal parameters are two."""
+        return (self.fingerprint, self.collection) if self.collection else (self.fingerprint,)
+
+
+def charge_of(chosen: Mechanism | Collection) -> Charge:
+    """The charge of a mechanism or a collection; worked out once for each, as neither ever changes."""
+    # What is neither may not even have a hash.
+    mechanism_of(chosen)
+    return _charge_of(chosen)
 
 
 @lru_cache(maxsize=1024)
-def charge_of(mechanism: Mechanism) -> Charge:
-    """The charge of a mechanism; worked out once for each mechanism, which never changes."""
-    return Charge(mechanism)
+def _charge_of(chosen: Mechanism | Collection) -> Charge:
+    return Charge(chosen)
 
 
 def _guarantee_of(mechanism: Mechanism) -> Guarantee:
@@ -104,13 +125,14 @@ class Request:
         self,
         secret: Key,
         user: str,
-        mechanism: Mechanism | Collection,
+        chosen: Mechanism | Collection,
         *,
         reports: int = 1,
         policy: str,
         label: str | None = None,
         digest: str | None = None,
         key: str | None = None,
+        note: str | None = None,
         kind: str = SPENT,
         lasts: int | None = None,
     ) -> None:
@@ -119,9 +141,10 @@ class Request:
         self.policy = check_name("policy", policy)
         self.label = None if label is None else check_text("label", label)
         self.report_digest = check_digest(digest)
+        self.note = check_note(note)
         self.kind = kind
         self.lasts = lasts
-        self.charge = charge_of(mechanism_of(mechanism))
+        self.charge = charge_of(chosen)
         self.cost = self.charge.cost.times(self.reports)
         """Of all reports, unless they go along a curve."""
         # The user and the label as the ledger knows them.
@@ -131,11 +154,28 @@ class Request:
         self.key = None if key is None else self._bind(secret, check_text("key", key))
 
     def _bind(self, secret: Key, key: str) -> IdempotencyKey:
-        """The key that makes a retry safe, bound to everything that makes two requests the same request."""
+        """The key that makes a retry safe, bound to everything that makes two requests the same request.
+
+        A note is no part of it, for it charges nothing: the one that came first stays.
+        """
         operation = "spend" if self.lasts is None else f"reserve {self.lasts}"
-        parts = (operation, self.user, self.charge.fingerprint, self.reports, self.label, self.report_digest)
+        parts = (operation, self.user, *self.charge.identity, self.reports, self.label, self.report_digest)
         digest = secret.hash(b"request", ascii((*parts, self.policy)))
         return IdempotencyKey(key, self.user_hash, secret.hash(b"key", key), digest)
+
+
+def check_note(note: str | None) -> str | None:
+    """`note`, if it is one line of text that is not too long; raises `InvalidParameter`."""
+    if note is None:
+        return None
+    expected = f"one line of text, of 1 to {MOST_NOTE} characters and none that steers a terminal"
+    if not isinstance(note, str) or not 0 < len(note) <= MOST_NOTE:
+        found = f"{len(note)} characters" if isinstance(note, str) else shown(note)
+        raise InvalidParameter("note", expected, found)
+    for character in note:
+        if category(character) in _NO_TEXT:
+            raise InvalidParameter("note", expected, f"{character!r} in it")
+    return note
 
 
 def check_digest(digest: str | None) -> str | None:

@@ -66,7 +66,9 @@ def _reservation(transaction: Transaction, receipt: str, number: int) -> tuple[E
 
 def _end(transaction: Transaction, entry: Entry, kind: str, costs: Costs) -> Entry:
     at = transaction.moment.micros
-    ended = entry._replace(kind=kind, at=at, costs=costs, expires=None, resolves=entry.number, keyed=False)
+    ended = entry._replace(
+        kind=kind, at=at, costs=costs, expires=None, resolves=entry.number, keyed=False, noted=False
+    )
     transaction.append(ended)
     return ended
 

@@ -149,7 +149,7 @@ class _Charge:
         self, accountant: Accountant, collection: Collection, policy: str, key: str, reports: NDArray[Any]
     ) -> None:
         self._accountant = accountant
-        self._mechanism = collection.mechanism
+        self._collection = collection
         self._policy = policy
         self._key = key
         self._digest = hashlib.sha256(reports.tobytes()).hexdigest()
@@ -157,7 +157,7 @@ class _Charge:
     def together(self, users: list[str]) -> list[int]:
         """Charge all of them at once; returns the places of those who were accepted."""
         result = self._accountant.spend_many(
-            users, self._mechanism, key=self._key, digest=self._digest, policy=self._policy
+            users, self._collection, key=self._key, digest=self._digest, policy=self._policy
         )
         struck = set(refused_places(users, result.refused_users))
         return [place for place in range(len(users)) if place not in struck]
@@ -168,7 +168,7 @@ class _Charge:
         for place, (user, label) in enumerate(zip(users, labels, strict=True)):
             receipt = self._accountant.spend(
                 user,
-                self._mechanism,
+                self._collection,
                 key=f"{self._key}/{place}",
                 digest=self._digest,
                 label=label,

@@ -24,8 +24,8 @@ class Cache:
         self.day: int | None = None
         # The newest version of each policy.
         self.policies: dict[str, StoredPolicy] = {}
-        # The numbers of charges, by fingerprint and guarantee.
-        self.charges: dict[tuple[str, str], int] = {}
+        # The numbers of charges, by fingerprint, guarantee and collection.
+        self.charges: dict[tuple[str, str, str], int] = {}
 
     def holds(self, end: End) -> bool:
         """Whether it holds of a lane that ends here."""

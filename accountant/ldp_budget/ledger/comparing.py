@@ -74,13 +74,13 @@ def size(ledger: Ledger) -> tuple[int, int]:
 
 
 def _counts(ledger: Ledger) -> Counter[str]:
-    """How many users, answers and entries of each kind there are, over all lanes."""
+    """How many users, answers, notes and entries of each kind there are, over all lanes."""
     counted: Counter[str] = Counter()
     for lane in ledger.lanes:
         with ledger.reading(lane) as reading:
             counts = reading.rows.counts()
             counted["collections"] += reading.end.collections
-        for name in ("users", "erased", "cut_off", "keys"):
+        for name in ("users", "erased", "cut_off", "keys", "notes"):
             counted[name] += counts[name]
         for kind, count in counts["entries_by_kind"].items():
             if kind not in _EVERYWHERE:

@@ -99,6 +99,7 @@ class _Item(NamedTuple):
     lane: int
     row: tuple[Any, ...]
     label: EntryLabel | None
+    note: str | None
     policy: StoredPolicy | None
 
 
@@ -238,16 +239,16 @@ class Copy:
         passed = 0
         for first, until in parts(last, max(20, _ENTRIES_HELD // len(self._source.lanes))):
             with self._source.reading(lane) as reading:
-                rows = []
+                notes = {each.entry: each.note for each in reading.rows.notes(first, until)}
+                items = []
                 for row, _ in reading.rows.entries(first, until):
                     label = reading.rows.label(row[0]) if row[11] is not None else None
                     policy = next(reading.rows.policies(row[5])) if row[2] == POLICY_SET else None
-                    rows.append((row, label, policy))
-            for row, label, policy in rows:
-                while passed < len(by) and by[passed].entry < row[0]:
+                    items.append(_Item(row[1], lane, row, label, notes.get(row[0]), policy))
+            for item in items:
+                while passed < len(by) and by[passed].entry < item.row[0]:
                     passed += 1
-                at = min(row[1], by[passed].at) if passed < len(by) else row[1]
-                yield _Item(at, lane, row, label, policy)
+                yield item._replace(at=min(item.at, by[passed].at)) if passed < len(by) else item
 
     def _take(self, item: _Item) -> None:
         """Plan where an entry goes."""
@@ -324,7 +325,7 @@ class Copy:
         charge = self._charges[lane][entry.charge]
         resolves = None if entry.resolves is None else scratch.entry(lane, entry.resolves)
         entry = entry._replace(account=number, resolves=None if resolves is None else resolves[1])
-        put = partial(_put_charge, entry=entry, charge=charge, label=item.label)
+        put = partial(_put_charge, entry=entry, charge=charge, label=item.label, note=item.note)
         new = self._append(lane, to, entry, put)
         place = self._lanes[to].entries
         if entry.kind == RESERVED:
@@ -443,9 +444,12 @@ class Copy:
         self._write_steps()
 
 
-def _put_charge(transaction: Transaction, entry: Entry, charge: StoredCharge, label: EntryLabel | None) -> None:
-    number = transaction.store_charge(*charge[1:5], charge.costs)
-    transaction.put(entry._replace(charge=number), *(label or (None, None, None))[1:])
+def _put_charge(
+    transaction: Transaction, entry: Entry, charge: StoredCharge, label: EntryLabel | None, note: str | None
+) -> None:
+    number = transaction.store_charge(*charge[1:5], charge.costs, charge.collection)
+    _, labelled, salt = label or (None, None, None)
+    transaction.put(entry._replace(charge=number), labelled, salt, note)
 
 
 def _keep_period(transaction: Transaction, period: str, since: int) -> None:
@@ -453,7 +457,7 @@ def _keep_period(transaction: Transaction, period: str, since: int) -> None:
 
 
 def _bury(transaction: Transaction, tombstone: Any) -> None:
-    if not transaction.rows.is_erased(tombstone.hash):
+    if not transaction.is_erased(tombstone.hash):
         transaction.bury(tombstone)
 
 

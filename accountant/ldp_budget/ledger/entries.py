@@ -26,6 +26,9 @@ COPIED = "copied"
 CHARGES = (SPENT, RESERVED, VOIDED)
 """The kinds of entry that change an account's sums."""
 
+KEYED, NOTED = 1, 2
+"""What an entry's last number adds up from: what is kept beside it."""
+
 NO_LINK = b"\0" * 32
 
 NOBODY = b""
@@ -39,11 +42,11 @@ class Entry(NamedTuple):
     `costs` is what it added to the account's lifetime. `reports` of an `erased` entry: how many accounts it cut off.
     `mark` stands for the label of a report of a memoised value: a keyed hash of it and a salt that goes when the user
     is erased. `expires` belongs to a reservation, `resolves` to the entry that ends it, and names it. `keyed` says
-    that its answer is kept under an idempotency key. A `clock` entry says that the clock was repaired, and is the
-    only one that may be dated before the entry that it follows. A `period` entry says that windows of a period are
-    kept from now on which no policy limits yet, as they are still to be filled; `reports` is the number of its gauge.
-    `moved` says that everything is copied to another ledger, where it goes on, `reopened` that this was given up, and
-    `copied` ends what came from another one.
+    that its answer is kept under an idempotency key, `noted` that a note is kept beside it; both go with the user.
+    A `clock` entry says that the clock was repaired, and is the only one that may be dated before the entry that it
+    follows. A `period` entry says that windows of a period are kept from now on which no policy limits yet, as they
+    are still to be filled; `reports` is the number of its gauge. `moved` says that everything is copied to another
+    ledger, where it goes on, `reopened` that this was given up, and `copied` ends what came from another one.
     """
 
     number: int
@@ -58,14 +61,16 @@ class Entry(NamedTuple):
     expires: int | None = None
     resolves: int | None = None
     keyed: bool = False
+    noted: bool = False
 
     @classmethod
     def of(cls, row: tuple[Any, ...]) -> Entry:
         """From the flat row in which it is stored and linked: number to reports, four amounts, the last four."""
         number, at, kind, account, charge, policy, reports = row[:7]
-        mark, expires, resolves, keyed = row[11:15]
+        mark, expires, resolves, kept = row[11:15]
         costs = Costs(*row[7:11])
-        return cls(number, at, kind, account, charge, policy, reports, costs, mark, expires, resolves, bool(keyed))
+        keyed, noted = bool(kept & KEYED), bool(kept & NOTED)
+        return cls(number, at, kind, account, charge, policy, reports, costs, mark, expires, resolves, keyed, noted)
 
     @property
     def labelled(self) -> bool:
@@ -74,7 +79,7 @@ class Entry(NamedTuple):
 
     def row(self, number: int) -> tuple[Any, ...]:
         """As a flat row, under another number."""
-        return (number, *self[1:7], *self.costs, *self[8:11], int(self.keyed))
+        return (number, *self[1:7], *self.costs, *self[8:11], KEYED * self.keyed + NOTED * self.noted)
 
 
 GENERATION = 1 << 20
@@ -166,7 +171,7 @@ class StoredAnswer(NamedTuple):
 
 
 class StoredCharge(NamedTuple):
-    """A mechanism with its guarantee and the cost of one report, self-contained."""
+    """A mechanism with its guarantee and the cost of one report, self-contained; and the collection it was for."""
 
     number: int
     fingerprint: str
@@ -177,11 +182,18 @@ class StoredCharge(NamedTuple):
     delta: int | None
     rho: int | None
     mu_squared: int | None
+    collection: str = ""
+    """Its name; empty where the mechanism alone was named."""
 
     @property
     def costs(self) -> Costs:
         """The four integer amounts of one report."""
-        return Costs(*self[5:])
+        return Costs(*self[5:9])
+
+    @property
+    def covered(self) -> tuple[Any, ...]:
+        """What a link covers of it: that of one for no collection is as it was before there were such."""
+        return tuple(self) if self.collection else tuple(self)[:-1]
 
 
 class StoredPolicy(NamedTuple):
@@ -231,6 +243,14 @@ class EntryLabel(NamedTuple):
     entry: int
     label: bytes
     salt: bytes
+
+
+class StoredNote(NamedTuple):
+    """What somebody wrote beside an entry, sealed with its place; it may be about the user, and goes with them."""
+
+    entry: int
+    note: str
+    seal: bytes
 
 
 class QuotaRow(NamedTuple):

@@ -14,7 +14,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import LedgerError
 from ..guarantees import from_json
 from ..guarantees.amounts import Costs
-from .entries import CHARGES, CLOCK, ERASED, NO_LINK, NOBODY, PERIOD, POLICY_SET, SPENT, VOIDED, End, Entry, User
+from .entries import (
+    CHARGES,
+    CLOCK,
+    ERASED,
+    KEYED,
+    NO_LINK,
+    NOBODY,
+    NOTED,
+    PERIOD,
+    POLICY_SET,
+    SPENT,
+    VOIDED,
+    End,
+    Entry,
+    User,
+)
 from .journal import canonical_link, canonical_rows, seal_counters
 from .lanes import lane_of
 from .reading import parts
@@ -35,6 +50,8 @@ if TYPE_CHECKING:
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 """The numbers that a column can hold; what was never given is looked for among all of them."""
 
+_TWICE = 4
+"""An entry has another answer than the one that was stored for it."""
 _MOST_PROBLEMS = 100
 _ENTRIES_TOGETHER = 20_000
 _ACCOUNTS_TOGETHER = 5_000
@@ -109,6 +126,8 @@ def _check_lane(open_reading: Open, expected: Sequence[Expected], on_progress: P
         whole.check_periods(chain.turns),
         accounts.check(),
         whole.check_answers(open_reading, chain),
+        chain.check_notes(),
+        chain.missing(),
     )
     for check in rest:
         problems += _told(check, _MOST_PROBLEMS - len(problems))
@@ -236,7 +255,6 @@ class _Whole:
         for place in range(1, len(others)):
             if others[place] != 1:
                 yield f"keys: {others[place]} answers stand at the place {-place} where one was stored"
-        yield from chain.unanswered()
 
 
 class _Chain:
@@ -251,10 +269,11 @@ class _Chain:
         self._wanted = {each.link for each in expected}
         self._seen = {NO_LINK}
         self._on_progress = on_progress
-        self._charges = _Ahead(whole.charges)
+        self._charges = _Ahead(charge.covered for charge in whole.charges)
         self._policies = _Ahead(whole.policies)
-        # Of each entry: whether its answer is kept under a key, and whether it was found.
-        self._keyed = bytearray(whole.numbered + 1)
+        # Of each entry: what it says is kept beside it, and what was found there.
+        self._kept = bytearray(whole.numbered + 1)
+        self._found = bytearray(whole.numbered + 1)
         self.cut_off = 0
         """How many accounts were cut off from their users."""
         self.turns: list[Entry] = []
@@ -277,8 +296,8 @@ class _Chain:
                 number = row[0]
             if row[2] == ERASED:
                 self.cut_off += row[6]
-            if 0 < row[0] < len(self._keyed):
-                self._keyed[row[0]] = row[14]
+            if 0 < row[0] < len(self._kept):
+                self._kept[row[0]] = row[14]
             if link is not None:
                 yield from self._link(rows, head, link)
                 head, rows = link, []
@@ -319,17 +338,39 @@ class _Chain:
 
     def answered(self, entry: int) -> None:
         """Its answer was found."""
-        if entry < len(self._keyed):
-            self._keyed[entry] += 2
+        if entry < len(self._found):
+            self._found[entry] |= _TWICE if self._found[entry] & KEYED else KEYED
 
-    def unanswered(self) -> Iterator[str]:
-        """Entries whose answer is missing, or that have one and were not asked under a key; of users not erased."""
+    def check_notes(self) -> Iterator[str]:
+        """Every note, its seal, and that its entry says that there is one."""
+        for first, last in (
+            (LOWEST, 0),
+            *parts(len(self._found) - 1, _ENTRIES_TOGETHER),
+            (len(self._found), HIGHEST),
+        ):
+            with self._open() as reading:
+                for entry, note, seal in reading.rows.notes(first, last):
+                    if reading.key.seal(*reading.noted(entry, note)) != seal:
+                        yield f"notes: the note of entry {entry} was changed"
+                    if 0 < entry < len(self._found):
+                        self._found[entry] |= NOTED
+                    elif not 0 < entry <= reading.end.entries:
+                        yield f"notes: there is a note of entry {entry}, which is not there"
+
+    def missing(self) -> Iterator[str]:
+        """Entries of users not erased that have not what they say is kept beside them, and what nobody says."""
+        if self._kept == self._found:
+            return
         with self._open() as reading:
-            for entry, found in enumerate(self._keyed):
-                if found not in (0, 3):
+            for entry, (kept, found) in enumerate(zip(self._kept, self._found, strict=True)):
+                if kept != found:
                     row = reading.rows.entry(entry)
-                    if found != 1 or row is None or not reading.rows.is_cut_off(row[3]):
-                        yield f"keys: entry {entry} has not the one answer that was stored for it"
+                    if found & ~kept or row is None or not reading.rows.is_cut_off(row[3]):
+                        what = "keys" if (kept ^ found) & ~NOTED else "notes"
+                        said = (
+                            "answer that was stored for it" if what == "keys" else "note that was written beside it"
+                        )
+                        yield f"{what}: entry {entry} has not the one {said}"
 
 
 class _Ahead:

@@ -16,9 +16,10 @@ from .verifying import head_of
 from .windows import from_micros
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ..guarantees import Guarantee
+    from .entries import StoredNote
     from .ledger import Ledger
     from .reading import Reading
 
@@ -26,40 +27,46 @@ _ENTRIES_TOGETHER = 5_000
 _IN_ALL = (POLICY_SET, CLOCK, PERIOD, MOVED, REOPENED, COPIED)
 
 
-def journal_rows(ledger: Ledger) -> Iterator[dict[str, Any]]:
+Names = dict[tuple[int, int], str]
+"""Users by lane and account."""
+
+
+def journal_rows(ledger: Ledger, names: Names | None = None) -> Iterator[dict[str, Any]]:
     """The journal in order, as far as it went when it was first read; that of several lanes by time, with `lane`.
 
-    What was appended never changes, so it is read a part at a time, and nothing is held while others write.
+    With `names`, each row says the `user` whose account it is of, if that is one of these. What was appended never
+    changes, so it is read a part at a time, and nothing is held while others write.
     """
     if len(ledger.lanes) == 1:
-        return _lane_rows(ledger, 0)
-    return heapq.merge(*(_told_once(ledger, lane) for lane in ledger.lanes), key=itemgetter("at"))
+        return _lane_rows(ledger, 0, names)
+    return heapq.merge(*(_told_once(ledger, lane, names) for lane in ledger.lanes), key=itemgetter("at"))
 
 
-def _told_once(ledger: Ledger, lane: int) -> Iterator[dict[str, Any]]:
+def _told_once(ledger: Ledger, lane: int, names: Names | None) -> Iterator[dict[str, Any]]:
     """The rows of one of several lanes. What was set in all of them is told by the first alone."""
-    return (row for row in _lane_rows(ledger, lane) if lane == 0 or row["kind"] not in _IN_ALL)
+    return (row for row in _lane_rows(ledger, lane, names) if lane == 0 or row["kind"] not in _IN_ALL)
 
 
-def _lane_rows(ledger: Ledger, lane: int) -> Iterator[dict[str, Any]]:
+def _lane_rows(ledger: Ledger, lane: int, names: Names | None) -> Iterator[dict[str, Any]]:
     with ledger.reading(lane) as reading:
-        last, shown = reading.end.entries, _Shown(reading)
+        last, shown = reading.end.entries, _Shown(reading, names)
     for first, until in parts(last, _ENTRIES_TOGETHER):
         with ledger.reading(lane) as reading:
-            part = reading.rows.entries(first, until)
-            rows = [shown.row(Entry.of(row)) for row, _ in part]
+            notes = notes_by_entry(reading.rows.notes(first, until))
+            rows = [shown.row(Entry.of(row), notes) for row, _ in reading.rows.entries(first, until)]
         yield from rows
 
 
 class _Shown:
     """Entries as people read them, each with what it was charged for."""
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: Reading, names: Names | None = None) -> None:
+        self._number, self._names = reading.lane, names
         self._lane = {"lane": reading.lane} if reading.lanes > 1 else {}
         self._charges = {charge.number: charge for charge in reading.rows.charges()}
         self._policies = {policy.number: policy.name for policy in reading.rows.policies()}
 
-    def row(self, entry: Entry) -> dict[str, Any]:
+    def row(self, entry: Entry, notes: Mapping[int, str]) -> dict[str, Any]:
         charge = self._charges.get(entry.charge)
         return {
             **self._lane,
@@ -67,9 +74,11 @@ class _Shown:
             "at": _iso(entry.at),
             "kind": entry.kind,
             "account": entry.account or None,
+            **({} if self._names is None else {"user": self._names.get((self._number, entry.account))}),
             "mechanism": None if charge is None else charge.mechanism,
             "declared": None if charge is None else json.loads(charge.declared),
             "fingerprint": None if charge is None else charge.fingerprint,
+            "collection": None if charge is None else charge.collection or None,
             "policy": self._policies.get(entry.policy),
             "reports": entry.reports,
             "epsilon": _amount(entry.costs.epsilon, EPSILON_DIGITS),
@@ -77,7 +86,13 @@ class _Shown:
             "labelled": entry.labelled,
             "expires": None if entry.expires is None else _iso(entry.expires),
             "resolves": entry.resolves,
+            "note": notes.get(entry.number),
         }
+
+
+def notes_by_entry(notes: Iterable[StoredNote]) -> dict[int, str]:
+    """The notes beside entries, by the number of the entry."""
+    return {each.entry: each.note for each in notes}
 
 
 def history_rows(reading: Reading, account: int) -> list[dict[str, Any]]:
@@ -85,7 +100,7 @@ def history_rows(reading: Reading, account: int) -> list[dict[str, Any]]:
 
     One that nobody resolved in time is expired, and no longer reserved.
     """
-    shown = _Shown(reading)
+    shown, notes = _Shown(reading), notes_by_entry(reading.rows.notes(1, reading.end.entries, account))
     entries = [entry for entry, _ in reading.history(account)]
     ends = {entry.resolves: entry.kind for entry in entries}
     rows = []
@@ -93,31 +108,31 @@ def history_rows(reading: Reading, account: int) -> list[dict[str, Any]]:
         state = None
         if entry.kind == RESERVED:
             state = ends.get(entry.number) or (EXPIRED if reading.is_over(entry) else RESERVED)
-        rows.append({**shown.row(entry), "state": state})
+        rows.append({**shown.row(entry, notes), "state": state})
     return rows
 
 
-def open_reservations(ledger: Ledger, most: int) -> list[dict[str, Any]]:
-    """The newest reservations that are open, at most so many, newest first, each with its `name`.
-
-    Of each lane the last 50,000 entries are looked at.
-    """
+def open_reservations(ledger: Ledger, user: bytes | None = None, most: int | None = None) -> list[dict[str, Any]]:
+    """The open reservations of one user, or of all, newest first and at most so many; each with its `name`."""
     rows: list[dict[str, Any]] = []
-    for lane in ledger.lanes:
+    for lane in ledger.lanes if user is None else (ledger.lane_of(user),):
         with ledger.reading(lane) as reading:
-            shown, last = _Shown(reading), reading.end.entries
-            found: list[dict[str, Any]] = []
-            for end in range(last, max(0, last - 10 * _ENTRIES_TOGETHER), -_ENTRIES_TOGETHER):
-                part = [Entry.of(row) for row, _ in reading.rows.entries(max(1, end - _ENTRIES_TOGETHER + 1), end)]
-                for entry in reversed(part):
-                    if len(found) < most and entry.kind == RESERVED and _is_open(reading, entry):
-                        found.append({**shown.row(entry), "name": Name(reading.generation, lane, entry.number)})
-            rows += found
-    return sorted(rows, key=itemgetter("at"), reverse=True)[:most]
+            account = None if user is None else reading.number_of(user)
+            if user is None or account is not None:
+                rows += _open_in(reading, account, most)
+    return sorted(rows, key=itemgetter("at", "entry"), reverse=True)[:most]
 
 
-def _is_open(reading: Reading, reservation: Entry) -> bool:
-    return reading.rows.resolution(reservation.number) is None and not reading.is_over(reservation)
+def _open_in(reading: Reading, account: int | None, most: int | None) -> list[dict[str, Any]]:
+    """Those of a lane, or of one account of it."""
+    # A repair of the clock has ended what was reserved before it.
+    repaired = max((repair.entry for repair in reading.repairs()), default=0)
+    entries = [Entry.of(row) for row in reading.rows.reserved(reading.moment.micros, account) if row[0] > repaired]
+    shown, rows = _Shown(reading), []
+    for entry in entries[-most:] if most else entries:
+        notes = notes_by_entry(reading.rows.notes(entry.number, entry.number)) if entry.noted else {}
+        rows.append({**shown.row(entry, notes), "name": Name(reading.generation, reading.lane, entry.number)})
+    return rows
 
 
 def charges_of(reading: Reading, account: int) -> tuple[tuple[Guarantee, int], ...]:

@@ -11,7 +11,7 @@ from .entries import Entry, Repair, StoredCharge, StoredPolicy
 from .windows import gauge_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from decimal import Decimal
 
     from .clock import Clock
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .store import Snapshot
     from .windows import Moment, Window
 
+_USERS_TOGETHER = 500
+"""About how many users one question is asked."""
 
 Price: TypeAlias = "tuple[Decimal, Decimal]"
 """(ε, δ) of a plan, whole."""
@@ -103,6 +105,10 @@ class Reading:
             return True
         return next(self.rows.repairs(reservation.number), None) is not None
 
+    def noted(self, entry: int, note: str) -> tuple[object, ...]:
+        """What the seal of a note covers."""
+        return "note", self.lane, entry, note
+
     @property
     def generation(self) -> int:
         """How often the ledger was copied on its way here."""
@@ -113,6 +119,21 @@ class Reading:
     def account(self, user: bytes) -> Account:
         """A user's account in the windows of the moment."""
         return self._read_accounts([user])[user]
+
+    def accounts(self, users: Sequence[bytes]) -> dict[bytes, Account]:
+        """The accounts of many users, by a few questions; it says as well who of them was erased."""
+        accounts: dict[bytes, Account] = {}
+        for first in range(0, len(users), _USERS_TOGETHER):
+            part = [*dict.fromkeys(users[first : first + _USERS_TOGETHER])]
+            accounts.update(self._read_accounts(part))
+            unknown = [user for user in part if accounts[user].number is None]
+            for user in self.rows.erased(unknown) if unknown else ():
+                accounts[user] = accounts[user]._replace(erased=True)
+        return accounts
+
+    def is_erased(self, user: bytes) -> bool:
+        """Whether a user was erased."""
+        return user in self.rows.erased([user])
 
     def _read_accounts(self, users: list[bytes]) -> dict[bytes, Account]:
         windows = self.windows
@@ -149,9 +170,9 @@ class Reading:
 
     # -- what was set -------------------------------------------------------------------------------------
 
-    def charge_number(self, fingerprint: str, guarantee: str) -> int | None:
+    def charge_number(self, fingerprint: str, guarantee: str, collection: str) -> int | None:
         """The number of a stored charge."""
-        return self.rows.charge_number(fingerprint, guarantee)
+        return self.rows.charge_number(fingerprint, guarantee, collection)
 
     def stored_charge(self, number: int) -> StoredCharge:
         """A stored charge by its number."""

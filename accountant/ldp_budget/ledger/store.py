@@ -23,6 +23,7 @@ from .entries import (
     StoredAnswer,
     StoredCharge,
     StoredCollection,
+    StoredNote,
     StoredPolicy,
     SumRow,
     Tombstone,
@@ -61,8 +62,8 @@ class Snapshot(Protocol):
         A user whom no such window was charged comes once, with None for the window.
         """
 
-    def is_erased(self, user: bytes) -> bool:
-        """Whether a user was erased."""
+    def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
+        """Those of `users` who were erased."""
 
     def is_cut_off(self, account: int) -> bool:
         """Whether an account is that of an erased user."""
@@ -105,12 +106,18 @@ class Snapshot(Protocol):
     def histories(self, first: int, last: int, since: int | None = None) -> Iterator[tuple[Any, ...]]:
         """The same of the accounts `first` to `last`, account by account, of entries not before a moment."""
 
+    def notes(self, first: int, last: int, account: int | None = None) -> Iterator[StoredNote]:
+        """The notes beside the entries `first` to `last`, of an account or all."""
+
+    def reserved(self, after: int, account: int | None = None) -> Iterator[tuple[Any, ...]]:
+        """The flat rows of the reservations, of an account or all, that expire after a moment and were not ended."""
+
     # -- what was set -------------------------------------------------------------------------------------
 
     def periods(self) -> dict[str, int]:
         """The periods for which windows are kept, and when the first of them starts."""
 
-    def charge_number(self, fingerprint: str, guarantee: str) -> int | None:
+    def charge_number(self, fingerprint: str, guarantee: str, collection: str) -> int | None:
         """The number of a stored charge."""
 
     def charges(self, first: int = 1) -> Iterator[StoredCharge]:
@@ -155,9 +162,10 @@ class Snapshot(Protocol):
         """Every stored answer, in any order."""
 
     def counts(self) -> dict[str, Any]:
-        """How many `users`, `erased`, `cut_off`, `keys` there are, `entries_by_kind`, and `engine`: name and version.
+        """How many `users`, `erased`, `cut_off`, `keys`, `notes` there are, `entries_by_kind`, and `engine`.
 
-        `cut_off` are the accounts of erased users, `keys` the answers that have not gone with one.
+        `cut_off` are the accounts of erased users, `keys` the answers that have not gone with one, `engine` is its
+        name and version.
         """
 
     def damage(self) -> Iterator[str]:
@@ -179,10 +187,10 @@ class Batch(Protocol):
     def charge(self, windows: Iterable[int], cost: Costs) -> None:
         """Add the cost to the sums of every account; what grows too large to count is unbounded."""
 
-    def append(self, first: int, common: tuple[Any, ...]) -> list[int]:
+    def append(self, first: int, common: tuple[Any, ...], kept: int) -> list[int]:
         """Append an entry of one report for every account, numbered from `first`; returns the accounts in order.
 
-        `common` holds at, kind, charge, policy and the four amounts.
+        `common` holds at, kind, charge, policy and the four amounts; `kept` says what is kept beside each.
         """
 
 
@@ -213,6 +221,9 @@ class Rows(Snapshot, Protocol):
     def add_label(self, label: EntryLabel) -> None:
         """Say which memoised value an entry repeats."""
 
+    def add_notes(self, notes: Sequence[StoredNote]) -> None:
+        """Write notes beside entries."""
+
     def add_charge(self, charge: StoredCharge) -> None:
         """Store a charge."""
 
@@ -229,8 +240,8 @@ class Rows(Snapshot, Protocol):
         """Store a checkpoint."""
 
     def forget(self, tombstone: Tombstone, cut_off: User | None, answers: Iterable[StoredAnswer]) -> None:
-        """Add the tombstone, put `cut_off` in the place of the account's user, and delete labels and all sums but the
-        lifetime's. The user's answers go, and `answers` take their places."""
+        """Add the tombstone, put `cut_off` in the place of the account's user, and delete labels, notes and all sums
+        but the lifetime's. The user's answers go, and `answers` take their places."""
 
     def answers_of(self, user: bytes) -> Iterator[StoredAnswer]:
         """Every answer to a user."""

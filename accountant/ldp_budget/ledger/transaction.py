@@ -13,6 +13,7 @@ from .entries import (
     CLOCK,
     ERASED,
     NOBODY,
+    NOTED,
     PERIOD,
     POLICY_SET,
     Checkpoint,
@@ -24,6 +25,7 @@ from .entries import (
     StoredAnswer,
     StoredCharge,
     StoredCollection,
+    StoredNote,
     StoredPolicy,
     Tombstone,
     User,
@@ -235,7 +237,7 @@ class Transaction(Reading):
         self.writes += 1
 
     def erase(self, user: bytes, account: int | None) -> None:
-        """Cut a user from the account, leave a tombstone, and delete keys, labels and all sums but the lifetime's.
+        """Cut a user from the account, leave a tombstone, and delete keys, labels, notes and sums but the lifetime's.
 
         The journal does not say which account it was, and the tombstone not when. A hole stays where an answer was
         that belongs to no entry, so that its place is not empty.
@@ -254,54 +256,70 @@ class Transaction(Reading):
 
     # -- charges and the journal --------------------------------------------------------------------------
 
-    def charge_number(self, fingerprint: str, guarantee: str) -> int | None:
-        number = self.cache.charges.get((fingerprint, guarantee))
+    def charge_number(self, fingerprint: str, guarantee: str, collection: str) -> int | None:
+        number = self.cache.charges.get((fingerprint, guarantee, collection))
         if number is None:
-            number = self.rows.charge_number(fingerprint, guarantee)
+            number = self.rows.charge_number(fingerprint, guarantee, collection)
             if number is not None:
-                self.cache.charges[fingerprint, guarantee] = number
+                self.cache.charges[fingerprint, guarantee, collection] = number
         return number
 
-    def store_charge(self, fingerprint: str, mechanism: str, declared: str, guarantee: str, costs: Costs) -> int:
+    def store_charge(
+        self, fingerprint: str, mechanism: str, declared: str, guarantee: str, costs: Costs, collection: str
+    ) -> int:
         """The number of a stored charge, stored first if it is new."""
-        known = self.charge_number(fingerprint, guarantee)
+        known = self.charge_number(fingerprint, guarantee, collection)
         if known is not None:
             return known
         self._charges += 1
-        charge = StoredCharge(self._charges, fingerprint, mechanism, declared, guarantee, *costs)
+        charge = StoredCharge(self._charges, fingerprint, mechanism, declared, guarantee, *costs, collection)
         self.rows.add_charge(charge)
-        self._appended.charges.append(tuple(charge))
-        self.cache.charges[fingerprint, guarantee] = charge.number
+        self._appended.charges.append(charge.covered)
+        self.cache.charges[fingerprint, guarantee, collection] = charge.number
         self.writes += 1
         return charge.number
 
-    def put(self, entry: Entry, label: bytes | None = None, salt: bytes | None = None) -> int:
-        """Append an entry as it stands, with the label that its mark stands for; the number given is not used."""
+    def put(
+        self, entry: Entry, label: bytes | None = None, salt: bytes | None = None, note: str | None = None
+    ) -> int:
+        """Append an entry as it stands, with the label that its mark stands for and the note that it says it has.
+
+        The number given is not used. Only of an erased user's entry label and note are missing.
+        """
         self._entries, self._at = self._entries + 1, entry.at
         if label is not None and salt is not None:
             self.rows.add_label(EntryLabel(self._entries, label, salt))
+        if note is not None:
+            self.rows.add_notes([StoredNote(self._entries, note, self.key.seal(*self.noted(self._entries, note)))])
         self._appended.add(entry, self._entries)
         self.writes += 1
         return self._entries
 
-    def append(self, entry: Entry, label: bytes | None = None) -> int:
-        """Append to the journal, with its label if it has one; returns its number (the one given is not used)."""
+    def append(self, entry: Entry, label: bytes | None = None, note: str | None = None) -> int:
+        """Append to the journal, with label and note if it has them; returns its number (that given is not used)."""
         salt = None
         if label is not None:
             salt = secrets.token_bytes(HASH_BYTES)
             entry = entry._replace(mark=self.key.mark(salt, label))
-        return self.put(entry, label, salt)
+        return self.put(entry, label, salt, note)
 
     def batch(self, users: list[bytes]) -> Batch:
         """Distinct users, sorted, who are charged alike."""
         self._write_back()
         return self.rows.batch(users)
 
-    def append_batch(self, batch: Batch, common: tuple[Any, ...]) -> None:
-        """Append an entry of one report for every account of a batch; `common` as for `Batch.append`."""
-        first = self._entries + 1
-        accounts = batch.append(first, common)
-        self._appended.add_batch(first, accounts, common)
+    def append_batch(self, batch: Batch, common: tuple[Any, ...], note: str | None = None) -> None:
+        """Append an entry of one report for every account of a batch; `common` as for `Batch.append`.
+
+        A note is written beside each of them, as each goes with its user.
+        """
+        first, kept = self._entries + 1, 0 if note is None else NOTED
+        accounts = batch.append(first, common, kept)
+        self._appended.add_batch(first, accounts, common, kept)
+        if note is not None:
+            numbers = range(first, first + len(accounts))
+            seals = self.key.seals(self.noted(number, note) for number in numbers)
+            self.rows.add_notes([StoredNote(number, note, seal) for number, seal in zip(numbers, seals, strict=True)])
         self._entries, self._at = self._entries + len(accounts), common[0]
         self.writes += 1
 

@@ -20,6 +20,7 @@ SELECT create_distributed_table('charges', 'lane', colocate_with => 'lanes');
 SELECT create_distributed_table('policies', 'lane', colocate_with => 'lanes');
 SELECT create_distributed_table('journal', 'lane', colocate_with => 'lanes');
 SELECT create_distributed_table('entry_labels', 'lane', colocate_with => 'lanes');
+SELECT create_distributed_table('notes', 'lane', colocate_with => 'lanes');
 SELECT create_distributed_table('keys', 'lane', colocate_with => 'lanes');
 SELECT create_distributed_table('collections', 'lane', colocate_with => 'lanes');
 SELECT create_distributed_table('checkpoints', 'lane', colocate_with => 'lanes');

@@ -12,7 +12,7 @@
 DO $$
 DECLARE
     tables CONSTANT text[] := ARRAY['meta', 'lanes', 'users', 'tombstones', 'accounts', 'labels', 'quotas', 'periods',
-        'charges', 'policies', 'journal', 'entry_labels', 'keys', 'collections', 'checkpoints'];
+        'charges', 'policies', 'journal', 'entry_labels', 'notes', 'keys', 'collections', 'checkpoints'];
     name text;
 BEGIN
     FOREACH name IN ARRAY ARRAY['ldp_budget_owner', 'ldp_budget_app'] LOOP
@@ -40,8 +40,8 @@ BEGIN
 
     -- What is only ever added.
     GRANT INSERT ON public.users, public.tombstones, public.accounts, public.labels, public.quotas, public.periods,
-        public.charges, public.policies, public.journal, public.entry_labels, public.keys, public.collections,
-        public.checkpoints TO ldp_budget_app;
+        public.charges, public.policies, public.journal, public.entry_labels, public.notes, public.keys,
+        public.collections, public.checkpoints TO ldp_budget_app;
 
     -- The end of a lane, and what is summed up. A bulk run appends its entries first and then sets the link of the
     -- last one: so of the journal the links may be written, and nothing else.
@@ -54,7 +54,7 @@ BEGIN
 
     -- Erasure cuts a user off and deletes what could tell of them; it deletes no entry and no user.
     GRANT UPDATE (hash, seal) ON public.users TO ldp_budget_app;
-    GRANT DELETE ON public.accounts, public.labels, public.entry_labels, public.keys TO ldp_budget_app;
+    GRANT DELETE ON public.accounts, public.labels, public.entry_labels, public.notes, public.keys TO ldp_budget_app;
 
     -- Nothing is written here. Whoever opens the ledger tries whether a row can be locked, and PostgreSQL asks for the
     -- right to change some column of it.

@@ -63,12 +63,12 @@ class PostgresBatch:
                 (self._lane, window, *cost, self._accounts),
             )
 
-    def append(self, first: int, common: tuple[Any, ...]) -> list[int]:
+    def append(self, first: int, common: tuple[Any, ...], kept: int) -> list[int]:
         self._unit.run(
             f"INSERT INTO journal (lane, entry, at, kind, account, charge, policy, reports, {AMOUNTS}, keyed)"
-            " SELECT %s, %s + place, %s, %s, account, %s, %s, 1, %s::int8, %s::int8, %s::int8, %s::int8, 0"
+            " SELECT %s, %s + place, %s, %s, account, %s, %s, 1, %s::int8, %s::int8, %s::int8, %s::int8, %s"
             " FROM unnest(%b::int8[]) WITH ORDINALITY AS t(account, place)",
-            (self._lane, first - 1, *common, self._accounts),
+            (self._lane, first - 1, *common, kept, self._accounts),
         )
         return self._accounts
 

@@ -15,6 +15,7 @@ from ..entries import (
     StoredAnswer,
     StoredCharge,
     StoredCollection,
+    StoredNote,
     StoredPolicy,
     SumRow,
     Tombstone,
@@ -22,7 +23,7 @@ from ..entries import (
 )
 from .batch import PostgresBatch
 from .schema import LANED
-from .unit import AMOUNTS, ANSWERS, COUNTERS, ENTRIES, ENTRY, SUMS, USERS
+from .unit import AMOUNTS, ANSWERS, COUNTERS, ENTRIES, ENTRY, NOTES, SUMS, USERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -35,7 +36,7 @@ _ANSWERS_TOGETHER = 2_000
 _CHECKPOINTS_TOGETHER = 50
 END = f"SELECT lane, entry, at, link, {', '.join(COUNTERS)}, seal FROM lanes"
 _LABELLED = f"SELECT {ENTRY}, label, salt FROM journal LEFT JOIN entry_labels USING (lane, entry) WHERE lane = %s"
-_CHARGE = f"charge, fingerprint, mechanism, declared, guarantee, {AMOUNTS}"
+_CHARGE = f"charge, fingerprint, mechanism, declared, guarantee, {AMOUNTS}, collection"
 _POLICY = "policy, name, version, created_at, definition"
 _ANSWER = "SELECT owner, key, place, request, answer, seal FROM keys"
 _ACCOUNTS = (
@@ -46,6 +47,11 @@ _ACCOUNTS = (
 _ORPHANS = (
     "SELECT l.entry FROM entry_labels l LEFT JOIN journal j ON j.lane = l.lane AND j.entry = l.entry"
     " WHERE l.lane = %s AND (j.entry IS NULL OR j.account = 0) ORDER BY l.entry LIMIT 10"
+)
+_STRAY_NOTES = (
+    "SELECT n.entry FROM notes n LEFT JOIN journal j ON j.lane = n.lane AND j.entry = n.entry"
+    " LEFT JOIN users u ON u.lane = n.lane AND u.account = j.account"
+    " WHERE n.lane = %s AND u.hash IS NULL ORDER BY n.entry LIMIT 10"
 )
 _SET_LABEL = (
     "INSERT INTO labels VALUES (%s, %s, %s, %s, %s, %s)"
@@ -104,8 +110,9 @@ class PostgresRows:
                 return known
         return self._ask(_ACCOUNTS, list(windows), self._lane, list(users))  # type: ignore[no-any-return]
 
-    def is_erased(self, user: bytes) -> bool:
-        return self._one("SELECT 1 FROM tombstones WHERE lane = %s AND hash = %s", self._lane, user) is not None
+    def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
+        sql = "SELECT hash FROM tombstones WHERE lane = %s AND hash = ANY(%b::bytea[])"
+        return [hashed for (hashed,) in self._ask(sql, self._lane, list(users))]
 
     def is_cut_off(self, account: int) -> bool:
         sql = "SELECT 1 FROM users WHERE lane = %s AND account = %s AND hash IS NULL"
@@ -177,6 +184,22 @@ class PostgresRows:
         sql = f"{_LABELLED} AND account BETWEEN %s AND %s{late} ORDER BY account, entry"
         return iter(self._ask(sql, self._lane, first, last))
 
+    def notes(self, first: int, last: int, account: int | None = None) -> Iterator[StoredNote]:
+        entries = "" if account is None else f"SELECT entry FROM journal WHERE lane = %s AND account = {account:d}"
+        mine = entries and f" AND entry IN ({entries})"
+        sql = f"SELECT entry, note, seal FROM notes WHERE lane = %s AND entry BETWEEN %s AND %s{mine} ORDER BY entry"
+        values = (self._lane, first, last, *([self._lane] if mine else ()))
+        return map(StoredNote._make, self._ask(sql, *values))
+
+    def reserved(self, after: int, account: int | None = None) -> Iterator[tuple[Any, ...]]:
+        mine = "" if account is None else f" AND account = {account:d}"
+        ended = "SELECT 1 FROM journal e WHERE e.lane = j.lane AND e.resolves = j.entry"
+        where = f"lane = %s AND expires > %s{mine} AND NOT EXISTS ({ended})"
+        return iter(self._ask(f"SELECT {ENTRY} FROM journal j WHERE {where} ORDER BY entry", self._lane, after))
+
+    def add_notes(self, notes: Sequence[StoredNote]) -> None:
+        self._put(NOTES, notes)
+
     def add_entries(self, rows: list[tuple[Any, ...]], link: bytes | None) -> None:
         *before, last = rows
         self._put(ENTRIES, [*((*row, None) for row in before), (*last, link)])
@@ -212,6 +235,7 @@ class PostgresRows:
             account = cut_off.account
             mine = "entry IN (SELECT entry FROM journal WHERE lane = %s AND account = %s)"
             self._write(f"DELETE FROM entry_labels WHERE lane = %s AND {mine}", self._lane, account)
+            self._write(f"DELETE FROM notes WHERE lane = %s AND {mine}", self._lane, account)
             self._write("DELETE FROM labels WHERE lane = %s AND account = %s", account)
             self._write("DELETE FROM accounts WHERE lane = %s AND account = %s AND slot <> 0", account)
             sql = "UPDATE users SET hash = NULL, seal = %s WHERE lane = %s AND account = %s"
@@ -229,9 +253,9 @@ class PostgresRows:
     def add_period(self, period: str, since: int) -> None:
         self._write(_SET_PERIOD, period, since)
 
-    def charge_number(self, fingerprint: str, guarantee: str) -> int | None:
-        sql = "SELECT charge FROM charges WHERE lane = %s AND fingerprint = %s AND guarantee = %s"
-        row = self._one(sql, self._lane, fingerprint, guarantee)
+    def charge_number(self, fingerprint: str, guarantee: str, collection: str) -> int | None:
+        sql = "SELECT charge FROM charges WHERE lane = %s AND fingerprint = %s AND guarantee = %s AND collection = %s"
+        row = self._one(sql, self._lane, fingerprint, guarantee, collection)
         return None if row is None else int(row[0])
 
     def charges(self, first: int = 1) -> Iterator[StoredCharge]:
@@ -239,7 +263,7 @@ class PostgresRows:
         return map(StoredCharge._make, self._ask(sql, self._lane, first))
 
     def add_charge(self, charge: StoredCharge) -> None:
-        self._write(f"INSERT INTO charges (lane, {_CHARGE}) VALUES ({', '.join(['%s'] * 10)})", *charge)
+        self._write(f"INSERT INTO charges (lane, {_CHARGE}) VALUES ({', '.join(['%s'] * 11)})", *charge)
 
     def policy(self, name: str) -> StoredPolicy | None:
         sql = f"SELECT {_POLICY} FROM policies WHERE lane = %s AND name = %s ORDER BY version DESC LIMIT 1"
@@ -332,6 +356,7 @@ class PostgresRows:
             "erased": count("tombstones WHERE lane = %s"),
             "cut_off": count("users WHERE lane = %s AND hash IS NULL"),
             "keys": count("keys WHERE lane = %s AND request <> ''::bytea"),
+            "notes": count("notes WHERE lane = %s"),
             "entries_by_kind": dict(self._ask(kinds, self._lane).fetchall()),
         }
 
@@ -340,6 +365,8 @@ class PostgresRows:
             yield from self._strange_lanes()
         for (entry,) in self._ask(_ORPHANS, self._lane):
             yield f"entry_labels: there is a label of entry {entry}, which has none"
+        for (entry,) in self._ask(_STRAY_NOTES, self._lane):
+            yield f"notes: there is a note of entry {entry}, which has none"
 
     def _strange_lanes(self) -> Iterator[str]:
         """Rows of lanes that there are not; each table's key begins with the lane, so its ends are found at once."""

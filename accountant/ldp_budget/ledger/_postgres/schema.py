@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ..keys import Key
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 LANED = (
     "lanes",
@@ -30,6 +30,7 @@ LANED = (
     "policies",
     "journal",
     "entry_labels",
+    "notes",
     "keys",
     "collections",
     "checkpoints",
@@ -37,6 +38,11 @@ LANED = (
 """The tables whose keys begin with a lane; `meta` is the only other one."""
 
 _AMOUNTS = "epsilon int8, delta int8, rho int8, mu_squared int8"
+
+_NOTES = (
+    "CREATE TABLE notes (lane int4, entry int8, note text NOT NULL, seal bytea NOT NULL, PRIMARY KEY (lane, entry))"
+)
+_RESERVATIONS = "CREATE INDEX reservations ON journal (lane, expires) WHERE expires IS NOT NULL"
 
 TABLES = (
     "CREATE TABLE meta (name text PRIMARY KEY, value bytea NOT NULL)",
@@ -62,7 +68,8 @@ TABLES = (
     "CREATE TABLE periods (lane int4, period text, since int8 NOT NULL, PRIMARY KEY (lane, period))",
     f"""CREATE TABLE charges (
         lane int4, charge int8, fingerprint text NOT NULL, mechanism text NOT NULL, declared text NOT NULL,
-        guarantee text NOT NULL, {_AMOUNTS}, PRIMARY KEY (lane, charge), UNIQUE (lane, fingerprint, guarantee))""",
+        guarantee text NOT NULL, {_AMOUNTS}, collection text NOT NULL, PRIMARY KEY (lane, charge),
+        UNIQUE (lane, fingerprint, guarantee, collection))""",
     """CREATE TABLE policies (
         lane int4, policy int8, name text NOT NULL, version int8 NOT NULL, created_at int8 NOT NULL,
         definition text NOT NULL, PRIMARY KEY (lane, policy), UNIQUE (lane, name, version))""",
@@ -73,6 +80,8 @@ TABLES = (
     "CREATE UNIQUE INDEX resolutions ON journal (lane, resolves) WHERE resolves IS NOT NULL",
     "CREATE INDEX journal_by_account ON journal (lane, account)",
     "CREATE INDEX repairs ON journal (lane, entry) WHERE kind = 'clock'",
+    _NOTES,
+    _RESERVATIONS,
     """CREATE TABLE entry_labels (
         lane int4, entry int8, label bytea NOT NULL, salt bytea NOT NULL, PRIMARY KEY (lane, entry))""",
     """CREATE TABLE keys (
@@ -85,6 +94,17 @@ TABLES = (
         lane int4, number int8, at int8 NOT NULL, heads bytea NOT NULL, link bytea NOT NULL,
         PRIMARY KEY (lane, number))""",
 )
+
+SECOND = (
+    "ALTER TABLE charges ADD COLUMN collection text NOT NULL DEFAULT ''",
+    "ALTER TABLE charges ALTER COLUMN collection DROP DEFAULT",
+    "ALTER TABLE charges DROP CONSTRAINT charges_lane_fingerprint_guarantee_key",
+    "ALTER TABLE charges ADD UNIQUE (lane, fingerprint, guarantee, collection)",
+    _NOTES,
+    _RESERVATIONS,
+    "UPDATE meta SET value = '2' WHERE name = 'schema'",
+)
+"""What makes the tables of version 1 those of today."""
 
 
 def fill(connection: Connection, key: Key, ledger: str, lanes: int) -> None:

@@ -74,6 +74,8 @@ class PostgresStore:
             self._create(connection, given, rehearsal)
         meta: dict[str, bytes] = dict(connection.execute("SELECT name, value FROM meta").fetchall())
         version = bytes(meta.get("schema", b"?")).decode("ascii", "replace")
+        if version == "1":
+            version = self._bring_forward(connection)
         if version != str(schema.SCHEMA_VERSION):
             raise LedgerError(self.name, f"expected tables of version {schema.SCHEMA_VERSION}; found {version}")
         self.identity = bytes(meta["ledger"]).decode("ascii", "replace")
@@ -109,6 +111,22 @@ class PostgresStore:
             if self._is_made(connection):
                 return
             raise LedgerError(self.name, f"its tables cannot be made: {plain(error)}") from error
+
+    def _bring_forward(self, connection: Connection) -> str:
+        """Bring the tables of version 1 to what they are today, and return that version; who comes second waits."""
+        from psycopg import errors
+
+        try:
+            with connection.transaction():
+                connection.execute("LOCK TABLE lanes IN ACCESS EXCLUSIVE MODE")
+                row: Any = connection.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
+                if bytes(row[0]) == b"1":
+                    for statement in schema.SECOND:
+                        connection.execute(statement)
+        except errors.Error as error:
+            why = "its tables are of version 1; let their owner open it once, and grant the rights to them anew"
+            raise LedgerError(self.name, f"{why}: {plain(error)}") from error
+        return str(schema.SCHEMA_VERSION)
 
     # -- transactions -------------------------------------------------------------------------------------
 

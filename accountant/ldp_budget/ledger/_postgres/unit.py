@@ -60,6 +60,7 @@ ENTRIES = OfRows(
     f"INSERT INTO journal (lane, {ENTRY}, link) SELECT * FROM",
     f"int4 int8 int8 text int8 int8 int8 int8 {_AMOUNT_TYPES} bytea int8 int8 int8 bytea",
 )
+NOTES = OfRows("INSERT INTO notes SELECT * FROM", "int4 int8 text bytea")
 _ENDS = OfRows(
     "UPDATE lanes SET entry = t.entry, at = t.at, link = t.link FROM",
     "int4 int8 int8 bytea",
@@ -72,7 +73,7 @@ _COUNTED = OfRows(
     f"AS t(lane, {_NUMBERED}) WHERE lanes.lane = t.lane",
     same=1,
 )
-_ORDER = (USERS, SUMS, ANSWERS, ENTRIES, _ENDS, _COUNTED)
+_ORDER = (USERS, SUMS, ANSWERS, ENTRIES, NOTES, _ENDS, _COUNTED)
 
 
 class Unit:

@@ -63,13 +63,13 @@ class SqliteBatch:
                 (window, *cost),
             )
 
-    def append(self, first: int, common: tuple[Any, ...]) -> list[int]:
+    def append(self, first: int, common: tuple[Any, ...], kept: int) -> list[int]:
         accounts = [row[0] for row in self._execute("SELECT account FROM charged ORDER BY account")]
         columns = f"entry, at, kind, account, charge, policy, reports, {', '.join(Costs._fields)}, keyed"
         self._execute(
             f"INSERT INTO journal ({columns}) SELECT ?9 + row_number() OVER (ORDER BY account),"
-            " ?1, ?2, account, ?3, ?4, 1, ?5, ?6, ?7, ?8, 0 FROM charged ORDER BY account",
-            (*common, first - 1),
+            " ?1, ?2, account, ?3, ?4, 1, ?5, ?6, ?7, ?8, ?10 FROM charged ORDER BY account",
+            (*common, first - 1, kept),
         )
         return accounts
 

@@ -12,7 +12,7 @@ from ..._files import alone_in, create_private, sync_folder
 from ...errors import LedgerError, LedgerMissing
 from .. import keys
 from .names import INDEX, JOURNAL, LOG, companion, refuse_strays
-from .schema import APPLICATION_ID, SCHEMA_VERSION, fill, migrate
+from .schema import APPLICATION_ID, SCHEMA_VERSION, fill, migrate, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -155,6 +155,14 @@ def is_busy(error: sqlite3.Error) -> bool:
     return _code(error) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 
 
+def bring_forward(connection: sqlite3.Connection, path: str) -> None:
+    """Bring an older ledger's tables to what they are today. Raises `LedgerError`; then they are as they were."""
+    try:
+        migrate(connection)
+    except sqlite3.Error as error:
+        raise LedgerError(path, f"its tables, of an older version, cannot be brought forward: {error}") from error
+
+
 def has_log(connection: sqlite3.Connection) -> bool:
     """Whether the database is kept with a log (WAL)."""
     mode: str = connection.execute("PRAGMA journal_mode").fetchone()[0]
@@ -197,19 +205,14 @@ def _make_durable(connection: sqlite3.Connection) -> None:
 
 
 def _check(connection: sqlite3.Connection, path: str) -> None:
-    """That this is a ledger of a version this package understands; an older one is brought forward.
-
-    It only reads until it knows that it is a ledger: another program's file is left as it is.
-    """
+    """That this is a ledger of a version this package understands. It only reads: what is strange stays as it is."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    version = version_of(connection)
     if application != APPLICATION_ID:
         raise LedgerError(path, "this is not an ldp-budget ledger")
     if version > SCHEMA_VERSION:
         raise LedgerError(path, f"it was written by a newer version (schema {version}, known {SCHEMA_VERSION})")
     _check_size(connection, path)
-    if version < SCHEMA_VERSION:
-        migrate(connection)
 
 
 def _check_size(connection: sqlite3.Connection, path: str) -> None:

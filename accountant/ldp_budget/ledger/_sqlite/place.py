@@ -15,6 +15,7 @@ what was acknowledged:
 from __future__ import annotations
 
 import os
+import sqlite3
 import struct
 import sys
 import time
@@ -25,13 +26,13 @@ from typing import TYPE_CHECKING
 from ...errors import LedgerError
 from . import files, log
 from .names import INDEX, LINKED, LOG, check_modes, check_names, is_read_only
+from .schema import SCHEMA_VERSION, version_of
 from .turns import STEP_SECONDS, Turn
 
 if sys.platform != "win32":
     import fcntl
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Sequence
 
     from ..keys import Key
@@ -104,12 +105,24 @@ class Place:
             if not self._read_only:
                 files.give_log(connection)
                 self._guard.take(deadline)
+            if version_of(connection) < SCHEMA_VERSION:
+                self._bring_forward(connection)
             self._opened = _identity(os.stat(self.path)), *map(_identity_of, self._names)
             self._stamp = _stamp(os.stat(self.path))
         except BaseException:
             self._close_apart(connection)
             raise
         return connection
+
+    def _bring_forward(self, connection: sqlite3.Connection) -> None:
+        """Bring an older ledger's tables to what they are today, with the turn to write."""
+        if self._read_only:
+            raise LedgerError(self.path, "it is of an older version; open it once where it can be written")
+        try:
+            log.started_anew(connection)
+        except sqlite3.Error as error:
+            raise files.failure(self.path, error) from error
+        files.bring_forward(connection, self.path)
 
     def close(self, connections: Sequence[sqlite3.Connection]) -> None:
         """Close the last connections there are.

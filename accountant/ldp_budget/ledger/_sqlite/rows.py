@@ -18,6 +18,7 @@ from ..entries import (
     StoredAnswer,
     StoredCharge,
     StoredCollection,
+    StoredNote,
     StoredPolicy,
     SumRow,
     Tombstone,
@@ -32,12 +33,16 @@ if TYPE_CHECKING:
 _AMOUNTS = ", ".join(Costs._fields)
 _ENTRY = f"entry, at, kind, account, charge, policy, reports, {_AMOUNTS}, mark, expires, resolves, keyed"
 _LABELLED = f"SELECT {_ENTRY}, label, salt FROM journal LEFT JOIN entry_labels USING (entry)"
-_CHARGE = f"charge, fingerprint, mechanism, declared, guarantee, {_AMOUNTS}"
+_CHARGE = f"charge, fingerprint, mechanism, declared, guarantee, {_AMOUNTS}, collection"
 _POLICY = "policy, name, version, created_at, definition"
 _ANSWER = "SELECT user, key, place, request, answer, seal FROM keys"
 _ORPHANS = (
     "SELECT entry FROM entry_labels LEFT JOIN journal j USING (entry) WHERE j.entry IS NULL OR j.account = 0"
     " ORDER BY entry LIMIT 10"
+)
+_STRAY_NOTES = (
+    "SELECT n.entry FROM notes n LEFT JOIN journal j USING (entry) LEFT JOIN users u USING (account)"
+    " WHERE u.hash IS NULL ORDER BY n.entry LIMIT 10"
 )
 _SCHEMA = "SELECT type, name, coalesce(sql, '') FROM sqlite_schema WHERE tbl_name <> '_sqlite_migrations'"
 _COUNTERS = End._fields[3:]
@@ -83,8 +88,9 @@ class SqliteRows:
     def accounts(self, users: Sequence[bytes], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
         return self._execute(_accounts(len(windows), len(users)), (*windows, *users))
 
-    def is_erased(self, user: bytes) -> bool:
-        return self._execute("SELECT 1 FROM tombstones WHERE hash = ?", (user,)).fetchone() is not None
+    def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
+        sql = f"SELECT hash FROM tombstones WHERE hash IN ({_places(len(users))})"
+        return [hashed for (hashed,) in self._execute(sql, users)]
 
     def is_cut_off(self, account: int) -> bool:
         sql = "SELECT 1 FROM users WHERE account = ? AND hash IS NULL"
@@ -148,6 +154,21 @@ class SqliteRows:
         sql = f"{_LABELLED} WHERE {late}account BETWEEN ? AND ? ORDER BY account, entry"
         return self._execute(sql, (first, last))
 
+    def notes(self, first: int, last: int, account: int | None = None) -> Iterator[StoredNote]:
+        mine = "" if account is None else f" AND entry IN (SELECT entry FROM journal WHERE account = {account:d})"
+        sql = f"SELECT entry, note, seal FROM notes WHERE entry BETWEEN ? AND ?{mine} ORDER BY entry"
+        return map(StoredNote._make, self._execute(sql, (first, last)))
+
+    def reserved(self, after: int, account: int | None = None) -> Iterator[tuple[Any, ...]]:
+        # Of all, whoever knows nothing of the numbers of rows would rather read the whole journal in order.
+        index, mine = ("INDEXED BY reservations", "") if account is None else ("", f" AND account = {account:d}")
+        ended = "SELECT 1 FROM journal e WHERE e.resolves = j.entry"
+        where = f"expires > ?{mine} AND NOT EXISTS ({ended})"
+        return self._execute(f"SELECT {_ENTRY} FROM journal j {index} WHERE {where} ORDER BY entry", (after,))
+
+    def add_notes(self, notes: Sequence[StoredNote]) -> None:
+        self._execute_many("INSERT INTO notes VALUES (?, ?, ?)", notes)
+
     def add_entries(self, rows: list[tuple[Any, ...]], link: bytes | None) -> None:
         *before, last = rows
         if before:
@@ -185,6 +206,7 @@ class SqliteRows:
             account = cut_off.account
             mine = "entry IN (SELECT entry FROM journal WHERE account = ?)"
             self._execute(f"DELETE FROM entry_labels WHERE {mine}", (account,))
+            self._execute(f"DELETE FROM notes WHERE {mine}", (account,))
             self._execute("DELETE FROM labels WHERE account = ?", (account,))
             self._execute("DELETE FROM accounts WHERE account = ? AND window <> 0", (account,))
             self._execute("UPDATE users SET hash = NULL, seal = ? WHERE account = ?", (cut_off.seal, account))
@@ -200,9 +222,9 @@ class SqliteRows:
     def add_period(self, period: str, since: int) -> None:
         self._execute("INSERT OR REPLACE INTO periods VALUES (?, ?)", (period, since))
 
-    def charge_number(self, fingerprint: str, guarantee: str) -> int | None:
-        sql = "SELECT charge FROM charges WHERE fingerprint = ? AND guarantee = ?"
-        row = self._execute(sql, (fingerprint, guarantee)).fetchone()
+    def charge_number(self, fingerprint: str, guarantee: str, collection: str) -> int | None:
+        sql = "SELECT charge FROM charges WHERE fingerprint = ? AND guarantee = ? AND collection = ?"
+        row = self._execute(sql, (fingerprint, guarantee, collection)).fetchone()
         return None if row is None else row[0]
 
     def charges(self, first: int = 1) -> Iterator[StoredCharge]:
@@ -210,7 +232,7 @@ class SqliteRows:
         return map(StoredCharge._make, rows)
 
     def add_charge(self, charge: StoredCharge) -> None:
-        self._execute(f"INSERT INTO charges ({_CHARGE}) VALUES ({_places(9)})", charge)
+        self._execute(f"INSERT INTO charges ({_CHARGE}) VALUES ({_places(10)})", charge)
 
     def policy(self, name: str) -> StoredPolicy | None:
         sql = f"SELECT {_POLICY} FROM policies WHERE name = ? ORDER BY version DESC LIMIT 1"
@@ -283,6 +305,7 @@ class SqliteRows:
             "erased": count("tombstones"),
             "cut_off": count("users WHERE hash IS NULL"),
             "keys": count("keys WHERE request <> x''"),
+            "notes": count("notes"),
             "entries_by_kind": dict(
                 self._execute("SELECT kind, count(*) FROM journal GROUP BY kind ORDER BY kind").fetchall()
             ),
@@ -298,6 +321,8 @@ class SqliteRows:
             yield f"lanes: there is a lane {lane}, and the ledger has only lane 0"
         for (entry,) in self._execute(_ORPHANS):
             yield f"entry_labels: there is a label of entry {entry}, which has none"
+        for (entry,) in self._execute(_STRAY_NOTES):
+            yield f"notes: there is a note of entry {entry}, which has none"
 
 
 @cache

@@ -16,9 +16,18 @@ if TYPE_CHECKING:
     from ..keys import Key
 
 # Kept in PRAGMA user_version, so that opening a current ledger needs no look at its tables.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 # "LdpB": tells a ledger from any other SQLite file.
 APPLICATION_ID = 0x4C647042
+
+_CHARGES = """CREATE TABLE charges (
+        charge INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, mechanism TEXT NOT NULL,
+        declared TEXT NOT NULL, guarantee TEXT NOT NULL,
+        epsilon INTEGER, delta INTEGER, rho INTEGER, mu_squared INTEGER, collection TEXT NOT NULL,
+        UNIQUE (fingerprint, guarantee, collection)) STRICT"""
+# What somebody wrote beside an entry; apart from the journal, so that it can be erased, and sealed.
+_NOTES = "CREATE TABLE notes (entry INTEGER PRIMARY KEY, note TEXT NOT NULL, seal BLOB NOT NULL) STRICT"
+_RESERVATIONS = "CREATE INDEX reservations ON journal (expires) WHERE expires IS NOT NULL"
 
 TABLES = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value ANY) STRICT",
@@ -47,19 +56,16 @@ TABLES = (
         PRIMARY KEY (account, plan, promise)) STRICT, WITHOUT ROWID""",
     # The periods for which windows are kept, since the window in which a policy first limited them.
     "CREATE TABLE periods (period TEXT PRIMARY KEY, since INTEGER NOT NULL) STRICT",
-    # A mechanism with its guarantee and the cost of one report, self-contained.
-    """CREATE TABLE charges (
-        charge INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, mechanism TEXT NOT NULL,
-        declared TEXT NOT NULL, guarantee TEXT NOT NULL,
-        epsilon INTEGER, delta INTEGER, rho INTEGER, mu_squared INTEGER,
-        UNIQUE (fingerprint, guarantee)) STRICT""",
+    # A mechanism with its guarantee and the cost of one report, self-contained; and its collection, if it has one.
+    _CHARGES,
     """CREATE TABLE policies (
         policy INTEGER PRIMARY KEY, name TEXT NOT NULL, version INTEGER NOT NULL,
         created_at INTEGER NOT NULL, definition TEXT NOT NULL, UNIQUE (name, version)) STRICT""",
     # Append-only. The four amounts are what the entry added to the account's lifetime; those of `voided` are
     # negative. `mark` stands for the label of a memoised value, `resolves` is the reservation that a `committed`,
-    # `voided` or `expired` entry ends, `keyed` says that an answer is kept in `keys`. The last entry of each
-    # transaction bears its `link`: a keyed hash over what the transaction appended and the link before.
+    # `voided` or `expired` entry ends; `keyed` is 1 where an answer is kept in `keys`, and 2 more where a note is in
+    # `notes`. The last entry of each transaction bears its `link`: a keyed hash over what the transaction appended
+    # and the link before.
     """CREATE TABLE journal (
         entry INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, account INTEGER NOT NULL,
         charge INTEGER NOT NULL, policy INTEGER NOT NULL, reports INTEGER NOT NULL,
@@ -71,6 +77,8 @@ TABLES = (
     "CREATE UNIQUE INDEX resolutions ON journal (resolves) WHERE resolves IS NOT NULL",
     "CREATE INDEX journal_by_account ON journal (account)",
     "CREATE INDEX repairs ON journal (entry) WHERE kind = 'clock'",
+    _NOTES,
+    _RESERVATIONS,
     # One answer for each idempotency key of a user: what was asked (a digest) and what was answered. `place` is the
     # entry that it answers for; of one that has none, and of the hole where an erased user's was, it counts from -1
     # down. Keys are hashes, so they come in no order; with the rows in order of arrival, only the narrow index takes
@@ -86,6 +94,22 @@ TABLES = (
         number INTEGER PRIMARY KEY, at INTEGER NOT NULL, heads BLOB NOT NULL, link BLOB NOT NULL) STRICT""",
     "INSERT INTO periods VALUES ('lifetime', 0)",
 )
+
+# What makes the tables of version 1 those of today, to the letter: `ledger verify` compares them.
+_SECOND = (
+    "ALTER TABLE charges RENAME TO charges_before",
+    _CHARGES,
+    "INSERT INTO charges SELECT *, '' FROM charges_before",
+    "DROP TABLE charges_before",
+    _NOTES,
+    _RESERVATIONS,
+)
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """The version of a ledger's tables."""
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
 
 
 def fill(connection: sqlite3.Connection, key: Key) -> None:
@@ -107,6 +131,12 @@ def migrate(connection: sqlite3.Connection) -> None:
         for statement in TABLES:
             database.execute(statement)
         database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+
+    @migrations()
+    def v2_collections_and_notes(database: Database) -> None:
+        if not database["notes"].exists():
+            for statement in _SECOND:
+                database.execute(statement)
         database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     migrations.apply(Database(connection))

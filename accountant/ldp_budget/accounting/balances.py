@@ -1,0 +1,126 @@
+"""What users have spent, and have left: of one, of a list, of everybody; many are read by the hundred."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from .._checks import check_many, check_text
+from ..ledger.reading import parts
+from .policies import Policy
+from .receipts import Balance, LimitState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from ..guarantees.amounts import Costs
+    from ..ledger import Account, Ledger, Reading
+
+_TOGETHER = 5_000
+
+
+def balances_of(ledger: Ledger, users: Iterable[str], policy: str) -> Iterator[Balance]:
+    """The balance of each of `users`, in their order, without the odometer.
+
+    A stream of any length; of 5,000 users at a time those of one lane are read in one moment.
+    """
+    for batch, hashes in _batches(ledger, users):
+        found: dict[bytes, Balance] = {}
+        for lane, of_lane in _by_lane(ledger, hashes).items():
+            with ledger.reading(lane) as reading:
+                found.update(_read(reading, of_lane, policy))
+        for user, hashed in zip(batch, hashes, strict=True):
+            yield replace(found[hashed], user=user)
+
+
+def all_balances(ledger: Ledger, policy: str) -> Iterator[Balance]:
+    """The balance of every account, by lane and number, without the odometer; names are nowhere in a ledger."""
+    for lane in ledger.lanes:
+        with ledger.reading(lane) as reading:
+            last = reading.end.accounts
+        for first, until in parts(last, _TOGETHER):
+            with ledger.reading(lane) as reading:
+                users = list(reading.rows.users(first, until))
+                found = _read(reading, [user.hash for user in users if user.hash is not None], policy)
+                gone = Balance(None, _policy(reading, policy), (), erased=True)
+            place = {"lane": lane} if len(ledger.lanes) > 1 else {}
+            for user in users:
+                balance = gone if user.hash is None else found[user.hash]
+                yield replace(balance, place={**place, "account": user.account})
+
+
+def account_names(ledger: Ledger, users: Iterable[str]) -> dict[tuple[int, int], str]:
+    """Which of `users` an account is of, by its lane and its number."""
+    names: dict[tuple[int, int], str] = {}
+    for batch, hashes in _batches(ledger, users):
+        named = dict(zip(hashes, batch, strict=True))
+        for lane, of_lane in _by_lane(ledger, hashes).items():
+            with ledger.reading(lane) as reading:
+                for hashed, account in reading.accounts(of_lane).items():
+                    if account.number is not None:
+                        names[lane, account.number] = named[hashed]
+    return names
+
+
+def _batches(ledger: Ledger, users: Iterable[str]) -> Iterator[tuple[list[str], list[bytes]]]:
+    """The users in batches, in order, each with their hashes."""
+    iterator = iter(check_many("users", users, "many users; a single text would be read letter by letter"))
+    while batch := [check_text("user", user) for user in islice(iterator, _TOGETHER)]:
+        yield batch, ledger.key.hashes(b"user", batch)
+
+
+def _by_lane(ledger: Ledger, hashes: list[bytes]) -> dict[int, list[bytes]]:
+    """The users of each lane."""
+    by_lane: dict[int, list[bytes]] = {}
+    for hashed in hashes:
+        by_lane.setdefault(ledger.lane_of(hashed), []).append(hashed)
+    return by_lane
+
+
+def _read(reading: Reading, users: list[bytes], name: str) -> dict[bytes, Balance]:
+    """What a lane says of some of its users."""
+    policy, accounts = _policy(reading, name), reading.accounts(users)
+    used = _used(reading, policy, [account.number for account in accounts.values() if account.number is not None])
+    return {user: _balance(reading, policy, account, used) for user, account in accounts.items()}
+
+
+def _balance(reading: Reading, policy: Policy, account: Account, used: Mapping[tuple[int, str], int]) -> Balance:
+    if account.erased:
+        return Balance(None, policy, (), erased=True)
+    counts = {promise: used.get((account.number or 0, promise), 0) for promise, _ in _quotas(policy)}
+    return Balance(None, policy, limit_states(reading, policy, account.spent), quota_states(policy, counts))
+
+
+def _used(reading: Reading, policy: Policy, accounts: list[int]) -> dict[tuple[int, str], int]:
+    """How much of each quota of the policy's plan some accounts have used."""
+    if policy.plan is None or not accounts:
+        return {}
+    first, last = min(accounts), max(accounts)
+    # Neighbours are read together, as long as there are not too many strangers among them.
+    ranges = [(first, last)] if last - first <= 10 * len(accounts) else [(each, each) for each in accounts]
+    rows = (row for each in ranges for row in reading.rows.quotas(*each) if row.plan == policy.plan.identity)
+    return {(row.account, row.promise): row.used for row in rows}
+
+
+def _policy(reading: Reading, name: str) -> Policy:
+    return Policy.read(reading.policy(name).definition)
+
+
+def limit_states(reading: Reading, policy: Policy, spent: Mapping[str, Costs]) -> tuple[LimitState, ...]:
+    """What was spent under each limit of a policy, in the windows that are open."""
+    limits = policy.limits
+    return tuple([LimitState(limit, spent[limit.gauge], reading.windows[limit.gauge].ends) for limit in limits])
+
+
+def quota_states(policy: Policy, used: Mapping[str, int]) -> tuple[dict[str, Any], ...]:
+    """How much of each quota of the policy's plan is used."""
+    return tuple(
+        {"guarantee": json.loads(promise), "quota": count, "used": used[promise], "left": count - used[promise]}
+        for promise, count in _quotas(policy)
+    )
+
+
+def _quotas(policy: Policy) -> tuple[tuple[str, int], ...]:
+    return () if policy.plan is None else policy.plan.quotas

@@ -1,0 +1,93 @@
+"""Files that list users: those to charge, those to show."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from .output import counted
+from .tables import Layout, LeftOut, open_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .repeats import Repeats
+
+user_column_option = click.option(
+    "--user-column", metavar="C", help="The column that names the users [default: the first one, if it is called so]"
+)
+
+
+def listed_users(file: str, user_column: str | None, delimiter: str, encoding: str, no_header: bool) -> Iterator[str]:
+    """The users of a file, as often as they are listed; a row that names nobody is an error."""
+    return Listing(file, user_column, Layout(delimiter, encoding, not no_header)).listed(LeftOut(None))
+
+
+def check_no_list(user_column: str | None, no_header: bool) -> None:
+    """Raise a click error where it is said how to read a list, and there is none."""
+    if user_column is not None or no_header:
+        option = "--user-column" if user_column is not None else "--no-header"
+        raise click.UsageError(f"--users: expected a file with {option}; nothing was given")
+
+
+class Listing:
+    """The users of a file."""
+
+    def __init__(
+        self,
+        file: str,
+        user_column: str | None,
+        layout: Layout,
+        missing: tuple[str, ...] = (),
+        once: bool = False,
+    ) -> None:
+        self._file = file
+        self._user_column = user_column
+        self._layout = layout
+        self._missing = frozenset(missing)
+        self._once = once
+        self._repeats: Repeats | None = None
+        self.column = ""
+
+    def check(self, skip_invalid: bool) -> int:
+        """Read the file before anybody is charged: what is wrong is told; how many users it has."""
+        passed_over = LeftOut((lambda row: None) if skip_invalid else None)
+        rows = sum(1 for _ in self.users(passed_over))
+        self.warn_of_repeats()
+        return rows
+
+    def users(self, left_out: LeftOut) -> Iterator[str]:
+        """The users to charge, as a stream."""
+        from .repeats import Repeats, once_each
+
+        self._repeats = Repeats()
+        users = self.listed(left_out)
+        yield from once_each(users) if self._once else self._repeats.counting(users)
+
+    def listed(self, left_out: LeftOut) -> Iterator[str]:
+        """The users as they are listed."""
+        with open_table(self._file, self._layout) as table:
+            place = table.user_place(self._user_column)
+            self.column = table.columns[place]
+            for row in table.rows():
+                if row.problem:
+                    left_out.leave(table, row, None, row.problem)
+                elif row.cells[place] in self._missing:
+                    left_out.leave_missing(table, row, place, row.cells[place])
+                elif not row.cells[place]:
+                    left_out.leave(table, row, place, "expected a user, found nothing")
+                else:
+                    yield row.cells[place]
+
+    def warn_of_repeats(self) -> None:
+        """Say who was read more than once."""
+        if self._repeats is not None and not self._once:
+            self._repeats.warn()
+
+    def tell(self, left_out: LeftOut, skipped_to: str | None) -> None:
+        """Say how many rows were left out."""
+        if left_out.invalid:
+            click.echo(f"{counted(left_out.invalid, 'row')} skipped: see {skipped_to}", err=True)
+        if left_out.missing:
+            click.echo(f"{counted(left_out.missing, 'row')} left out, as nobody is named there", err=True)
