@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from ldp_budget.authoring.channels import Comparison
     from ldp_budget.authoring.estimates import BoundedMeanEstimate, SumAggregate
+    from ldp_budget.authoring.programs import Program
     from ldp_budget.randomness import RandomSource, Stream
 
     from ._cells import CellGrid
@@ -140,6 +141,17 @@ class BoundedMechanism(NumericMechanism):
         from ._cells import draw_cells
 
         return self._cell_grid.reports(draw_cells(self._cell_grid.points(values), open_stream(rng), self.draw))
+
+    def drawing(self) -> tuple[tuple[tuple[str, Any], ...], dict[str, Any]]:
+        """What `draw` does as steps of a program, the last of which is `cell`; and their tables."""
+        raise NotImplementedError
+
+    def client_program(self) -> Program:
+        from ldp_budget.authoring.programs import Program, float64, nearest
+
+        steps, tables = self.drawing()
+        given = nearest(self.interval, self._cell_grid.per_unit, self.cells)
+        return Program(given, steps, float64("cell", *self.grid()), tables)
 
     def aggregate(self, reports: Any) -> SumAggregate:
         return super().aggregate(self._cell_grid.inside(reports))

@@ -38,14 +38,18 @@ class CellGrid:
         step = float(UP.divide(UP.subtract(self.interval.upper, self.interval.lower), self.cells))
         return float(self.interval.lower) + step / 2, step
 
+    @property
+    def per_unit(self) -> float:
+        """Cells in a stretch of one, as a double."""
+        return self.cells / float(UP.subtract(self.interval.upper, self.interval.lower))
+
     def points(self, values: Any) -> Integers:
         """The points 0..cells nearest to the values. Two of them are never more than `cells` apart.
 
         Raises `OutsideDomain` for a value outside the interval.
         """
         numbers = self.interval.check(values)
-        width = float(UP.subtract(self.interval.upper, self.interval.lower))
-        points = np.rint((numbers - float(self.interval.lower)) * (self.cells / width))
+        points = np.rint((numbers - float(self.interval.lower)) * self.per_unit)
         return np.clip(points, 0, self.cells).astype(np.int64)
 
     def point(self, value: float) -> int:

@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ldp_budget.authoring.programs import Program, float64, floored
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from ldp_budget.authoring.domain import Interval
 
 
 def with_noise(
@@ -26,3 +30,11 @@ def with_noise(
     noisy = (cells + noise).astype(np.float64)
     reports: NDArray[np.float64] = origin + (noisy + 1) * step
     return reports
+
+
+def noise_program(noise: str, bits: int, interval: Interval, grid: tuple[float, float], width: Fraction) -> Program:
+    """The client of a mechanism with that `noise`, an operator that draws it with so many binary places."""
+    origin, step = grid
+    steps = (("noise", [noise, bits]), ("noisy", ["add", "value", "noise"]))
+    given = floored(interval, step, int(width / Fraction(step)))
+    return Program(given, steps, float64("noisy", origin, step, 1))

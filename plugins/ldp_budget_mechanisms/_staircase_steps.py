@@ -5,11 +5,12 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ldp_budget.authoring.channels import Comparison
+from ldp_budget.authoring.programs import whole
 from ldp_budget.guarantees.amounts import DOWN, UP, exp_up
 from ldp_budget.randomness import ONE, bernoulli, integers, threshold
 
@@ -80,3 +81,19 @@ class StaircaseSteps:
         distance += np.where(bernoulli(stream, self.upper, n), in_upper, in_lower)
         left = bernoulli(stream, ONE // 2, n)
         return points + np.where(left, ~distance, distance)
+
+    def drawing(self) -> tuple[tuple[str, Any], ...]:
+        """The same as steps of a program, from the point `value`."""
+        *digits, above = map(whole, self.periods)
+        count: list[Any] = ["add", ["shl", "periods", len(digits)], ["join", "digits"]]
+        step: list[Any] = ["where", "is_upper", "upper", ["add", self.reach, "lower"]]
+        return (
+            ("periods", ["geometric", above]),
+            ("digits", ["bits_each", ["list", *digits]]),
+            ("upper", ["below", max(1, self.reach)]),
+            ("lower", ["below", max(1, self.cells - self.reach)]),
+            ("is_upper", ["bit", whole(self.upper)]),
+            ("left", ["bit", whole(ONE // 2)]),
+            ("distance", ["add", ["mul", count, self.cells], step]),
+            ("cell", ["add", "value", ["where", "left", ["sub", -1, "distance"], "distance"]]),
+        )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ldp_budget.authoring.programs import whole
 from ldp_budget.randomness import integers
 
 from ._grid_channel import compare_runs, runs
@@ -75,3 +76,24 @@ class WindowChannel:
         other = (drawn - in_window) // self.low
         other += np.where(other >= first, inside, 0)
         return np.where(drawn < in_window, first + drawn // self.high, other)
+
+    def drawing(self) -> tuple[tuple[str, Any], ...]:
+        """The same as steps of a program, from the point `value`."""
+        inside: list[Any] = ["sub", ["min", ["add", "value", self.reach], self.cells], "first"]
+        total: list[Any] = ["add", "window", ["mul", whole(self.low), ["sub", self.cells, "inside"]]]
+        beyond: list[Any] = ["where", ["ge", "beside", "first"], "inside", 0]
+        return (
+            ("first", ["max", ["sub", "value", self.reach], 0]),
+            ("inside", inside),
+            ("window", ["mul", whole(self.high), "inside"]),
+            ("drawn", ["below", total]),
+            ("beside", ["div", ["sub", "drawn", "window"], whole(self.low)]),
+            ("other", ["add", "beside", beyond]),
+            ("own", ["add", "first", ["div", "drawn", whole(self.high)]]),
+            ("cell", ["where", ["lt", "drawn", "window"], "own", "other"]),
+        )
+
+
+def _widest(reach: int, cells: int) -> int:
+    """The most cells that a window covers without covering all."""
+    return min(2 * reach, cells - 1)

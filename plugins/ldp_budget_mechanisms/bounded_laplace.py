@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 import math
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ldp_budget.authoring.channels import Comparison
 from ldp_budget.authoring.fields import optional_real
@@ -127,6 +127,9 @@ class BoundedLaplace(BoundedMechanism):
 
     def draw(self, stream: Stream, points: NDArray[np.int64]) -> NDArray[np.int64]:
         return self.table.draw(stream, points)
+
+    def drawing(self) -> tuple[tuple[tuple[str, Any], ...], dict[str, Any]]:
+        return self.table.drawing()
 
 
 def incomplete_gamma(power: int, end: float) -> float:

@@ -18,7 +18,7 @@ import functools
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ldp_budget.authoring.fields import optional_real, real
 from ldp_budget.guarantees import Guarantee
@@ -151,6 +151,9 @@ class BoundedStaircase(BoundedMechanism):
 
     def draw(self, stream: Stream, points: NDArray[np.int64]) -> NDArray[np.int64]:
         return self.channel.draw(stream, points)
+
+    def drawing(self) -> tuple[tuple[tuple[str, Any], ...], dict[str, Any]]:
+        return self.channel.drawing(), {}
 
 
 def epsilon_hat(epsilon: Decimal, gamma: Decimal) -> Decimal:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ldp_budget.authoring.programs import Program
     from ldp_budget.randomness import RandomSource
 
     from ._sketch import Cells
@@ -65,6 +66,21 @@ class CountMeanSketch(Sketch):
 
         points = self._points(self.domain.check(values))
         return draw_reports(open_stream(rng), self._family, points, self._encoding.thresholds)
+
+    def client_program(self) -> Program:
+        from ldp_budget.authoring.programs import Program, answers, record, whole
+
+        keep, noise = map(whole, self._encoding.thresholds)
+        head = max(1, -(-(self.hashes - 1).bit_length() // 8))
+        steps: tuple[tuple[str, Any], ...] = (
+            ("function", ["below", self.hashes]),
+            ("cell", ["polynomial", str(self.seed), "function", "value", self.width]),
+            ("others", ["bits", noise, self.width]),
+            ("own", ["bit", keep]),
+            ("row", ["put", "others", "cell", "own"]),
+        )
+        parts: list[list[Any]] = [["uint", "function", head, 1], ["packed", "row", self.width]]
+        return Program(answers(self.domain), steps, record(parts))
 
     def compare(self, first: int, second: int) -> Comparison:
         """The bits of both cells where the function tells the values apart; nothing where they collide."""

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ldp_budget.authoring.estimates import CountAggregate, CountEstimate, SupportLaw
+    from ldp_budget.authoring.programs import Program
     from ldp_budget.randomness import RandomSource
 
 
@@ -158,6 +159,29 @@ class DBitFlip(FrequencyMechanism):
         if self.memoize:
             return draw_reports(answers, *sizes, kept(secrets, self.fingerprint, answers, *sizes, self.noise))
         return draw_reports(answers, *sizes, fresh(open_stream(rng), *sizes, self.noise))
+
+    def client_program(self) -> Program:
+        from ldp_budget.authoring.programs import Program, answers, packed, uint, whole
+
+        noise, k, d = whole(self.noise), self.buckets, self.bits
+        kept = self.memoize
+        flips: list[Any] = ["kept_bits", "bits", "value", noise, d] if kept else ["bits", noise, d]
+        memo = "value" if kept else ""
+        if d == k:
+            steps: tuple[tuple[str, Any], ...] = (
+                ("flips", flips),
+                ("row", ["xor", ["onehot", "value", k], "flips"]),
+            )
+            return Program(answers(self.domain), steps, packed("row", k), memo=memo)
+        least = k - d + 1
+        steps = (
+            ("drawn", ["kept_belows", "buckets", 0, least, d] if kept else ["belows_from", least, d]),
+            ("buckets", ["floyd", "drawn", least]),
+            ("flips", flips),
+            ("row", ["xor", ["eq", "buckets", "value"], "flips"]),
+            ("report", ["add", ["mul", 2, "buckets"], "row"]),
+        )
+        return Program(answers(self.domain), steps, uint("report", 2 * k - 1, d), memo=memo)
 
     # -- what can be checked ----------------------------------------------------------------------------
 

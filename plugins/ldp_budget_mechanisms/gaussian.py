@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ldp_budget.authoring.estimates import SumAggregate
+    from ldp_budget.authoring.programs import Program
     from ldp_budget.randomness import RandomSource
 
 _GRID_BITS = 32
@@ -155,3 +156,11 @@ class Gaussian(NumericMechanism):
         numbers = self.interval.check(values)
         noise = normal(open_stream(rng), _GRID_BITS, len(numbers))
         return with_noise(numbers, noise, self.grid(), Fraction(self.interval.upper) - Fraction(self.interval.lower))
+
+    def client_program(self) -> Program:
+        from ._noise import noise_program
+
+        interval = self.interval
+        return noise_program(
+            "normal", _GRID_BITS, interval, self.grid(), Fraction(interval.upper) - Fraction(interval.lower)
+        )

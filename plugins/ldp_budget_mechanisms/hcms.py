@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ldp_budget.authoring.programs import Program
     from ldp_budget.randomness import RandomSource
 
     from ._sketch import Cells
@@ -89,6 +90,20 @@ class HadamardCountMeanSketch(Sketch):
         from ._hcms_reports import draw_reports
 
         return draw_reports(open_stream(rng), self._family, self._points(self.domain.check(values)), self.keep)
+
+    def client_program(self) -> Program:
+        from ldp_budget.authoring.programs import Program, answers, uint, whole
+
+        function: list[Any] = ["shr", "place", self.width.bit_length() - 1]
+        # The sign that is kept is the parity; the bit sent is one where it is not.
+        steps: tuple[tuple[str, Any], ...] = (
+            ("place", ["below", self.hashes * self.width]),
+            ("kept", ["bit", whole(self.keep)]),
+            ("cell", ["polynomial", str(self.seed), function, "value", self.width]),
+            ("sign", ["eq", ["parity", ["and", "place", "cell"]], "kept"]),
+            ("report", ["add", ["mul", 2, "place"], "sign"]),
+        )
+        return Program(answers(self.domain), steps, uint("report", 2 * self.hashes * self.width - 1))
 
     # -- what can be checked ----------------------------------------------------------------------------
 

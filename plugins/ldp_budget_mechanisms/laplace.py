@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ldp_budget.authoring.programs import Program
     from ldp_budget.randomness import RandomSource
 
 _GRID_BITS = 32
@@ -84,3 +85,9 @@ class Laplace(AdditiveMechanism):
         numbers = self.interval.check(values)
         noise = laplace(open_stream(rng), _GRID_BITS, len(numbers))
         return with_noise(numbers, noise, self.grid(), Fraction(self.stretch))
+
+    def client_program(self) -> Program:
+        from ._noise import noise_program
+
+        interval = self.interval
+        return noise_program("laplace", _GRID_BITS, interval, self.grid(), Fraction(self.stretch))

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ldp_budget.authoring.estimates import CountEstimate
+    from ldp_budget.authoring.programs import Program
     from ldp_budget.randomness import RandomSource
 
     from ._matrix_reports import MatrixEstimator
@@ -164,6 +165,19 @@ class MatrixSubstitution(FrequencyMechanism):
         from ._matrix_reports import draw_rows
 
         return draw_rows(open_stream(rng), self.domain.check(values), *self._weights)
+
+    def client_program(self) -> Program:
+        from itertools import accumulate
+
+        from ldp_budget.authoring.programs import Program, answers, uint, whole
+
+        total, weights = self._weights
+        steps: tuple[tuple[str, Any], ...] = (
+            ("u", ["below", whole(total)]),
+            ("report", ["rank", ["at", "totals", "value"], "u"]),
+        )
+        tables = {"totals": [[whole(part) for part in accumulate(column)] for column in weights]}
+        return Program(answers(self.domain), steps, uint("report", len(weights[0]) - 1), tables)
 
     def critical_inputs(self) -> Sequence[int]:
         """Every answer where the pair of every two is promised; else the two furthest apart, and a few."""

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ldp_budget.authoring.estimates import BitMeanEstimate, SumAggregate
+    from ldp_budget.authoring.programs import Program
     from ldp_budget.randomness import RandomSource
 
     from ._cells import CellGrid
@@ -293,6 +294,27 @@ class OneBitMean(NumericMechanism):
             return fresh_bits(stream, self._cell_grid().points(values), self.thresholds)
         cells = self.memoised(values, secrets)
         return kept_bits(stream, cells, self.thresholds, secrets, self.fingerprint, self._flip)
+
+    def client_program(self) -> Program:
+        from ldp_budget.authoring.programs import Program, nearest, uint, whole
+
+        from ._one_bit_reports import PARTS_BITS
+
+        least, growth = map(whole, self.thresholds)
+        parts = 1 if self.rounding is None else 1 << PARTS_BITS
+        given = nearest(self.interval, self._cell_grid(parts).per_unit, self.cells * parts)
+        if self.rounding is None:
+            fresh: list[Any] = ["bit_at", ["add", least, ["mul", "value", growth]]]
+            return Program(given, (("report", fresh),), uint("report", 1))
+        one: list[Any] = ["add", least, ["mul", "cell", growth]]
+        steps: tuple[tuple[str, Any], ...] = (
+            ("alpha", ["kept_top", "alpha", 0, PARTS_BITS]),
+            ("cell", ["shr", ["add", "value", "alpha"], PARTS_BITS]),
+            ("kept", ["kept_bits", "bit", "cell", one, 1]),
+            ("flip", ["bit", whole(self._flip)]),
+            ("report", ["xor", ["at", "kept", 0], "flip"]),
+        )
+        return Program(given, steps, uint("report", 1), memo="cell")
 
     def memoised(self, values: Any, secrets: Any) -> Any:
         """Which memoised bit a user reports for each value, l for that of l·S, int64 (n,)."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ldp_budget.authoring.channels import Comparison
+    from ldp_budget.authoring.programs import Program
     from ldp_budget.randomness import RandomSource
 
 MOST_DRAWS = 10**5
@@ -326,6 +327,15 @@ class RandomSubstitution(FrequencyMechanism):
             return substitute_sets(stream, answers, size, draws, self.thresholds[0])
         drawn = substitutes(stream, answers.repeat(draws), size, self.thresholds[0])
         return drawn if draws == 1 else drawn.reshape(-1, draws)
+
+    def client_program(self) -> Program:
+        from ._substitution_program import sequence_program, set_program, substitution_program
+
+        if isinstance(self._sampling, DistinctSequence):
+            return sequence_program(self.domain, self.thresholds)
+        if isinstance(self._sampling, DistinctSet):
+            return set_program(self.domain, self._draws, self.thresholds[0])
+        return substitution_program(self.domain, self._draws, self.thresholds[0])
 
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
         from ._substitution_reports import checked_reports, count_answers

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ldp_budget.authoring.programs import Program
     from ldp_budget.randomness import RandomSource
 
 _ONE = 2**64
@@ -110,6 +111,17 @@ class RandomizedResponse(FrequencyMechanism):
         from ._coin_reports import draw_coins
 
         return draw_coins(open_stream(rng), self.domain.check(values), *self.thresholds)
+
+    def client_program(self) -> Program:
+        from ldp_budget.authoring.programs import Program, answers, uint, whole
+
+        keep, noise = map(whole, self.thresholds)
+        steps: tuple[tuple[str, Any], ...] = (
+            ("if_yes", ["bit", keep]),
+            ("if_no", ["bit", noise]),
+            ("report", ["where", "value", "if_yes", "if_no"]),
+        )
+        return Program(answers(self.domain), steps, uint("report", 1))
 
     def compare(self, first: int, second: int) -> Comparison:
         noise, keep = (Fraction(drawn, _ONE) for drawn in reversed(self.thresholds))

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ldp_budget.authoring.estimates import CountEstimate
+    from ldp_budget.authoring.programs import Program
     from ldp_budget.randomness import RandomSource
 
     from ._bloom import BloomFamily
@@ -225,6 +226,30 @@ class Rappor(Mechanism):
         answers = self.domain.check(values)
         own = None if secrets is None or self.any_inputs else secrets_for_each(secrets, len(answers))
         return draw_reports(open_stream(rng), answers, own, self.fingerprint, self._family, self.thresholds)
+
+    def client_program(self) -> Program:
+        """With a secret, as a device always has one; with `any_inputs` there is nothing to keep."""
+        from ldp_budget.authoring.programs import Program, answers, record, whole
+
+        flip, zero, one = map(whole, self.thresholds)
+        fresh: tuple[list[Any], list[Any]] = (["below", self.cohorts], ["bits", flip, self.bits])
+        kept: tuple[list[Any], list[Any]] = (
+            ["kept_belows", "cohort", 0, self.cohorts, 1],
+            ["kept_bits", "permanent bits", "value", flip, self.bits],
+        )
+        drawn, flips = fresh if self.any_inputs else kept
+        steps: tuple[tuple[str, Any], ...] = (
+            ("drawn", drawn),
+            ("cohort", "drawn" if self.any_inputs else ["at", "drawn", 0]),
+            ("filter", ["bloom", str(self.seed), "cohort", "value", self.bits, self.hashes]),
+            ("flips", flips),
+            ("permanent", ["xor", "filter", "flips"]),
+            ("ones", ["bits", one, self.bits]),
+            ("zeros", ["bits", zero, self.bits]),
+            ("row", ["where", "permanent", "ones", "zeros"]),
+        )
+        report = record([["uint", "cohort", 2, 1], ["packed", "row", self.bits]])
+        return Program(answers(self.domain), steps, report, memo="" if self.any_inputs else "value")
 
     @functools.cached_property
     def _family(self) -> BloomFamily:

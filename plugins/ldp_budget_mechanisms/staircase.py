@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ldp_budget.authoring.channels import Comparison
+    from ldp_budget.authoring.programs import Program
     from ldp_budget.randomness import RandomSource
 
     from ._cells import CellGrid
@@ -190,6 +191,12 @@ class Staircase(AdditiveMechanism):
 
         points = self._cell_grid.points(values)
         return self._cell_grid.reports(self._steps.draw(open_stream(rng), points))
+
+    def client_program(self) -> Program:
+        from ldp_budget.authoring.programs import Program, float64, nearest
+
+        given = nearest(self.interval, self._cell_grid.per_unit, _CELLS)
+        return Program(given, self._steps.drawing(), float64("cell", *self.grid()))
 
 
 def least_variance_gamma(epsilon: float) -> float:

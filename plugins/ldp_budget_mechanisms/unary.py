@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ldp_budget.authoring.programs import Program
     from ldp_budget.randomness import RandomSource
 
 _ONE = 2**64
@@ -112,6 +113,17 @@ class _Unary(FrequencyMechanism):
 
         answers = self.domain.check(values)
         return unary_bits(open_stream(rng), answers, self.domain_size, *self.thresholds)
+
+    def client_program(self) -> Program:
+        from ldp_budget.authoring.programs import Program, answers, packed, whole
+
+        keep, noise = map(whole, self.thresholds)
+        steps: tuple[tuple[str, Any], ...] = (
+            ("others", ["bits", noise, self.domain_size]),
+            ("own", ["bit", keep]),
+            ("row", ["put", "others", "value", "own"]),
+        )
+        return Program(answers(self.domain), steps, packed("row", self.domain_size))
 
     def compare(self, first: int, second: int) -> Comparison:
         p, q = self.support_probabilities[0]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .channels import Comparison
     from .domain import Domain
     from .estimates import Aggregate, Estimate
+    from .programs import Program
 
 
 _LONGEST = 100
@@ -240,6 +241,14 @@ class Mechanism:
             TypeError: `rng` is nothing to draw from.
         """
         raise NotSupported(f"{self.name} has no client")
+
+    def client_program(self) -> Program:
+        """The client as data, which any device can run; see `programs`.
+
+        It draws what `randomize([value])` draws from the same bytes, or from the same secret, and nothing else.
+        Raises `NotSupported` where the mechanism has a client in Python alone, or none.
+        """
+        raise NotSupported(f"{self.name} has no client program")
 
     def memoised(self, values: Any, secrets: Any) -> Any:
         """Which memoised draw a user reports for each value: equal ones share one curve and label.

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ldp_budget.authoring.programs import Program
     from ldp_budget.randomness import RandomSource
 
 MOST_HASHES = 2**20
@@ -183,6 +184,22 @@ class OptimalLocalHashing(FrequencyMechanism):
         return rows
 
     # -- what can be checked ------------------------------------------------------------------------------
+
+    def client_program(self) -> Program:
+        from ldp_budget.authoring.programs import Program, answers, record, whole
+
+        steps: tuple[tuple[str, Any], ...] = (
+            ("a0", ["below", PRIME - 1]),
+            ("b", ["below", PRIME]),
+            ("kept", ["bit", whole(self._keep)]),
+            ("moved", ["below", self.g - 1]),
+            ("a", ["add", "a0", 1]),
+            ("hash", ["mod", ["mod", ["add", ["mul", "a", "value"], "b"], PRIME], self.g]),
+            ("cell", ["mod", ["add", "hash", ["where", "kept", 0, ["add", "moved", 1]]], self.g]),
+        )
+        return Program(
+            answers(self.domain), steps, record([["uint", name, 4, 1] for name in ("a", "b", "cell")], "<u4", [3])
+        )
 
     def compare(self, first: int, second: int) -> Comparison:
         """Where the function tells the answers apart: the first one's hash, the second one's, or another value.

@@ -1,0 +1,276 @@
+"""Runs client programs: the reference that every other interpreter agrees with, one report at a time.
+
+Where the draws come from is a `Draws`: here the stream and the secret of one user (`StreamDraws`); the checks have
+another, that takes every outcome in turn.
+"""
+
+from __future__ import annotations
+
+import bisect
+import hashlib
+import operator
+import struct
+from decimal import ROUND_FLOOR, Context, Decimal
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import numpy as np
+
+from ..randomness import bernoulli, geometric, integers, laplace, normal, subsets
+from ..randomness.memoisation import memo_words
+from .operators import OPERATORS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..randomness import Stream
+    from .programs import Expression, Program
+
+Vector: TypeAlias = "list[int]"
+
+
+class Draws(Protocol):
+    """What the operators that draw ask for; each has the operator's name."""
+
+    def bit(self, t: int) -> int: ...
+    def bits(self, t: int, n: int) -> Vector: ...
+    def bit_at(self, t: int) -> int: ...
+    def bits_each(self, vector: Vector) -> Vector: ...
+    def below(self, b: int) -> int: ...
+    def belows(self, b: int, n: int) -> Vector: ...
+    def belows_from(self, b: int, n: int) -> Vector: ...
+    def subset(self, m: int, n: int) -> Vector: ...
+    def shuffle(self, vector: Vector) -> Vector: ...
+    def geometric(self, t: int) -> int: ...
+    def laplace(self, k: int) -> int: ...
+    def normal(self, k: int) -> int: ...
+    def kept_bits(self, label: str, v: int, t: int, n: int) -> Vector: ...
+    def kept_belows(self, label: str, v: int, b: int, n: int) -> Vector: ...
+    def kept_top(self, label: str, v: int, k: int) -> int: ...
+
+
+def run(program: Program, value: int, draws: Draws) -> bytes:
+    """The report of `value`, what `read` made of an answer."""
+    return lay_out(program, evaluated(program, value, draws))
+
+
+def evaluated(program: Program, value: int, draws: Draws) -> dict[str, Any]:
+    """`value`, the tables and every step, by their names."""
+    known = {"value": value, **tables_of(program)}
+    for name, expression in program.steps:
+        known[name] = _evaluate(expression, known, draws)
+    return known
+
+
+def lay_out(program: Program, known: dict[str, Any]) -> bytes:
+    """The bytes of a report, when every step is known."""
+    return b"".join(_part(part, known) for part in program.report["parts"])
+
+
+def read(program: Program, answer: Any) -> int:
+    """The whole number that an answer stands for; it is in the domain of the mechanism, which is checked before."""
+    given = program.input
+    if given["kind"] == "answer":
+        return int(answer)
+    number, lower, last = float(answer), float(given["lower"]), int(given["last"])
+    if "times" in given:
+        point = int(np.rint((number - lower) * float(given["times"])))
+    else:
+        point = int(np.floor((number - lower) / float(given["step"])))
+    return min(max(point, 0), last)
+
+
+def tables_of(program: Program) -> dict[str, Any]:
+    """The tables of a program, as whole numbers."""
+    return {name: _table(table) for name, table in program.tables.items()}
+
+
+def _table(table: Any) -> Any:
+    if isinstance(table, dict):
+        return _falling(table)
+    return [[int(n) for n in row] if isinstance(row, list) else int(row) for row in table]
+
+
+def _falling(table: dict[str, Any]) -> Vector:
+    context = Context(prec=table["digits"], rounding=ROUND_FLOOR)
+    weight, ratio, floor = Decimal(table["first"]), Decimal(table["ratio"]), int(table["floor"])
+    totals = [0]
+    for _ in range(table["count"]):
+        totals.append(totals[-1] + max(int(weight), floor))
+        weight = context.multiply(weight, ratio)
+    return totals
+
+
+# -- expressions -----------------------------------------------------------------------------------------------------
+
+
+def _evaluate(expression: Expression, known: dict[str, Any], draws: Draws) -> Any:
+    if isinstance(expression, int):
+        return expression
+    if isinstance(expression, str):
+        return known[expression] if expression in known else int(expression)
+    name, *arguments = expression
+    called = OPERATORS[name]
+    label = arguments[:1] if called.labelled else []
+    given = [_evaluate(argument, known, draws) for argument in arguments[len(label) :]]
+    if called.kind in ("draw", "memo"):
+        return getattr(draws, name)(*label, *given)
+    if called.kind == "each":
+        return _each(_EACH[name], given)
+    return _WHOLE[name](*label, *given)
+
+
+def _each(function: Callable[..., int], given: list[Any]) -> Any:
+    sizes = {len(each) for each in given if isinstance(each, list)}
+    if not sizes:
+        return function(*given)
+    (size,) = sizes
+    columns = [each if isinstance(each, list) else [each] * size for each in given]
+    return [function(*row) for row in zip(*columns, strict=True)]
+
+
+def _put(vector: Sequence[int], place: int, number: int) -> Vector:
+    return [*vector[:place], number, *vector[place + 1 :]]
+
+
+def _floyd(vector: Vector, least: int) -> Vector:
+    chosen: Vector = []
+    for place, drawn in enumerate(vector):
+        chosen.append(least - 1 + place if drawn in chosen else drawn)
+    return chosen
+
+
+def _polynomial(seed: str, function: int, value: int, width: int) -> int:
+    prime = 2**61 - 1
+    key = hashlib.blake2b(str(seed).encode(), digest_size=32, person=b"ldp-budget seed").digest()
+    point = hashlib.blake2b(str(value).encode(), key=key, digest_size=8, person=b"value").digest()
+    index = function.to_bytes(8, "little")
+    words = hashlib.blake2b(index, key=key, digest_size=24, person=b"coefficients").digest()
+    x, a, b, c = (word % prime for word in struct.unpack("<4Q", point + words))
+    y: int = ((a * x + b) * x + c) % prime
+    return width * y >> 61
+
+
+def _bloom(seed: str, cohort: int, value: int, size: int, hashes: int) -> Vector:
+    digest = hashlib.shake_128(f"ldp-budget bloom 1:{seed}:{cohort}:{value}".encode()).digest(8 * hashes)
+    bits = [0] * size
+    for (word,) in struct.iter_unpack("<Q", digest):
+        bits[word % size] = 1
+    return bits
+
+
+_EACH: dict[str, Callable[..., int]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.floordiv,
+    "mod": operator.mod,
+    "shr": operator.rshift,
+    "shl": operator.lshift,
+    "and": operator.and_,
+    "xor": operator.xor,
+    "min": min,
+    "max": max,
+    "lt": lambda a, b: int(a < b),
+    "ge": lambda a, b: int(a >= b),
+    "eq": lambda a, b: int(a == b),
+    "where": lambda c, a, b: a if c else b,
+    "parity": lambda a: a.bit_count() & 1,
+}
+_WHOLE: dict[str, Callable[..., Any]] = {
+    "list": lambda *numbers: list(numbers),
+    "at": operator.getitem,
+    "put": _put,
+    "sort": sorted,
+    "first": lambda bits: bits.index(1) if 1 in bits else 0,
+    "rank": bisect.bisect_right,
+    "onehot": lambda place, size: _put([0] * size, place, 1),
+    "join": lambda bits: sum(bit << place for place, bit in enumerate(bits)),
+    "floyd": _floyd,
+    "polynomial": _polynomial,
+    "bloom": _bloom,
+}
+
+
+# -- the report ------------------------------------------------------------------------------------------------------
+
+
+def _part(part: list[Any], known: dict[str, Any]) -> bytes:
+    kind, expression, *more = part
+    found = known[expression] if isinstance(expression, str) else expression
+    if kind == "packed":
+        (columns,) = more
+        return int(_WHOLE["join"](found)).to_bytes(-(-columns // 8), "little")
+    if kind == "uint":
+        size, _ = more
+        return b"".join(number.to_bytes(size, "little") for number in (found if isinstance(found, list) else [found]))
+    origin, step, plus = more
+    return struct.pack("<d", float(origin) + float(found + plus) * float(step))
+
+
+# -- the stream and the secret of one user ---------------------------------------------------------------------------
+
+
+class StreamDraws:
+    """Draws from a stream of random bytes, and from a secret under `context`, a mechanism's fingerprint."""
+
+    def __init__(self, stream: Stream, secret: bytes | None = None, context: str = "") -> None:
+        self._stream = stream
+        self._secret = secret
+        self._context = context
+
+    def bit(self, t: int) -> int:
+        return self.bits(t, 1)[0]
+
+    def bits(self, t: int, n: int) -> Vector:
+        return _plain(bernoulli(self._stream, t, n).astype(np.uint8))
+
+    def bit_at(self, t: int) -> int:
+        return int(bernoulli(self._stream, np.array([t], np.uint64), 1)[0])
+
+    def bits_each(self, vector: Vector) -> Vector:
+        return [self.bit(t) for t in vector]
+
+    def below(self, b: int) -> int:
+        return self.belows(b, 1)[0]
+
+    def belows(self, b: int, n: int) -> Vector:
+        return _plain(integers(self._stream, b, n))
+
+    def belows_from(self, b: int, n: int) -> Vector:
+        return [self.below(b + place) for place in range(n)]
+
+    def subset(self, m: int, n: int) -> Vector:
+        return _plain(subsets(self._stream, m, n, 1)[0])
+
+    def shuffle(self, vector: Vector) -> Vector:
+        shuffled = list(vector)
+        for last in range(len(shuffled) - 1, 0, -1):
+            chosen = self.below(last + 1)
+            shuffled[chosen], shuffled[last] = shuffled[last], shuffled[chosen]
+        return shuffled
+
+    def geometric(self, t: int) -> int:
+        return int(geometric(self._stream, t, 1)[0])
+
+    def laplace(self, k: int) -> int:
+        return int(laplace(self._stream, k, 1)[0])
+
+    def normal(self, k: int) -> int:
+        return int(normal(self._stream, k, 1)[0])
+
+    def _words(self, label: str, v: int, n: int) -> Vector:
+        return _plain(memo_words([self._secret], f"{self._context} {label}", np.array([v]), n)[0])
+
+    def kept_bits(self, label: str, v: int, t: int, n: int) -> Vector:
+        return [int(word < t) for word in self._words(label, v, n)]
+
+    def kept_belows(self, label: str, v: int, b: int, n: int) -> Vector:
+        return [word % (b + place) for place, word in enumerate(self._words(label, v, n))]
+
+    def kept_top(self, label: str, v: int, k: int) -> int:
+        return self._words(label, v, 1)[0] >> (64 - k)
+
+
+def _plain(numbers: Any) -> Vector:
+    found: Vector = numbers.tolist()
+    return found

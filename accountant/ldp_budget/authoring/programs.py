@@ -1,0 +1,205 @@
+"""A mechanism's client as data: a straight-line program over whole numbers, that any device can run.
+
+A program reads the answer as one whole number, `value`, then does its steps in order, and lays out the report. A step
+is a name and an expression; an expression is a whole number, the name of an earlier step or of a table, or a list of
+an operator and its arguments. What an operator does stands in `operators`; the set is closed, and an interpreter
+refuses any other. There are no loops, and nothing branches on the answer: a draw stands alone at the top of a step,
+so that the stream of random bytes is read in the order of the steps, whatever is answered.
+
+Nothing in a program is a floating-point number: whole numbers beyond 2**53 - 1 and doubles are text, a double as the
+shortest decimal that means it, so that every language reads and hashes the same.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from .domain import Categories, Interval
+from .operators import DRAWS, OPERATORS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+VERSION = 1
+"""Of the operators and of the layout. An interpreter runs the versions that it knows, and no other."""
+
+Expression: TypeAlias = "int | str | list[Any]"
+
+_EXACT = 2**53 - 1
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_NUMBER = re.compile(r"0|-?[1-9][0-9]*")
+_LARGEST_WORD = 2**64 - 1
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a client draws and sends.
+
+    `input` says how an answer becomes `value` (`answers`, `nearest`, `floored`), `report` how the bytes of a report
+    are laid out (`uint`, `packed`, `float64`, `record`). `tables` are named lists of whole numbers, or of such lists.
+    `memo` names what of a memoised draw depends on the answer, `value` or a step: reports of one secret with equal
+    ones hold the same draw, and share a label; empty where nothing is drawn from a secret.
+
+    Raises ValueError for what no interpreter would run: an unknown operator or name, a draw within an expression.
+    """
+
+    input: Mapping[str, Any]
+    steps: tuple[tuple[str, Expression], ...]
+    report: Mapping[str, Any]
+    tables: Mapping[str, Any] = field(default_factory=dict)
+    memo: str = ""
+
+    def __post_init__(self) -> None:
+        known = {"value"}
+        for name in (*self.tables, *(name for name, _ in self.steps)):
+            if not _NAME.fullmatch(name) or name in known:
+                raise ValueError(f"expected a name of its own for each table and step, in lower case; found {name!r}")
+            known.add(name)
+        known = {"value", *self.tables}
+        for name, expression in self.steps:
+            _check(name, expression, known, top=True)
+            known.add(name)
+        for _, expression, *_ in self.report["parts"]:
+            _check("the report", expression, known, top=False)
+        if self.memo and self.memo not in known:
+            raise ValueError(f"expected memo to name a step; found {self.memo!r}")
+        if bool(self.memo) != any(_operator(step) in MEMO for _, step in self.steps):
+            raise ValueError("expected memo where something is drawn from a secret, and only there")
+
+    def to_json(self) -> dict[str, Any]:
+        """The program as it stands in the public definition of a collection."""
+        return {
+            "input": dict(self.input),
+            "steps": [[name, expression] for name, expression in self.steps],
+            "tables": dict(self.tables),
+            "report": dict(self.report),
+            "memo": self.memo,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Program:
+        """Read back what `to_json` made. Raises ValueError, KeyError or TypeError for anything else."""
+        steps = tuple((name, expression) for name, expression in data["steps"])
+        return cls(data["input"], steps, data["report"], data["tables"], data["memo"])
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes of a report."""
+        return sum(size_of(part) for part in self.report["parts"])
+
+
+MEMO = frozenset(name for name, operator in OPERATORS.items() if operator.kind == "memo")
+
+
+def _operator(expression: Expression) -> str:
+    return expression[0] if isinstance(expression, list) and expression else ""
+
+
+def _check(place: str, expression: Expression, known: set[str], *, top: bool) -> None:
+    if isinstance(expression, int) and not isinstance(expression, bool):
+        if abs(expression) > _EXACT:
+            raise ValueError(f"{place}: expected a whole number beyond 2**53 - 1 as text; found {expression}")
+    elif isinstance(expression, str):
+        if expression not in known and not _NUMBER.fullmatch(expression):
+            raise ValueError(f"{place}: nothing before it is called {expression!r}")
+    elif isinstance(expression, list) and expression and expression[0] in OPERATORS:
+        _check_call(place, expression, known, top=top)
+    else:
+        raise ValueError(f"{place}: expected a whole number, a name or an operator; found {expression!r}")
+
+
+def _check_call(place: str, call: list[Any], known: set[str], *, top: bool) -> None:
+    name, *arguments = call
+    operator = OPERATORS[name]
+    if operator.kind in DRAWS and not top:
+        raise ValueError(f"{place}: {name} draws, so it stands alone at the top of a step")
+    if operator.arguments is not None and len(arguments) != len(operator.arguments):
+        raise ValueError(f"{place}: {name} takes {', '.join(operator.arguments)}; found {len(arguments)} arguments")
+    for argument in arguments[1:] if operator.labelled else arguments:
+        _check(place, argument, known, top=False)
+
+
+# -- how an answer becomes a whole number ----------------------------------------------------------------------------
+
+
+def answers(domain: Categories) -> dict[str, Any]:
+    """One of the answers 0..size-1, as it is; where they are not listed, any text by `Categories.number_of`."""
+    return {"kind": "answer", "count": whole(domain.size), "text": not domain.listed}
+
+
+def nearest(interval: Interval, times: float, last: int) -> dict[str, Any]:
+    """Of a number x the whole number next to (x - lower)·times, ties to even, at most `last`; in doubles."""
+    return {**_numbers(interval), "times": double(times), "last": whole(last)}
+
+
+def floored(interval: Interval, step: float, last: int) -> dict[str, Any]:
+    """Of a number x the whole part of (x - lower)/step, at most `last`; in doubles."""
+    return {**_numbers(interval), "step": double(step), "last": whole(last)}
+
+
+def _numbers(interval: Interval) -> dict[str, Any]:
+    lower, upper = map(double, interval.ends)
+    return {"kind": "number", "lower": lower, "upper": upper}
+
+
+# -- the report ------------------------------------------------------------------------------------------------------
+
+
+def uint(expression: Expression, largest: int, count: int | None = None) -> dict[str, Any]:
+    """A whole number up to `largest`, or a vector of `count`: unsigned, little-endian, 1, 2, 4 or 8 bytes each."""
+    size = next(size for size in (1, 2, 4, 8) if largest < 1 << (8 * size))
+    shape = [] if count is None else [count]
+    kind = "|u1" if size == 1 else f"<u{size}"
+    return record([["uint", expression, size, count or 1]], kind, shape)
+
+
+def packed(expression: Expression, columns: int) -> dict[str, Any]:
+    """A vector of `columns` bits: bit i is bit i % 8 of byte i // 8, the lowest being bit 0."""
+    return record([["packed", expression, columns]])
+
+
+def float64(expression: Expression, origin: float, step: float, plus: int = 0) -> dict[str, Any]:
+    """The double origin + (r + plus)·step of a whole number r, little-endian."""
+    return record([["float64", expression, double(origin), double(step), plus]], "<f8", [])
+
+
+def record(parts: list[list[Any]], dtype: str = "|u1", shape: Iterable[int] | None = None) -> dict[str, Any]:
+    """Parts one after the other, as one user's row of an array of that dtype and shape; bytes where none is named."""
+    listed = [sum(map(size_of, parts))] if shape is None else [*shape]
+    return {"dtype": dtype, "shape": listed, "parts": parts}
+
+
+def size_of(part: list[Any]) -> int:
+    """Bytes of a part of a report."""
+    kind, _, *more = part
+    if kind == "uint":
+        return int(more[0]) * int(more[1])
+    if kind == "packed":
+        return -(-int(more[0]) // 8)
+    if kind == "float64":
+        return 8
+    raise ValueError(f"expected a part of a report out of uint, packed, float64; found {kind!r}")
+
+
+# -- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def whole(number: int) -> int | str:
+    """A whole number as it stands in a program."""
+    return int(number) if abs(number) <= _EXACT else str(int(number))
+
+
+def double(number: float) -> str:
+    """A double as it stands in a program: the shortest decimal that means it."""
+    return repr(float(number))
+
+
+def falling(first: str, ratio: str, digits: int, floor: int, count: int) -> dict[str, Any]:
+    """A table of running totals 0, w_0, w_0 + w_1, … of `count` weights that fall geometrically.
+
+    w_i is the whole part of first·ratio^i, and at least `floor`; each product is rounded down to so many digits.
+    """
+    return {"first": first, "ratio": ratio, "digits": digits, "floor": whole(floor), "count": count}

@@ -1,0 +1,173 @@
+"""The mechanisms with which clients in any language are tried: every one, some in several forms."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import ldp_budget
+from ldp_budget.authoring.interpreter import StreamDraws, read, run
+from ldp_budget.randomness import SeededStream, Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ldp_budget import Mechanism
+    from ldp_budget.authoring.programs import Program
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "docs" / "examples" / "ldp-budget-olh" / "src"))
+
+from ldp_budget_olh.local_hashing import OptimalLocalHashing
+
+
+def _made(name: str, **declared: Any) -> Mechanism:
+    return ldp_budget.mechanism(name)(**declared)
+
+
+_SKETCH = {"epsilon": 2, "hashes": 64, "width": 128}
+_RAPPOR = {"bits": 32, "hashes": 2, "cohorts": 8}
+
+CASES: dict[str, Mechanism] = {
+    "randomized-response": _made("randomized-response", epsilon=1),
+    "two coins": _made("randomized-response", truth="0.5", yes="0.5"),
+    "sue": _made("sue", epsilon=1, domain_size=5),
+    "oue": _made("oue", epsilon=1, domain_size=4),
+    "oue of 100": _made("oue", epsilon=1, domain_size=100),
+    "unary-encoding": _made("unary-encoding", p="0.75", q="0.25", domain_size=9),
+    "random-substitution": _made("random-substitution", epsilon=1, domain_size=7),
+    "three draws": _made("random-substitution", epsilon=1, domain_size=300, draws=3),
+    "ordered": _made("random-substitution", epsilon=1, domain_size=9, draws=3, sampling="distinct", ordered=True),
+    "subset-selection": _made("subset-selection", epsilon=1, domain_size=10),
+    "a large subset": _made("subset-selection", epsilon="0.1", domain_size=6, draws=4),
+    "a subset of 70000": _made("subset-selection", epsilon=1, domain_size=70_000, draws=3),
+    "matrix-substitution": _made("matrix-substitution", matrix=[["0.7", "0.2"], ["0.2", "0.3"], ["0.1", "0.5"]]),
+    "rappor": _made("rappor", f="0.5", p="0.25", q="0.75", domain_size=8, **_RAPPOR),
+    "rappor of any text": _made("rappor", f="0.5", p="0.25", q="0.75", **_RAPPOR),
+    "rappor for any inputs": _made(
+        "rappor", epsilon=1, epsilon_lifetime=4, any_inputs=True, domain_size=8, **{**_RAPPOR, "bits": 20}
+    ),
+    "cms": _made("cms", domain_size=1000, **_SKETCH),
+    "cms of any text": _made("cms", **{**_SKETCH, "hashes": 300, "width": 20, "seed": 7}),
+    "hcms": _made("hcms", domain_size=1000, **_SKETCH),
+    "hcms of any text": _made("hcms", **_SKETCH),
+    "d-bit-flip": _made("d-bit-flip", epsilon=1, buckets=20, bits=4),
+    "every bucket": _made("d-bit-flip", epsilon=1, buckets=5, bits=5),
+    "kept buckets": _made("d-bit-flip", epsilon=1, buckets=20, bits=4, memoize=True),
+    "every kept bucket": _made("d-bit-flip", epsilon=1, buckets=5, bits=5, memoize=True),
+    "one-bit-mean": _made("one-bit-mean", epsilon=1, maximum=100),
+    "one-bit-mean from 18": _made("one-bit-mean", epsilon=1, lower=18, upper="70.5"),
+    "a kept bit": _made("one-bit-mean", epsilon=1, maximum=100, rounding=10, flip="0.2"),
+    "bounded-staircase": _made("bounded-staircase", epsilon=1, lower=0, upper=10),
+    "bounded-laplace": _made("bounded-laplace", epsilon=1, lower=0, upper=10),
+    "bounded-laplace at 20": _made("bounded-laplace", epsilon=20, lower=-3, upper=5),
+    "staircase": _made("staircase", epsilon=1, lower=0, upper=10),
+    "staircase at 0.01": _made("staircase", epsilon="0.01", lower=0, upper=10),
+    "laplace": _made("laplace", epsilon=1, lower=0, upper=10),
+    "gaussian": _made("gaussian", epsilon=1, delta="1e-6", lower="-0.1", upper=10),
+    "olh": OptimalLocalHashing(epsilon=1, domain_size=50),
+}
+
+
+class Recorder(Stream):
+    """Another stream, and what was read of it."""
+
+    def __init__(self, source: Stream) -> None:
+        self._source = source
+        self.read_so_far = b""
+
+    def read(self, count: int) -> bytes:
+        found = bytes(self._source.read(count))
+        self.read_so_far += found
+        return found
+
+
+class Ties(Stream):
+    """Bytes that meet the top bytes of thresholds half of the time, then low bytes at, next to and far from them."""
+
+    def __init__(self, seed: int, thresholds: list[int]) -> None:
+        self._random = random.Random(seed)
+        self._tops = sorted({0, 0x80, 0xFF, *(t >> 56 for t in thresholds)})
+        self._lows = [(t + by) % 2**56 for t in thresholds for by in (-1, 0, 1)] or [0]
+
+    def read(self, count: int) -> bytes:
+        if count and count % 7 == 0 and self._random.random() < 0.8:
+            return b"".join(self._random.choice(self._lows).to_bytes(7, "little") for _ in range(count // 7))
+        return bytes(self._byte() for _ in range(count))
+
+    def _byte(self) -> int:
+        return self._random.choice(self._tops) if self._random.random() < 0.5 else self._random.randrange(256)
+
+
+class Words(Stream):
+    """Eight-byte words of which every other one is that before it: deviates that have to draw further digits."""
+
+    def __init__(self, seed: int) -> None:
+        self._random, self._last = random.Random(seed), bytes(8)
+
+    def read(self, count: int) -> bytes:
+        found = b""
+        while len(found) < count:
+            if self._random.random() < 0.5:
+                self._last = self._random.randbytes(8)
+            found += self._last
+        return found[:count]
+
+
+def thresholds(program: Program) -> list[int]:
+    """The probabilities that a program draws with."""
+    found: set[int] = set()
+
+    def look(expression: Any) -> None:
+        if isinstance(expression, str) and expression.isdigit() and 2**53 <= int(expression) < 2**64:
+            found.add(int(expression))
+        for part in expression if isinstance(expression, list) else []:
+            look(part)
+
+    for _, expression in program.steps:
+        look(expression)
+    return sorted(found)
+
+
+def answers_for(program: Program, seed: int) -> Iterator[Any]:
+    """Answers without end: the ends, halves between two points of the grid, and what lies anywhere."""
+    chance = random.Random(seed)
+    given = program.input
+    if given["kind"] == "answer":
+        count = int(given["count"])
+        yield from (0, count - 1)
+        while True:
+            yield chance.randrange(min(count, 10 ** chance.randrange(1, 20)))
+    lower, upper = float(given["lower"]), float(given["upper"])
+    yield from (lower, upper, (lower + upper) / 2)
+    while True:
+        half = (chance.randrange(1000) + 0.5) / float(given["times"]) if "times" in given else 0.0
+        yield chance.choice([chance.uniform(lower, upper), min(upper, lower + half)])
+
+
+def streams(program: Program, seed: int) -> Iterator[Stream]:
+    """Streams without end, in turns: seeded ones, ties, and words that repeat."""
+    tops = thresholds(program)
+    while True:
+        yield from (SeededStream(seed), Ties(seed, tops), Words(seed))
+        seed += 1
+
+
+def vectors(name: str, count: int) -> Iterator[tuple[Any, bytes | None, bytes, bytes]]:
+    """Answer, secret, what was read of the stream, and the report, as Python's own client makes it."""
+    mechanism = CASES[name]
+    program, chance = mechanism.client_program(), random.Random(name)
+    answers, made = answers_for(program, len(name)), streams(program, len(name))
+    for _ in range(count):
+        answer, stream = next(answers), Recorder(next(made))
+        secret = chance.randbytes(16 + chance.randrange(48)) if program.memo else None
+        row = mechanism.randomize([answer], rng=stream, secrets=None if secret is None else [secret])
+        yield answer, secret, stream.read_so_far, row.astype(row.dtype.newbyteorder("<")).tobytes()
+
+
+def interpreted(name: str, answer: Any, secret: bytes | None, stream: Stream) -> bytes:
+    """The same report, as the reference interpreter makes it of the program."""
+    mechanism = CASES[name]
+    program = mechanism.client_program()
+    return run(program, read(program, answer), StreamDraws(stream, secret, mechanism.fingerprint))
