@@ -12,6 +12,7 @@ from . import _inputs as inputs
 from . import _losses as losses
 from . import _memos as memos
 from . import _parameters as parameters
+from . import _programs as programs
 from . import _servers as servers
 from . import _wholes as wholes
 from ._outcome import Broken, NotChecked
@@ -39,6 +40,8 @@ CHECKS: dict[str, Callable[[Mechanism], None]] = {
     "reports_lie_on_their_grid": forms.reports_lie_on_their_grid,
     "users_are_drawn_alone_as_together": company.users_are_drawn_alone_as_together,
     "noise_is_used_once": company.noise_is_used_once,
+    "program_draws_what_the_client_draws": programs.program_draws_what_the_client_draws,
+    "program_law_is_the_channel": programs.program_law_is_the_channel,
     "seed_decides": clients.seed_decides,
     "bad_input_is_refused": inputs.bad_input_is_refused,
     "unknown_values_do_not_leak": inputs.unknown_values_do_not_leak,

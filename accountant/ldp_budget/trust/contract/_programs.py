@@ -1,0 +1,93 @@
+"""Checks of the client program: it is the client, to the last byte, and its law is the channel of the proof."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import permutations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...authoring.interpreter import StreamDraws, read, run
+from ...errors import NotSupported
+from ...randomness.streams import SeededStream, Stream
+from ..verification.laws import law
+from ._drawing import inputs_of, others_of, secrets_of
+from ._outcome import NotChecked, expect
+
+if TYPE_CHECKING:
+    from ...authoring.base import Mechanism
+    from ...authoring.programs import Program
+
+_REPORTS = 60
+_OTHERS = 4
+_MOST_INPUTS = 6
+_MOST_OUTCOMES = 20_000
+
+
+def program_draws_what_the_client_draws(mechanism: Mechanism) -> None:
+    """From the same bytes, and the same secret, the program makes the report of the client, and reads no more."""
+    program = _program(mechanism)
+    values = [*inputs_of(mechanism)[:_MOST_INPUTS], *others_of(mechanism, _OTHERS)]
+    for seed in range(_REPORTS):
+        value = values[seed % len(values)]
+        secret = secrets_of(1, seed)[0] if program.memo else None
+        own, other = Counted(seed), Counted(seed)
+        row = mechanism.randomize([value], rng=own, secrets=None if secret is None else [secret])
+        report = run(program, read(program, value), StreamDraws(other, secret, mechanism.fingerprint))
+        layout = (np.dtype(program.report["dtype"]), tuple(program.report["shape"]))
+        found = (row.dtype.newbyteorder("<"), row.shape[1:])
+        expect(found == layout, f"the client's reports are {found}, and the program's {layout}")
+        same = row.astype(layout[0]).tobytes() == report
+        expect(same, f"of the same bytes the program makes another report of {value} than the client")
+        expect(own.count == other.count, f"for {value} the program reads {other.count} bytes, the client {own.count}")
+
+
+def program_law_is_the_channel(mechanism: Mechanism) -> None:
+    """The law of the program, every outcome enumerated in fractions, is exactly what `compare` says."""
+    program = _program(mechanism)
+    inputs = inputs_of(mechanism)[:_MOST_INPUTS]
+    try:
+        laws = {value: law(program, read(program, value), _MOST_OUTCOMES) for value in inputs}
+        pairs = [(pair, mechanism.compare(*pair).masses()) for pair in permutations(laws, 2)]
+    except NotSupported as error:
+        raise NotChecked(str(error)) from None
+    for (first, second), masses in pairs:
+        sums = _sums(mechanism, program, laws, first, second, len(masses))
+        expect(sums == list(masses), f"the law of the program is not what compare({first}, {second}) says")
+
+
+def _sums(
+    mechanism: Mechanism,
+    program: Program,
+    laws: dict[Any, dict[bytes, Fraction]],
+    first: Any,
+    second: Any,
+    outcomes: int,
+) -> list[tuple[Fraction, Fraction]]:
+    """How likely each outcome of a comparison is under the two laws."""
+    rows = sorted(laws[first].keys() | laws[second].keys())
+    reports = np.frombuffer(b"".join(rows), program.report["dtype"]).reshape(len(rows), *program.report["shape"])
+    sums = [[Fraction(0), Fraction(0)] for _ in range(outcomes)]
+    for row, code in zip(rows, np.asarray(mechanism.outcomes(reports, first, second)).tolist(), strict=True):
+        for side, value in enumerate((first, second)):
+            sums[int(code)][side] += laws[value].get(row, 0)
+    return [(own, other) for own, other in sums]
+
+
+def _program(mechanism: Mechanism) -> Program:
+    try:
+        return mechanism.client_program()
+    except NotSupported as error:
+        raise NotChecked(str(error)) from None
+
+
+class Counted(Stream):
+    """A seeded stream, and how many bytes were read of it."""
+
+    def __init__(self, seed: int) -> None:
+        self._source, self.count = SeededStream(seed), 0
+
+    def read(self, count: int) -> bytes:
+        self.count += count
+        return bytes(self._source.read(count))
