@@ -1,0 +1,118 @@
+// Whole numbers of any size: a Number as long as that is exact, else a BigInt.
+
+/** @typedef {number | bigint} Whole */
+/** @typedef {Whole[]} Vector */
+
+/**
+ * @param {bigint} number
+ * @returns {Whole}
+ */
+export function small(number) {
+  return number >= -9007199254740991n && number <= 9007199254740991n ? Number(number) : number;
+}
+
+/**
+ * Both forms of an operation: on Numbers where the result is exact, else on BigInts.
+ * @param {(a: any, b: any) => any} operate
+ * @returns {(a: Whole, b: Whole) => Whole}
+ */
+function exact(operate) {
+  return (a, b) => {
+    if (typeof a === "number" && typeof b === "number") {
+      const result = operate(a, b);
+      if (Number.isSafeInteger(result)) return result;
+    }
+    return small(operate(BigInt(a), BigInt(b)));
+  };
+}
+
+/**
+ * @param {(a: bigint, b: bigint) => bigint} operate
+ * @returns {(a: Whole, b: Whole) => Whole}
+ */
+const wide = (operate) => (a, b) => small(operate(BigInt(a), BigInt(b)));
+
+/** @type {(a: bigint, b: bigint) => bigint} */
+const floored = (a, b) => a / b - (a % b !== 0n && a < 0n !== b < 0n ? 1n : 0n);
+
+/** @param {Whole} a */
+function parity(a) {
+  let odd = 0;
+  for (let rest = BigInt(a); rest; rest >>= 1n) odd ^= Number(rest & 1n);
+  return odd;
+}
+
+/**
+ * The operators that go over vectors one number at a time. A map: names of an object's own, such as `constructor`,
+ * are no operators.
+ * @type {Map<string, (...numbers: any[]) => Whole>}
+ */
+export const EACH = new Map([
+  ["add", exact((a, b) => a + b)],
+  ["sub", exact((a, b) => a - b)],
+  ["mul", exact((a, b) => a * b)],
+  ["div", wide(floored)],
+  ["mod", wide((a, b) => a - b * floored(a, b))],
+  ["shr", wide((a, b) => a >> b)],
+  ["shl", wide((a, b) => a << b)],
+  ["and", wide((a, b) => a & b)],
+  ["xor", wide((a, b) => a ^ b)],
+  ["min", (a, b) => (a < b ? a : b)],
+  ["max", (a, b) => (a > b ? a : b)],
+  ["lt", (a, b) => (a < b ? 1 : 0)],
+  ["ge", (a, b) => (a >= b ? 1 : 0)],
+  ["eq", (a, b) => (a == b ? 1 : 0)], // a Number and a BigInt may be the same
+  ["where", (c, a, b) => (Number(c) ? a : b)],
+  ["parity", parity],
+]);
+
+/** @type {(vector: Vector, place: Whole, number: Whole) => Vector} */
+const put = (vector, place, number) => Object.assign([...vector], { [Number(place)]: number });
+
+/** @type {(vector: Vector, number: Whole) => number} */
+function rank(vector, number) {
+  let low = 0;
+  let high = vector.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (vector[middle] <= number) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** @type {(vector: Vector, least: Whole) => Vector} */
+function floyd(vector, least) {
+  /** @type {Vector} */
+  const chosen = [];
+  vector.forEach((drawn, place) => chosen.push(chosen.includes(drawn) ? Number(least) - 1 + place : drawn));
+  return chosen;
+}
+
+/** @param {Vector} bits */
+const join = (bits) => small(bits.reduce((/** @type {bigint} */ sum, bit, i) => sum | (BigInt(bit) << BigInt(i)), 0n));
+
+/**
+ * Ascending.
+ * @param {Whole} a
+ * @param {Whole} b
+ */
+export const ascending = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+
+/**
+ * The operators on whole vectors.
+ * @type {Map<string, (...given: any[]) => any>}
+ */
+export const WHOLE = new Map(
+  /** @type {[string, (...given: any[]) => any][]} */ ([
+    ["list", (...numbers) => numbers],
+    ["at", (vector, place) => vector[Number(place)]],
+    ["put", put],
+    ["sort", (vector) => [...vector].sort(ascending)],
+    ["first", (bits) => Math.max(0, bits.findIndex(Number))],
+    ["rank", rank],
+    ["onehot", (place, size) => put(new Array(Number(size)).fill(0), place, 1)],
+    ["join", join],
+    ["floyd", floyd],
+  ]),
+);

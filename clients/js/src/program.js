@@ -1,0 +1,359 @@
+// The interpreter of client programs: what a mechanism's client draws and sends, as data.
+
+import { fromLittleEndian, joined, littleEndian, utf8, words } from "./bytes.js";
+import { Draws } from "./draws.js";
+import { blake2b, sha256, shake } from "./hashes.js";
+import { EACH, WHOLE, small } from "./numbers.js";
+
+/** @typedef {import("./numbers.js").Whole} Whole */
+/** @typedef {import("./numbers.js").Vector} Vector */
+/** @typedef {(run: Run) => any} Step */
+/** @typedef {(label: string, v: Whole, count: number) => bigint[]} Words of the secret */
+/** @typedef {{ values: any[], draws: any, words: Words }} Run */
+/** @typedef {{ secret?: Uint8Array, draws?: any }} Given */
+
+const VERSION = 1;
+const NUMBER = /^-?[0-9]+$/;
+const PRIME = (1n << 61n) - 1n;
+const LEAST_SECRET_BYTES = 16;
+const NAME = /^[a-z][a-z0-9_]*$/;
+/** What reads the stream; the first are methods of `Draws` by these names. */
+const DRAWS = new Set(
+  "bit bits bit_at bits_each below belows belows_from subset shuffle geometric laplace normal".split(" "),
+);
+
+/**
+ * What reads the secret in the stream's place, and so draws the same again.
+ * @type {Map<string, (words: Words, label: string, v: Whole, ...given: any[]) => any>}
+ */
+const MEMO = new Map(
+  /** @type {[string, (words: Words, label: string, v: Whole, ...given: any[]) => any][]} */ ([
+    ["kept_bits", (words, label, v, t, n) => words(label, v, Number(n)).map((word) => (word < t ? 1 : 0))],
+    [
+      "kept_belows",
+      (words, label, v, b, n) => words(label, v, Number(n)).map((word, i) => small(word % (BigInt(b) + BigInt(i)))),
+    ],
+    ["kept_top", (words, label, v, k) => small(words(label, v, 1)[0] >> BigInt(64 - Number(k)))],
+  ]),
+);
+
+/**
+ * Public hash functions.
+ * @type {Map<string, (seed: string) => (...given: any[]) => any>}
+ */
+const HASHES = new Map([
+  ["polynomial", polynomial],
+  ["bloom", bloom],
+]);
+
+/** @param {string} seed */
+function polynomial(seed) {
+  const key = blake2b(utf8(seed), { size: 32, person: "ldp-budget seed" });
+  /** @type {(message: Uint8Array, size: number, person: string) => bigint[]} */
+  const elements = (message, size, person) => words(blake2b(message, { size, key, person })).map((word) => word % PRIME);
+  /** @type {(j: Whole, v: Whole, m: Whole) => number} */
+  return (j, v, m) => {
+    const [x] = elements(utf8(`${v}`), 8, "value");
+    const [a, b, c] = elements(littleEndian(j, 8), 24, "coefficients");
+    return Number((BigInt(m) * (((a * x + b) * x + c) % PRIME)) >> 61n);
+  };
+}
+
+/** @param {string} seed */
+function bloom(seed) {
+  /** @type {(j: Whole, v: Whole, m: Whole, n: Whole) => Vector} */
+  return (j, v, m, n) => {
+    const bits = new Array(Number(m)).fill(0);
+    const digest = shake(168, utf8(`ldp-budget bloom 1:${seed}:${j}:${v}`), 8 * Number(n));
+    for (const word of words(digest)) bits[Number(word % BigInt(m))] = 1;
+    return bits;
+  };
+}
+
+/**
+ * A user's secret for one collection: what is drawn from it tells nothing of what another draws.
+ * @param {Uint8Array} secret
+ * @param {string} context
+ */
+export function secretWithin(secret, context) {
+  if (!(secret instanceof Uint8Array) || secret.length < LEAST_SECRET_BYTES) {
+    throw new TypeError(`this collection needs a secret of at least ${LEAST_SECRET_BYTES} bytes, as a Uint8Array`);
+  }
+  return blake2b(utf8(context), { size: 32, key: sha256(secret), person: "ldp-budget" });
+}
+
+/**
+ * @param {Uint8Array} secret
+ * @param {string} context
+ * @returns {Words}
+ */
+function wordsOf(secret, context) {
+  return (label, v, count) => {
+    const name = utf8(`${context} ${label}`);
+    const head = joined(utf8("ldp-budget memoised words 1"), littleEndian(name.length, 8), name);
+    const value = littleEndian(BigInt.asUintN(64, BigInt(v)), 8);
+    return words(shake(136, joined(head, littleEndian(secret.length, 8), secret, value), 8 * count));
+  };
+}
+
+export class Program {
+  /**
+   * @param {any} definition a collection's public definition, or what of it is the program
+   * @throws {TypeError} where it has an operator that this client does not know
+   */
+  constructor(definition) {
+    if (definition.format !== "ldp-budget client" || definition.version !== VERSION) {
+      throw new TypeError(`expected an ldp-budget client of version ${VERSION}; found ${definition.version}`);
+    }
+    this.definition = definition;
+    /** @type {Map<string, Step>} */
+    this.names = new Map([["value", (run) => run.values[0]]]);
+    for (const [name, table] of Object.entries(definition.tables)) {
+      const entries = tabled(table);
+      this.define(name, () => entries);
+    }
+    /** @type {Step[]} */
+    this.steps = definition.steps.map((/** @type {[string, any]} */ [name, expression], /** @type {number} */ i) => {
+      const step = this.compile(expression, true);
+      this.define(name, (run) => run.values[i + 1]);
+      return step;
+    });
+    this.parts = definition.report.parts.map((/** @type {any[]} */ part) => this.part(part));
+    /** How many bytes a report has. */
+    this.size = this.parts.reduce((/** @type {number} */ size, /** @type {any} */ part) => size + part.size, 0);
+    this.memo = definition.memo ? this.named(definition.memo) : undefined;
+  }
+
+  /**
+   * @param {string} name
+   * @param {Step} value
+   */
+  define(name, value) {
+    if (!NAME.test(name) || this.names.has(name)) throw new TypeError(`not a name of its own: ${name}`);
+    this.names.set(name, value);
+  }
+
+  /**
+   * @param {string} name
+   * @returns {Step}
+   */
+  named(name) {
+    const found = this.names.get(name);
+    if (!found) throw new TypeError(`nothing before it is called ${name}`);
+    return found;
+  }
+
+  /**
+   * An expression as a function of what was worked out before it. No code is made of text: a strict CSP holds.
+   * @param {any} expression
+   * @param {boolean} top
+   * @returns {Step}
+   */
+  compile(expression, top = false) {
+    if (Number.isSafeInteger(expression)) return () => expression;
+    if (typeof expression === "string" && NUMBER.test(expression)) {
+      const number = small(BigInt(expression));
+      return () => number;
+    }
+    if (typeof expression === "string") return this.named(expression);
+    if (!Array.isArray(expression)) throw new TypeError(`not an expression: ${JSON.stringify(expression)}`);
+    return this.call(expression[0], expression.slice(1), top);
+  }
+
+  /**
+   * @param {string} name
+   * @param {any[]} given
+   * @param {boolean} top
+   * @returns {Step}
+   */
+  call(name, given, top) {
+    const memo = MEMO.get(name);
+    const hash = HASHES.get(name);
+    if ((memo || DRAWS.has(name)) && !top) throw new TypeError(`${name} stands alone at the top of a step`);
+    const steps = (memo || hash ? given.slice(1) : given).map((each) => this.compile(each));
+    /** @param {Run} run */
+    const worked = (run) => steps.map((step) => step(run));
+    if (memo) return (run) => memo(run.words, given[0], .../** @type {[Whole, ...any[]]} */ (worked(run)));
+    if (DRAWS.has(name)) return (run) => run.draws[name](...worked(run));
+    if (hash) {
+      const seeded = hash(given[0]);
+      return (run) => seeded(...worked(run));
+    }
+    const whole = WHOLE.get(name);
+    if (whole) return (run) => whole(...worked(run));
+    const each = EACH.get(name);
+    if (!each) throw new TypeError(`this client does not know the operator ${name}; it is too old`);
+    return (run) => overVectors(each, worked(run));
+  }
+
+  /**
+   * A part of the report: its size, and how it is written.
+   * @param {any[]} part
+   */
+  part([kind, name, ...more]) {
+    const value = this.named(name);
+    if (kind === "packed") {
+      return {
+        size: Math.ceil(more[0] / 8),
+        /** @type {(run: Run, out: Uint8Array) => void} */
+        write: (run, out) => value(run).forEach((/** @type {Whole} */ bit, /** @type {number} */ i) => (out[i >> 3] |= Number(bit) << (i & 7))),
+      };
+    }
+    if (kind === "uint") {
+      const [size, count] = more;
+      return {
+        size: size * count,
+        /** @type {(run: Run, out: Uint8Array) => void} */
+        write: (run, out) => [value(run)].flat().forEach((number, i) => out.set(littleEndian(number, size), size * i)),
+      };
+    }
+    if (kind === "float64") {
+      const [origin, step] = more.slice(0, 2).map(Number);
+      return {
+        size: 8,
+        /** @type {(run: Run, out: Uint8Array) => void} */
+        write: (run, out) => new DataView(out.buffer, out.byteOffset).setFloat64(0, origin + (Number(value(run)) + more[2]) * step, true),
+      };
+    }
+    throw new TypeError(`this client does not know the part ${kind} of a report; it is too old`);
+  }
+
+  /**
+   * The whole number that an answer stands for.
+   * @param {any} answer
+   * @returns {Whole}
+   */
+  read(answer) {
+    const given = this.definition.input;
+    if (given.kind === "answer") return readAnswer(answer, BigInt(given.count), given.text);
+    const [lower, upper, last] = [given.lower, given.upper, given.last].map(Number);
+    if (typeof answer !== "number" || !(answer >= lower && answer <= upper)) {
+      throw new RangeError(`expected a number from ${lower} to ${upper}; found ${answer}`);
+    }
+    const point = given.times === undefined ? Math.floor((answer - lower) / Number(given.step)) : toEven((answer - lower) * Number(given.times));
+    return Math.min(Math.max(point, 0), last);
+  }
+
+  /**
+   * One report.
+   * @param {any} answer
+   * @param {Given} given
+   */
+  run(answer, given = {}) {
+    const run = this.evaluate(answer, given);
+    const report = new Uint8Array(this.size);
+    let at = 0;
+    for (const part of this.parts) {
+      part.write(run, report.subarray(at, at + part.size));
+      at += part.size;
+    }
+    return report;
+  }
+
+  /**
+   * @param {any} answer
+   * @param {Given} given
+   * @returns {Run}
+   */
+  evaluate(answer, { secret, draws = new Draws() } = {}) {
+    const value = this.read(answer);
+    /** @type {Run} */
+    const run = { values: [value], draws, words: draws.words_of ?? this.wordsOf(secret) };
+    for (const step of this.steps) run.values.push(step(run));
+    return run;
+  }
+
+  /**
+   * @param {Uint8Array | undefined} secret
+   * @returns {Words}
+   */
+  wordsOf(secret) {
+    if (!this.memo) return () => [];
+    if (!secret) throw new TypeError("this collection repeats what was drawn once for an answer: it needs a secret");
+    return wordsOf(secret, this.definition.context);
+  }
+}
+
+/**
+ * @param {(...numbers: any[]) => Whole} operate
+ * @param {any[]} given
+ */
+function overVectors(operate, given) {
+  const vector = given.find(Array.isArray);
+  if (!vector) return operate(...given);
+  return vector.map((/** @type {Whole} */ _, /** @type {number} */ i) => operate(...given.map((each) => (Array.isArray(each) ? each[i] : each))));
+}
+
+/**
+ * @param {any} answer
+ * @param {bigint} count
+ * @param {boolean} text whether any text stands for a number
+ */
+function readAnswer(answer, count, text) {
+  let number = -1n;
+  if (typeof answer === "bigint" || Number.isSafeInteger(answer)) number = BigInt(answer);
+  else if (text && typeof answer === "string" && answer) number = numberOf(answer, count);
+  if (number >= 0n && number < count) return small(number);
+  throw new RangeError(`expected a whole number from 0 to ${count - 1n}${text ? ", or any text" : ""}; found ${answer}`);
+}
+
+/**
+ * A whole number without leading zeros stands for itself, any other text for its digest.
+ * @param {string} text
+ * @param {bigint} count
+ */
+function numberOf(text, count) {
+  if (/^(0|-?[1-9][0-9]*)$/.test(text)) return BigInt(text);
+  return fromLittleEndian(blake2b(utf8(text), { size: 8, person: "ldp-budget text" })) % count;
+}
+
+/**
+ * The nearest whole number, ties to even.
+ * @param {number} x
+ */
+function toEven(x) {
+  const low = Math.floor(x);
+  const rest = x - low;
+  return rest < 0.5 || (rest === 0.5 && low % 2 === 0) ? low : low + 1;
+}
+
+/** @param {any} table */
+function tabled(table) {
+  if (!Array.isArray(table)) return falling(table);
+  /** @param {any} number */
+  const whole = (number) => small(BigInt(number));
+  return table.map((row) => (Array.isArray(row) ? row.map(whole) : whole(row)));
+}
+
+/**
+ * Running totals of whole parts of numbers that fall geometrically, in decimals rounded down to so many digits.
+ * @param {{ first: string, ratio: string, digits: number, floor: string | number, count: number }} table
+ */
+function falling({ first, ratio, digits, floor, count }) {
+  const least = BigInt(floor);
+  const most = 10n ** BigInt(digits);
+  const [times, power] = decimal(ratio);
+  let [weight, exponent] = decimal(first);
+  let total = 0n;
+  /** @type {Vector} */
+  const totals = [0];
+  for (let i = 0; i < count; i++) {
+    const whole = exponent < 0 ? weight / 10n ** BigInt(-exponent) : weight * 10n ** BigInt(exponent);
+    total += whole > least ? whole : least;
+    totals.push(small(total));
+    weight *= times;
+    exponent += power;
+    for (; weight >= most; exponent++) weight /= 10n;
+  }
+  return totals;
+}
+
+/**
+ * A decimal as a whole number and a power of ten.
+ * @param {string} text
+ * @returns {[bigint, number]}
+ */
+function decimal(text) {
+  const [, whole, fraction = "", power = "0"] = /** @type {RegExpExecArray} */ (/^([0-9]+)(?:\.([0-9]+))?(?:E([+-]?[0-9]+))?$/.exec(text));
+  return [BigInt(whole + fraction), Number(power) - fraction.length];
+}
