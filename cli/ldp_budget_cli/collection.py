@@ -8,7 +8,7 @@ import click
 
 from .app import open_ledger
 from .completion import collection_names
-from .files import read_names
+from .files import read_json, read_names
 from .mechanism_group import MechanismGroup, mechanism_command
 from .output import json_option, print_fields, print_json, print_row_table, print_rows, rows_options
 
@@ -32,8 +32,29 @@ def collection() -> None:
     build=lambda mechanism, values: (mechanism, values),
 )
 @click.option("--categories", metavar="FILE|A,B,C", help="The answers in order: a file, one a line, or a list.")
+@click.option("--title", default="", help="What respondents are told: the name of the survey.")
+@click.option("--question", default="", help="What respondents are told: the question.")
+@click.option("--purpose", default="", help="What respondents are told: what it is for.")
+@click.option("--contact", default="", help="What respondents are told: whom to ask.")
+@click.option(
+    "--languages",
+    metavar="FILE",
+    help="JSON: for each language tag its title, question, purpose and answers.",
+    type=click.Path(exists=True, dir_okay=False),
+)
 @json_option
-def add(chosen: Build | Mechanism, name: str, categories: str | None, as_json: bool) -> None:
+def add(
+    chosen: Build | Mechanism,
+    name: str,
+    categories: str | None,
+    title: str,
+    question: str,
+    purpose: str,
+    contact: str,
+    languages: str | None,
+    as_json: bool,
+) -> None:
+    from ldp_budget.catalogue.about import About
     from ldp_budget.catalogue.collections import Collection, check_categories
 
     _check_free(name)
@@ -41,7 +62,8 @@ def add(chosen: Build | Mechanism, name: str, categories: str | None, as_json: b
     if answers is not None:
         check_categories(answers)
     mechanism = _build(*chosen, answers) if isinstance(chosen, tuple) else chosen
-    made = Collection(name, mechanism, answers)
+    about = About(title, question, purpose, contact, read_json("languages", languages) if languages else {})
+    made = Collection(name, mechanism, answers, about).agreed()
     open_ledger(click.get_current_context(), create=True).add_collection(made)
     _show(made.to_json(), as_json)
 
@@ -65,13 +87,17 @@ def list_(ctx: click.Context, form: str | None) -> None:
 
 @collection.command("show")
 @click.argument("name", shell_complete=collection_names)
+@click.option("--client", is_flag=True, help="The public definition: JSON with a client for any device.")
 @json_option
 @click.pass_context
-def show(ctx: click.Context, name: str, as_json: bool) -> None:
-    """Show one collection; as JSON it is what a client needs."""
+def show(ctx: click.Context, name: str, client: bool, as_json: bool) -> None:
+    """Show one collection; as JSON it is what a client in Python needs."""
     from ldp_budget.errors import NotSupported
 
     ledger = open_ledger(ctx)
+    if client:
+        print_json(ledger.collection(name).definition())
+        return
     try:
         definition = ledger.collection(name).to_json()
     except NotSupported as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,6 +23,15 @@ def read_names(option: str, text: str) -> tuple[str, ...]:
             return tuple(line.strip() for line in file if line.strip())
     except (OSError, UnicodeDecodeError) as error:
         raise click.BadParameter(f"{text} cannot be read: {error}", param_hint=f"--{option}") from None
+
+
+def read_json(option: str, path: str) -> Any:
+    """The JSON in a file."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError) as error:
+        raise click.BadParameter(f"{path} cannot be read: {error}", param_hint=f"--{option}") from None
 
 
 def find_collection(ctx: click.Context, name: str) -> Collection:

@@ -17,7 +17,7 @@ from typing import Any
 FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER.parents[1] / "tests"))
 
-from client_cases import CASES, vectors
+from client_cases import CASES, vectors  # noqa: E402 - from the folder above
 
 COUNT = 40
 

@@ -128,13 +128,18 @@ ldp_budget.authoring.domain
 ldp_budget.authoring.estimates
 ldp_budget.authoring.fields
 ldp_budget.authoring.frequency
+ldp_budget.authoring.interpreter
 ldp_budget.authoring.numeric
+ldp_budget.authoring.operators
 ldp_budget.authoring.packing
 ldp_budget.authoring.promised
+ldp_budget.authoring.programs
 ldp_budget.authoring.quadrature
 ldp_budget.catalogue
+ldp_budget.catalogue.about
 ldp_budget.catalogue.certificates
 ldp_budget.catalogue.collections
+ldp_budget.catalogue.definitions
 ldp_budget.catalogue.hookspecs
 ldp_budget.catalogue.plugins
 ldp_budget.catalogue.ranking
@@ -196,6 +201,7 @@ ldp_budget.trust.contract
 ldp_budget.trust.verification
 ldp_budget.trust.verification.dominance
 ldp_budget.trust.verification.estimators
+ldp_budget.trust.verification.laws
 """
 
 OURS = ("ldp_budget", "ldp_budget_mechanisms", "ldp_budget_cli")

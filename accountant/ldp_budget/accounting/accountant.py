@@ -820,7 +820,9 @@ class Accountant:
     # -- collections ------------------------------------------------------------------------------------
 
     def add_collection(self, collection: Collection) -> None:
-        """Store a collection; the same one again is no error.
+        """Store a collection, with the digest of its public definition where it has a client for any device.
+
+        The same one again is no error.
 
         Parameters:
             collection: what to store.
@@ -830,13 +832,13 @@ class Accountant:
             InvalidParameter: it is no collection.
         """
         check_instance("collection", collection, Collection, "a collection")
-        definition = canonical_json(collection.to_json())
+        definition = canonical_json(collection.agreed().to_json())
 
         def store(transaction: Transaction) -> None:
             stored = transaction.rows.collection(collection.name)
             if stored is None:
                 transaction.add_collection(collection.name, collection.fingerprint, definition)
-            elif stored.definition != definition:
+            elif Collection.from_json(json.loads(stored.definition)) != collection:
                 raise NameTaken("collection", collection.name, "it exists already, with another definition")
 
         self._ledger.run(store)

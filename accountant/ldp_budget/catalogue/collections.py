@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from .._checks import check_instance, check_many, check_whole, shown
 from ..authoring.base import Mechanism, count_of
 from ..authoring.domain import Categories
 from ..errors import InvalidParameter, NotSupported, OutsideDomain, UnknownName
+from .about import NOTHING, About
 from .plugins import mechanism as find_mechanism
 
 if TYPE_CHECKING:
@@ -47,6 +48,10 @@ class Collection:
     name: str
     mechanism: Mechanism
     categories: tuple[str, ...] | None = None
+    about: About = NOTHING
+    """What respondents are told; the client's digest covers it, the fingerprint does not."""
+    client: str | None = field(default=None, compare=False)
+    """The digest of the public definition that was agreed on; None where there is no client program, or none yet."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or ":" in self.name:
@@ -57,6 +62,8 @@ class Collection:
             object.__setattr__(self, "categories", tuple(categories))
             check_categories(self.categories)
             self._check_answers(self.categories)
+        check_instance("about", self.about, About, "an `About`")
+        self.about.check(self.categories)
 
     def __repr__(self) -> str:
         names = self.categories or ()
@@ -88,18 +95,51 @@ class Collection:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """What `collection show --json` prints, and a client needs.
+        """What `collection show --json` prints, and a client in Python needs.
 
         Raises:
             Nothing.
         """
+        about = self.about.to_json()
         return {
             "format": FORMAT,
             "version": VERSION,
             **self._definition(),
             "fingerprint": self.fingerprint,
             "guarantee": self.mechanism.guarantee.describe(),
+            **({"about": about} if about else {}),
+            **({"client": self.client} if self.client else {}),
         }
+
+    def definition(self) -> dict[str, Any]:
+        """What `collection show --client` prints: the public definition, with a client for any device and its digest.
+
+        Raises:
+            NotSupported: the mechanism has no client program, or another one than was agreed on.
+        """
+        definition = self._new_definition()
+        if self.client not in (None, definition["digest"]):
+            raise NotSupported(
+                f"collection {self.name} was agreed on with the client {self.client}, and the installed version of "
+                f"{self.mechanism.name} makes another one, {definition['digest']}"
+            )
+        return definition
+
+    def agreed(self) -> Collection:
+        """The collection with the digest of its public definition, where the mechanism has a client program.
+
+        Raises:
+            Nothing.
+        """
+        try:
+            return replace(self, client=self._new_definition()["digest"])
+        except NotSupported:
+            return self
+
+    def _new_definition(self) -> dict[str, Any]:
+        from .definitions import definition_of
+
+        return definition_of(self.name, self.fingerprint, self.mechanism, self.categories, self.about)
 
     @classmethod
     def from_json(cls, data: Any) -> Collection:
@@ -116,7 +156,9 @@ class Collection:
             raise ValueError(f"not a {FORMAT} of version {VERSION}")
         try:
             mechanism = _needed(data["mechanism"], data["name"])(**data["declared"])
-            collection, fingerprint = cls(data["name"], mechanism, data["categories"]), data["fingerprint"]
+            about, client = About(**data.get("about", {})), data.get("client")
+            collection = cls(data["name"], mechanism, data["categories"], about, client)
+            fingerprint = data["fingerprint"]
         except (LookupError, TypeError) as error:
             what = f"it has no {error}" if isinstance(error, KeyError) else error
             raise ValueError(f"not a {FORMAT} of version {VERSION}: {what}") from None

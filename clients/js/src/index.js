@@ -1,0 +1,83 @@
+/**
+ * Local differential privacy on the respondent's device: an answer in, a randomized report out.
+ *
+ *     const client = new Client(definition);          // what `ldp-budget collection show NAME --client` prints
+ *     const report = client.randomize("yes", { secret });
+ */
+
+import { toHex, utf8 } from "./bytes.js";
+import { systemBytes } from "./draws.js";
+import { checkDigest } from "./definition.js";
+import { blake2b } from "./hashes.js";
+import { likelihoods } from "./likelihoods.js";
+import { Program, secretWithin } from "./program.js";
+
+export class Client {
+  /**
+   * @param {any} definition the public definition of a collection
+   * @param {{ digest?: string }} [agreed] the digest that was agreed on, if the definition came from elsewhere
+   * @throws {TypeError} where its digest is another one, or it has an operator that this client does not know
+   */
+  constructor(definition, { digest } = {}) {
+    checkDigest(definition, digest);
+    this.definition = definition;
+    this.program = new Program(definition);
+  }
+
+  /** Whether reports repeat what was once drawn from a secret, so that one is needed. */
+  get memoises() {
+    return this.program.memo !== undefined;
+  }
+
+  /**
+   * One report: send it once, and keep it until it has arrived. Drawing again gives another one.
+   * @param {string | number} answer the name of an answer, or its number where there are no names; or a number
+   * @param {{ secret?: Uint8Array }} [given] at least 16 bytes, for a collection that `memoises`; see `newSecret`
+   * @returns {Uint8Array}
+   * @throws {RangeError} for an answer that the collection does not have
+   */
+  randomize(answer, { secret } = {}) {
+    return this.program.run(this.numbered(answer), { secret: this.within(secret) });
+  }
+
+  /**
+   * Which memoised draw a report of `answer` repeats, for whoever accounts for it; it tells nothing of the answer.
+   * @param {string | number} answer
+   * @param {Uint8Array} secret
+   * @returns {string | undefined} undefined where nothing is memoised
+   */
+  label(answer, secret) {
+    const own = this.within(secret);
+    if (!this.program.memo || !own) return undefined;
+    const draw = this.program.memo(this.program.evaluate(this.numbered(answer), { secret: own }));
+    const key = secretWithin(own, `${this.definition.context} labels`);
+    return toHex(blake2b(utf8(`${draw}`), { size: 16, key }));
+  }
+
+  /**
+   * How likely this very report is for each answer.
+   * @param {Uint8Array} report
+   * @returns {{ answer: string | number, likelihood: number }[] | undefined} undefined where they cannot be listed
+   */
+  explain(report) {
+    const names = this.definition.answers;
+    return likelihoods(this.program, report)?.map((likelihood, i) => ({ answer: names ? names[i] : i, likelihood }));
+  }
+
+  /** @param {string | number} answer */
+  numbered(answer) {
+    const names = this.definition.answers;
+    if (!names) return answer;
+    const number = names.indexOf(answer);
+    if (number < 0) throw new RangeError(`expected one of ${names.join(", ")}; found ${answer}`);
+    return number;
+  }
+
+  /** @param {Uint8Array | undefined} secret */
+  within(secret) {
+    return this.memoises && secret ? secretWithin(secret, `collection ${this.definition.fingerprint}`) : undefined;
+  }
+}
+
+/** A secret to draw memoised answers from: made once, kept on the device, and never sent. */
+export const newSecret = () => systemBytes(32);

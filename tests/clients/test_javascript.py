@@ -1,0 +1,220 @@
+"""The client in JavaScript, on Node: it draws what Python's clients draw, and refuses what was not agreed on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import make
+import numpy as np
+import pytest
+from javascript import PACKAGE, VECTORS, answered, evaluated, run
+
+from client_cases import CASES
+from ldp_budget.catalogue.about import About
+from ldp_budget.catalogue.collections import Collection
+from ldp_budget.catalogue.definitions import digest_of
+
+TEST = PACKAGE / "test" / "vectors.mjs"
+
+
+# -- vectors -------------------------------------------------------------------------------------------------------
+
+
+def test_the_vectors_are_those_that_python_makes(tmp_path: Path) -> None:
+    make.write(tmp_path)
+    made = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert made == {path.name: path.read_bytes() for path in VECTORS.iterdir()}
+
+
+def test_every_vector_agrees() -> None:
+    done = run(TEST, VECTORS)
+    assert (done.returncode, done.stdout) == (0, f"{len(CASES) * make.COUNT} vectors\n")
+
+
+@pytest.mark.slow
+def test_two_hundred_of_each_agree(tmp_path: Path) -> None:
+    make.write(tmp_path, 200)
+    assert run(TEST, tmp_path).stdout == f"{len(CASES) * 200} vectors\n"
+
+
+# -- definitions ---------------------------------------------------------------------------------------------------
+
+
+def collection(name: str, **about: Any) -> Collection:
+    return Collection(name.replace(" ", "-"), CASES[name], None, About(**about))
+
+
+PARTY = Collection(
+    "party",
+    CASES["sue"],
+    ("democrat", "republican", "무소속", "other", "none of “these”\x7f"),
+    About("A poll", "Which party?", languages={"ko": {"title": "여론 조사", "answers": ["a", "b", "c", "d", "e"]}}),
+)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_definition_holds_no_float(name: str) -> None:
+    def look(value: Any) -> None:
+        assert not isinstance(value, float)
+        for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            look(part)
+
+    look(collection(name).definition())
+
+
+def test_both_work_out_the_same_digest() -> None:
+    definition = PARTY.definition()
+    source = f"const made = new client.Client({json.dumps(definition)}); console.log(JSON.stringify(made.definition.digest))"
+    assert evaluated(source) == definition["digest"] == digest_of(definition)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"title": "Another"}, {"steps": []}, {"digest": "0" * 64}, {"version": 2}, {"answers": ["a", "b"]}],
+    ids=lambda change: next(iter(change)),
+)
+def test_what_was_changed_is_refused(change: dict[str, Any]) -> None:
+    (said,) = answered([{"collection": {**PARTY.definition(), **change}}])
+    assert "expected a definition with the digest" in said["error"]
+
+
+def test_another_definition_than_was_agreed_on_is_refused() -> None:
+    source = f"""
+        let why = "";
+        try {{ new client.Client({json.dumps(PARTY.definition())}, {{ digest: "{"0" * 64}" }}); }}
+        catch (error) {{ why = error.message; }}
+        console.log(JSON.stringify(why));
+    """
+    assert evaluated(source).startswith(f"expected a definition with the digest {'0' * 64}; found ")
+
+
+def resigned(**change: Any) -> dict[str, Any]:
+    """A changed definition with a digest of its own."""
+    changed = {**PARTY.definition(), **change}
+    return {**changed, "digest": digest_of(changed)}
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"version": 2}, "version 1; found 2"),
+        ({"steps": [["a", ["shift", 1]]]}, "does not know the operator shift"),
+        ({"steps": [["a", ["constructor", 1]]]}, "does not know the operator constructor"),
+        ({"steps": [["a", ["toString"]]]}, "does not know the operator toString"),
+        ({"steps": [["a", ["add", 1, ["below", 2]]]]}, "below stands alone"),
+        ({"steps": [["a", "later"]]}, "nothing before it is called later"),
+        ({"report": {"dtype": "|u1", "shape": [], "parts": [["code", "value"]]}}, "does not know the part code"),
+    ],
+)
+def test_what_it_does_not_know_is_refused(change: dict[str, Any], why: str) -> None:
+    (said,) = answered([{"collection": resigned(**change)}])
+    assert why in said["error"]
+
+
+# -- answers -------------------------------------------------------------------------------------------------------
+
+
+def test_answers_go_by_their_names() -> None:
+    _, *said = answered([{"collection": PARTY.definition()}, *({"answer": name} for name in ("무소속", "nobody"))])
+    assert len(bytes.fromhex(said[0]["report"])) == 1
+    assert said[1]["error"].startswith("expected one of democrat, republican, ")
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "why"),
+    [
+        ("oue", 4, "expected a whole number from 0 to 3; found 4"),
+        ("oue", 0.5, "expected a whole number from 0 to 3; found 0.5"),
+        ("oue", "1", "expected a whole number from 0 to 3; found 1"),
+        ("laplace", 10.5, "expected a number from 0 to 10; found 10.5"),
+        ("laplace", "5", "expected a number from 0 to 10; found 5"),
+        ("rappor", 1, "it needs a secret"),
+    ],
+)
+def test_what_is_no_answer_is_refused(name: str, answer: Any, why: str) -> None:
+    _, said = answered([{"collection": collection(name).definition()}, {"answer": answer}])
+    assert why in said["error"]
+
+
+@pytest.mark.parametrize("text", ["서울", "naïve 😀", "007", "12345678901234567890123", "x"])
+def test_any_text_stands_for_the_number_that_python_makes_of_it(text: str) -> None:
+    made = CASES["cms of any text"]
+    definition = collection("cms of any text").definition()
+    source = f"""
+        const made = new client.Client({json.dumps(definition)});
+        let number = "";
+        try {{ number = `${{made.program.read({json.dumps(text)})}}`; }} catch (error) {{ number = error.name; }}
+        console.log(JSON.stringify(number));
+    """
+    number = made.domain.number_of(text)  # type: ignore[union-attr]
+    assert evaluated(source) == (str(number) if number < 2**63 else "RangeError")
+
+
+@pytest.mark.parametrize("name", ["rappor", "kept buckets", "every kept bucket", "a kept bit"])
+def test_labels_are_those_of_python(name: str) -> None:
+    made, secret = collection(name), bytes(range(40))
+    values = [0.0, 37.5, 100.0] if name == "a kept bit" else [0, 1, 4]
+    source = f"""
+        const made = new client.Client({json.dumps(made.definition())});
+        const secret = Uint8Array.from({list(secret)});
+        console.log(JSON.stringify({json.dumps(values)}.map((value) => made.label(value, secret))));
+    """
+    assert evaluated(source) == made.labels(np.array(values), [secret] * len(values))
+
+
+def test_what_a_secret_draws_is_what_it_draws_in_python() -> None:
+    made, secret = collection("every kept bucket"), bytes(range(32))
+    _, *said = answered(
+        [{"collection": made.definition()}, *({"answer": v, "secret": secret.hex()} for v in range(5))]
+    )
+    own = made.randomize(np.arange(5), secrets=[secret] * 5)
+    assert [bytes.fromhex(each["report"]) for each in said] == [row.tobytes() for row in own]
+
+
+def test_a_report_is_explained() -> None:
+    definition = Collection("rr", CASES["randomized-response"], ("no", "yes")).definition()
+    source = f"""
+        const made = new client.Client({json.dumps(definition)});
+        console.log(JSON.stringify([0, 1].map((bit) => made.explain(Uint8Array.of(bit)))));
+    """
+    no, yes = evaluated(source)
+    p = np.e / (1 + np.e)
+    assert [each["answer"] for each in yes] == ["no", "yes"]
+    assert [each["likelihood"] for each in yes] == pytest.approx([1 - p, p])
+    assert [each["likelihood"] for each in no] == pytest.approx([p, 1 - p])
+
+
+# -- estimated by the server ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_reports_of_node_are_estimated_as_they_are(name: str) -> None:
+    """20,000 users: every count and mean within 4.5 standard errors."""
+    made, users = collection(name), 20_000
+    mechanism = CASES[name]
+    chance = np.random.default_rng(len(name))
+    given = made.definition()["input"]
+    if given["kind"] == "answer":
+        few = min(int(given["count"]), 3)
+        values: Any = chance.choice(few, users, p=[0.6, 0.3, 0.1][:few] if few == 3 else [0.7, 0.3])
+    else:
+        values = np.round(chance.uniform(float(given["lower"]), float(given["upper"]), users), 3)
+    secrets = [chance.bytes(32).hex() for _ in range(users)]
+    asked = ({"answer": v, "secret": s} for v, s in zip(values.tolist(), secrets, strict=True))
+    _, *said = answered([{"collection": made.definition()}, *asked])
+    layout = made.definition()["report"]
+    rows = b"".join(bytes.fromhex(each["report"]) for each in said)
+    reports = np.frombuffer(rows, layout["dtype"]).reshape(users, *layout["shape"])
+    if given["kind"] == "number":
+        estimate = mechanism.estimate(reports)
+        truth = values.mean()
+        bias = abs(mechanism.utility().get("max_bias", 0.0))  # type: ignore[operator]
+        assert abs(estimate.mean - truth) <= 4.5 * estimate.std_error + bias
+        return
+    counts = np.bincount(values, minlength=3)
+    estimate = mechanism.estimate(reports, range(3)) if given["text"] else mechanism.estimate(reports)
+    found = len(estimate.counts[:3])
+    assert (np.abs(estimate.counts[:3] - counts[:found]) <= 4.5 * estimate.std_errors[:3]).all()
