@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ldp_budget.errors import InvalidParameter, NotSupported
+from ldp_budget.errors import InvalidParameter, NotSupported, UnknownName
 from ldp_budget.guarantees import Memoised
 from ldp_budget.guarantees.amounts import float_up
 
+from .app import open_ledger
 from .mechanism_group import mechanism_command
 from .output import json_option, print_json
 
@@ -22,12 +23,16 @@ if TYPE_CHECKING:
     from ldp_budget.trust.verification import Verification
 
 DEFAULT_SAMPLES = 1_000_000
+CLIENT_SAMPLES = 200_000
+"""Of a client behind pipes, twice: enough to see what one report in a hundred gives away."""
 REPEATED = 20
 """Reports of one memoised value that an audit looks at together."""
 
 
-def parse_samples(ctx: click.Context, parameter: click.Parameter, value: str) -> int:
+def parse_samples(ctx: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
     """A number of reports from the command line; the audit checks its range."""
+    if value is None:
+        return None
     try:
         return int(value)
     except ValueError:
@@ -39,18 +44,25 @@ def parse_samples(ctx: click.Context, parameter: click.Parameter, value: str) ->
 )
 @click.option(
     "--samples",
-    default=str(DEFAULT_SAMPLES),
     metavar="N",
     callback=parse_samples,
-    help=f"Reports drawn from the client [default: {DEFAULT_SAMPLES:,}]",
+    help=f"Reports drawn from the client [default: {DEFAULT_SAMPLES:,}; twice {CLIENT_SAMPLES:,} with --client]",
+)
+@click.option(
+    "--client",
+    metavar="COMMAND",
+    help="Of a collection: a program that draws, by lines of JSON on its pipes, in place of Python's own client.",
 )
 @json_option
 @click.pass_context
-def audit(ctx: click.Context, mechanism: Mechanism, samples: int, as_json: bool) -> None:
+def audit(ctx: click.Context, mechanism: Mechanism, samples: int | None, client: str | None, as_json: bool) -> None:
     from ldp_budget.trust.verification import VIOLATED, verify
 
     exact = verify(mechanism)
-    found = list(_sampled(mechanism, samples))
+    if client is None:
+        found = list(_sampled(mechanism, DEFAULT_SAMPLES if samples is None else samples))
+    else:
+        found = _sampled_client(ctx, client, CLIENT_SAMPLES if samples is None else samples)
     verdict = VIOLATED if any(lower > claimed for claimed, lower in _bounds(mechanism, found)) else exact.verdict
     if as_json:
         print_json(_described(mechanism, exact, found, verdict))
@@ -96,6 +108,25 @@ def _sampled(mechanism: Mechanism, samples: int) -> Iterator[Audit]:
             yield sample(mechanism, samples=samples, reports=REPEATED)
     except NotSupported as error:
         click.echo(f"Not sampled: {error}", err=True)
+
+
+def _sampled_client(ctx: click.Context, command: str, samples: int) -> list[Audit]:
+    """The audits of another client: of what is declared, and a search that believes nothing of it."""
+    from ldp_budget.trust.auditing import audit as sample
+    from ldp_budget.trust.auditing.external import drawn_by
+
+    name = str(ctx.info_name).removeprefix("collection:")
+    try:
+        collection = open_ledger(ctx).collection(name)
+    except UnknownName:
+        raise click.UsageError(f"--client draws for a collection; {name} is none of this ledger", ctx) from None
+    with drawn_by(collection, command) as mechanism:
+        found = [sample(mechanism, samples=samples)]
+        if found[0].declared:
+            found.append(sample(mechanism, samples=samples, search=True))
+        if isinstance(mechanism.guarantee, Memoised):
+            found.append(sample(mechanism, samples=samples, reports=REPEATED))
+    return found
 
 
 def _print(mechanism: Mechanism, exact: Verification, found: list[Audit], verdict: str) -> None:

@@ -66,7 +66,10 @@ def test_a_definition_holds_no_float(name: str) -> None:
 
 def test_both_work_out_the_same_digest() -> None:
     definition = PARTY.definition()
-    source = f"const made = new client.Client({json.dumps(definition)}); console.log(JSON.stringify(made.definition.digest))"
+    source = f"""
+        const made = new client.Client({json.dumps(definition)});
+        console.log(JSON.stringify(made.definition.digest));
+    """
     assert evaluated(source) == definition["digest"] == digest_of(definition)
 
 

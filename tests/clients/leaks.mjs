@@ -1,0 +1,35 @@
+// Clients that leak, each in its own way: what an audit must find. node leaks.mjs KIND
+
+import { createInterface } from "node:readline";
+import { fromHex, toHex } from "../../clients/js/src/bytes.js";
+import { Client } from "../../clients/js/src/index.js";
+
+const rarely = () => crypto.getRandomValues(new Uint16Array(1))[0] < 656; // one in a hundred
+const kind = process.argv[2];
+let client;
+let last;
+
+const leaks = {
+  none: (report) => report,
+  // A bit that no answer has, in one report of a hundred.
+  padding: (report, answer) => (answer === 0 && rarely() ? report.map((byte) => byte | 0x80) : report),
+  raw: (report, answer) => (rarely() ? Uint8Array.of(1 << answer) : report),
+  // The bit of the own answer is kept too often.
+  keeps: (report, answer) => (rarely() || rarely() || rarely() || rarely() ? report.map((byte) => byte | (1 << answer)) : report),
+  // The same report again for whoever answers 1.
+  stuck: (report, answer) => (answer === 1 ? (last ??= report) : report),
+  longer: (report, answer) => Uint8Array.of(...report, answer),
+};
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const asked = JSON.parse(line);
+  let said;
+  if (asked.collection) {
+    client = new Client(asked.collection);
+    said = {};
+  } else {
+    const report = client.randomize(asked.answer, { secret: asked.secret && fromHex(asked.secret) });
+    said = { report: toHex(leaks[kind](report, asked.answer)) };
+  }
+  process.stdout.write(`${JSON.stringify(said)}\n`);
+}
