@@ -7,15 +7,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import ldp_budget
 from ldp_budget.authoring.interpreter import StreamDraws, read, run
+from ldp_budget.authoring.programs import Program, falling, record
 from ldp_budget.randomness import SeededStream, Stream
+from ldp_budget.randomness.memoisation import memo_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ldp_budget import Mechanism
-    from ldp_budget.authoring.programs import Program
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "docs" / "examples" / "ldp-budget-olh" / "src"))
 
@@ -152,6 +155,61 @@ def streams(program: Program, seed: int) -> Iterator[Stream]:
     while True:
         yield from (SeededStream(seed), Ties(seed, tops), Words(seed))
         seed += 1
+
+
+SECRET = bytes(range(32))
+CONTEXT = "corners"
+
+
+def corners_program() -> Program:
+    """What mechanisms hardly meet: a word at its threshold, half of a set, divisions below zero, a table's floor."""
+    (word,) = memo_words([SECRET], f"{CONTEXT} edge", np.array([3]), 1)[0].tolist()
+    steps: dict[str, Any] = {
+        "below_word": ["kept_bits", "edge", 3, str(word), 1],
+        "at_word": ["kept_bits", "edge", 3, str(word + 1), 1],
+        "top": ["kept_top", "edge", 3, 12],
+        "half": ["subset", 8, 4],
+        "more": ["subset", 7, 5],
+        "none": ["bits", 0, 3],
+        "always": ["bit", str(2**64)],
+        "coarse": ["bit_at", ["mul", str(2**60), "value"]],
+        "one": ["below", 1],
+        "wide": ["below", str(2**63)],
+        "minus": ["sub", "value", 9],
+        "quotient": ["add", ["div", "minus", 4], 8],
+        "rest": ["mod", "minus", 4],
+        "shifted": ["add", ["shr", "minus", 1], 16],
+        "product": ["and", ["mul", "wide", "wide"], str(2**64 - 1)],
+        "total": ["at", "falling", ["min", "value", 6]],
+        "numbers": [
+            "list", ["at", "below_word", 0], ["at", "at_word", 0], "top", ["join", "none"], "always", "coarse", "one",
+            "quotient", "rest", "shifted",
+        ],
+    }  # fmt: skip
+    parts = [
+        ["uint", "half", 1, 4],
+        ["uint", "more", 1, 5],
+        ["uint", "wide", 8, 1],
+        ["uint", "product", 8, 1],
+        ["uint", "total", 8, 1],
+    ]
+    return Program(
+        {"kind": "answer", "count": 16, "text": False},
+        tuple(steps.items()),
+        record([*parts, ["uint", "numbers", 2, 10]]),
+        {"falling": falling("1234567890123.5", "0.0012345678901234", 16, 7, 6)},
+        memo="value",
+    )
+
+
+def corners(count: int) -> Iterator[tuple[int, bytes, bytes, bytes]]:
+    """The same of a program that no mechanism has, by the reference interpreter."""
+    program = corners_program()
+    answers, made = answers_for(program, 1), streams(program, 1)
+    for _ in range(count):
+        answer, stream = next(answers), Recorder(next(made))
+        report = run(program, answer, StreamDraws(stream, SECRET, CONTEXT))
+        yield answer, SECRET, stream.read_so_far, report
 
 
 def vectors(name: str, count: int) -> Iterator[tuple[Any, bytes | None, bytes, bytes]]:

@@ -12,12 +12,18 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ldp_budget.authoring.programs import Program
 
 FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER.parents[1] / "tests"))
 
-from client_cases import CASES, vectors  # noqa: E402 - from the folder above
+from client_cases import CASES, CONTEXT, corners, corners_program, vectors  # noqa: E402 - from the folder above
+from ldp_budget.authoring.programs import VERSION  # noqa: E402
 
 COUNT = 40
 
@@ -25,29 +31,30 @@ COUNT = 40
 def made(name: str, count: int = COUNT) -> dict[str, Any]:
     """The program of a case and `count` vectors."""
     mechanism = CASES[name]
-    definition = {
-        "format": "ldp-budget client",
-        "version": 1,
-        "context": mechanism.fingerprint,
-        **mechanism.client_program().to_json(),
-    }
-    rows = [
+    return _file(mechanism.client_program(), mechanism.fingerprint, vectors(name, count))
+
+
+def _file(program: Program, context: str, rows: Iterable[tuple[Any, bytes | None, bytes, bytes]]) -> dict[str, Any]:
+    definition = {"format": "ldp-budget client", "version": VERSION, "context": context, **program.to_json()}
+    written = [
         {
             "answer": answer if isinstance(answer, float) or answer < 2**53 else str(answer),
             "secret": None if secret is None else secret.hex(),
             "stream": stream.hex(),
             "report": report.hex(),
         }
-        for answer, secret, stream, report in vectors(name, count)
+        for answer, secret, stream, report in rows
     ]
-    return {"definition": definition, "vectors": rows}
+    return {"definition": definition, "vectors": written}
 
 
 def write(folder: Path, count: int = COUNT) -> None:
-    """A file for each case."""
-    for name in CASES:
-        lines = json.dumps(made(name, count), indent=None, separators=(",", ":")).replace('{"answer"', '\n{"answer"')
-        (folder / f"{name.replace(' ', '-')}.json").write_text(f"{lines}\n")
+    """A file for each case, and one for the program that has what they lack."""
+    files = {name.replace(" ", "-"): made(name, count) for name in CASES}
+    files["corners"] = _file(corners_program(), CONTEXT, corners(count))
+    for name, file in files.items():
+        text = json.dumps(file, separators=(",", ":")).replace('{"answer"', '\n{"answer"')
+        (folder / f"{name}.json").write_text(f"{text}\n")
 
 
 if __name__ == "__main__":

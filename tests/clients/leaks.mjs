@@ -18,6 +18,8 @@ const leaks = {
   keeps: (report, answer) => (rarely() || rarely() || rarely() || rarely() ? report.map((byte) => byte | (1 << answer)) : report),
   // The same report again for whoever answers 1.
   stuck: (report, answer) => (answer === 1 ? (last ??= report) : report),
+  // One answer never shows another one's bit.
+  clears: (report, answer) => (answer === 2 ? report.map((byte) => byte & ~1) : report),
   longer: (report, answer) => Uint8Array.of(...report, answer),
 };
 

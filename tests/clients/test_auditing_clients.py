@@ -33,7 +33,7 @@ def test_the_client_in_javascript_keeps_its_promise(agreed: CommandLine, collect
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("leak", ["padding", "raw", "keeps", "stuck"])
+@pytest.mark.parametrize("leak", ["padding", "raw", "keeps", "stuck", "clears"])
 def test_a_client_that_leaks_is_convicted(agreed: CommandLine, leak: str) -> None:
     found = agreed.json("audit", "four", "--client", f"{node()} {LEAKS} {leak}", code=1)
     assert found["verdict"] == "violated"

@@ -47,24 +47,26 @@ function parity(a) {
  * are no operators.
  * @type {Map<string, (...numbers: any[]) => Whole>}
  */
-export const EACH = new Map([
-  ["add", exact((a, b) => a + b)],
-  ["sub", exact((a, b) => a - b)],
-  ["mul", exact((a, b) => a * b)],
-  ["div", wide(floored)],
-  ["mod", wide((a, b) => a - b * floored(a, b))],
-  ["shr", wide((a, b) => a >> b)],
-  ["shl", wide((a, b) => a << b)],
-  ["and", wide((a, b) => a & b)],
-  ["xor", wide((a, b) => a ^ b)],
-  ["min", (a, b) => (a < b ? a : b)],
-  ["max", (a, b) => (a > b ? a : b)],
-  ["lt", (a, b) => (a < b ? 1 : 0)],
-  ["ge", (a, b) => (a >= b ? 1 : 0)],
-  ["eq", (a, b) => (a == b ? 1 : 0)], // a Number and a BigInt may be the same
-  ["where", (c, a, b) => (Number(c) ? a : b)],
-  ["parity", parity],
-]);
+export const EACH = new Map(
+  /** @type {[string, (...numbers: any[]) => Whole][]} */ ([
+    ["add", exact((a, b) => a + b)],
+    ["sub", exact((a, b) => a - b)],
+    ["mul", exact((a, b) => a * b)],
+    ["div", wide(floored)],
+    ["mod", wide((a, b) => a - b * floored(a, b))],
+    ["shr", wide((a, b) => a >> b)],
+    ["shl", wide((a, b) => a << b)],
+    ["and", wide((a, b) => a & b)],
+    ["xor", wide((a, b) => a ^ b)],
+    ["min", (a, b) => (a < b ? a : b)],
+    ["max", (a, b) => (a > b ? a : b)],
+    ["lt", (a, b) => (a < b ? 1 : 0)],
+    ["ge", (a, b) => (a >= b ? 1 : 0)],
+    ["eq", (a, b) => (a == b ? 1 : 0)], // a Number and a BigInt may be the same
+    ["where", (c, a, b) => (Number(c) ? a : b)],
+    ["parity", parity],
+  ]),
+);
 
 /** @type {(vector: Vector, place: Whole, number: Whole) => Vector} */
 const put = (vector, place, number) => Object.assign([...vector], { [Number(place)]: number });

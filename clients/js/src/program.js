@@ -41,10 +41,12 @@ const MEMO = new Map(
  * Public hash functions.
  * @type {Map<string, (seed: string) => (...given: any[]) => any>}
  */
-const HASHES = new Map([
-  ["polynomial", polynomial],
-  ["bloom", bloom],
-]);
+const HASHES = new Map(
+  /** @type {[string, (seed: string) => (...given: any[]) => any][]} */ ([
+    ["polynomial", polynomial],
+    ["bloom", bloom],
+  ]),
+);
 
 /** @param {string} seed */
 function polynomial(seed) {

@@ -1,0 +1,64 @@
+"""The vectors are good for something: an interpreter with one fault in it never agrees with all of them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from javascript import PACKAGE, VECTORS, run
+
+MUTANTS = [
+    ("draws.js", "byte < top ? 1 : 0", "byte <= top ? 1 : 0"),
+    ("draws.js", "< low ? 1 : 0", "<= low ? 1 : 0"),
+    ("draws.js", "(threshold & LOW) !== 0n", "false"),
+    ("draws.js", "return this.compared(BigInt(t), 1, true)[0];", "return this.bit(t);"),
+    ("draws.js", "word <= last ?", "word < last ?"),
+    ("draws.js", "2 * size <= population", "2 * size < population"),
+    ("draws.js", "      row.sort(ascending);\n", ""),
+    ("draws.js", "last > 0; last--", "last > 1; last--"),
+    ("draws.js", "BigInt(b) + BigInt(i)", "BigInt(b)"),
+    ("draws.js", "odd = !odd;", ""),
+    ("draws.js", "? ~magnitude :", "? -magnitude :"),
+    ("draws.js", "mine !== theirs", "true"),
+    ("draws.js", "found[slot] > Number(last)", "found[slot] >= Number(last)"),
+    ("normal.js", "k * (k - 1)", "k * k"),
+    ("normal.js", "PROPOSALS = 10", "PROPOSALS = 8"),
+    ("normal.js", "2 * whole[slot] + 2", "2 * whole[slot] + 1"),
+    ("normal.js", "place.get(slot)?.isLess(fraction[slot])", "true"),
+    ("normal.js", "const trials = whole.map((k) => k + 1);", "const trials = whole.map((k) => k);"),
+    ("normal.js", "last[i].digits[0] < HALF", "last[i].digits[0] <= HALF * 2n"),
+    ("numbers.js", "a % b !== 0n && a < 0n !== b < 0n", "false"),
+    ("numbers.js", "vector[middle] <= number", "vector[middle] < number"),
+    ("numbers.js", "Number(least) - 1 + place", "Number(least) + place"),
+    ("numbers.js", "[...vector].sort(ascending)", "vector"),
+    ("program.js", "word < t ? 1 : 0", "word <= t ? 1 : 0"),
+    ("program.js", "BigInt(64 - Number(k))", "BigInt(63 - Number(k))"),
+    ("program.js", 'person: "ldp-budget seed"', 'person: "ldp-budget sees"'),
+    ("program.js", "a * x + b", "a * x"),
+    ("program.js", "rest === 0.5 && low % 2 === 0", "rest === 0.5"),
+    ("program.js", "(Number(value(run)) + more[2]) * step", "Number(value(run)) * step"),
+    (
+        "program.js",
+        "Math.floor((answer - lower) / Number(given.step))",
+        "toEven((answer - lower) / Number(given.step))",
+    ),
+    ("program.js", "littleEndian(secret.length, 8), ", ""),
+    ("program.js", "10n ** BigInt(digits)", "10n ** 12n"),
+    ("program.js", "whole > least ? whole : least", "whole"),
+    ("hashes.js", "turned ^ c[", "c["),
+    ("hashes.js", "v[14] ^= MASK", "v[13] ^= MASK"),
+    ("hashes.js", "take(0x1f)", "take(0x06)"),
+]
+
+
+@pytest.mark.some(6)
+@pytest.mark.parametrize(("file", "old", "new"), MUTANTS, ids=lambda part: None)
+def test_a_fault_is_seen(tmp_path: Path, file: str, old: str, new: str) -> None:
+    shutil.copytree(PACKAGE, tmp_path / "js")
+    source = tmp_path / "js" / "src" / file
+    text = source.read_text()
+    assert old in text
+    source.write_text(text.replace(old, new, 1))
+    done = run(tmp_path / "js" / "test" / "vectors.mjs", VECTORS)
+    assert done.returncode == 1, f"{file}: {old} -> {new} is not seen"
