@@ -180,7 +180,7 @@ def corners_program() -> Program:
         "rest": ["mod", "minus", 4],
         "shifted": ["add", ["shr", "minus", 1], 16],
         "product": ["and", ["mul", "wide", "wide"], str(2**64 - 1)],
-        "total": ["at", "falling", ["min", "value", 6]],
+        "total": ["add", ["at", "falling", ["min", "value", 6]], ["at", "short", ["min", "value", 6]]],
         "numbers": [
             "list", ["at", "below_word", 0], ["at", "at_word", 0], "top", ["join", "none"], "always", "coarse", "one",
             "quotient", "rest", "shifted",
@@ -197,7 +197,10 @@ def corners_program() -> Program:
         {"kind": "answer", "count": 16, "text": False},
         tuple(steps.items()),
         record([*parts, ["uint", "numbers", 2, 10]]),
-        {"falling": falling("1234567890123.5", "0.0012345678901234", 16, 7, 6)},
+        {
+            "falling": falling("1234567890123.5", "0.9876543210987654", 16, 7, 6),
+            "short": falling("1000", "0.25", 16, 7, 6),
+        },
         memo="value",
     )
 
