@@ -1,4 +1,4 @@
-"""Writes docs/reference/commands.md and docs/reference/python.md from the code: `python docs/reference/generate.py`.
+"""Writes the pages of docs/reference from the code: `python docs/reference/generate.py`.
 
 With `--out FOLDER` they go there instead. `tests/docs/test_docs.py` holds the committed pages against a fresh
 generation.
@@ -25,6 +25,8 @@ import ldp_budget
 from ldp_budget import composition, guarantees, randomness, testing
 from ldp_budget.accounting import bulk, policies, receipts, remaining
 from ldp_budget.authoring import domain, estimates, fields, packing, quadrature
+from ldp_budget.authoring import domain, estimates, fields
+from ldp_budget.authoring.operators import OPERATORS
 from ldp_budget.catalogue import certificates, ranking
 from ldp_budget.catalogue.plugins import registry
 from ldp_budget.collecting import release, reports
@@ -38,6 +40,16 @@ HERE = Path(__file__).resolve().parent
 WIDTH, LINE = 100, 115
 EXAMPLE = "oue"
 NOTE = "<!-- made by docs/reference/generate.py; do not edit -->"
+PROGRAMS = "client-programs.md"
+FIRST = "<!-- operators, made by docs/reference/generate.py; do not edit -->"
+LAST = "<!-- end of operators -->"
+KINDS = {
+    "draw": "Drawn from the stream. A draw stands alone at the top of a step.",
+    "memo": "Drawn from the secret, the same however often it is asked for; at the top of a step too.",
+    "hash": "Public hash functions. The seed is a text, and no expression; words are 8 bytes, little-endian.",
+    "each": "Number by number; over vectors of one length place by place, with a number beside them for each place.",
+    "whole": "On whole vectors.",
+}
 # A ledger that is not there: what collections somebody has is no part of the page.
 NO_LEDGER = os.devnull + "/none"
 
@@ -46,8 +58,30 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=HERE, metavar="FOLDER")
     out = parser.parse_args().out
-    for name, lines in (("commands.md", commands()), ("python.md", python())):
+    pages = (("commands.md", commands()), ("python.md", python()))
+    for name, lines in pages:
         (out / name).write_text("\n".join([NOTE, "", *lines]).rstrip() + "\n", encoding="utf-8")
+    (out / PROGRAMS).write_text(with_operators((HERE / PROGRAMS).read_text(encoding="utf-8")), encoding="utf-8")
+
+
+# -- client programs ---------------------------------------------------------------------------------------------
+
+
+def with_operators(page: str) -> str:
+    """The page of the client programs, with the table of the operators as they are defined now."""
+    before, rest = page.split(FIRST)
+    _, after = rest.split(LAST)
+    return "\n".join([f"{before}{FIRST}", *operators(), f"{LAST}{after}"])
+
+
+def operators() -> Iterator[str]:
+    """Every operator with its sentence, by what it does with its arguments."""
+    for kind, words in KINDS.items():
+        yield from ("", words, "", "| operator | |", "| --- | --- |")
+        for name, operator in OPERATORS.items():
+            if operator.kind == kind:
+                yield f"| `{' '.join((name, *(operator.arguments or ('…',))))}` | {operator.sentence} |"
+    yield ""
 
 
 # -- commands ---------------------------------------------------------------------------------------------------
