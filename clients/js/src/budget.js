@@ -1,0 +1,220 @@
+/**
+ * A budget of the device's own: limits per lifetime and per day (UTC), in whole units of 1e-9 of ε, charged before a
+ * report is drawn. It needs no server, and tells the collector nothing.
+ *
+ *     const budget = await DeviceBudget.open({ lifetime: "4", day: "1" });
+ *     const report = await budget.randomize(client, "yes");
+ *
+ * What is kept, the secret too, lies in the browser's IndexedDB. Who clears it has nothing left to go by: the next one
+ * is `fresh`, which a page has to say, for what was sent before is not counted in it.
+ */
+
+import { newSecret } from "./index.js";
+
+/** @typedef {import("./index.js").Client} Client */
+/** @typedef {{ lifetime: string, day?: string }} Limits ε as decimal text */
+/** @typedef {{ lifetime: number, day: number, date: string }} Spent units */
+/** @typedef {{ secret: Uint8Array, since: string, limits: { lifetime: number, day: number | null }, spent: Spent, labels: string[] }} State */
+
+const UNITS = 9;
+const STORE = "budget";
+const KEY = "device";
+
+/** A charge that does not fit, of which nothing was drawn. */
+export class OverBudget extends Error {
+  /**
+   * @param {number} asked units
+   * @param {{ period: string, limit: number, spent: number }[]} limits those that it does not fit, in units
+   */
+  constructor(asked, limits) {
+    const said = limits.map(({ period, limit, spent }) => `${period}: ${epsilonOf(spent)} of ${epsilonOf(limit)} spent`);
+    super(`over the budget of this device: asked ε = ${epsilonOf(asked)}; ${said.join("; ")}`);
+    this.name = "OverBudget";
+    this.asked = asked;
+    this.limits = limits;
+  }
+}
+
+export class DeviceBudget {
+  /**
+   * The budget of this device, made where there is none. Limits that are there already can be lowered, not raised.
+   * @param {Limits} limits
+   * @param {{ name?: string, now?: () => Date, indexedDB?: IDBFactory }} [options]
+   */
+  static async open(limits, { name = "ldp-budget", now = () => new Date(), indexedDB = globalThis.indexedDB } = {}) {
+    const given = { lifetime: unitsOf(limits.lifetime, false), day: limits.day === undefined ? null : unitsOf(limits.day, false) };
+    const budget = new DeviceBudget(await opened(indexedDB, name), now);
+    budget.fresh = await budget.update((stored) => {
+      if (!stored) return { state: made(given, now()), result: true };
+      const day = [stored.limits.day, given.day].filter((limit) => limit !== null);
+      const lower = { lifetime: Math.min(stored.limits.lifetime, given.lifetime), day: day.length ? Math.min(.../** @type {number[]} */ (day)) : null };
+      return { state: { ...stored, limits: lower }, result: false };
+    });
+    return budget;
+  }
+
+  /**
+   * @param {IDBDatabase} database
+   * @param {() => Date} now
+   */
+  constructor(database, now) {
+    this.database = database;
+    this.now = now;
+    /** Whether nothing was kept here before: a new secret, and nothing is known of what was sent earlier. */
+    this.fresh = false;
+  }
+
+  /**
+   * One report, charged before it is drawn. Of a memoised answer the first report is charged all that its reports can
+   * lose together, and others nothing.
+   * @param {Client} client
+   * @param {string | number} answer
+   * @returns {Promise<Uint8Array>}
+   * @throws {OverBudget} where it does not fit
+   */
+  async randomize(client, answer) {
+    const { secret } = await this.state();
+    const label = client.label(answer, secret);
+    await this.charge(costOf(client.definition.guarantee), label && `${client.definition.fingerprint} ${label}`);
+    return client.randomize(answer, { secret });
+  }
+
+  /**
+   * @param {number} units
+   * @param {string} [label] of what is charged once only
+   */
+  async charge(units, label) {
+    await this.update((stored) => {
+      const state = /** @type {State} */ (stored);
+      if (label && state.labels.includes(label)) return { state, result: undefined };
+      const spent = today(state.spent, this.now());
+      const over = [
+        { period: "lifetime", limit: state.limits.lifetime, spent: spent.lifetime },
+        ...(state.limits.day === null ? [] : [{ period: "day", limit: state.limits.day, spent: spent.day }]),
+      ].filter((each) => each.spent + units > each.limit);
+      if (over.length) throw new OverBudget(units, over);
+      const after = { ...spent, lifetime: spent.lifetime + units, day: spent.day + units };
+      return { state: { ...state, spent: after, labels: label ? [...state.labels, label] : state.labels }, result: undefined };
+    });
+  }
+
+  /** What was spent and what is left, as decimal text, and since when it is counted. */
+  async balance() {
+    const { limits, spent: last, since } = await this.state();
+    const spent = today(last, this.now());
+    /** @type {(period: "lifetime" | "day", limit: number | null) => { limit: string, spent: string, left: string } | undefined} */
+    const line = (period, limit) =>
+      limit === null ? undefined : { limit: epsilonOf(limit), spent: epsilonOf(spent[period]), left: epsilonOf(Math.max(0, limit - spent[period])) };
+    return { since, lifetime: line("lifetime", limits.lifetime), day: line("day", limits.day) };
+  }
+
+  /** @returns {Promise<State>} */
+  async state() {
+    return /** @type {Promise<State>} */ (this.update((state) => ({ state, result: state })));
+  }
+
+  close() {
+    this.database.close();
+  }
+
+  /**
+   * Reads and writes in one transaction, which no other page of this device comes between.
+   * @template T
+   * @param {(state: State | undefined) => { state: State | undefined, result: T }} change
+   * @returns {Promise<T>}
+   */
+  update(change) {
+    return new Promise((resolve, reject) => {
+      const transaction = this.database.transaction(STORE, "readwrite", { durability: "strict" });
+      const store = transaction.objectStore(STORE);
+      const read = store.get(KEY);
+      /** @type {T} */
+      let result;
+      /** @type {unknown} */
+      let why;
+      read.onsuccess = () => {
+        try {
+          const changed = change(read.result);
+          result = changed.result;
+          if (changed.state !== read.result) store.put(changed.state, KEY);
+        } catch (error) {
+          why = error;
+          transaction.abort();
+        }
+      };
+      transaction.oncomplete = () => resolve(result);
+      transaction.onabort = () => reject(why ?? transaction.error);
+    });
+  }
+}
+
+/**
+ * @param {{ lifetime: number, day: number | null }} limits
+ * @param {Date} now
+ * @returns {State}
+ */
+function made(limits, now) {
+  return { secret: newSecret(), since: now.toISOString(), limits, spent: { lifetime: 0, day: 0, date: dateOf(now) }, labels: [] };
+}
+
+/**
+ * What was spent as it counts now. A clock that goes back refills nothing.
+ * @param {Spent} spent
+ * @param {Date} now
+ */
+function today(spent, now) {
+  const date = dateOf(now);
+  return date > spent.date ? { ...spent, day: 0, date } : spent;
+}
+
+/** @param {Date} now */
+const dateOf = (now) => now.toISOString().slice(0, 10);
+
+/**
+ * What a report is charged, in units, rounded up.
+ * @param {any} guarantee of a definition
+ */
+export function costOf(guarantee) {
+  const epsilon = guarantee.answer_epsilon ?? guarantee.epsilon;
+  if (epsilon === null || Number(guarantee.delta)) {
+    throw new TypeError(`a device charges promises of ε alone; this one is ε = ${epsilon}, δ = ${guarantee.delta}`);
+  }
+  return unitsOf(epsilon, true);
+}
+
+/**
+ * A decimal as whole units, rounded up or down.
+ * @param {string} text
+ * @param {boolean} up
+ */
+export function unitsOf(text, up) {
+  const parts = /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/.exec(text);
+  if (!parts) throw new TypeError(`expected a decimal >= 0 as text; found ${text}`);
+  const [, whole, fraction = "", power = "0"] = parts;
+  const places = UNITS + Number(power) - fraction.length;
+  const digits = BigInt(whole + fraction);
+  const cut = 10n ** BigInt(Math.abs(places));
+  const units = Number(places >= 0 ? digits * cut : digits / cut + (up && digits % cut ? 1n : 0n));
+  if (!Number.isSafeInteger(units)) throw new RangeError(`expected a decimal up to 9007199; found ${text}`);
+  return units;
+}
+
+/** @param {number} units */
+export function epsilonOf(units) {
+  const text = String(units).padStart(UNITS + 1, "0");
+  return `${text.slice(0, -UNITS)}.${text.slice(-UNITS)}`.replace(/\.?0+$/, "");
+}
+
+/**
+ * @param {IDBFactory} indexedDB
+ * @param {string} name
+ * @returns {Promise<IDBDatabase>}
+ */
+function opened(indexedDB, name) {
+  return new Promise((resolve, reject) => {
+    const request = indexedDB.open(name, 1);
+    request.onupgradeneeded = () => request.result.createObjectStore(STORE);
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+}
