@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from .._json import canonical_json
 from ..authoring.programs import VERSION, double
+from ..guarantees import Memoised
+from ..guarantees.amounts import float_up
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,11 +62,15 @@ def digest_of(definition: Mapping[str, Any]) -> str:
 
 
 def guarantee_in_words(guarantee: Guarantee) -> dict[str, Any]:
-    """A guarantee for respondents: a sentence, and its figures as text, null where unbounded."""
-    figures = {
-        name: double(value) if isinstance(value, float) else value for name, value in guarantee.describe().items()
-    }
-    return {**figures, "words": _sentence(guarantee.describe())}
+    """A guarantee for respondents: a sentence, and its figures as text, null where unbounded.
+
+    `answer_epsilon` is what all reports of one memoised answer lose together, which is what a device charges.
+    """
+    found = guarantee.describe()
+    if isinstance(guarantee, Memoised):
+        found["answer_epsilon"] = float_up(guarantee.cap)
+    figures = {name: double(value) if isinstance(value, float) else value for name, value in found.items()}
+    return {**figures, "words": _sentence(found)}
 
 
 def _sentence(figures: Mapping[str, Any]) -> str:

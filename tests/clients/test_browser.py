@@ -1,0 +1,250 @@
+"""The client in a real browser: Debian's Chromium, without a window, over loopback."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from javascript import PACKAGE, VECTORS
+
+from client_cases import CASES
+from ldp_budget.catalogue.collections import Collection
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.slow
+
+ARGUMENTS = [
+    *("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync", "--disable-quic"),
+]
+# No script but the page's own files, nothing evaluated, no other host.
+POLICY = "default-src 'none'; script-src 'self'; connect-src 'self'"
+PAGE = "/page.html"
+
+
+class Handler(SimpleHTTPRequestHandler):
+    """The files of `clients`, under a strict policy, and one page without anything on it."""
+
+    extensions_map = {**SimpleHTTPRequestHandler.extensions_map, ".js": "text/javascript"}  # noqa: RUF012
+
+    def do_GET(self) -> None:
+        if self.path != PAGE:
+            super().do_GET()
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<!doctype html><title>clients</title>")
+
+    def end_headers(self) -> None:
+        self.send_header("Content-Security-Policy", POLICY)
+        super().end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def origin() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(PACKAGE.parent)))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="no Playwright: pip install playwright")
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("no Chromium on this machine")
+    with playwright.sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def page(browser: Any, origin: str) -> Iterator[Any]:
+    """A page of a device of its own."""
+    context = browser.new_context()
+    opened = context.new_page()
+    opened.goto(f"{origin}{PAGE}")
+    yield opened
+    context.close()
+
+
+def definition(name: str) -> dict[str, Any]:
+    return Collection(name.replace(" ", "-"), CASES[name]).definition()
+
+
+# -- drawing -------------------------------------------------------------------------------------------------------
+
+
+def test_every_vector_agrees(page: Any) -> None:
+    found = page.evaluate(
+        """async (names) => {
+            const { Program } = await import("/js/src/program.js");
+            const { Draws } = await import("/js/src/draws.js");
+            const { fromHex, toHex } = await import("/js/src/bytes.js");
+            let agree = 0;
+            for (const name of names) {
+                const { definition, vectors } = await (await fetch(`/vectors/cases/${name}`)).json();
+                const program = new Program(definition);
+                for (const { answer, secret, stream, report } of vectors) {
+                    const bytes = fromHex(stream);
+                    let at = 0;
+                    const draws = new Draws((count) => bytes.subarray(at, (at += count)));
+                    const given = typeof answer === "string" ? BigInt(answer) : answer;
+                    const made = program.run(given, { secret: secret && fromHex(secret), draws });
+                    if (toHex(made) === report && at === bytes.length) agree++;
+                }
+            }
+            return agree;
+        }""",
+        sorted(path.name for path in VECTORS.iterdir()),
+    )
+    assert found == sum(len(json.loads(path.read_text())["vectors"]) for path in VECTORS.iterdir())
+
+
+def test_a_browser_draws_from_its_own_generator(page: Any) -> None:
+    reports = page.evaluate(
+        """async (definition) => {
+            const { Client } = await import("/js/src/index.js");
+            const client = new Client(definition);
+            return Array.from({ length: 2000 }, () => client.randomize(1)[0]);
+        }""",
+        definition("randomized-response"),
+    )
+    # P[1 | 1] is 0.731, within six standard errors.
+    assert abs(sum(reports) / 2000 - 0.731) < 6 * (0.731 * 0.269 / 2000) ** 0.5
+
+
+# -- the device's own budget ---------------------------------------------------------------------------------------
+
+BUDGET = """
+    const { DeviceBudget, OverBudget } = await import("/js/src/budget.js");
+    const { Client } = await import("/js/src/index.js");
+    const at = (text) => ({ now: () => new Date(text) });
+    const asks = async (budget, client, answer) => {
+        try { return (await budget.randomize(client, answer)).length; }
+        catch (error) { return error.message; }
+    };
+"""
+
+
+def played(page: Any, script: str, *collections: str) -> Any:
+    return page.evaluate(f"async (definitions) => {{{BUDGET}{script}}}", [definition(name) for name in collections])
+
+
+def test_a_device_charges_before_it_draws_and_refuses_what_does_not_fit(page: Any) -> None:
+    found = played(
+        page,
+        """
+        const client = new Client(definitions[0]);
+        const first = await DeviceBudget.open({ lifetime: "3.5", day: "2" }, at("2026-11-21T10:00:00Z"));
+        const monday = [await asks(first, client, 1), await asks(first, client, 1), await asks(first, client, 1)];
+        first.close();
+        const second = await DeviceBudget.open({ lifetime: "3.5", day: "2" }, at("2026-11-22T00:00:00Z"));
+        const tuesday = [await asks(second, client, 1), await asks(second, client, 1)];
+        return [first.fresh, monday, second.fresh, tuesday, await second.balance()];
+        """,
+        "randomized-response",
+    )
+    fresh, monday, again, tuesday, balance = found
+    assert (fresh, again) == (True, False)
+    assert monday == [1, 1, "over the budget of this device: asked ε = 1; day: 2 of 2 spent"]
+    assert tuesday == [1, "over the budget of this device: asked ε = 1; lifetime: 3 of 3.5 spent"]
+    assert balance["lifetime"] == {"limit": "3.5", "spent": "3", "left": "0.5"}
+
+
+def test_limits_are_lowered_and_never_raised(page: Any) -> None:
+    balances = played(
+        page,
+        """
+        const found = [];
+        for (const limits of [{ lifetime: "3" }, { lifetime: "9", day: "1" }, { lifetime: "2", day: "5" }]) {
+            const budget = await DeviceBudget.open(limits);
+            found.push(await budget.balance());
+            budget.close();
+        }
+        return found;
+        """,
+    )
+    assert [(each["lifetime"]["limit"], (each.get("day") or {}).get("limit")) for each in balances] == [
+        ("3", None),
+        ("3", "1"),
+        ("2", "1"),
+    ]
+
+
+def test_a_clock_that_goes_back_refills_nothing(page: Any) -> None:
+    said = played(
+        page,
+        """
+        const client = new Client(definitions[0]);
+        const dates = ["2026-11-22", "2026-11-21"].map((date) => at(`${date}T10:00:00Z`));
+        const found = [];
+        for (const date of dates) {
+            const budget = await DeviceBudget.open({ lifetime: "9", day: "1" }, date);
+            found.push(await asks(budget, client, 1));
+            budget.close();
+        }
+        return found;
+        """,
+        "randomized-response",
+    )
+    assert said == [1, "over the budget of this device: asked ε = 1; day: 1 of 1 spent"]
+
+
+def test_a_cleared_store_is_a_new_secret_and_says_so(page: Any) -> None:
+    fresh, same = played(
+        page,
+        """
+        const first = await DeviceBudget.open({ lifetime: "1" });
+        const { secret } = await first.state();
+        first.close();
+        await new Promise((done) => { indexedDB.deleteDatabase("ldp-budget").onsuccess = done; });
+        const second = await DeviceBudget.open({ lifetime: "1" });
+        return [second.fresh, `${(await second.state()).secret}` === `${secret}`];
+        """,
+    )
+    assert (fresh, same) == (True, False)
+
+
+def test_pages_of_one_device_share_its_budget(page: Any, origin: str) -> None:
+    other = page.context.new_page()
+    other.goto(f"{origin}{PAGE}")
+    script = """
+        const client = new Client(definitions[0]);
+        const budget = await DeviceBudget.open({ lifetime: "10" });
+        const said = await Promise.all(Array.from({ length: 12 }, () => asks(budget, client, 1)));
+        return said.filter((each) => each === 1).length;
+    """
+    assert played(page, script, "randomized-response") == 10
+    assert played(other, script, "randomized-response") == 0
+
+
+def test_a_memoised_answer_is_charged_once(page: Any) -> None:
+    balance, reports = played(
+        page,
+        """
+        const client = new Client(definitions[0]);
+        const budget = await DeviceBudget.open({ lifetime: "2" });
+        const reports = [];
+        for (const answer of [3, 3, 4, 3, 4]) reports.push(`${await budget.randomize(client, answer)}`);
+        return [await budget.balance(), new Set(reports).size];
+        """,
+        "every kept bucket",
+    )
+    assert (balance["lifetime"]["spent"], reports) == ("2", 2)

@@ -1,0 +1,66 @@
+"""The npm package: it type-checks, it is small, and what is packed can be installed and run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from javascript import PACKAGE, node
+
+from client_cases import CASES
+from ldp_budget.catalogue.collections import Collection
+
+pytestmark = pytest.mark.slow
+
+MOST_BYTES = 8 * 1024
+
+
+def npm(folder: Path, *words: str) -> str:
+    found = shutil.which("npm")
+    if found is None:
+        pytest.skip("no npm on this machine")
+    done = subprocess.run([found, *words], cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    assert not done.returncode, f"npm {' '.join(words)}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy with what its developers need."""
+    copy = tmp_path_factory.mktemp("package") / "js"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("node_modules", "dist"))
+    npm(copy, "install", "--no-audit", "--no-fund", "--no-package-lock")
+    return copy
+
+
+def test_its_types_are_checked_strictly(package: Path) -> None:
+    npm(package, "run", "check")
+
+
+def test_it_is_small_and_prints_the_digest_that_a_page_names(package: Path) -> None:
+    built = [json.loads(line) for line in npm(package, "run", "--silent", "build").splitlines()]
+    sizes = {each["file"]: each["compressed"] for each in built}
+    assert sizes["dist/ldp-budget.js"] <= MOST_BYTES
+    assert all(each["integrity"].startswith("sha384-") for each in built)
+
+
+def test_what_is_packed_is_installed_and_runs(package: Path, tmp_path: Path) -> None:
+    (packed,) = json.loads(npm(package, "pack", "--json", "--pack-destination", str(tmp_path)))
+    names = {file["path"] for file in packed["files"]}
+    assert {"package.json", "README.md", "LICENSE", "src/index.js", "src/budget.js"} <= names
+    assert not [name for name in names if name.startswith(("test/", "dist/", "node_modules/"))]
+    (tmp_path / "package.json").write_text("{}")
+    npm(tmp_path, "install", "--no-audit", "--no-fund", "--offline", packed["filename"])
+    definition = Collection("party", CASES["sue"], ("a", "b", "c", "d", "e")).definition()
+    script = f"""
+        import {{ Client }} from "ldp-budget";
+        import {{ unitsOf }} from "ldp-budget/budget";
+        const report = new Client({json.dumps(definition)}).randomize("c");
+        console.log(report.length, unitsOf("0.1", true));
+    """
+    (tmp_path / "run.mjs").write_text(script)
+    done = subprocess.run([node(), "run.mjs"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "1 100000000\n"
