@@ -50,6 +50,7 @@ COMMANDS = {
     "erase": ("users", "Forget who an account belongs to."),
     "collection": ("collection", "Agree on one set-up for clients and server."),
     "randomize": ("randomize", "Turn a column of answers into private reports."),
+    "inbox": ("inbox", "Take reports that devices sent, one by one, and seal them."),
     "estimate": ("estimate", "Estimate counts or a mean from reports."),
     "audit": ("audit", "Check whether a mechanism's promise is true."),
     "ledger": ("ledger", "Create, verify and read out the ledger."),

@@ -25,7 +25,6 @@ import ldp_budget
 from ldp_budget import composition, guarantees, randomness, testing
 from ldp_budget.accounting import bulk, policies, receipts, remaining
 from ldp_budget.authoring import domain, estimates, fields, packing, quadrature
-from ldp_budget.authoring import domain, estimates, fields
 from ldp_budget.authoring.operators import OPERATORS
 from ldp_budget.catalogue import certificates, ranking
 from ldp_budget.catalogue.plugins import registry

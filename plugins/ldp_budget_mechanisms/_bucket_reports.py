@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ldp_budget.authoring.estimates import SupportLaw
-from ldp_budget.authoring.packing import as_reports, bit_of, column_sums, pack_rows
+from ldp_budget.authoring.packing import as_reports, bit_of, check_rows, column_sums, pack_rows
 from ldp_budget.errors import NotSupported
 from ldp_budget.randomness import bernoulli, integers
 from ldp_budget.randomness.memoisation import memo_words, secrets_for_each
@@ -162,6 +162,16 @@ def count_bits(reports: Any, buckets: int, size: int) -> tuple[int, NDArray[np.i
         _check_distinct(block)
         counts += np.bincount(block.reshape(-1).astype(np.intp), minlength=2 * buckets)
     return len(rows), np.stack([counts[0::2] + counts[1::2], counts[1::2]])
+
+
+def check_reports(reports: Any, buckets: int, size: int) -> None:
+    """Raise as `count_bits`, adding nothing up."""
+    if size == buckets:
+        check_rows(reports, buckets)
+        return
+    rows = as_reports(reports)
+    _check(rows, buckets, size)
+    _check_distinct(rows)
 
 
 def _check(rows: Reports, buckets: int, size: int) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ldp_budget.authoring.packing import as_reports, column_sums
+from ldp_budget.authoring.packing import as_reports, check_rows, column_sums
 from ldp_budget.errors import NotSupported
 from ldp_budget.randomness import integers, unary_bits
 
@@ -50,6 +50,13 @@ def number_reports(reports: Reports, family: HashFamily, first: int, second: int
     own, other = (family.cells_of(value)[functions] for value in (first, second))
     told = [bits[rows, cells >> 3] >> (cells & 7) & 1 for cells in (own, other)]
     return np.where(own == other, 4, 2 * told[0] + told[1])
+
+
+def check_reports(reports: Any, family: HashFamily) -> None:
+    """Raise `NotSupported` for anything but reports."""
+    rows = as_reports(reports)
+    _functions(rows, family)
+    check_rows(rows[:, _index_bytes(family) :], family.width)
 
 
 def count_reports(reports: Any, family: HashFamily, fingerprint: str) -> SketchAggregate:

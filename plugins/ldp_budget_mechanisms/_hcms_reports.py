@@ -53,6 +53,11 @@ def number_reports(reports: Reports, family: HashFamily, first: int, second: int
     return np.where(signs[0] == signs[1], 2, signs[0] == (rows & 1).astype(np.bool_))
 
 
+def check_reports(reports: Any, family: HashFamily) -> None:
+    """Raise `NotSupported` for anything but reports."""
+    _check(as_reports(reports), 2 * family.count * family.width - 1)
+
+
 def count_reports(reports: Any, family: HashFamily, fingerprint: str) -> SketchAggregate:
     """The sum of the signs sent for each coefficient. Raises `NotSupported` for anything but reports."""
     rows = as_reports(reports)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ldp_budget.authoring.estimates import CountAggregate, CountEstimate
-from ldp_budget.authoring.packing import as_reports, column_sums
+from ldp_budget.authoring.packing import as_reports, check_rows, column_sums
 from ldp_budget.errors import NotSupported
 
 if TYPE_CHECKING:
@@ -59,11 +59,14 @@ class BitLaw(NamedTuple):
     variance_one: float
 
 
-def count_bits(reports: Any, cohorts: int, bits: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Reports by cohort (m,), and set bits by cohort (m, k).
+def check_reports(reports: Any, cohorts: int, bits: int) -> None:
+    """Raise as `count_bits`, adding nothing up."""
+    rows, _ = _with_cohorts(reports, cohorts, bits)
+    check_rows(rows[:, 2:], bits)
 
-    Raises `NotSupported` where `reports` are not uint8 rows of a cohort below m in two bytes and k packed bits.
-    """
+
+def _with_cohorts(reports: Any, cohorts: int, bits: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Reports as an array, and their cohorts."""
     rows = as_reports(reports)
     width = 2 + -(-bits // 8)
     if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != width:
@@ -71,6 +74,15 @@ def count_bits(reports: Any, cohorts: int, bits: int) -> tuple[NDArray[np.int64]
     cohort = rows[:, 0] + (rows[:, 1].astype(np.int64) << 8)
     if (cohort >= cohorts).any():
         raise NotSupported(f"expected reports of cohorts below {cohorts}; found cohort {cohort.max()}")
+    return rows, cohort
+
+
+def count_bits(reports: Any, cohorts: int, bits: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Reports by cohort (m,), and set bits by cohort (m, k).
+
+    Raises `NotSupported` where `reports` are not uint8 rows of a cohort below m in two bytes and k packed bits.
+    """
+    rows, cohort = _with_cohorts(reports, cohorts, bits)
     # A table of 256 values for each cohort pays where there are more reports than that.
     sums = (_sums_by_byte if len(rows) >= 256 * cohorts else _sums_by_cohort)(rows[:, 2:], cohort, cohorts)
     if sums[:, bits:].any():

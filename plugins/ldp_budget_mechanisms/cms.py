@@ -67,6 +67,11 @@ class CountMeanSketch(Sketch):
         points = self._points(self.domain.check(values))
         return draw_reports(open_stream(rng), self._family, points, self._encoding.thresholds)
 
+    def check_reports(self, reports: Any) -> None:
+        from ._cms_reports import check_reports
+
+        check_reports(reports, self._family)
+
     def client_program(self) -> Program:
         from ldp_budget.authoring.programs import Program, answers, record, whole
 

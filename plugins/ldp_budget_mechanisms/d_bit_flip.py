@@ -206,6 +206,11 @@ class DBitFlip(FrequencyMechanism):
 
     # -- server -----------------------------------------------------------------------------------------
 
+    def check_reports(self, reports: Any) -> None:
+        from ._bucket_reports import check_reports
+
+        check_reports(reports, self.buckets, self.bits)
+
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
         """The number of reports, and how many told of each bucket and how many of those with a one, (2, k)."""
         from ._bucket_reports import count_bits

@@ -91,6 +91,11 @@ class HadamardCountMeanSketch(Sketch):
 
         return draw_reports(open_stream(rng), self._family, self._points(self.domain.check(values)), self.keep)
 
+    def check_reports(self, reports: Any) -> None:
+        from ._hcms_reports import check_reports
+
+        check_reports(reports, self._family)
+
     def client_program(self) -> Program:
         from ldp_budget.authoring.programs import Program, answers, uint, whole
 

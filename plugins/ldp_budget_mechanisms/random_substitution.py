@@ -337,6 +337,11 @@ class RandomSubstitution(FrequencyMechanism):
             return set_program(self.domain, self._draws, self.thresholds[0])
         return substitution_program(self.domain, self._draws, self.thresholds[0])
 
+    def check_reports(self, reports: Any) -> None:
+        from ._substitution_reports import checked_reports
+
+        checked_reports(reports, self.domain_size, self._draws, distinct=self.sampling == "distinct")
+
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
         from ._substitution_reports import checked_reports, count_answers
 

@@ -285,6 +285,11 @@ class Rappor(Mechanism):
 
         return number_reports(reports, self._family.alone(first, second))
 
+    def check_reports(self, reports: Any) -> None:
+        from ._rappor_decode import check_reports
+
+        check_reports(reports, self.cohorts, self.bits)
+
     # -- server -----------------------------------------------------------------------------------------
 
     def aggregate(self, reports: Any) -> CohortAggregate:

@@ -134,6 +134,11 @@ class _Unary(FrequencyMechanism):
 
         return 2 * bit_of(reports, first) + bit_of(reports, second)
 
+    def check_reports(self, reports: Any) -> None:
+        from ldp_budget.authoring.packing import check_rows
+
+        check_rows(reports, self.domain_size)
+
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
         from ldp_budget.authoring.packing import column_sums
 

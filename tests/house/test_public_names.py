@@ -144,6 +144,7 @@ ldp_budget.catalogue.hookspecs
 ldp_budget.catalogue.plugins
 ldp_budget.catalogue.ranking
 ldp_budget.collecting
+ldp_budget.collecting.inbox
 ldp_budget.collecting.release
 ldp_budget.collecting.reports
 ldp_budget.composition
@@ -197,6 +198,7 @@ ldp_budget.randomness.thresholds
 ldp_budget.testing
 ldp_budget.trust
 ldp_budget.trust.auditing
+ldp_budget.trust.auditing.external
 ldp_budget.trust.contract
 ldp_budget.trust.verification
 ldp_budget.trust.verification.dominance

@@ -298,6 +298,13 @@ class Mechanism:
         """
         raise NotSupported(f"{self.name} has no server side")
 
+    def check_reports(self, reports: Any) -> None:
+        """Raise `NotSupported` unless a client can send these reports, looking at nothing but themselves.
+
+        An inbox asks it of every report, one at a time. Override it where adding them up takes long.
+        """
+        self.aggregate(reports)
+
     def estimate(self, reports: Any) -> Estimate:
         """An unbiased estimate with standard errors, from reports or from an aggregate of them.
 

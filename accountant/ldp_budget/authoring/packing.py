@@ -41,23 +41,40 @@ def bit_of(reports: Any, column: int) -> NDArray[np.int64]:
     return bits
 
 
+def check_rows(reports: Any, columns: int) -> NDArray[np.uint8]:
+    """`reports` as an array. Raises as `column_sums`, and adds nothing up."""
+    rows = _packed_rows(reports, -(-columns // 8))
+    if columns % 8 and (rows[:, -1] >> (columns % 8)).any():
+        raise _set_padding(columns)
+    return rows
+
+
+def _packed_rows(reports: Any, width: int) -> NDArray[np.uint8]:
+    rows = as_reports(reports)
+    if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != width:
+        raise NotSupported(
+            f"expected packed reports, uint8 of shape (n, {width}); found {rows.dtype} of shape {rows.shape}"
+        )
+    return rows
+
+
+def _set_padding(columns: int) -> NotSupported:
+    return NotSupported(f"expected packed reports of {columns} bits; found padding bits that are set")
+
+
 def column_sums(reports: Any, columns: int) -> NDArray[np.int64]:
     """How many rows have each of the `columns` bits set, shape (columns,).
 
     Raises `NotSupported` where `reports` is not a uint8 array (n, ceil(columns/8)) with zero padding.
     """
-    rows = as_reports(reports)
     width = -(-columns // 8)
-    if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != width:
-        raise NotSupported(
-            f"expected packed reports, uint8 of shape (n, {width}); found {rows.dtype} of shape {rows.shape}"
-        )
+    rows = _packed_rows(reports, width)
     sums = np.zeros(8 * width, dtype=np.int64)
     for block in _stacks(rows):
         ones = np.unpackbits(block, axis=1, bitorder="little").sum(axis=0, dtype=np.uint8)
         sums += ones.reshape(-1, 8 * width).sum(axis=0, dtype=np.int64)
     if sums[columns:].any():
-        raise NotSupported(f"expected packed reports of {columns} bits; found padding bits that are set")
+        raise _set_padding(columns)
     return sums[:columns]
 
 

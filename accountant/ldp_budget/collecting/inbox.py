@@ -1,0 +1,240 @@
+"""An inbox for reports that devices send one by one: each is checked, charged by its key, and kept till it is sealed.
+
+Whoever sends a report retries with the same key and the same report, as often as needed: it is charged once and kept
+once. What is sealed says nothing of who sent a report, when, or with which key: a report file in an order that is
+drawn at random.
+
+The folder holds `collection.json` and, each a row of 16 bytes for the receipt and then the report:
+
+    pending    what was taken since the last seal
+    sealing    what is being sealed; a seal that was stopped goes on with it
+    sealed     the receipts, without their reports, of all that was sealed
+
+Receipts stand there as hashes. A report is kept when its row is on the disk, and `take` returns no earlier.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._files import PRIVATE, alone_in, create_private, replacing, sync_folder
+from .._json import canonical_json
+from ..accounting.policies import DEFAULT
+from ..catalogue.collections import Collection
+from ..errors import NotSupported, ReportFileError
+from .reports import ReportWriter, read_reports
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from ..accounting.accountant import Accountant
+    from ..accounting.receipts import Receipt
+
+NAME_BYTES = 16
+_ROWS = 1 << 14
+
+
+@dataclass
+class _Known:
+    """What was read of a file: which file that was, how much of it, and the receipts in it."""
+
+    same: tuple[int, int]
+    read: int = 0
+    names: set[bytes] = field(default_factory=set)
+
+
+class Inbox:
+    """The inbox of a collection in a folder, made where there is none; several processes may share it.
+
+    Raises `ReportFileError` where the folder is that of another collection or cannot be written; `NotSupported` where
+    the collection's mechanism has no client program, which says how a report is laid out.
+    """
+
+    def __init__(
+        self, accountant: Accountant, collection: Collection, folder: str | os.PathLike[str], *, policy: str = DEFAULT
+    ) -> None:
+        self._accountant = accountant
+        self._collection = collection
+        self._policy = policy
+        self._folder = Path(folder)
+        program = collection.mechanism.client_program()
+        self._dtype, self._shape = np.dtype(program.report["dtype"]), tuple(program.report["shape"])
+        self.report_bytes = program.size
+        """How many bytes a report has."""
+        self._row = NAME_BYTES + self.report_bytes
+        self._known: dict[str, _Known] = {}
+        self._make()
+
+    def _make(self) -> None:
+        file = self._folder / "collection.json"
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with alone_in(self._folder):
+                if not file.exists():
+                    create_private(file, canonical_json(self._collection.to_json()).encode())
+            found = Collection.from_json(json.loads(file.read_bytes()))
+        except OSError as error:
+            raise ReportFileError(str(self._folder), f"it cannot be an inbox: {error.strerror}") from None
+        except (ValueError, KeyError, TypeError) as error:
+            raise ReportFileError(str(file), f"it is no collection: {error}") from None
+        if found.fingerprint != self._collection.fingerprint:
+            raise ReportFileError(str(self._folder), f"it is the inbox of another collection, {found.name}")
+
+    # -- taking -------------------------------------------------------------------------------------------
+
+    def check(self, report: bytes) -> None:
+        """Raise `NotSupported` unless a client of the collection can send `report`. Nothing is charged."""
+        self._collection.mechanism.check_reports(self._rows(report, 1))
+
+    def take(self, user: str, key: str, report: bytes, *, label: str | None = None) -> Receipt:
+        """Check, charge and keep a report; the receipt says whether it was refused.
+
+        `key` belongs to this user and this report: the same again is charged and kept once, another report under it
+        raises `KeyConflict`. `label`: for memoised reports, which draw it repeats. Raises as `check` and as
+        `Accountant.spend`; then nothing was kept, and nothing charged but by an earlier call.
+        """
+        self.check(report)
+        digest = hashlib.sha256(report).hexdigest()
+        receipt = self._accountant.spend(
+            user, self._collection.mechanism, key=key, label=label, digest=digest, policy=self._policy
+        )
+        if receipt and receipt.receipt is not None:
+            self._keep(hashlib.sha256(receipt.receipt.encode()).digest()[:NAME_BYTES], report, receipt.repeated)
+        return receipt
+
+    def _keep(self, name: bytes, report: bytes, repeated: bool) -> None:
+        """Append a row, unless it was charged before and is kept already."""
+        with self._alone():
+            if repeated and any(name in self._names(file) for file in ("pending", "sealing", "sealed")):
+                return
+            with self._opened("pending") as descriptor:
+                end = os.fstat(descriptor).st_size // self._row * self._row  # what a crash left of a row goes
+                os.ftruncate(descriptor, end)
+                os.pwrite(descriptor, name + report, end)
+                os.fsync(descriptor)
+
+    def _names(self, file: str) -> set[bytes]:
+        """The receipts in a file, of which only what is new is read."""
+        row = NAME_BYTES if file == "sealed" else self._row
+        path = self._folder / file
+        if not path.exists():
+            return set()
+        found = path.stat()
+        # Another process may have sealed the file that was read, and this be a new one.
+        same = (found.st_ino, 0 if file == "sealed" else self._size("sealed"))
+        known = self._known.get(file)
+        if known is None or known.same != same:
+            known = self._known[file] = _Known(same)
+        size = found.st_size // row * row
+        with open(path, "rb") as content:
+            content.seek(known.read)
+            data = content.read(size - known.read)
+        known.names.update(data[at : at + NAME_BYTES] for at in range(0, len(data), row))
+        known.read = size
+        return known.names
+
+    # -- sealing ------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """How many reports are kept and not sealed yet."""
+        return sum(self._size(file) // self._row for file in ("pending", "sealing"))
+
+    def seal(self, out: str | os.PathLike[str]) -> int:
+        """Write what was taken to a report file, in random order, and drop it here; returns how many reports.
+
+        A seal that was stopped is gone on with first: it goes to the file that it was begun for, and `out` must be
+        that one. Raises `ReportFileError` where `out` is there already or cannot be written; then nothing is dropped.
+        """
+        place = Path(out).absolute()
+        with self._alone():
+            begun = self._folder / "sealing.out"
+            if begun.exists():
+                if begun.read_text(encoding="utf-8") != str(place):
+                    why = f"a seal to {begun.read_text(encoding='utf-8')} was stopped; name that file to go on"
+                    raise ReportFileError(str(place), why)
+            else:
+                if place.exists():
+                    raise ReportFileError(str(place), "it is there already; nothing was sealed")
+                with replacing(begun) as file:
+                    file.write(str(place).encode())
+                if (self._folder / "pending").exists():
+                    os.replace(self._folder / "pending", self._folder / "sealing")
+                sync_folder(self._folder)
+            return self._seal(place, begun)
+
+    def _seal(self, place: Path, begun: Path) -> int:
+        sealing = self._folder / "sealing"
+        if not sealing.exists() and place.exists():  # stopped when all was done
+            begun.unlink()
+            return sum(len(block) for block in read_reports(place, self._collection))
+        rows = self._read(sealing)
+        order = list(range(len(rows)))
+        random.SystemRandom().shuffle(order)
+        with ReportWriter(place, self._collection) as writer:
+            for start in range(0, max(1, len(rows)), _ROWS):
+                writer.write(self._rows(rows[order[start : start + _ROWS], NAME_BYTES:].tobytes(), None))
+        self._note(rows[:, :NAME_BYTES].tobytes())
+        sealing.unlink(missing_ok=True)
+        begun.unlink()
+        sync_folder(self._folder)
+        return len(rows)
+
+    def _note(self, names: bytes) -> None:
+        """Put down whose reports were sealed, those that are not there yet."""
+        known = self._names("sealed")
+        each = (names[at : at + NAME_BYTES] for at in range(0, len(names), NAME_BYTES))
+        new = b"".join(name for name in each if name not in known)
+        with self._opened("sealed") as descriptor:
+            end = os.fstat(descriptor).st_size // NAME_BYTES * NAME_BYTES
+            os.ftruncate(descriptor, end)
+            os.pwrite(descriptor, new, end)
+            os.fsync(descriptor)
+
+    def _read(self, path: Path) -> NDArray[np.uint8]:
+        data = path.read_bytes() if path.exists() else b""
+        whole = len(data) // self._row
+        return np.frombuffer(data, np.uint8, whole * self._row).reshape(whole, self._row)
+
+    # -- the folder ---------------------------------------------------------------------------------------
+
+    def _rows(self, data: bytes, count: int | None) -> NDArray[Any]:
+        """Reports as the mechanism knows them, as many as there are bytes for, or `count`."""
+        if count is not None and len(data) != count * self.report_bytes:
+            raise NotSupported(f"expected a report of {self.report_bytes} bytes; found {len(data)}")
+        reports = np.frombuffer(data, self._dtype).reshape(len(data) // self.report_bytes, *self._shape)
+        return reports.astype(self._dtype.newbyteorder("="), copy=False)
+
+    def _size(self, file: str) -> int:
+        path = self._folder / file
+        return path.stat().st_size if path.exists() else 0
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        try:
+            with alone_in(self._folder):
+                yield
+        except OSError as error:
+            raise ReportFileError(str(self._folder), f"it cannot be written: {error.strerror}") from None
+
+    @contextmanager
+    def _opened(self, file: str) -> Iterator[int]:
+        path = self._folder / file
+        new = not path.exists()
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+        if new:
+            sync_folder(self._folder)

@@ -1,0 +1,339 @@
+"""The inbox: a report is charged once and kept once, however often it is sent and wherever it is stopped."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import ldp_budget
+from ldp_budget import Accountant, Collection, KeyConflict, NotSupported, ReportFileError
+from ldp_budget.collecting import inbox as module
+from ldp_budget.collecting.inbox import Inbox
+from ldp_budget.collecting.reports import read_reports
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PARTY = Collection("party", ldp_budget.mechanism("oue")(epsilon=1, domain_size=3), ("a", "b", "c"))
+
+
+@pytest.fixture
+def accountant(tmp_path: Path) -> Any:
+    with Accountant(tmp_path / "budget.db") as made:
+        made.set_policy("default", ["lifetime=2"])
+        yield made
+
+
+@pytest.fixture
+def box(accountant: Accountant, tmp_path: Path) -> Inbox:
+    return Inbox(accountant, PARTY, tmp_path / "party.inbox")
+
+
+def report(answer: int = 1) -> bytes:
+    return bytes(PARTY.randomize(np.array([answer])).tobytes())
+
+
+def sealed(path: Path, collection: Collection = PARTY) -> list[bytes]:
+    return [row.tobytes() for block in read_reports(path, collection) for row in block]
+
+
+def test_a_report_is_charged_and_kept(box: Inbox, accountant: Accountant, tmp_path: Path) -> None:
+    sent = report()
+    receipt = box.take("alice", "poll", sent)
+    assert receipt
+    assert (len(box), box.seal(tmp_path / "out"), len(box)) == (1, 1, 0)
+    assert sealed(tmp_path / "out") == [sent]
+    assert len(accountant.history("alice")) == 1
+
+
+def test_a_retry_is_charged_and_kept_once_also_when_it_was_sealed(
+    box: Inbox, accountant: Accountant, tmp_path: Path
+) -> None:
+    sent = report()
+    first = box.take("alice", "poll", sent)
+    assert [box.take("alice", "poll", sent).repeated for _ in range(3)] == [True] * 3
+    assert box.seal(tmp_path / "one") == 1
+    assert box.take("alice", "poll", sent).receipt == first.receipt
+    other = Inbox(accountant, PARTY, tmp_path / "party.inbox")
+    assert other.take("alice", "poll", sent).repeated
+    assert (len(box), box.seal(tmp_path / "two")) == (0, 0)
+    assert sealed(tmp_path / "two") == []
+
+
+def test_another_report_under_the_same_key_is_a_conflict(box: Inbox) -> None:
+    box.take("alice", "poll", b"\x01")
+    with pytest.raises(KeyConflict):
+        box.take("alice", "poll", b"\x02")
+    assert len(box) == 1
+
+
+def test_a_refused_user_sends_nothing(box: Inbox) -> None:
+    assert [bool(box.take("alice", str(number), report())) for number in range(4)] == [True, True, False, False]
+    assert len(box) == 2
+
+
+@pytest.mark.parametrize("sent", [b"", b"\x01\x01", b"\x08", b"\xff"], ids=["none", "two", "padding", "all"])
+def test_what_no_client_sends_is_not_charged(box: Inbox, accountant: Accountant, sent: bytes) -> None:
+    with pytest.raises(NotSupported, match="expected"):
+        box.take("alice", "poll", sent)
+    assert (len(box), accountant.history("alice")) == (0, [])
+
+
+def test_the_order_says_nothing_of_arrival(box: Inbox, accountant: Accountant, tmp_path: Path) -> None:
+    numbers = Collection("numbers", ldp_budget.mechanism("random-substitution")(epsilon=1, domain_size=1000))
+    other = Inbox(accountant, numbers, tmp_path / "numbers.inbox")
+    sent = [number.to_bytes(2, "little") for number in range(200)]
+    for number, each in enumerate(sent):
+        other.take(f"user {number}", "poll", each)
+    other.seal(tmp_path / "out")
+    found = sealed(tmp_path / "out", numbers)
+    assert sorted(found) == sorted(sent)
+    assert found != sent
+    content = (tmp_path / "out").read_bytes()
+    assert b"user" not in content
+    assert b"poll" not in content
+
+
+def test_a_folder_belongs_to_one_collection(box: Inbox, accountant: Accountant, tmp_path: Path) -> None:
+    other = Collection("other", PARTY.mechanism)
+    with pytest.raises(ReportFileError, match="inbox of another collection, party"):
+        Inbox(accountant, other, tmp_path / "party.inbox")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ReportFileError, match="cannot be an inbox"):
+        Inbox(accountant, PARTY, tmp_path / "file")
+
+
+def test_a_file_that_is_there_is_not_replaced(box: Inbox, tmp_path: Path) -> None:
+    box.take("alice", "poll", report())
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(ReportFileError, match="it is there already; nothing was sealed"):
+        box.seal(tmp_path / "out")
+    assert ((tmp_path / "out").read_text(), len(box)) == ("mine", 1)
+
+
+def test_memoised_reports_go_along_their_curve(accountant: Accountant, tmp_path: Path) -> None:
+    kept = Collection("kept", ldp_budget.mechanism("d-bit-flip")(epsilon=1, buckets=5, bits=5, memoize=True))
+    box, secret = Inbox(accountant, kept, tmp_path / "kept.inbox"), os.urandom(32)
+    (label,) = kept.labels(np.array([3]), [secret])
+    sent = bytes(kept.randomize(np.array([3]), secrets=[secret]).tobytes())
+    assert all(box.take("alice", str(day), sent, label=label) for day in range(5))
+    assert len(box) == 5
+
+
+# -- every mechanism -----------------------------------------------------------------------------------------------
+
+
+def test_every_report_that_a_client_makes_passes(tmp_path: Path) -> None:
+    from client_cases import CASES, answers_for
+
+    with Accountant(":memory:") as accountant:
+        for place, (name, mechanism) in enumerate(CASES.items()):
+            if name == "olh":  # an inbox finds its mechanism among those that are installed
+                continue
+            collection = Collection(name.replace(" ", "-"), mechanism)
+            box = Inbox(accountant, collection, tmp_path / str(place))
+            values = np.array(list(itertools.islice(answers_for(mechanism.client_program(), place), 20)))
+            rows = collection.randomize(values, secrets=[os.urandom(32) for _ in values])
+            for row in rows:
+                box.check(row.tobytes())
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [
+        ("cms of any text", b"\xff\xff" + bytes(3)),
+        ("cms of any text", bytes(4) + b"\xff"),
+        ("hcms", b"\xff\xff"),
+        ("rappor", b"\x08\x00" + bytes(4)),
+        ("rappor for any inputs", bytes(4) + b"\xff"),
+        ("random-substitution", b"\x07"),
+        ("subset-selection", b"\x01\x01\x02"),
+        ("d-bit-flip", bytes(4)),
+        ("every bucket", b"\x20"),
+        ("randomized-response", b"\x02"),
+        ("bounded-laplace", np.float64(11).tobytes()),
+        ("bounded-laplace", np.float64("nan").tobytes()),
+        ("laplace", np.float64("inf").tobytes()),
+    ],
+)
+def test_a_report_that_nobody_sends_is_refused(tmp_path: Path, name: str, sent: bytes) -> None:
+    from client_cases import CASES
+
+    with Accountant(":memory:") as accountant:
+        box = Inbox(accountant, Collection("x", CASES[name]), tmp_path / "inbox")
+        assert len(sent) == box.report_bytes
+        with pytest.raises(NotSupported):
+            box.check(sent)
+
+
+# -- stopped at any point ------------------------------------------------------------------------------------------
+
+
+class _Stopped(BaseException):
+    """Like a kill: nothing after it is done."""
+
+
+STEPS = ["replace", "unlink", "fsync", "pwrite", "ftruncate", "rename"]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_seal_that_is_stopped_anywhere_loses_and_doubles_nothing(
+    accountant: Accountant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    accountant.set_policy("default", ["lifetime=1000"])
+    chance, out = random.Random(seed), itertools.count()
+    box, sent, kept = Inbox(accountant, PARTY, tmp_path / "inbox"), [], []
+    for number in range(40):
+        key, each = str(number), bytes([chance.randrange(8)])
+        sent.append((key, each))
+        with monkeypatch.context() as patched:
+            _stop_after(patched, chance.randrange(1, 30))
+            try:
+                box.take("alice", key, each)
+                if chance.random() < 0.3:
+                    box.seal(tmp_path / f"out {next(out)}")
+            except _Stopped:
+                box = Inbox(accountant, PARTY, tmp_path / "inbox")
+        if (tmp_path / "inbox" / "sealing.out").exists():
+            box.seal(Path((tmp_path / "inbox" / "sealing.out").read_text()))
+        for key, each in sent:
+            box.take("alice", key, each)
+    box.seal(tmp_path / "last")
+    for path in (*tmp_path.glob("out *"), tmp_path / "last"):
+        if not path.name.endswith(".new"):
+            kept += sealed(path)
+    assert sorted(kept) == sorted(each for _, each in sent)
+    assert len(accountant.history("alice")) == 40
+
+
+def _stop_after(patched: pytest.MonkeyPatch, calls: int) -> None:
+    """Stop at the n-th call that changes a file."""
+    left = iter(range(calls))
+
+    def stopping(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            if next(left, None) is None:
+                raise _Stopped
+            return function(*arguments, **options)
+
+        return call
+
+    for name in STEPS:
+        patched.setattr(os, name, stopping(getattr(os, name)))
+
+
+def test_what_is_left_of_a_row_is_dropped(box: Inbox, accountant: Accountant, tmp_path: Path) -> None:
+    box.take("alice", "one", b"\x01")
+    with open(tmp_path / "party.inbox" / "pending", "ab") as pending:
+        pending.write(b"torn")
+    again = Inbox(accountant, PARTY, tmp_path / "party.inbox")
+    assert len(again) == 1
+    again.take("bob", "one", b"\x02")
+    again.seal(tmp_path / "out")
+    assert sorted(sealed(tmp_path / "out")) == [b"\x01", b"\x02"]
+
+
+def test_threads_and_a_seal_beside_them_keep_each_report_once(accountant: Accountant, tmp_path: Path) -> None:
+    accountant.set_policy("default", ["lifetime=1000"])
+    numbers = Collection("numbers", ldp_budget.mechanism("random-substitution")(epsilon="0.1", domain_size=1000))
+    taken = 0
+
+    def send(worker: int) -> None:
+        box = Inbox(accountant, numbers, tmp_path / "inbox")
+        for number in range(worker * 25, worker * 25 + 25):
+            for _ in range(2):
+                box.take(f"user {number}", "poll", number.to_bytes(2, "little"))
+
+    threads = [threading.Thread(target=send, args=(worker,)) for worker in range(4)]
+    for thread in threads:
+        thread.start()
+    box = Inbox(accountant, numbers, tmp_path / "inbox")
+    for turn in range(5):
+        taken += box.seal(tmp_path / f"out {turn}")
+    for thread in threads:
+        thread.join()
+    taken += box.seal(tmp_path / "last")
+    found = [
+        row
+        for path in tmp_path.glob("*")
+        if path.is_file() and path.name.startswith(("out", "last"))
+        for row in sealed(path, numbers)
+    ]
+    assert (taken, sorted(found)) == (100, sorted(number.to_bytes(2, "little") for number in range(100)))
+
+
+@pytest.mark.slow
+def test_a_killed_process_leaves_what_a_retry_completes(tmp_path: Path) -> None:
+    script = f"""
+import sys
+from ldp_budget import Accountant, Collection
+from ldp_budget.collecting.inbox import Inbox
+import ldp_budget
+accountant = Accountant({str(tmp_path / "budget.db")!r})
+accountant.set_policy("default", ["lifetime=100000"])
+party = Collection("party", ldp_budget.mechanism("oue")(epsilon=1, domain_size=3), ("a", "b", "c"))
+box = Inbox(accountant, party, {str(tmp_path / "inbox")!r})
+for number in range(100000):
+    box.take("alice", str(number), bytes([number % 8]))
+    print(number, flush=True)
+"""
+    for round_ in range(4):
+        process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        last = -1
+        for line in itertools.islice(process.stdout, 30 + 30 * round_):
+            last = int(line)
+        process.kill()
+        last = max([last, *map(int, process.stdout.read().split())])
+        process.stdout.close()
+        process.wait()
+    with Accountant(tmp_path / "budget.db") as accountant:
+        box = Inbox(accountant, PARTY, tmp_path / "inbox")
+        charged = len(accountant.history("alice"))
+        assert last + 1 <= charged <= last + 2
+        for number in range(charged):
+            box.take("alice", str(number), bytes([number % 8]))
+        assert (box.seal(tmp_path / "out"), len(accountant.history("alice"))) == (charged, charged)
+        assert sorted(sealed(tmp_path / "out")) == sorted(bytes([number % 8]) for number in range(charged))
+
+
+# -- the command line ----------------------------------------------------------------------------------------------
+
+
+def test_the_commands_take_lines_and_seal_them(command: Any, tmp_path: Path) -> None:
+    command("policy", "set", "default", "--limit", "lifetime=1")
+    command("collection", "add", "party", "oue", "--epsilon", 1, "--categories", "a,b,c")
+    lines = [
+        '{"user": "alice", "key": "1", "report": "01"}',
+        '{"user": "alice", "key": "1", "report": "01"}',
+        '{"user": "alice", "key": "2", "report": "02"}',
+        '{"user": "bob", "key": "1", "report": "zz"}',
+        '{"user": "bob", "key": "1", "report": "ff"}',
+        "",
+        '{"user": "bob"}',
+        "hello",
+        '{"user": "bob", "key": "1", "report": "05"}',
+    ]
+    (tmp_path / "sent.jsonl").write_text("\n".join(lines))
+    folder = ("--inbox", tmp_path / "box")
+    done = command("inbox", "take", "party", tmp_path / "sent.jsonl", *folder)
+    assert done.stdout == "2 taken, 1 repeated, 1 refused, 4 invalid\n"
+    assert "line 4: expected the report in hex; found 'zz'" in done.stderr
+    assert "line 5: expected packed reports of 3 bits; found padding bits that are set" in done.stderr
+    assert 'line 7: expected {"user": …, "key": …, "report": hex}, each a text' in done.stderr
+    assert "line 8: it is no JSON" in done.stderr
+    assert command("inbox", "seal", "party", tmp_path / "out", *folder).stdout == f"{tmp_path / 'out'}: 2 reports\n"
+    assert command.json("estimate", "party", tmp_path / "out")["reports"] == 2
+
+
+def test_rows_are_read_as_they_lie(box: Inbox) -> None:
+    assert module.NAME_BYTES + box.report_bytes == 17
