@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ldp_budget.authoring.channels import Comparison
-from ldp_budget.guarantees.amounts import exp_down
 from ldp_budget.authoring.programs import falling
-from ldp_budget.guarantees.amounts import DOWN, UP, exp_down
+from ldp_budget.guarantees.amounts import DOWN, exp_down
 from ldp_budget.randomness import integers
 
 from ._grid_channel import runs
@@ -44,9 +43,8 @@ class LaplaceTable:
 
     def __init__(self, epsilon: Decimal, cells: int) -> None:
         self.cells = cells
-        weights = list(LaplaceWeights.of(epsilon, cells))
-        self._epsilon = epsilon
-        weights = list(_weights(epsilon, cells))
+        self._weights = LaplaceWeights.of(epsilon, cells)
+        weights = list(self._weights)
         totals = np.cumsum([0, *weights], dtype=np.int64)
         self.below: NDArray[np.int64] = totals
         """below[d]: the sum of the weights w_0, …, w_{d-1}."""
@@ -110,28 +108,11 @@ class LaplaceTable:
                 ["where", "is_left", ["sub", ["sub", "value", 1], "distance"], ["add", "value", "distance"]],
             ),
         )
-        first, ratio, floor = _fall(self._epsilon, self.cells)
-        return steps, {"below": falling(str(first), str(ratio), UP.prec, floor, self.cells)}
+        fall = self._weights
+        return steps, {"below": falling(str(fall.largest), str(fall.ratio), DOWN.prec, fall.floor, self.cells)}
 
 
 def _extreme(own: NDArray[np.int64], other: NDArray[np.int64], ratios: NDArray[np.longdouble], sign: int) -> int:
     """The cell of the largest own/other where `sign` is 1, of the smallest where it is -1, by whole numbers."""
     cells: list[int] = np.flatnonzero(sign * ratios >= (sign * ratios).max() * (1 - sign * _CLOSE)).tolist()
     return max(cells, key=lambda cell: sign * Fraction(int(own[cell]), int(other[cell])))
-
-
-def _weights(epsilon: Decimal, cells: int) -> Iterator[int]:
-    """w_0, …, w_{G-1}."""
-    weight, ratio, floor = _fall(epsilon, cells)
-    for _ in range(cells):
-        yield max(int(weight), floor)
-        weight = DOWN.multiply(weight, ratio)
-
-
-def _fall(epsilon: Decimal, cells: int) -> tuple[Decimal, Decimal, int]:
-    """S and q, as large as totals below 2**63 allow, and the floor F."""
-    ratio = DOWN.exp(DOWN.divide(epsilon.copy_negate(), Decimal(cells)))
-    mass = min(Decimal(cells), DOWN.divide(2, DOWN.subtract(1, ratio)))
-    weight = DOWN.divide(Decimal(2**62), mass)
-    floor = math.ceil(UP.divide(UP.multiply(weight, 2), exp_down(epsilon))) if epsilon >= _LARGE_LOSS else 0
-    return weight, ratio, floor
