@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -96,7 +97,8 @@ def show(ctx: click.Context, name: str, client: bool, as_json: bool) -> None:
 
     ledger = open_ledger(ctx)
     if client:
-        print_json(ledger.collection(name).definition())
+        # As it was signed off: nothing is added to it, or its digest would be another.
+        click.echo(json.dumps(ledger.collection(name).definition(), indent=2, ensure_ascii=False))
         return
     try:
         definition = ledger.collection(name).to_json()

@@ -7,14 +7,16 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from ldp_budget import Accountant, mechanism
+from ldp_budget import Accountant, NotSupported, mechanism
 from ldp_budget.catalogue.collections import Collection
+from ldp_budget.catalogue.definitions import digest_of
 from ldp_budget.catalogue.plugins import Registry
 from ldp_budget.randomness import SeededStream, streams
 
@@ -416,3 +418,18 @@ def test_reports_for_another_collection_or_damaged_ones_are_refused(party: Comma
     assert "it is truncated" in party.error("estimate", "party", tmp_path / "r", "--json")
     (tmp_path / "r").write_bytes(source.read_bytes())
     assert "it does not start with" in party.error("estimate", "party", tmp_path / "r", "--json")
+
+
+def test_a_definition_is_as_it_was_signed_off_in_a_rehearsal_too(command: CommandLine) -> None:
+    command("ledger", "init", "--rehearsal")
+    added = command.json("collection", "add", "party", "oue", "--epsilon", 1, "--domain-size", 3)
+    definition = json.loads(command("collection", "show", "party", "--client").stdout)
+    assert digest_of(definition) == definition["digest"] == added["client"]
+
+
+def test_a_collection_whose_client_is_another_by_now_is_told(command: CommandLine) -> None:
+    command("collection", "add", "party", "oue", "--epsilon", 1, "--domain-size", 3)
+    with Accountant(command.ledger) as accountant:
+        made = replace(accountant.collection("party"), client="0" * 64)
+    with pytest.raises(NotSupported, match=f"agreed on with the client {'0' * 64}, and the installed version of oue"):
+        made.definition()
