@@ -1,9 +1,12 @@
 #!/usr/bin/env perl
-# A client in Perl 5 and its core modules, written from docs/reference/client-programs.md alone. Its argument is the
-# folder of the vectors: it runs each of them, and ends with 0 if all give their report from exactly their bytes.
+# A client in Perl 5 and its core modules, written from docs/reference/client-programs.md. Its argument is the folder of
+# the vectors: it runs each of them, and ends with 0 if all give their report from exactly their bytes. Where a file
+# has a whole definition, with a digest, a `secret` is the device's own, and the `label` of a vector is checked too.
 use strict;
 use warnings;
 no warnings 'portable';    # of 64-bit constants
+use Digest::SHA qw(sha256 sha256_hex);
+use Encode qw(encode_utf8);
 use JSON::PP ();
 use Math::BigInt;
 use POSIX ();
@@ -145,7 +148,8 @@ sub cut_words {    # n words as wide as the bound needs, each cut to the bits th
     my $bits = width($widest - 1);
     my $size = (grep { 8 * $_ >= $bits } 1, 2, 4, 8)[0];
     my $read = bytes($size * @bounds);
-    return map { unpack('Q<', substr($read, $_ * $size, $size) . "\0" x 8) & ((1 << width($bounds[$_] - 1)) - 1) } 0 .. $#bounds;
+    my @words = map { unpack 'Q<', $_ . "\0" x 8 } unpack "(a$size)*", $read;
+    return map { $words[$_] & ((1 << width($bounds[$_] - 1)) - 1) } 0 .. $#bounds;
 }
 
 sub belows {
@@ -287,13 +291,14 @@ sub try_c {    # the slots for which C is true
 
 # ---- what is drawn from the secret, and hash functions
 
-my ($own, $context);
+my ($own, $context, $drawn_for);
 
 sub kept {    # the first n words of the secret for a label and a value
     my ($label, $value, $n) = @_;
     my $name = "$context $label";
     $value = $value < 0 ? $value + $two_to_64 : $value;
-    return shake_words(136, 'ldp-budget memoised words 1' . pack('Q< a* Q< a* Q<', length $name, $name, length $own, $own, word($value)), $n);
+    my @hashed = ('ldp-budget memoised words 1', length $name, $name, length $own, $own, word($value));
+    return shake_words(136, pack('a* Q< a* Q< a* Q<', @hashed), $n);
 }
 
 my $prime = (whole(1) << 61) - 1;
@@ -303,7 +308,8 @@ sub polynomial {
     my ($seed, $j, $v, $m) = @_;
     my $key = $keys{$seed} //= blake2b($seed, 32, person => 'ldp-budget seed');
     my ($a, $b, $c) = @{ $coefficients{"$seed $j"} //= [
-        map { whole($_) % $prime } unpack 'Q<3', blake2b(pack('Q<', word($j)), 24, key => $key, person => 'coefficients')
+        map { whole($_) % $prime }
+            unpack 'Q<3', blake2b(pack('Q<', word($j)), 24, key => $key, person => 'coefficients')
     ] };
     my $x = whole(unpack 'Q<', blake2b("$v", 8, key => $key, person => 'value')) % $prime;
     return $m * ((($a * $x + $b) * $x + $c) % $prime) >> 61;
@@ -335,7 +341,11 @@ my %draws = (    # of numbers; lists are vectors
 
 my %named = (    # the first argument is a text
     kept_bits => sub { my ($label, $v, $t, $n) = @_; [map { whole($_) < $t ? 1 : 0 } kept($label, $v, $n)] },
-    kept_belows => sub { my ($label, $v, $b, $n) = @_; my $i = 0; [map { whole($_) % ($b + $i++) } kept($label, $v, $n)] },
+    kept_belows => sub {
+        my ($label, $v, $b, $n) = @_;
+        my @words = kept($label, $v, $n);
+        return [map { whole($words[$_]) % ($b + $_) } 0 .. $n - 1];
+    },
     kept_top => sub { my ($label, $v, $k) = @_; (kept($label, $v, 1))[0] >> (64 - $k) },
     polynomial => \&polynomial,
     bloom => sub { [bloom(@_)] },
@@ -403,12 +413,12 @@ sub over_places {
 
 sub evaluate {
     my ($expression, $known) = @_;
-    return $expression =~ /^-?\d+$/ ? whole($expression) : $known->{$expression} // die "no $expression\n" if !ref $expression;
+    return $expression =~ /^-?[0-9]+\z/ ? whole($expression) : $known->{$expression} if !ref $expression;
     my ($name, @arguments) = @$expression;
     my @text = $named{$name} ? shift @arguments : ();
     @arguments = (@text, map { evaluate($_, $known) } @arguments);
     return exact(over_places($numbers{$name}, @arguments)) if $numbers{$name};
-    my $operator = $draws{$name} // $named{$name} // $vectors{$name} // die "no operator $name\n";
+    my $operator = $draws{$name} // $named{$name} // $vectors{$name};
     return exact($operator->(@arguments));
 }
 
@@ -420,10 +430,9 @@ sub table {
     my ($s, $places) = decimal($table->{first});
     my @totals = (whole(0));
     for (1 .. $table->{count}) {
-        my $text = $s->bstr;
-        my $w = whole($places < length $text ? substr $text, 0, length($text) - $places : 0);
+        my $w = $places > 0 ? whole(substr('0' x $places . $s->bstr, 0, -$places)) : $s * whole(10)**-$places;
         push @totals, $totals[-1] + ($w > $floor ? $w : $floor);
-        $text = ($s * $ratio)->bstr;
+        my $text = ($s * $ratio)->bstr;
         $places += $ratio_places;
         my $cut = length($text) - $digits;
         if ($cut > 0) { $text = substr $text, 0, $digits; $places -= $cut }
@@ -433,19 +442,31 @@ sub table {
 }
 
 sub decimal {    # its digits, and how many of them stand after the point
-    my ($integer, $fraction) = split /\./, $_[0];
-    return (whole($integer . ($fraction // '')), length($fraction // ''));
+    my ($integer, $fraction, $exponent) = $_[0] =~ /^(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
+        or die "no decimal: $_[0]\n";
+    $fraction //= '';
+    return (whole("$integer$fraction"), length($fraction) - ($exponent // 0));
 }
 
 sub double { (POSIX::strtod("$_[0]"))[0] }
 
 sub value {    # the whole number of an answer
-    my ($input, $answer) = @_;
-    return whole($answer) if $input->{kind} eq 'answer';
+    my ($definition, $answer) = @_;
+    my $input = $definition->{input};
+    if ($input->{kind} eq 'answer') {
+        my $names = $definition->{answers};
+        if ($names) { ($answer) = grep { $names->[$_] eq $answer } 0 .. $#$names }
+        elsif ($input->{text} && length $answer && $answer !~ /^(?:0|-?[1-9][0-9]*)\z/) {
+            my $digest = blake2b(encode_utf8($answer), 8, person => 'ldp-budget text');
+            $answer = whole(unpack 'Q<', $digest) % whole($input->{count});
+        }
+        die "no answer\n" if ($answer // '') !~ /^[0-9]+\z/ || whole($answer) >= whole($input->{count});
+        return whole($answer);
+    }
+    die "no answer\n" if double($answer) < double($input->{lower}) || double($answer) > double($input->{upper});
     my $above = double($answer) - double($input->{lower});
-    my $number = whole(
-        exists $input->{times} ? sprintf '%.0f', $above * double($input->{times}) : sprintf '%d', $above / double($input->{step})
-    );
+    my $number = whole(sprintf '%.0f', $input->{times}
+        ? $above * double($input->{times}) : POSIX::floor($above / double($input->{step})));
     return $number < 0 ? whole(0) : $number > $input->{last} ? whole($input->{last}) : $number;
 }
 
@@ -461,9 +482,53 @@ sub report_part {
 sub report {
     my ($definition, $tables, $answer) = @_;
     $context = $definition->{context};
-    my %known = (%$tables, value => value($definition->{input}, $answer));
+    my %known = (%$tables, value => value($definition, $answer));
     for my $step (@{ $definition->{steps} }) { $known{ $step->[0] } = evaluate($step->[1], \%known) }
+    $drawn_for = $known{ $definition->{memo} } if $definition->{memo};
     return join '', map { report_part(\%known, @$_) } @{ $definition->{report}{parts} };
+}
+
+# ---- a whole definition: its digest, the secret of the collection, and the labels of its reports
+
+sub secret_within {
+    my ($secret, $purpose) = @_;
+    return blake2b($purpose, 32, key => sha256($secret), person => 'ldp-budget');
+}
+
+sub label { unpack 'H*', blake2b("$drawn_for", 16, key => secret_within($own, "$context labels")) }
+
+my %parts = map { $_ => 1 } qw(uint packed float64);
+
+sub check_program {    # dies of what this client does not know
+    my ($definition) = @_;
+    my ($format, $version) = @$definition{qw(format version)};
+    die "expected version 1 of an ldp-budget client\n" if $format ne 'ldp-budget client' || $version ne '1';
+    my %known = map { $_ => 1 } 'value', keys %{ $definition->{tables} };
+    for my $step (@{ $definition->{steps} }) {
+        check_expression($step->[1], \%known, 1);
+        $known{ $step->[0] } = 1;
+    }
+    for my $part (@{ $definition->{report}{parts} }) {
+        die "no part $part->[0]\n" if !$parts{ $part->[0] };
+        check_expression($part->[1], \%known);
+    }
+}
+
+sub check_expression {
+    my ($expression, $known, $top) = @_;
+    if (!ref $expression) { return $expression =~ /^-?[0-9]+\z/ || $known->{$expression} || die "no $expression\n" }
+    my ($name, @arguments) = @$expression;
+    die "no operator $name\n" if !grep { $_->{$name} } \%draws, \%named, \%numbers, \%vectors;
+    die "$name stands alone at the top of a step\n" if !$top && ($draws{$name} || $name =~ /^kept_/);
+    shift @arguments if $named{$name};
+    check_expression($_, $known) for @arguments;
+}
+
+sub check_digest {
+    my %rest = %{ $_[0] };
+    my $digest = delete $rest{digest};
+    my $canonical = JSON::PP->new->canonical->ascii->encode(\%rest) =~ s/\x7f/\\u007f/gr;
+    die "expected another digest\n" if $digest ne sha256_hex($canonical);
 }
 
 # ---- the vectors
@@ -474,11 +539,15 @@ for my $path (sort glob "$folder/*.json") {
     open my $file, '<:raw', $path or die "$path: $!\n";
     my $case = JSON::PP->new->utf8->allow_bignum->decode(do { local $/; <$file> });
     my $definition = $case->{definition};
+    check_digest($definition) if $definition->{digest};
+    check_program($definition);
     my $tables = { map { $_ => table($definition->{tables}{$_}) } keys %{ $definition->{tables} } };
     for my $vector (@{ $case->{vectors} }) {
         ($stream, $position) = (pack('H*', $vector->{stream}), 0);
         $own = pack 'H*', $vector->{secret} // '';
+        $own = secret_within($own, "collection $definition->{fingerprint}") if $definition->{digest};
         my $report = eval { unpack 'H*', report($definition, $tables, $vector->{answer}) } // "an error: $@";
+        $report .= ' labelled ' . label() if $vector->{label} && $vector->{label} ne label();
         $report .= sprintf ' after %d of %d bytes', $position, length $stream if $position != length $stream;
         $count++;
         next if $report eq $vector->{report};
