@@ -64,7 +64,8 @@ OPERATORS = {
     ),
     "belows": _draw(
         "b n",
-        "A vector of n such numbers: as many words as are still missing are read together, and those below b kept.",
+        "A vector of n such numbers, in the order in which they were drawn: as many words as are still missing are "
+        "read together, and those below b are appended.",
     ),
     "belows_from": _draw("b n", "A vector of n numbers, the i-th (from 0) by `below` b + i."),
     "subset": _draw(
@@ -81,16 +82,18 @@ OPERATORS = {
     "geometric": _draw("t", "How many bits, as by `bit` t, are one before the first that is zero."),
     "laplace": _draw(
         "k",
-        "The whole part of 2**k times a Laplace deviate: its exponential magnitude by von Neumann's comparisons of "
-        "8-byte words, then a `bit` 2**63 that turns x into -x - 1.",
+        "The whole part of 2**k times a Laplace deviate, k <= 40: its exponential magnitude by von Neumann's "
+        "comparisons of 8-byte words, then a `bit` 2**63 that turns x into -x - 1; see [the stream](#the-stream).",
     ),
     "normal": _draw(
         "k",
-        "The whole part of 2**k times a normal deviate by Karney's Algorithm N, ten proposals side by side, of which "
-        "the first that is accepted counts.",
+        "The whole part of 2**k times a normal deviate, k <= 40, by Karney's Algorithm N, ten proposals side by "
+        "side, of which the first that is accepted counts; see [the stream](#the-stream).",
     ),
     # from the secret
-    "kept_bits": _memo("v t n", "A vector of n bits, each 1 where the next word of the secret for v is below t."),
+    "kept_bits": _memo(
+        "v t n", "A vector of n bits: the i-th is 1 where the i-th word of the secret for v is below t."
+    ),
     "kept_belows": _memo("v b n", "A vector of n numbers: the i-th word (from 0) of the secret for v modulo b + i."),
     "kept_top": _memo("v k", "The k highest bits of the first word of the secret for v."),
     # public hashes
@@ -98,14 +101,16 @@ OPERATORS = {
         "hash",
         ("seed", "j", "v", "m"),
         "h_j(v) = floor(m·y / 2**61) with y = (a·x + b)·x + c modulo P = 2**61 - 1, where x and (a, b, c) are words "
-        "modulo P: under the key BLAKE2b(seed as text; 32 bytes, personalised `ldp-budget seed`), x is "
-        "BLAKE2b(v as text; 8 bytes, `value`) and (a, b, c) BLAKE2b(j as 8 bytes; 24 bytes, `coefficients`).",
+        "modulo P: under the key BLAKE2b(seed as text; 32 bytes, personalised `ldp-budget seed`), x is BLAKE2b(v as "
+        "text; 8 bytes, personalised `value`) and (a, b, c) BLAKE2b(j as 8 bytes; 24 bytes, personalised "
+        "`coefficients`).",
         labelled=True,
     ),
     "bloom": Operator(
         "hash",
         ("seed", "j", "v", "m", "n"),
-        "A vector of m bits, 1 at each of the n words of SHAKE-128(`ldp-budget bloom 1:seed:j:v`) modulo m.",
+        "A vector of m bits, 1 at each of the first n words, modulo m, of SHAKE-128 over the text "
+        "`ldp-budget bloom 1:` seed `:` j `:` v.",
         labelled=True,
     ),
     # number by number, also over vectors of one length; a number beside a vector stands for each place
