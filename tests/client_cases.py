@@ -172,7 +172,7 @@ def corners_program() -> Program:
         "more": ["subset", 7, 5],
         "none": ["bits", 0, 3],
         "always": ["bit", str(2**64)],
-        "coarse": ["bit_at", ["mul", str(2**60), "value"]],
+        "coarse": ["bit_at", ["add", str(2**63), 0]],
         "one": ["below", 1],
         "wide": ["below", str(2**63)],
         "minus": ["sub", "value", 9],
@@ -180,7 +180,8 @@ def corners_program() -> Program:
         "rest": ["mod", "minus", 4],
         "shifted": ["add", ["shr", "minus", 1], 16],
         "product": ["and", ["mul", "wide", "wide"], str(2**64 - 1)],
-        "total": ["add", ["at", "falling", ["min", "value", 6]], ["at", "short", ["min", "value", 6]]],
+        "place": ["min", "value", 6],
+        "total": ["add", ["at", "falling", "place"], ["add", ["at", "short", "place"], ["at", "few", "place"]]],
         "numbers": [
             "list", ["at", "below_word", 0], ["at", "at_word", 0], "top", ["join", "none"], "always", "coarse", "one",
             "quotient", "rest", "shifted",
@@ -199,6 +200,7 @@ def corners_program() -> Program:
         record([*parts, ["uint", "numbers", 2, 10]]),
         {
             "falling": falling("1234567890123.5", "0.9876543210987654", 16, 7, 6),
+            "few": falling("1000000", "0.3337", 3, 0, 6),
             "short": falling("1000", "0.25", 16, 7, 6),
         },
         memo="value",

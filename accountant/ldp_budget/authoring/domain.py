@@ -87,16 +87,20 @@ class Categories:
         UTF-8 form, little-endian, mod `size`: the same in every client.
 
         Parameters:
-            text: any text but the empty one, which says nothing.
+            text: any text but the empty one, which says nothing, and one with half of a character (a lone surrogate),
+                which has no such form.
 
         Raises:
-            InvalidParameter: it is empty, or no text.
+            InvalidParameter: it is one of these, or no text.
         """
         if not isinstance(text, str) or not text:
             raise InvalidParameter("text", "a text of at least one character", shown(text))
         if _WHOLE_NUMBER.fullmatch(text):
             return int(text)
-        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, person=b"ldp-budget text")
+        try:
+            digest = hashlib.blake2b(text.encode(), digest_size=8, person=b"ldp-budget text")
+        except UnicodeEncodeError:
+            raise InvalidParameter("text", "a text of whole characters", shown(text)) from None
         return int.from_bytes(digest.digest(), "little") % self.size
 
 

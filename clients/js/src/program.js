@@ -107,6 +107,8 @@ export class Program {
     if (definition.format !== "ldp-budget client" || definition.version !== VERSION) {
       throw new TypeError(`expected an ldp-budget client of version ${VERSION}; found ${definition.version}`);
     }
+    const { kind } = definition.input;
+    if (kind !== "answer" && kind !== "number") throw new TypeError(`this client does not know answers of the kind ${kind}; it is too old`);
     this.definition = definition;
     /** @type {Map<string, Step>} */
     this.names = new Map([["value", (run) => run.values[0]]]);
@@ -306,6 +308,8 @@ function readAnswer(answer, count, text) {
  */
 function numberOf(text, count) {
   if (/^(0|-?[1-9][0-9]*)$/.test(text)) return BigInt(text);
+  // Half of a character has no form in UTF-8, and would be counted as another answer elsewhere.
+  if (/\p{Surrogate}/u.test(text)) throw new RangeError("expected a text of whole characters; found half of one");
   return fromLittleEndian(blake2b(utf8(text), { size: 8, person: "ldp-budget text" })) % count;
 }
 
