@@ -11,6 +11,7 @@ import numpy as np
 from ...authoring.interpreter import StreamDraws, read, run
 from ...errors import NotSupported
 from ...randomness.streams import SeededStream, Stream
+from .._advice import undefined
 from ..verification.laws import law
 from ._drawing import inputs_of, others_of, secrets_of
 from ._outcome import NotChecked, expect
@@ -79,7 +80,7 @@ def _program(mechanism: Mechanism) -> Program:
     try:
         return mechanism.client_program()
     except NotSupported as error:
-        raise NotChecked(str(error)) from None
+        raise NotChecked(undefined(mechanism, error, "client_program")) from None
 
 
 class Counted(Stream):
