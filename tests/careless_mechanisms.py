@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -14,6 +14,7 @@ from ldp_budget.authoring.base import Mechanism
 from ldp_budget.authoring.estimates import CountAggregate, CountEstimate, MeanEstimate
 from ldp_budget.authoring.fields import flag, real
 from ldp_budget.authoring.frequency import FrequencyMechanism
+from ldp_budget.authoring.programs import Program
 from ldp_budget.guarantees import Guarantee, Pure
 from ldp_budget.randomness import ONE, open_stream, unary_bits
 from ldp_budget_mechanisms.bounded_laplace import BoundedLaplace
@@ -267,6 +268,26 @@ class Flattens(Honest):
 
     def randomize(self, values: Any, *, rng: Any = None, secrets: Any = None) -> Any:
         return super().randomize(np.asarray(values).reshape(-1), rng=rng, secrets=secrets)
+
+
+class ReadsMore(Honest):
+    """Its program draws once more than its client does."""
+
+    name = "reads-more"
+
+    def client_program(self) -> Program:
+        program = super().client_program()
+        return replace(program, steps=(*program.steps, ("spare", ["below", 7])))
+
+
+class TellsOfTheFirst(Honest):
+    """Its program puts everybody's own bit at the first answer."""
+
+    name = "tells-of-the-first"
+
+    def client_program(self) -> Program:
+        program = super().client_program()
+        return replace(program, steps=(*program.steps[:-1], ("row", ["put", "others", 0, "own"])))
 
 
 class WritesIntoValues(Honest):

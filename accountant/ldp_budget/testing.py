@@ -97,6 +97,12 @@ class MechanismContract:
     def test_noise_is_used_once(self, target: Mapping[str, Any]) -> None:
         self.check("noise_is_used_once", target)
 
+    def test_program_draws_what_the_client_draws(self, target: Mapping[str, Any]) -> None:
+        self.check("program_draws_what_the_client_draws", target)
+
+    def test_program_law_is_the_channel(self, target: Mapping[str, Any]) -> None:
+        self.check("program_law_is_the_channel", target)
+
     def test_seed_decides(self, target: Mapping[str, Any]) -> None:
         self.check("seed_decides", target)
 

@@ -197,6 +197,7 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         "Mechanism.randomize": (OUE.randomize, {**values, "rng": None, "secrets": None}),
         "Mechanism.memoised": (RAPPOR.memoised, memo),
         "Mechanism.labels": (RAPPOR.labels, memo),
+        "Mechanism.check_reports": (RAPPOR.check_reports, {"reports": RAPPOR.randomize([0], secrets=SECRET)}),
         "Mechanism.aggregate": (RAPPOR.aggregate, {"reports": RAPPOR.randomize([0], secrets=SECRET)}),
         "Mechanism.estimate": (GRR.estimate, {"reports": GRR.randomize([0])}),
         "Mechanism.total": (OUE.total, {"reports": REPORTS}),
@@ -350,7 +351,7 @@ def test_every_mechanism_says_in_words_what_it_cannot_take(name: str) -> None:
     tried: dict[str, dict[str, Any]] = {
         "randomize": {"values": [0, 1], "rng": None, **secrets},
         **{"read_values": {"texts": ["0"]}, "utility": {"users": 3}, "at_epsilon": {"epsilon": 2}},
-        **{method: {"reports": reports} for method in ("aggregate", "estimate", "total")},
+        **{method: {"reports": reports} for method in ("aggregate", "check_reports", "estimate", "total")},
         **({"labels": {"values": [0, 1], **secrets}, "memoised": {"values": [0, 1], **secrets}} if secrets else {}),
     }
     failed = [

@@ -57,6 +57,8 @@ CAUGHT: list[tuple[type[Mechanism], dict[str, Any], str, str]] = [
     (careless.SparesAnAnswer, TEN, "client_matches_channel", "reports of 5"),
     (careless.Wraps, OUE, "bad_input_is_refused", "the value -1 is accepted"),
     (careless.Flattens, OUE, "bad_input_is_refused", "a table of values is accepted"),
+    (careless.ReadsMore, OUE, "program_draws_what_the_client_draws", "the program reads"),
+    (careless.TellsOfTheFirst, OUE, "program_law_is_the_channel", "the law of the program is not what compare"),
     (careless.WritesIntoValues, OUE, "inputs_are_left_alone", "read-only"),
     (careless.NeverEmpty, OUE, "no_users_no_reports", "no values give reports"),
     (careless.MergesShares, OUE, "aggregates_merge", "do not merge"),

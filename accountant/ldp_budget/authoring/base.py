@@ -246,7 +246,9 @@ class Mechanism:
         """The client as data, which any device can run; see `programs`.
 
         It draws what `randomize([value])` draws from the same bytes, or from the same secret, and nothing else.
-        Raises `NotSupported` where the mechanism has a client in Python alone, or none.
+
+        Raises:
+            NotSupported: the mechanism has a client in Python alone, or none.
         """
         raise NotSupported(f"{self.name} has no client program")
 
@@ -299,9 +301,15 @@ class Mechanism:
         raise NotSupported(f"{self.name} has no server side")
 
     def check_reports(self, reports: Any) -> None:
-        """Raise `NotSupported` unless a client can send these reports, looking at nothing but themselves.
+        """Refuse reports that no client can have sent, looking at nothing but themselves.
 
         An inbox asks it of every report, one at a time. Override it where adding them up takes long.
+
+        Parameters:
+            reports: as `randomize` returns them.
+
+        Raises:
+            NotSupported: no client sends these.
         """
         self.aggregate(reports)
 

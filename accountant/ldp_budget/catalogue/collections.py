@@ -39,6 +39,8 @@ class Collection:
         name: at least one character, and no colon.
         mechanism: a mechanism with its parameters.
         categories: what its answers are called, in order; None where they have no names.
+        about: what respondents are told beside it.
+        client: the digest of its public definition, once that is agreed on.
 
     Raises:
         InvalidParameter: one of them is of another kind, or the categories are not distinct names, one for each
