@@ -180,6 +180,8 @@ def corners_program() -> Program:
         "rest": ["mod", "minus", 4],
         "shifted": ["add", ["shr", "minus", 1], 16],
         "product": ["and", ["mul", "wide", "wide"], str(2**64 - 1)],
+        "hash": ["polynomial", "a seed", 1, "value", str(2**61)],
+        "distinct": ["floyd", ["list", "value", "value", 5, "value"], str(2**60)],
         "place": ["min", "value", 6],
         "total": ["add", ["at", "falling", "place"], ["add", ["at", "short", "place"], ["at", "few", "place"]]],
         "numbers": [
@@ -193,6 +195,9 @@ def corners_program() -> Program:
         ["uint", "wide", 8, 1],
         ["uint", "product", 8, 1],
         ["uint", "total", 8, 1],
+        ["uint", "hash", 8, 1],
+        ["uint", "distinct", 8, 4],
+        ["float64", "product", "0.5", "0.25", 3],
     ]
     return Program(
         {"kind": "answer", "count": 16, "text": False},

@@ -28,16 +28,20 @@ _LEAST_ROWS = 256
 _COUNTED = 1 << 20
 
 
-def substitutes(stream: Stream, answers: Answers, size: int, keep: int) -> Reports:
-    """Each answer kept with probability `keep`/2**64, else one of the `size` - 1 others; shape (n,)."""
+def substitutes(stream: Stream, answers: Answers, size: int, keep: int, draws: int = 1) -> Reports:
+    """Each answer kept with probability `keep`/2**64, else one of the `size` - 1 others; shape (n,).
+
+    `draws`: so many are one user's, whose draws are made at a time, as in the client program.
+    """
     reports = np.empty(len(answers), dtype=np.min_scalar_type(size - 1))
-    for start in range(0, len(answers), _BLOCK):
-        own = answers[start : start + _BLOCK].astype(reports.dtype)
+    step = max(_BLOCK, draws)
+    for start in range(0, len(answers), step):
+        own = answers[start : start + step].astype(reports.dtype)
         kept = bernoulli(stream, keep, len(own))
         others = integers(stream, size - 1, len(own)).astype(reports.dtype)
         others += others >= own
         np.copyto(others, own, where=kept)
-        reports[start : start + _BLOCK] = others
+        reports[start : start + step] = others
     return reports
 
 

@@ -325,7 +325,7 @@ class RandomSubstitution(FrequencyMechanism):
             return substitute_sequences(stream, answers, size, self.thresholds)
         if isinstance(self._sampling, DistinctSet):
             return substitute_sets(stream, answers, size, draws, self.thresholds[0])
-        drawn = substitutes(stream, answers.repeat(draws), size, self.thresholds[0])
+        drawn = substitutes(stream, answers.repeat(draws), size, self.thresholds[0], draws)
         return drawn if draws == 1 else drawn.reshape(-1, draws)
 
     def client_program(self) -> Program:

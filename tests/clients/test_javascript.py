@@ -11,11 +11,16 @@ import numpy as np
 import pytest
 from javascript import PACKAGE, VECTORS, answered, evaluated, run
 
-from client_cases import CASES
+import ldp_budget
+from client_cases import CASES, Recorder
 from ldp_budget import OutsideDomain
+from ldp_budget.authoring.interpreter import StreamDraws
+from ldp_budget.authoring.interpreter import run as interpret
+from ldp_budget.authoring.programs import Program
 from ldp_budget.catalogue.about import About
 from ldp_budget.catalogue.collections import Collection
 from ldp_budget.catalogue.definitions import digest_of
+from ldp_budget.randomness import SeededStream
 
 TEST = PACKAGE / "test" / "vectors.mjs"
 
@@ -38,6 +43,30 @@ def test_every_vector_agrees() -> None:
 def test_two_hundred_of_each_agree(tmp_path: Path) -> None:
     make.write(tmp_path, 200)
     assert run(TEST, tmp_path).stdout == f"{(len(CASES) + 1) * 200} vectors\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "declared"),
+    [
+        # More bits than are drawn at a time, and more numbers than a function takes.
+        ("oue", {"epsilon": 1, "domain_size": 300_000}),
+        ("subset-selection", {"epsilon": "0.1", "domain_size": 700_000}),
+        ("random-substitution", {"epsilon": "0.01", "domain_size": 100_000, "draws": 70_000}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_large_reports_agree(tmp_path: Path, name: str, declared: dict[str, Any]) -> None:
+    mechanism = ldp_budget.mechanism(name)(**declared)
+    program, stream = mechanism.client_program(), Recorder(SeededStream(1))
+    row = mechanism.randomize([7], rng=stream)
+    report = row.astype(row.dtype.newbyteorder("<")).tobytes()
+    again = Recorder(SeededStream(1))
+    assert interpret(program, 7, StreamDraws(again)) == report
+    assert again.read_so_far == stream.read_so_far
+    definition = {"format": "ldp-budget client", "version": 1, "context": mechanism.fingerprint, **program.to_json()}
+    vector = {"answer": 7, "secret": None, "stream": stream.read_so_far.hex(), "report": report.hex()}
+    (tmp_path / "large.json").write_text(json.dumps({"definition": definition, "vectors": [vector]}))
+    assert run(TEST, tmp_path).stdout == "1 vectors\n"
 
 
 # -- definitions ---------------------------------------------------------------------------------------------------
@@ -111,6 +140,12 @@ def resigned(**change: Any) -> dict[str, Any]:
         ({"steps": [["a", ["add", 1, ["below", 2]]]]}, "below stands alone"),
         ({"steps": [["a", "later"]]}, "nothing before it is called later"),
         ({"report": {"dtype": "|u1", "shape": [], "parts": [["code", "value"]]}}, "does not know the part code"),
+        ({"report": {"dtype": "|u1", "shape": [], "parts": [["packed", "value", 2**40]]}}, "from 0 to 8388608"),
+        (
+            {"tables": {"t": {"first": "1", "ratio": "1", "digits": 9, "floor": 0, "count": 10**9}}},
+            "from 0 to 8388608",
+        ),
+        ({"steps": [["row", ["kept_bits", "x", "value", 1, 1]]]}, "memo is named where"),
     ],
 )
 def test_what_it_does_not_know_is_refused(change: dict[str, Any], why: str) -> None:
@@ -119,6 +154,56 @@ def test_what_it_does_not_know_is_refused(change: dict[str, Any], why: str) -> N
 
 
 # -- answers -------------------------------------------------------------------------------------------------------
+
+
+def runs(*steps: Any) -> dict[str, Any]:
+    """What JavaScript makes of a program, and what the reference does."""
+    layout = {"dtype": "|u1", "shape": [5], "parts": [["packed", "row", 5], ["uint", "s", 1, 4]]}
+    definition = resigned(steps=[*steps], tables={}, report=layout)
+    _, said = answered([{"collection": definition}, {"answer": "other"}])
+    with pytest.raises((ValueError, OverflowError)):
+        interpret(Program.from_json(definition), 3, StreamDraws(SeededStream(1)))
+    return dict(said)
+
+
+ROW = ["row", ["onehot", 1, 5]]
+FOUR = ["s", ["list", 1, 2, 3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("steps", "why"),
+    [
+        ([ROW, ["s", ["belows", 0, 4]]], "from 1 to 9223372036854775808; found 0"),
+        ([ROW, ["s", ["belows", str(2**65), 4]]], "from 1 to 9223372036854775808; found 3689"),
+        ([ROW, ["s", ["bits", str(2**64 + 1), 4]]], "from 0 to 18446744073709551616; found 1844"),
+        ([ROW, ["t", ["bit_at", str(2**64)]], FOUR], "from 0 to 18446744073709551615; found 1844"),
+        ([ROW, ["t", ["geometric", str(2**64)]], FOUR], "from 0 to 18446744073709551615; found 1844"),
+        ([ROW, ["t", ["laplace", 65]], FOUR], "from 0 to 40; found 65"),
+        ([ROW, ["t", ["subset", 3, 4]], FOUR], "from 0 to 3; found 4"),
+        ([ROW, ["t", ["parity", -1]], FOUR], "; found -1"),
+        ([ROW, ["t", ["shl", 1, -1]], FOUR], "from 0 to 65536; found -1"),
+        ([ROW, ["t", ["at", "row", -1]], FOUR], "from 0 to 4; found -1"),
+        ([ROW, ["t", ["put", "row", 5, 1]], FOUR], "from 0 to 4; found 5"),
+        ([ROW, ["t", ["max", "row", ["list", 1, 2]]], FOUR], "expected 5 numbers; found 2"),
+        ([ROW, ["s", ["list", 1, 2, 3]]], "expected 4 numbers; found 3"),
+        ([ROW, ["s", ["list", 1, 2, 3, 256]]], "from 0 to 255; found 256"),
+        ([ROW, ["s", ["list", 1, 2, 3, -1]]], "from 0 to 255; found -1"),
+        ([["row", ["list", 1, 0, 2, 0, 0]], FOUR], "from 0 to 1; found 2"),
+    ],
+)
+def test_what_no_program_means_makes_no_report(steps: list[Any], why: str) -> None:
+    assert why in runs(*steps)["error"]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [["onehot", 1, 2**31], ["bits", 5, 10**9], ["shl", 1, 2**40], ["belows", 2, 2**40]],
+    ids=lambda step: step[0],
+)
+def test_what_would_fill_a_device_is_refused(step: list[Any]) -> None:
+    definition = resigned(steps=[["t", step], ["row", ["onehot", 1, 5]]], tables={})
+    _, said = answered([{"collection": definition}, {"answer": "other"}])
+    assert "expected a whole number from 0 to " in said["error"]
 
 
 def test_answers_go_by_their_names() -> None:
@@ -135,6 +220,7 @@ def test_answers_go_by_their_names() -> None:
         ("oue", "1", "expected a whole number from 0 to 3; found 1"),
         ("laplace", 10.5, "expected a number from 0 to 10; found 10.5"),
         ("laplace", "5", "expected a number from 0 to 10; found 5"),
+        ("cms of any text", "\ud800", "or any text; found"),
         ("rappor", 1, "it needs a secret"),
     ],
 )

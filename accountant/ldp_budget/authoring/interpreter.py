@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 Vector: TypeAlias = "list[int]"
 
+_MOST_BOUND = 2**63
+
 
 class Draws(Protocol):
     """What the operators that draw ask for; each has the operator's name."""
@@ -128,14 +130,35 @@ def _each(function: Callable[..., int], given: list[Any]) -> Any:
     return [function(*row) for row in zip(*columns, strict=True)]
 
 
+def _at(vector: Sequence[Any], place: int) -> Any:
+    return vector[_within(place, len(vector))]
+
+
 def _put(vector: Sequence[int], place: int, number: int) -> Vector:
-    return [*vector[:place], number, *vector[place + 1 :]]
+    put = list(vector)
+    put[_within(place, len(put))] = number
+    return put
+
+
+def _within(place: int, size: int) -> int:
+    """A place, which does not count from the end where it is below 0."""
+    if not 0 <= place < size:
+        raise ValueError(f"expected a place from 0 to {size - 1}; found {place}")
+    return place
+
+
+def _parity(number: int) -> int:
+    if number < 0:
+        raise ValueError(f"expected a number >= 0; found {number}")
+    return number.bit_count() & 1
 
 
 def _floyd(vector: Vector, least: int) -> Vector:
     chosen: Vector = []
+    before: set[int] = set()
     for place, drawn in enumerate(vector):
-        chosen.append(least - 1 + place if drawn in chosen else drawn)
+        chosen.append(least - 1 + place if drawn in before else drawn)
+        before.add(chosen[-1])
     return chosen
 
 
@@ -174,11 +197,11 @@ _EACH: dict[str, Callable[..., int]] = {
     "ge": lambda a, b: int(a >= b),
     "eq": lambda a, b: int(a == b),
     "where": lambda c, a, b: a if c else b,
-    "parity": lambda a: a.bit_count() & 1,
+    "parity": _parity,
 }
 _WHOLE: dict[str, Callable[..., Any]] = {
     "list": lambda *numbers: list(numbers),
-    "at": operator.getitem,
+    "at": _at,
     "put": _put,
     "sort": sorted,
     "first": lambda bits: bits.index(1) if 1 in bits else 0,
@@ -198,13 +221,20 @@ def _part(part: list[Any], known: dict[str, Any]) -> bytes:
     kind, expression, *more = part
     found = known[expression] if isinstance(expression, str) else expression
     if kind == "packed":
-        (columns,) = more
-        return int(_WHOLE["join"](found)).to_bytes(-(-columns // 8), "little")
+        return np.packbits(np.array(_listed(found, more[0], 1), np.uint8), bitorder="little").tobytes()
     if kind == "uint":
-        size, _ = more
-        return b"".join(number.to_bytes(size, "little") for number in (found if isinstance(found, list) else [found]))
+        size, count = more
+        return b"".join(number.to_bytes(size, "little") for number in _listed(found, count, 256**size - 1))
     origin, step, plus = more
     return struct.pack("<d", float(origin) + float(found + plus) * float(step))
+
+
+def _listed(found: int | Vector, count: int, largest: int) -> Vector:
+    """The numbers of a part of the report, which has to have so many, each from 0 to `largest`."""
+    numbers = found if isinstance(found, list) else [found]
+    if len(numbers) != count or not 0 <= min(numbers, default=0) <= max(numbers, default=0) <= largest:
+        raise ValueError(f"expected {count} numbers from 0 to {largest} in a report; found {numbers[:9]}")
+    return numbers
 
 
 # -- the stream and the secret of one user ---------------------------------------------------------------------------
@@ -265,6 +295,8 @@ class StreamDraws:
         return [int(word < t) for word in self._words(label, v, n)]
 
     def kept_belows(self, label: str, v: int, b: int, n: int) -> Vector:
+        if not 1 <= b <= _MOST_BOUND:
+            raise ValueError(f"expected a bound from 1 to 2**63; found {b}")
         return [word % (b + place) for place, word in enumerate(self._words(label, v, n))]
 
     def kept_top(self, label: str, v: int, k: int) -> int:

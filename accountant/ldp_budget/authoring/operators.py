@@ -49,7 +49,8 @@ OPERATORS = {
     ),
     "bits": _draw(
         "t n",
-        "A vector of n bits as by `bit`: n bytes are read first, then seven for each tie, in order.",
+        "A vector of n bits as by `bit`: n bytes are read first, then seven for each tie, in order; of more than "
+        "2**18 bits so many at a time, and then the next.",
     ),
     "bit_at": _draw(
         "t",
@@ -79,7 +80,7 @@ OPERATORS = {
         "The vector in uniform order: from the last place down to the second, each is swapped with the place that "
         "`below` (place + 1) draws.",
     ),
-    "geometric": _draw("t", "How many bits, as by `bit` t, are one before the first that is zero."),
+    "geometric": _draw("t", "How many bits, as by `bit` t < 2**64, are one before the first that is zero."),
     "laplace": _draw(
         "k",
         "The whole part of 2**k times a Laplace deviate, k <= 40: its exponential magnitude by von Neumann's "
@@ -94,7 +95,9 @@ OPERATORS = {
     "kept_bits": _memo(
         "v t n", "A vector of n bits: the i-th is 1 where the i-th word of the secret for v is below t."
     ),
-    "kept_belows": _memo("v b n", "A vector of n numbers: the i-th word (from 0) of the secret for v modulo b + i."),
+    "kept_belows": _memo(
+        "v b n", "A vector of n numbers: the i-th word (from 0) of the secret for v modulo b + i, b from 1 to 2**63."
+    ),
     "kept_top": _memo("v k", "The k highest bits of the first word of the secret for v."),
     # public hashes
     "polynomial": Operator(

@@ -3,7 +3,7 @@
 
 import { fromLittleEndian } from "./bytes.js";
 import { normal } from "./normal.js";
-import { ascending, small } from "./numbers.js";
+import { ascending, sized, small, within } from "./numbers.js";
 
 /** @typedef {import("./numbers.js").Whole} Whole */
 /** @typedef {import("./numbers.js").Vector} Vector */
@@ -12,6 +12,11 @@ import { ascending, small } from "./numbers.js";
 const ONE = 1n << 64n;
 const HALF = ONE >> 1n;
 const LOW = (1n << 56n) - 1n;
+export const MOST_BOUND = 1n << 63n;
+/** So many bits are drawn at a time, with what their ties read. */
+const BLOCK = 1 << 18;
+/** The most places of a deviate. */
+const PLACES = 40;
 // A browser gives out no more at a time.
 const MOST_BYTES = 65536;
 
@@ -50,15 +55,17 @@ export class Draws {
    * @param {Whole} n
    */
   bits(t, n) {
-    const threshold = BigInt(t);
-    const size = Number(n);
+    const threshold = BigInt(within(t, 0, ONE));
+    const size = sized(n);
     if (threshold === 0n || threshold === ONE) return new Array(size).fill(threshold ? 1 : 0);
-    return this.compared(threshold, size, (threshold & LOW) !== 0n);
+    const found = [];
+    for (let at = 0; at < size; at += BLOCK) found.push(this.compared(threshold, Math.min(BLOCK, size - at), (threshold & LOW) !== 0n));
+    return found.flat();
   }
 
   /** @param {Whole} t */
   bit_at(t) {
-    return this.compared(BigInt(t), 1, true)[0];
+    return this.compared(BigInt(within(t, 0, ONE - 1n)), 1, true)[0];
   }
 
   /**
@@ -97,11 +104,12 @@ export class Draws {
    * @returns {Vector}
    */
   belows(b, n) {
-    const last = BigInt(b) - 1n;
+    const last = BigInt(within(b, 1, MOST_BOUND)) - 1n;
     const width = widthOf(last);
+    const size = sized(n);
     /** @type {Vector} */
-    const found = [];
-    while (found.length < Number(n)) found.push(...this.words(width, Number(n) - found.length, last));
+    let found = [];
+    while (found.length < size) found = found.concat(this.words(width, size - found.length, last));
     return found;
   }
 
@@ -145,7 +153,7 @@ export class Draws {
    * @param {Whole} n
    */
   belows_from(b, n) {
-    return Array.from({ length: Number(n) }, (_, i) => this.below(BigInt(b) + BigInt(i)));
+    return Array.from({ length: sized(n) }, (_, i) => this.below(BigInt(b) + BigInt(i)));
   }
 
   /**
@@ -154,14 +162,15 @@ export class Draws {
    * @returns {Vector}
    */
   subset(m, n) {
-    const [population, size] = [Number(m), Number(n)];
-    if (2 * size <= population) return this.distinct(population, size);
+    const size = sized(within(n, 0, m));
+    if (2 * size <= m) return this.distinct(m, size);
+    const population = sized(m);
     const left = new Set(this.distinct(population, population - size));
     return Array.from({ length: population }, (_, i) => i).filter((i) => !left.has(i));
   }
 
   /**
-   * @param {number} population
+   * @param {Whole} population
    * @param {number} size
    */
   distinct(population, size) {
@@ -188,13 +197,14 @@ export class Draws {
   /** @param {Whole} t */
   geometric(t) {
     let count = 0;
+    within(t, 0, ONE - 1n);
     while (this.bit(t)) count++;
     return count;
   }
 
   /** @param {Whole} k */
   laplace(k) {
-    const places = BigInt(k);
+    const places = BigInt(within(k, 0, PLACES));
     for (let whole = 0n; ; whole += 1n << places) {
       const first = this.deviate();
       let last = first;
@@ -209,7 +219,7 @@ export class Draws {
 
   /** @param {Whole} k */
   normal(k) {
-    return normal(this, BigInt(k));
+    return normal(this, BigInt(within(k, 0, PLACES)));
   }
 
   /**

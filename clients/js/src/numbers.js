@@ -3,11 +3,36 @@
 /** @typedef {number | bigint} Whole */
 /** @typedef {Whole[]} Vector */
 
+/** The longest vector, and the largest number of bits: more is refused before it is made. */
+export const MOST = 2 ** 23;
+const MOST_BITS = 65536;
+const LARGEST = 1n << BigInt(MOST_BITS);
+
+/**
+ * @template {Whole} T
+ * @param {T} number
+ * @param {Whole} least
+ * @param {Whole} most
+ * @returns {T} `number`
+ * @throws {RangeError} unless it is a whole number from `least` to `most`
+ */
+export function within(number, least, most) {
+  if ((typeof number === "bigint" || Number.isInteger(number)) && number >= least && number <= most) return number;
+  throw new RangeError(`expected a whole number from ${least} to ${most}; found ${number}`);
+}
+
+/**
+ * How many of something, as a Number.
+ * @param {Whole} number
+ */
+export const sized = (number) => Number(within(number, 0, MOST));
+
 /**
  * @param {bigint} number
  * @returns {Whole}
  */
 export function small(number) {
+  if (number > LARGEST || number < -LARGEST) throw new RangeError(`a number of more than ${MOST_BITS} bits`);
   return number >= -9007199254740991n && number <= 9007199254740991n ? Number(number) : number;
 }
 
@@ -38,7 +63,7 @@ const floored = (a, b) => a / b - (a % b !== 0n && a < 0n !== b < 0n ? 1n : 0n);
 /** @param {Whole} a */
 function parity(a) {
   let odd = 0;
-  for (let rest = BigInt(a); rest; rest >>= 1n) odd ^= Number(rest & 1n);
+  for (let rest = BigInt(within(a, 0, LARGEST)); rest; rest >>= 1n) odd ^= Number(rest & 1n);
   return odd;
 }
 
@@ -54,8 +79,8 @@ export const EACH = new Map(
     ["mul", exact((a, b) => a * b)],
     ["div", wide(floored)],
     ["mod", wide((a, b) => a - b * floored(a, b))],
-    ["shr", wide((a, b) => a >> b)],
-    ["shl", wide((a, b) => a << b)],
+    ["shr", wide((a, b) => a >> within(b, 0, MOST_BITS))],
+    ["shl", wide((a, b) => a << within(b, 0, MOST_BITS))],
     ["and", wide((a, b) => a & b)],
     ["xor", wide((a, b) => a ^ b)],
     ["min", (a, b) => (a < b ? a : b)],
@@ -69,7 +94,7 @@ export const EACH = new Map(
 );
 
 /** @type {(vector: Vector, place: Whole, number: Whole) => Vector} */
-const put = (vector, place, number) => Object.assign([...vector], { [Number(place)]: number });
+const put = (vector, place, number) => Object.assign([...vector], { [Number(within(place, 0, vector.length - 1))]: number });
 
 /** @type {(vector: Vector, number: Whole) => number} */
 function rank(vector, number) {
@@ -85,10 +110,13 @@ function rank(vector, number) {
 
 /** @type {(vector: Vector, least: Whole) => Vector} */
 function floyd(vector, least) {
-  /** @type {Vector} */
-  const chosen = [];
-  vector.forEach((drawn, place) => chosen.push(chosen.includes(drawn) ? Number(least) - 1 + place : drawn));
-  return chosen;
+  /** @type {Set<Whole>} */
+  const chosen = new Set();
+  return vector.map((drawn, place) => {
+    const own = chosen.has(drawn) ? small(BigInt(least) - 1n + BigInt(place)) : drawn;
+    chosen.add(own);
+    return own;
+  });
 }
 
 /** @param {Vector} bits */
@@ -107,13 +135,12 @@ export const ascending = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
  */
 export const WHOLE = new Map(
   /** @type {[string, (...given: any[]) => any][]} */ ([
-    ["list", (...numbers) => numbers],
-    ["at", (vector, place) => vector[Number(place)]],
+    ["at", (vector, place) => vector[Number(within(place, 0, vector.length - 1))]],
     ["put", put],
     ["sort", (vector) => [...vector].sort(ascending)],
     ["first", (bits) => Math.max(0, bits.findIndex(Number))],
     ["rank", rank],
-    ["onehot", (place, size) => put(new Array(Number(size)).fill(0), place, 1)],
+    ["onehot", (place, size) => put(new Array(sized(size)).fill(0), place, 1)],
     ["join", join],
     ["floyd", floyd],
   ]),

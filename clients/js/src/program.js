@@ -1,9 +1,9 @@
 // The interpreter of client programs: what a mechanism's client draws and sends, as data.
 
 import { fromLittleEndian, joined, littleEndian, utf8, words } from "./bytes.js";
-import { Draws } from "./draws.js";
+import { Draws, MOST_BOUND } from "./draws.js";
 import { blake2b, sha256, shake } from "./hashes.js";
-import { EACH, WHOLE, small } from "./numbers.js";
+import { EACH, WHOLE, sized, small, within } from "./numbers.js";
 
 /** @typedef {import("./numbers.js").Whole} Whole */
 /** @typedef {import("./numbers.js").Vector} Vector */
@@ -15,6 +15,7 @@ import { EACH, WHOLE, small } from "./numbers.js";
 const VERSION = 1;
 const NUMBER = /^-?[0-9]+$/;
 const PRIME = (1n << 61n) - 1n;
+const LARGEST_WORD = (1n << 64n) - 1n;
 const LEAST_SECRET_BYTES = 16;
 const NAME = /^[a-z][a-z0-9_]*$/;
 /** What reads the stream; the first are methods of `Draws` by these names. */
@@ -28,12 +29,12 @@ const DRAWS = new Set(
  */
 const MEMO = new Map(
   /** @type {[string, (words: Words, label: string, v: Whole, ...given: any[]) => any][]} */ ([
-    ["kept_bits", (words, label, v, t, n) => words(label, v, Number(n)).map((word) => (word < t ? 1 : 0))],
+    ["kept_bits", (words, label, v, t, n) => words(label, v, sized(n)).map((word) => (word < t ? 1 : 0))],
     [
       "kept_belows",
-      (words, label, v, b, n) => words(label, v, Number(n)).map((word, i) => small(word % (BigInt(b) + BigInt(i)))),
+      (words, label, v, b, n) => words(label, v, sized(n)).map((word, i) => small(word % (BigInt(within(b, 1, MOST_BOUND)) + BigInt(i)))),
     ],
-    ["kept_top", (words, label, v, k) => small(words(label, v, 1)[0] >> BigInt(64 - Number(k)))],
+    ["kept_top", (words, label, v, k) => small(words(label, v, 1)[0] >> BigInt(64 - Number(within(k, 0, 64))))],
   ]),
 );
 
@@ -53,11 +54,11 @@ function polynomial(seed) {
   const key = blake2b(utf8(seed), { size: 32, person: "ldp-budget seed" });
   /** @type {(message: Uint8Array, size: number, person: string) => bigint[]} */
   const elements = (message, size, person) => words(blake2b(message, { size, key, person })).map((word) => word % PRIME);
-  /** @type {(j: Whole, v: Whole, m: Whole) => number} */
+  /** @type {(j: Whole, v: Whole, m: Whole) => Whole} */
   return (j, v, m) => {
     const [x] = elements(utf8(`${v}`), 8, "value");
-    const [a, b, c] = elements(littleEndian(j, 8), 24, "coefficients");
-    return Number((BigInt(m) * (((a * x + b) * x + c) % PRIME)) >> 61n);
+    const [a, b, c] = elements(littleEndian(within(j, 0, LARGEST_WORD), 8), 24, "coefficients");
+    return small((BigInt(m) * (((a * x + b) * x + c) % PRIME)) >> 61n);
   };
 }
 
@@ -65,8 +66,8 @@ function polynomial(seed) {
 function bloom(seed) {
   /** @type {(j: Whole, v: Whole, m: Whole, n: Whole) => Vector} */
   return (j, v, m, n) => {
-    const bits = new Array(Number(m)).fill(0);
-    const digest = shake(168, utf8(`ldp-budget bloom 1:${seed}:${j}:${v}`), 8 * Number(n));
+    const bits = new Array(sized(m)).fill(0);
+    const digest = shake(168, utf8(`ldp-budget bloom 1:${seed}:${j}:${v}`), 8 * sized(n));
     for (const word of words(digest)) bits[Number(word % BigInt(m))] = 1;
     return bits;
   };
@@ -124,7 +125,9 @@ export class Program {
     });
     this.parts = definition.report.parts.map((/** @type {any[]} */ part) => this.part(part));
     /** How many bytes a report has. */
-    this.size = this.parts.reduce((/** @type {number} */ size, /** @type {any} */ part) => size + part.size, 0);
+    this.size = sized(this.parts.reduce((/** @type {number} */ size, /** @type {any} */ part) => size + part.size, 0));
+    const kept = definition.steps.some((/** @type {[string, any]} */ [, step]) => MEMO.has(step[0]));
+    if (kept !== !!definition.memo) throw new TypeError("memo is named where something is drawn from a secret, and only there");
     this.memo = definition.memo ? this.named(definition.memo) : undefined;
   }
 
@@ -183,6 +186,7 @@ export class Program {
       const seeded = hash(given[0]);
       return (run) => seeded(...worked(run));
     }
+    if (name === "list") return worked; // there may be more than a function takes
     const whole = WHOLE.get(name);
     if (whole) return (run) => whole(...worked(run));
     const each = EACH.get(name);
@@ -198,17 +202,19 @@ export class Program {
     const value = this.named(name);
     if (kind === "packed") {
       return {
-        size: Math.ceil(more[0] / 8),
+        size: Math.ceil(sized(more[0]) / 8),
         /** @type {(run: Run, out: Uint8Array) => void} */
-        write: (run, out) => value(run).forEach((/** @type {Whole} */ bit, /** @type {number} */ i) => (out[i >> 3] |= Number(bit) << (i & 7))),
+        write: (run, out) =>
+          listed(value(run), more[0]).forEach((bit, i) => (out[i >> 3] |= Number(within(bit, 0, 1)) << (i & 7))),
       };
     }
     if (kind === "uint") {
       const [size, count] = more;
       return {
-        size: size * count,
+        size: sized(size * count),
         /** @type {(run: Run, out: Uint8Array) => void} */
-        write: (run, out) => [value(run)].flat().forEach((number, i) => out.set(littleEndian(number, size), size * i)),
+        write: (run, out) =>
+          listed(value(run), count).forEach((number, i) => out.set(littleEndian(within(number, 0, (1n << BigInt(8 * size)) - 1n), size), size * i)),
       };
     }
     if (kind === "float64") {
@@ -216,7 +222,7 @@ export class Program {
       return {
         size: 8,
         /** @type {(run: Run, out: Uint8Array) => void} */
-        write: (run, out) => new DataView(out.buffer, out.byteOffset).setFloat64(0, origin + (Number(value(run)) + more[2]) * step, true),
+        write: (run, out) => new DataView(out.buffer, out.byteOffset).setFloat64(0, origin + Number(BigInt(value(run)) + BigInt(more[2])) * step, true),
       };
     }
     throw new TypeError(`this client does not know the part ${kind} of a report; it is too old`);
@@ -230,6 +236,7 @@ export class Program {
   read(answer) {
     const given = this.definition.input;
     if (given.kind === "answer") return readAnswer(answer, BigInt(given.count), given.text);
+    if (given.kind !== "number") throw new TypeError(`this client does not know the answers ${given.kind}; it is too old`);
     const [lower, upper, last] = [given.lower, given.upper, given.last].map(Number);
     if (typeof answer !== "number" || !(answer >= lower && answer <= upper)) {
       throw new RangeError(`expected a number from ${lower} to ${upper}; found ${answer}`);
@@ -283,9 +290,21 @@ export class Program {
  * @param {any[]} given
  */
 function overVectors(operate, given) {
-  const vector = given.find(Array.isArray);
-  if (!vector) return operate(...given);
-  return vector.map((/** @type {Whole} */ _, /** @type {number} */ i) => operate(...given.map((each) => (Array.isArray(each) ? each[i] : each))));
+  const vectors = given.filter(Array.isArray);
+  if (!vectors.length) return operate(...given);
+  for (const each of vectors) listed(each, vectors[0].length);
+  return vectors[0].map((/** @type {Whole} */ _, /** @type {number} */ i) => operate(...given.map((each) => (Array.isArray(each) ? each[i] : each))));
+}
+
+/**
+ * A vector that has to have so many numbers; one alone is a vector too.
+ * @param {Whole | Vector} found
+ * @param {number} count
+ */
+function listed(found, count) {
+  const vector = [found].flat();
+  if (vector.length !== count) throw new RangeError(`expected ${count} numbers; found ${vector.length}`);
+  return vector;
 }
 
 /**
@@ -337,6 +356,7 @@ function tabled(table) {
  */
 function falling({ first, ratio, digits, floor, count }) {
   const least = BigInt(floor);
+  sized(count);
   const most = 10n ** BigInt(digits);
   const [times, power] = decimal(ratio);
   let [weight, exponent] = decimal(first);
