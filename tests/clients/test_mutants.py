@@ -35,7 +35,7 @@ MUTANTS = [
     ("numbers.js", "small(BigInt(least) - 1n + BigInt(place))", "Number(least) - 1 + place"),
     ("numbers.js", "[...vector].sort(ascending)", "vector"),
     ("program.js", "word < t ? 1 : 0", "word <= t ? 1 : 0"),
-    ("program.js", "BigInt(64 - Number(k))", "BigInt(63 - Number(k))"),
+    ("program.js", "BigInt(64 - Number(", "BigInt(63 - Number("),
     ("program.js", 'person: "ldp-budget seed"', 'person: "ldp-budget sees"'),
     ("program.js", "a * x + b", "a * x"),
     ("program.js", "rest === 0.5 && low % 2 === 0", "rest === 0.5"),

@@ -129,6 +129,108 @@ def test_memoised_reports_go_along_their_curve(accountant: Accountant, tmp_path:
     assert len(box) == 5
 
 
+def test_a_key_and_a_report_of_another_collection_are_charged_again_or_refused(
+    accountant: Accountant, box: Inbox, tmp_path: Path
+) -> None:
+    """One mechanism in two collections, and two reports that happen to be equal: both give something away."""
+    other = Inbox(accountant, Collection("next year", PARTY.mechanism, ("a", "b", "c")), tmp_path / "next")
+    assert box.take("alice", "1", b"\x01")
+    with pytest.raises(KeyConflict):
+        other.take("alice", "1", b"\x01")
+    assert (len(other), len(accountant.history("alice"))) == (0, 1)
+    assert other.take("alice", "2", b"\x01")
+    assert len(accountant.history("alice")) == 2
+
+
+def test_a_retry_that_overtakes_is_kept_once(
+    box: Inbox, accountant: Accountant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first is charged, and before it is kept a retry is taken elsewhere."""
+    spend, other = accountant.spend, Inbox(accountant, PARTY, tmp_path / "party.inbox")
+
+    def overtaken(*arguments: Any, **options: Any) -> Any:
+        receipt = spend(*arguments, **options)
+        monkeypatch.undo()
+        assert other.take("alice", "poll", b"\x01").repeated
+        return receipt
+
+    monkeypatch.setattr(accountant, "spend", overtaken)
+    assert not box.take("alice", "poll", b"\x01").repeated
+    assert len(box) == 1
+
+
+def test_a_full_disk_keeps_nothing_and_a_retry_does(
+    box: Inbox, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A disk may take a part of what is written, and say so by its length alone."""
+    pwrite = os.pwrite
+    box.take("alice", "one", b"\x01")
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", lambda descriptor, data, at: pwrite(descriptor, data[:5], at))
+        with pytest.raises(ReportFileError, match="cannot be written"):
+            box.take("bob", "one", b"\x02")
+        with pytest.raises(ReportFileError, match="cannot be written"):
+            box.seal(tmp_path / "out")
+    assert box.take("bob", "one", b"\x02").repeated
+    assert (box.seal(tmp_path / "out"), box.seal(tmp_path / "next")) == (1, 1)
+    for user, sent in (("alice", b"\x01"), ("bob", b"\x02")):
+        assert box.take(user, "one", sent).repeated
+    assert (len(box), sealed(tmp_path / "out"), sealed(tmp_path / "next")) == (0, [b"\x01"], [b"\x02"])
+
+
+def test_a_place_that_cannot_be_written_leaves_the_choice_of_another(box: Inbox, tmp_path: Path) -> None:
+    box.take("alice", "poll", b"\x01")
+    with pytest.raises(ReportFileError, match="cannot be written"):
+        box.seal(tmp_path / "nowhere" / "out")
+    assert box.take("alice", "poll", b"\x01").repeated
+    box.take("bob", "poll", b"\x02")
+    assert box.seal(tmp_path / "out") == 2
+
+
+@pytest.mark.parametrize("name", ["pending", "sealing", "sealed", "other", "sealing.out"])
+def test_nothing_is_sealed_into_the_inbox(box: Inbox, tmp_path: Path, name: str) -> None:
+    box.take("alice", "poll", b"\x01")
+    with pytest.raises(ReportFileError, match=r"the folder of the inbox|there already"):
+        box.seal(tmp_path / "party.inbox" / name)
+    assert box.seal(tmp_path / "out") == 1
+
+
+@pytest.mark.parametrize("name", ["a\rb", os.fsdecode(b"\xff"), "서울"])
+def test_a_stopped_seal_goes_on_to_any_name(
+    box: Inbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    box.take("alice", "poll", b"\x01")
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "ReportWriter", _stop)
+        with pytest.raises(_Stopped):
+            box.seal(tmp_path / name)
+    with pytest.raises(ReportFileError, match="was stopped; name that file"):
+        box.seal(tmp_path / "other")
+    assert box.seal(tmp_path / name) == 1
+
+
+def test_a_seal_that_was_stopped_before_it_took_anything_takes_it(
+    box: Inbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box.take("alice", "poll", b"\x01")
+    with monkeypatch.context() as patched:
+        replace = os.replace
+        patched.setattr(os, "replace", lambda old, new: _stop() if Path(old).name == "pending" else replace(old, new))
+        with pytest.raises(_Stopped):
+            box.seal(tmp_path / "out")
+    assert (box.seal(tmp_path / "out"), len(box)) == (1, 0)
+
+
+def test_a_folder_that_was_emptied_is_read_anew(box: Inbox, tmp_path: Path) -> None:
+    for user in ("alice", "bob"):
+        box.take(user, "poll", b"\x01")
+        box.take(user, "poll", b"\x01")
+    with open(tmp_path / "party.inbox" / "pending", "r+b") as pending:
+        pending.truncate(0)
+    assert box.take("alice", "poll", b"\x01").repeated
+    assert len(box) == 1
+
+
 # -- every mechanism -----------------------------------------------------------------------------------------------
 
 
@@ -180,6 +282,10 @@ def test_a_report_that_nobody_sends_is_refused(tmp_path: Path, name: str, sent: 
 
 class _Stopped(BaseException):
     """Like a kill: nothing after it is done."""
+
+
+def _stop(*_: Any, **__: Any) -> Any:
+    raise _Stopped
 
 
 STEPS = ["replace", "unlink", "fsync", "pwrite", "ftruncate", "rename"]

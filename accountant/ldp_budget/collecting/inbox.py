@@ -15,6 +15,7 @@ Receipts stand there as hashes. A report is kept when its row is on the disk, an
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -79,7 +80,9 @@ class Inbox:
     def _make(self) -> None:
         file = self._folder / "collection.json"
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self._folder.exists():
+                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                sync_folder(self._folder.absolute().parent)
             with alone_in(self._folder):
                 if not file.exists():
                     create_private(file, canonical_json(self._collection.to_json()).encode())
@@ -100,29 +103,39 @@ class Inbox:
     def take(self, user: str, key: str, report: bytes, *, label: str | None = None) -> Receipt:
         """Check, charge and keep a report; the receipt says whether it was refused.
 
-        `key` belongs to this user and this report: the same again is charged and kept once, another report under it
-        raises `KeyConflict`. `label`: for memoised reports, which draw it repeats. Raises as `check` and as
-        `Accountant.spend`; then nothing was kept, and nothing charged but by an earlier call.
+        `key` belongs to this user and this report of this collection: the same again is charged and kept once,
+        another report under it raises `KeyConflict`, and so does one of another collection. `label`: for memoised
+        reports, which draw it repeats. Raises as `check` and as `Accountant.spend`; then nothing was kept, and nothing
+        charged but by an earlier call. Raises `ReportFileError` where it was charged and cannot be kept: a retry is.
         """
         self.check(report)
-        digest = hashlib.sha256(report).hexdigest()
+        # Of the collection too: another one of the same mechanism is charged for an equal report of its own.
+        digest = hashlib.sha256(bytes.fromhex(self._collection.fingerprint) + report).hexdigest()
         receipt = self._accountant.spend(
             user, self._collection.mechanism, key=key, label=label, digest=digest, policy=self._policy
         )
         if receipt and receipt.receipt is not None:
-            self._keep(hashlib.sha256(receipt.receipt.encode()).digest()[:NAME_BYTES], report, receipt.repeated)
+            self._keep(hashlib.sha256(ascii((receipt.receipt, user, key)).encode()).digest()[:NAME_BYTES], report)
         return receipt
 
-    def _keep(self, name: bytes, report: bytes, repeated: bool) -> None:
-        """Append a row, unless it was charged before and is kept already."""
+    def _keep(self, name: bytes, report: bytes) -> None:
+        """Append a row, unless it is kept already: a retry may overtake, so that the first comes after it."""
         with self._alone():
-            if repeated and any(name in self._names(file) for file in ("pending", "sealing", "sealed")):
-                return
-            with self._opened("pending") as descriptor:
-                end = os.fstat(descriptor).st_size // self._row * self._row  # what a crash left of a row goes
-                os.ftruncate(descriptor, end)
-                os.pwrite(descriptor, name + report, end)
+            if not any(name in self._names(file) for file in ("pending", "sealing", "sealed")):
+                self._append("pending", self._row, name + report)
+
+    def _append(self, file: str, row: int, data: bytes) -> None:
+        """Append whole rows, durably, or none. Raises OSError."""
+        with self._opened(file) as descriptor:
+            end = os.fstat(descriptor).st_size // row * row  # what a crash left of a row goes
+            os.ftruncate(descriptor, end)
+            try:
+                if os.pwrite(descriptor, data, end) < len(data):  # the disk is full
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.fsync(descriptor)
+            except OSError:
+                os.ftruncate(descriptor, end)
+                raise
 
     def _names(self, file: str) -> set[bytes]:
         """The receipts in a file, of which only what is new is read."""
@@ -134,10 +147,11 @@ class Inbox:
         # Another process may have sealed the file that was read, and this be a new one.
         same = (found.st_ino, 0 if file == "sealed" else self._size("sealed"))
         known = self._known.get(file)
-        if known is None or known.same != same:
-            known = self._known[file] = _Known(same)
         size = found.st_size // row * row
         with open(path, "rb") as content:
+            if known is None or known.same != same or known.read > size:
+                known = self._known[file] = _Known(same)
+                os.fsync(content.fileno())  # whoever wrote it may have been killed before
             content.seek(known.read)
             data = content.read(size - known.read)
         known.names.update(data[at : at + NAME_BYTES] for at in range(0, len(data), row))
@@ -158,26 +172,37 @@ class Inbox:
         """
         place = Path(out).absolute()
         with self._alone():
-            begun = self._folder / "sealing.out"
+            begun, sealing, pending = (self._folder / name for name in ("sealing.out", "sealing", "pending"))
             if begun.exists():
-                if begun.read_text(encoding="utf-8") != str(place):
-                    why = f"a seal to {begun.read_text(encoding='utf-8')} was stopped; name that file to go on"
+                if begun.read_bytes() != os.fsencode(place):
+                    why = f"a seal to {os.fsdecode(begun.read_bytes())} was stopped; name that file to go on"
                     raise ReportFileError(str(place), why)
+                if not sealing.exists() and place.exists():  # stopped when all was done
+                    begun.unlink()
+                    return sum(len(block) for block in read_reports(place, self._collection))
             else:
-                if place.exists():
-                    raise ReportFileError(str(place), "it is there already; nothing was sealed")
+                self._check_place(place)
                 with replacing(begun) as file:
-                    file.write(str(place).encode())
-                if (self._folder / "pending").exists():
-                    os.replace(self._folder / "pending", self._folder / "sealing")
-                sync_folder(self._folder)
-            return self._seal(place, begun)
+                    file.write(os.fsencode(place))
+            if pending.exists() and not sealing.exists():
+                os.replace(pending, sealing)
+            sync_folder(self._folder)
+            try:
+                return self._seal(place, begun, sealing)
+            except ReportFileError:
+                if not place.exists():  # another place may be named
+                    if sealing.exists() and not pending.exists():
+                        os.replace(sealing, pending)
+                    begun.unlink()
+                raise
 
-    def _seal(self, place: Path, begun: Path) -> int:
-        sealing = self._folder / "sealing"
-        if not sealing.exists() and place.exists():  # stopped when all was done
-            begun.unlink()
-            return sum(len(block) for block in read_reports(place, self._collection))
+    def _check_place(self, place: Path) -> None:
+        if place.exists():
+            raise ReportFileError(str(place), "it is there already; nothing was sealed")
+        if self._folder.resolve() in place.resolve().parents:
+            raise ReportFileError(str(place), "it is in the folder of the inbox; nothing was sealed")
+
+    def _seal(self, place: Path, begun: Path, sealing: Path) -> int:
         rows = self._read(sealing)
         order = list(range(len(rows)))
         random.SystemRandom().shuffle(order)
@@ -186,6 +211,7 @@ class Inbox:
                 writer.write(self._rows(rows[order[start : start + _ROWS], NAME_BYTES:].tobytes(), None))
         self._note(rows[:, :NAME_BYTES].tobytes())
         sealing.unlink(missing_ok=True)
+        sync_folder(self._folder)  # rows that came back without what they were begun for would be sealed again
         begun.unlink()
         sync_folder(self._folder)
         return len(rows)
@@ -195,11 +221,7 @@ class Inbox:
         known = self._names("sealed")
         each = (names[at : at + NAME_BYTES] for at in range(0, len(names), NAME_BYTES))
         new = b"".join(name for name in each if name not in known)
-        with self._opened("sealed") as descriptor:
-            end = os.fstat(descriptor).st_size // NAME_BYTES * NAME_BYTES
-            os.ftruncate(descriptor, end)
-            os.pwrite(descriptor, new, end)
-            os.fsync(descriptor)
+        self._append("sealed", NAME_BYTES, new)
 
     def _read(self, path: Path) -> NDArray[np.uint8]:
         data = path.read_bytes() if path.exists() else b""
