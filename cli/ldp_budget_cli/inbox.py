@@ -31,7 +31,7 @@ def inbox() -> None:
 
 @inbox.command("take")
 @click.argument("collection")
-@click.argument("file", type=click.File(encoding="utf-8"))
+@click.argument("file", type=click.File(encoding="utf-8", errors="surrogateescape"))
 @click.option("--policy", default="default", show_default=True, help="Whose limits to go by.")
 @folder_option
 @json_option
@@ -42,7 +42,7 @@ def take(ctx: click.Context, collection: str, file: TextIO, policy: str, folder:
     A line is JSON: {"user": …, "key": …, "report": hex, "label": …}, the label for memoised reports only. Taking a
     line again charges and keeps nothing again. Lines that are no report are counted, and named on standard error.
     """
-    from ldp_budget.errors import LdpBudgetError, LedgerError
+    from ldp_budget.errors import LdpBudgetError, LedgerError, ReportFileError
 
     box = _opened(ctx, collection, folder, policy)
     counts = dict.fromkeys(_COUNTED, 0)
@@ -50,8 +50,8 @@ def take(ctx: click.Context, collection: str, file: TextIO, policy: str, folder:
         try:
             asked = _read(line)
             receipt = box.take(asked["user"], asked["key"], asked["report"], label=asked["label"])
-        except LedgerError:
-            raise
+        except (LedgerError, ReportFileError):
+            raise  # no fault of the line: it may be charged, and is kept when it is taken again
         except (LdpBudgetError, ValueError) as error:
             counts["invalid"] += 1
             click.echo(f"line {number}: {error}", err=True)
@@ -92,8 +92,9 @@ def _lines(file: TextIO) -> Iterator[tuple[int, str]]:
 def _read(line: str) -> dict[str, Any]:
     """A line's user, key, report and label. Raises ValueError, saying what is missing."""
     try:
+        line.encode()  # other bytes than UTF-8 stand in it as surrogates
         asked = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"it is no JSON: {error}") from None
     if not isinstance(asked, dict) or not all(isinstance(asked.get(name), str) for name in ("user", "key", "report")):
         raise ValueError('expected {"user": …, "key": …, "report": hex}, each a text')

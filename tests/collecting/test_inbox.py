@@ -443,3 +443,26 @@ def test_the_commands_take_lines_and_seal_them(command: Any, tmp_path: Path) -> 
 
 def test_rows_are_read_as_they_lie(box: Inbox) -> None:
     assert module.NAME_BYTES + box.report_bytes == 17
+
+
+def test_a_folder_that_takes_nothing_is_no_fault_of_the_lines(command: Any, tmp_path: Path) -> None:
+    """What was charged and not kept is said as an error, and kept when the lines are taken again."""
+    command("policy", "set", "default", "--limit", "lifetime=1")
+    command("collection", "add", "party", "oue", "--epsilon", 1, "--categories", "a,b,c")
+    (tmp_path / "sent.jsonl").write_text('{"user": "alice", "key": "1", "report": "01"}\n')
+    take = ("inbox", "take", "party", tmp_path / "sent.jsonl", "--inbox", tmp_path / "box")
+    (tmp_path / "box" / "pending").mkdir(parents=True)
+    assert "it cannot be written" in command.error(*take)
+    (tmp_path / "box" / "pending").rmdir()
+    assert command(*take).stdout == "0 taken, 1 repeated, 0 refused, 0 invalid\n"
+    assert command("inbox", "seal", "party", tmp_path / "out", *take[4:]).stdout == f"{tmp_path / 'out'}: 1 report\n"
+
+
+@pytest.mark.parametrize("line", [b'{"user": "\xff", "key": "1", "report": "01"}', b"[" * 100_000])
+def test_a_line_of_any_bytes_stops_no_other(command: Any, tmp_path: Path, line: bytes) -> None:
+    command("policy", "set", "default", "--limit", "lifetime=1")
+    command("collection", "add", "party", "oue", "--epsilon", 1, "--categories", "a,b,c")
+    (tmp_path / "sent.jsonl").write_bytes(line + b'\n{"user": "alice", "key": "1", "report": "01"}\n')
+    done = command("inbox", "take", "party", tmp_path / "sent.jsonl", "--inbox", tmp_path / "box")
+    assert done.stdout == "1 taken, 0 repeated, 0 refused, 1 invalid\n"
+    assert "line 1: " in done.stderr

@@ -105,8 +105,9 @@ class Inbox:
 
         `key` belongs to this user and this report of this collection: the same again is charged and kept once,
         another report under it raises `KeyConflict`, and so does one of another collection. `label`: for memoised
-        reports, which draw it repeats. Raises as `check` and as `Accountant.spend`; then nothing was kept, and nothing
-        charged but by an earlier call. Raises `ReportFileError` where it was charged and cannot be kept: a retry is.
+        reports, which draw it repeats. Raises as `check` and as `Accountant.spend`; then nothing was kept, and
+        nothing charged but by an earlier call. Raises `ReportFileError` where it was charged and cannot be kept; a
+        retry keeps it.
         """
         self.check(report)
         # Of the collection too: another one of the same mechanism is charged for an equal report of its own.
