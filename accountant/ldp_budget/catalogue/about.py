@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
 
 _WORDS = ("title", "question", "purpose", "contact")
 _TRANSLATED = ("title", "question", "purpose", "answers")
+# Also because every language sorts names of these letters alike, and no others.
+_TAG = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -30,11 +34,19 @@ class About:
 
     def __post_init__(self) -> None:
         for name in _WORDS:
-            if not isinstance(getattr(self, name), str):
-                raise InvalidParameter(name, "a text", getattr(self, name))
+            if not _is_text(getattr(self, name)):
+                raise InvalidParameter(name, "a text", ascii(getattr(self, name)))
+        if not isinstance(self.languages, dict):
+            raise InvalidParameter("languages", "an object with a name for each language", ascii(self.languages))
         for language, words in self.languages.items():
+            if not isinstance(language, str) or not _TAG.fullmatch(language):
+                raise InvalidParameter("languages", "language tags, such as ko and de-AT", ascii(language))
             if not isinstance(words, dict) or not set(words) <= set(_TRANSLATED):
-                raise InvalidParameter("languages", f"{', '.join(_TRANSLATED)} for {language}", words)
+                raise InvalidParameter("languages", f"{', '.join(_TRANSLATED)} for {language}", ascii(words))
+            for name, said in words.items():
+                if not (_are_texts(said) if name == "answers" else _is_text(said)):
+                    expected = f"{'a list of texts' if name == 'answers' else 'a text'} as {name} in {language}"
+                    raise InvalidParameter("languages", expected, ascii(said))
 
     def check(self, categories: tuple[str, ...] | None) -> None:
         """Raise `InvalidParameter` unless every translation has as many answers as there are categories."""
@@ -48,6 +60,15 @@ class About:
         """A JSON object of what was said."""
         said = {name: getattr(self, name) for name in (*_WORDS, "languages")}
         return {name: value for name, value in said.items() if value}
+
+
+def _is_text(value: Any) -> bool:
+    """Whether it is a text that can be written in UTF-8."""
+    return isinstance(value, str) and not _SURROGATES.search(value)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(map(_is_text, value))
 
 
 NOTHING = About()
