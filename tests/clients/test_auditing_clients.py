@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from javascript import PACKAGE, node
+
+import ldp_budget
+from ldp_budget import Collection, NotSupported
+from ldp_budget.trust.auditing import external
+from ldp_budget.trust.auditing.external import drawn_by
 
 if TYPE_CHECKING:
     from conftest import CommandLine
 
 LEAKS = Path(__file__).with_name("leaks.mjs")
+FOUR = Collection("four", ldp_budget.mechanism("oue")(epsilon=1, domain_size=4))
 ADAPTER = PACKAGE / "src" / "adapter.mjs"
 
 
@@ -42,7 +50,57 @@ def test_a_client_that_leaks_is_convicted(agreed: CommandLine, leak: str) -> Non
 
 def test_a_report_that_is_too_long_is_refused(agreed: CommandLine) -> None:
     said = agreed.error("audit", "four", "--client", f"{node()} {LEAKS} longer", "--samples", 2000)
-    assert "expected 1 bytes of 1 reports; found 2" in said
+    assert "expected reports of 1 bytes; found one of 2" in said
+
+
+def client_that(does: str) -> str:
+    """A client that says {} of the collection, and then for each answer does that."""
+    lines = [
+        "import sys, time",
+        "print({}, flush=True)",
+        "next(sys.stdin)",
+        "for turn, _ in enumerate(sys.stdin):",
+        f" {does}",
+    ]
+    return shlex.join([sys.executable, "-c", "\n".join(lines)])
+
+
+def drawn(client: str, count: int) -> int:
+    with drawn_by(FOUR, client) as mechanism:
+        return len(mechanism.randomize(np.zeros(count, int)))
+
+
+SAY = """print('{"report": "01"}', flush=True)"""
+
+
+def test_a_length_that_differs_is_refused() -> None:
+    """Two bytes and none are two reports of one in the sum; the lengths may tell the answer."""
+    with pytest.raises(NotSupported, match="expected reports of 1 bytes; found one of 2"):
+        drawn(client_that("""print('{"report": "' + ("0101", "")[turn % 2] + '"}', flush=True)"""), 2)
+
+
+def test_more_lines_than_were_asked_for_are_refused() -> None:
+    with pytest.raises(NotSupported, match="says more than it is asked"):
+        drawn(client_that(f"{SAY}; {SAY}"), 3)
+
+
+def test_a_slow_client_is_waited_for_while_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(external, "_SECONDS", 1)
+    assert drawn(client_that(f"time.sleep(0.3); {SAY}"), 5) == 5
+    with pytest.raises(NotSupported, match="said nothing for 1 s"):
+        drawn(client_that("time.sleep(30)"), 1)
+
+
+def test_what_a_client_starts_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(external, "_SECONDS", 1)
+    with pytest.raises(NotSupported, match="said nothing for 1 s"):
+        drawn("sh -c 'sleep 1000; true'", 1)
+
+
+@pytest.mark.parametrize("said", ["b'\\xff\\n'", "b'[' * 50000 + b'\\n'", "b'x' * 300000"])
+def test_lines_of_any_bytes_are_told(said: str) -> None:
+    with pytest.raises(NotSupported, match="expected a line of JSON"):
+        drawn(client_that(f"sys.stdout.buffer.write({said}); sys.stdout.flush(); time.sleep(100)"), 1)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +111,7 @@ def test_a_report_that_is_too_long_is_refused(agreed: CommandLine) -> None:
         (f"{sys.executable} -c 'print(1)'", "the client says: 1"),
         (f"{sys.executable} -c 'print(\"hello\")'", "expected a line of JSON"),
         ("", "cannot be started"),
+        ("'", "cannot be started"),
     ],
 )
 def test_a_program_that_is_no_client_is_told(agreed: CommandLine, client: str, why: str) -> None:

@@ -7,9 +7,12 @@ The program reads lines of JSON and answers each with one: first ``{"collection"
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import signal
 import subprocess
 import threading
+import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +27,11 @@ if TYPE_CHECKING:
     from ...catalogue.collections import Collection
 
 _SECONDS = 60
-"""So long a program may take for the reports of a block before it is ended."""
+"""So long a program may say nothing before it is ended."""
+_LAST_SECONDS = 5
+"""So long it may take to end when nothing more is asked."""
+_LINE = 1 << 16
+"""Characters of a line, beside those of the report."""
 
 
 class ExternalClient:
@@ -32,12 +39,19 @@ class ExternalClient:
 
     def __init__(self, collection: Collection, command: str) -> None:
         self._definition = collection.definition()
-        self._words = shlex.split(command)
+        layout = self._definition["report"]
+        self._size = np.dtype(layout["dtype"]).itemsize * int(np.prod(layout["shape"]))
         try:
+            self._words = shlex.split(command)
             self._process = subprocess.Popen(
-                self._words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+                self._words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                encoding="utf-8",
+                errors="replace",
+                start_new_session=True,  # so that what it starts ends with it
             )
-        except (OSError, IndexError) as error:
+        except (OSError, IndexError, ValueError) as error:
             raise NotSupported(f"the client {command!r} cannot be started: {error}") from None
         try:
             self._ask([{"collection": self._definition}])
@@ -47,12 +61,46 @@ class ExternalClient:
 
     def close(self) -> None:
         """End the program."""
-        self._process.kill()
+        self._kill()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 with suppress(OSError):  # what was not taken any more
                     pipe.close()
         self._process.wait()
+
+    def finish(self) -> None:
+        """Ask nothing more. Raises `NotSupported` where it has said more than it was asked."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with suppress(OSError):
+            self._process.stdin.close()
+        with self._watched(_LAST_SECONDS):
+            more = self._process.stdout.readline(80)
+        if more:
+            raise NotSupported(f"the client says more than it is asked: {more!r}")
+
+    def _kill(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    @contextmanager
+    def _watched(self, seconds: float) -> Iterator[None]:
+        """End the program when it has said nothing for so long."""
+        self._heard, done = time.monotonic(), threading.Event()
+
+        def watch() -> None:
+            while not done.wait(max(0.0, self._heard + seconds - time.monotonic())):
+                if time.monotonic() >= self._heard + seconds:
+                    self._kill()
+                    return
+
+        watching = threading.Thread(target=watch, daemon=True)
+        watching.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watching.join()
 
     def reports(self, values: Any, secrets: Sequence[bytes] | None) -> Any:
         """A report for each value, as the mechanism's own client would return them."""
@@ -64,19 +112,17 @@ class ExternalClient:
             for value, secret in zip(np.asarray(values).tolist(), own, strict=True)
         )
         rows = b"".join(self._row(said) for said in self._ask(asked))
-        shape = (len(values), *layout["shape"])
-        size = np.dtype(layout["dtype"]).itemsize * int(np.prod(shape))
-        if len(rows) != size:
-            raise NotSupported(f"expected {size} bytes of {len(values)} reports; found {len(rows)}")
-        reports = np.frombuffer(rows, layout["dtype"]).reshape(shape)
+        reports = np.frombuffer(rows, layout["dtype"]).reshape(len(values), *layout["shape"])
         return reports.astype(reports.dtype.newbyteorder("="))
 
-    @staticmethod
-    def _row(said: dict[str, Any]) -> bytes:
+    def _row(self, said: dict[str, Any]) -> bytes:
         try:
-            return bytes.fromhex(said["report"])
+            row = bytes.fromhex(said["report"])
         except (KeyError, TypeError, ValueError):
             raise NotSupported(f'expected {{"report": hex}} of the client; found {said}') from None
+        if len(row) != self._size:  # each: a length says something too
+            raise NotSupported(f"expected reports of {self._size} bytes; found one of {len(row)}")
+        return row
 
     def _ask(self, lines: Iterable[Any]) -> list[dict[str, Any]]:
         """What it answers to each of the lines."""
@@ -85,13 +131,11 @@ class ExternalClient:
         asked = [json.dumps(line) for line in lines]
         # Whoever writes all before it reads may wait for a program that does the same.
         writer = threading.Thread(target=self._write, args=(asked,), daemon=True)
-        watch = threading.Timer(_SECONDS, self._process.kill)
-        watch.start()
         writer.start()
         try:
-            return [self._read(pipe.readline()) for _ in asked]
+            with self._watched(_SECONDS):
+                return [self._read(pipe.readline(2 * self._size + _LINE)) for _ in asked]
         finally:
-            watch.cancel()
             writer.join(1)
 
     def _write(self, asked: list[str]) -> None:
@@ -104,11 +148,12 @@ class ExternalClient:
             pass  # it has ended, which whoever reads is told
 
     def _read(self, line: str) -> dict[str, Any]:
+        self._heard = time.monotonic()
         if not line:
             raise NotSupported(f"the client {self._words[0]} ended, or said nothing for {_SECONDS} s")
         try:
             said = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise NotSupported(f"expected a line of JSON of the client; found {line[:80]!r}") from None
         if not isinstance(said, dict) or "error" in said:
             raise NotSupported(f"the client says: {said['error'] if isinstance(said, dict) else said}")
@@ -127,5 +172,6 @@ def drawn_by(collection: Collection, command: str) -> Iterator[Mechanism]:
 
     try:
         yield Drawn(**collection.mechanism.declared)
+        client.finish()
     finally:
         client.close()
