@@ -168,6 +168,23 @@ def test_a_device_charges_before_it_draws_and_refuses_what_does_not_fit(page: An
     assert balance["lifetime"] == {"limit": "3.5", "spent": "3", "left": "0.5"}
 
 
+def test_what_is_no_answer_is_not_charged(page: Any) -> None:
+    found = page.evaluate(
+        """async ([plain, kept]) => {
+            const { Client } = await import("/js/src/index.js");
+            const { DeviceBudget } = await import("/js/src/budget.js");
+            const budget = await DeviceBudget.open({ lifetime: "9" });
+            const errors = [];
+            for (const definition of [plain, kept]) {
+                try { await budget.randomize(new Client(definition), 99); } catch (error) { errors.push(error.name); }
+            }
+            return [errors, (await budget.balance()).lifetime.spent];
+        }""",
+        [definition("oue"), definition("every kept bucket")],
+    )
+    assert found == [["RangeError", "RangeError"], "0"]
+
+
 def test_limits_are_lowered_and_never_raised(page: Any) -> None:
     balances = played(
         page,

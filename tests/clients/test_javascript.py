@@ -153,6 +153,32 @@ def test_what_it_does_not_know_is_refused(change: dict[str, Any], why: str) -> N
     assert why in said["error"]
 
 
+@pytest.mark.parametrize(
+    "guarantee",
+    [
+        {"epsilon": None, "delta": "0.0"},
+        {"epsilon": "1.0", "delta": "1e-06"},
+        {"epsilon": "1.0"},
+        {"epsilon": "inf", "delta": "0.0"},
+        {"epsilon": "nan", "delta": "0.0"},
+        {"epsilon": "-1.0", "delta": "0.0"},
+        {"epsilon": "1e-99999999", "delta": "0.0"},
+        {"epsilon": "1e99", "delta": "0.0"},
+        {"epsilon": "1.0", "answer_epsilon": "inf", "delta": "0.0"},
+    ],
+)
+def test_a_device_charges_no_other_promise_than_epsilon(guarantee: dict[str, Any]) -> None:
+    source = f"""
+        const {{ costOf }} = await import({json.dumps((PACKAGE / "src" / "budget.js").as_uri())});
+        let said = "";
+        try {{ said = costOf({json.dumps(guarantee)}); }} catch (error) {{ said = error.message; }}
+        console.log(JSON.stringify(said));
+    """
+    said = evaluated(source)
+    assert isinstance(said, str)
+    assert "expected a decimal" in said or "a device charges promises of ε alone" in said
+
+
 # -- answers -------------------------------------------------------------------------------------------------------
 
 

@@ -71,8 +71,10 @@ export class DeviceBudget {
    * @param {string | number} answer
    * @returns {Promise<Uint8Array>}
    * @throws {OverBudget} where it does not fit
+   * @throws {RangeError} for an answer that the collection does not have
    */
   async randomize(client, answer) {
+    client.program.read(client.numbered(answer)); // what is no answer costs nothing
     const { secret } = await this.state();
     const label = client.label(answer, secret);
     await this.charge(costOf(client.definition.guarantee), label && `${client.definition.fingerprint} ${label}`);
@@ -176,7 +178,7 @@ const dateOf = (now) => now.toISOString().slice(0, 10);
  */
 export function costOf(guarantee) {
   const epsilon = guarantee.answer_epsilon ?? guarantee.epsilon;
-  if (epsilon === null || Number(guarantee.delta)) {
+  if (epsilon === null || Number(guarantee.delta) !== 0) {
     throw new TypeError(`a device charges promises of ε alone; this one is ε = ${epsilon}, δ = ${guarantee.delta}`);
   }
   return unitsOf(epsilon, true);
@@ -188,7 +190,7 @@ export function costOf(guarantee) {
  * @param {boolean} up
  */
 export function unitsOf(text, up) {
-  const parts = /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/.exec(text);
+  const parts = /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,3}))?$/.exec(text);
   if (!parts) throw new TypeError(`expected a decimal >= 0 as text; found ${text}`);
   const [, whole, fraction = "", power = "0"] = parts;
   const places = UNITS + Number(power) - fraction.length;
