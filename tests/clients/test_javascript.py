@@ -186,7 +186,7 @@ def runs(*steps: Any) -> dict[str, Any]:
     """What JavaScript makes of a program, and what the reference does."""
     layout = {"dtype": "|u1", "shape": [5], "parts": [["packed", "row", 5], ["uint", "s", 1, 4]]}
     definition = resigned(steps=[*steps], tables={}, report=layout)
-    _, said = answered([{"collection": definition}, {"answer": "other"}])
+    (said,) = answered([{"collection": definition}, {"answer": "other"}])
     with pytest.raises((ValueError, OverflowError)):
         interpret(Program.from_json(definition), 3, StreamDraws(SeededStream(1)))
     return dict(said)
@@ -228,12 +228,12 @@ def test_what_no_program_means_makes_no_report(steps: list[Any], why: str) -> No
 )
 def test_what_would_fill_a_device_is_refused(step: list[Any]) -> None:
     definition = resigned(steps=[["t", step], ["row", ["onehot", 1, 5]]], tables={})
-    _, said = answered([{"collection": definition}, {"answer": "other"}])
+    (said,) = answered([{"collection": definition}, {"answer": "other"}])
     assert "expected a whole number from 0 to " in said["error"]
 
 
 def test_answers_go_by_their_names() -> None:
-    _, *said = answered([{"collection": PARTY.definition()}, *({"answer": name} for name in ("무소속", "nobody"))])
+    said = answered([{"collection": PARTY.definition()}, *({"answer": name} for name in ("무소속", "nobody"))])
     assert len(bytes.fromhex(said[0]["report"])) == 1
     assert said[1]["error"].startswith("expected one of democrat, republican, ")
 
@@ -251,7 +251,7 @@ def test_answers_go_by_their_names() -> None:
     ],
 )
 def test_what_is_no_answer_is_refused(name: str, answer: Any, why: str) -> None:
-    _, said = answered([{"collection": collection(name).definition()}, {"answer": answer}])
+    (said,) = answered([{"collection": collection(name).definition()}, {"answer": answer}])
     assert why in said["error"]
 
 
@@ -286,9 +286,7 @@ def test_labels_are_those_of_python(name: str) -> None:
 
 def test_what_a_secret_draws_is_what_it_draws_in_python() -> None:
     made, secret = collection("every kept bucket"), bytes(range(32))
-    _, *said = answered(
-        [{"collection": made.definition()}, *({"answer": v, "secret": secret.hex()} for v in range(5))]
-    )
+    said = answered([{"collection": made.definition()}, *({"answer": v, "secret": secret.hex()} for v in range(5))])
     own = made.randomize(np.arange(5), secrets=[secret] * 5)
     assert [bytes.fromhex(each["report"]) for each in said] == [row.tobytes() for row in own]
 
@@ -324,7 +322,7 @@ def test_reports_of_node_are_estimated_as_they_are(name: str) -> None:
         values = np.round(chance.uniform(float(given["lower"]), float(given["upper"]), users), 3)
     secrets = [chance.bytes(32).hex() for _ in range(users)]
     asked = ({"answer": v, "secret": s} for v, s in zip(values.tolist(), secrets, strict=True))
-    _, *said = answered([{"collection": made.definition()}, *asked])
+    said = answered([{"collection": made.definition()}, *asked])
     layout = made.definition()["report"]
     rows = b"".join(bytes.fromhex(each["report"]) for each in said)
     reports = np.frombuffer(rows, layout["dtype"]).reshape(users, *layout["shape"])

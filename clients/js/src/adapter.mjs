@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// For `ldp-budget audit COLLECTION --client`: lines of JSON on pipes. First {"collection": definition}, then for each
-// {"answer": …, "secret": hex?} one {"report": hex}; what goes wrong is {"error": …}.
+// For `ldp-budget audit COLLECTION --client`: lines of JSON on pipes. First {"collection": definition}, to which nothing is
+// said, then for each {"answer": …, "secret": hex?} one {"report": hex}; what goes wrong is {"error": …}.
 
 import { createInterface } from "node:readline";
 import { fromHex, toHex } from "./bytes.js";
@@ -13,7 +13,7 @@ let client;
 function answered(asked) {
   if (asked.collection) {
     client = new Client(asked.collection);
-    return { digest: client.definition.digest };
+    return undefined;
   }
   if (!client) throw new TypeError("the first line names the collection");
   const secret = asked.secret ? fromHex(asked.secret) : undefined;
@@ -27,5 +27,5 @@ for await (const line of createInterface({ input: process.stdin })) {
   } catch (error) {
     said = { error: error instanceof Error ? error.message : `${error}` };
   }
-  process.stdout.write(`${JSON.stringify(said)}\n`);
+  if (said) process.stdout.write(`${JSON.stringify(said)}\n`);
 }

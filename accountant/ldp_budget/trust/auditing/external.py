@@ -1,7 +1,8 @@
 """A client in another program, such as a page's or a phone's, drawn from over pipes so that it can be audited.
 
-The program reads lines of JSON and answers each with one: first ``{"collection": …}``, the public definition, then
-``{"answer": …, "secret": hex?}`` with ``{"report": hex}``. What goes wrong it says as ``{"error": …}``.
+The program reads lines of JSON: first ``{"collection": …}``, the public definition, to which it need say nothing;
+then ``{"answer": …, "secret": hex?}``, each of which it answers with ``{"report": hex}``. What goes wrong it says as
+``{"error": …}``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import subprocess
 import threading
 import time
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -53,11 +54,9 @@ class ExternalClient:
             )
         except (OSError, IndexError, ValueError) as error:
             raise NotSupported(f"the client {command!r} cannot be started: {error}") from None
-        try:
-            self._ask([{"collection": self._definition}])
-        except BaseException:
-            self.close()
-            raise
+        self._greets = True
+        self._failed: NotSupported | None = None
+        self._write([json.dumps({"collection": self._definition})])
 
     def close(self) -> None:
         """End the program."""
@@ -126,6 +125,8 @@ class ExternalClient:
 
     def _ask(self, lines: Iterable[Any]) -> list[dict[str, Any]]:
         """What it answers to each of the lines."""
+        if self._failed is not None:
+            raise self._failed  # an audit that has tried one way tries another
         pipe = self._process.stdout
         assert pipe is not None
         asked = [json.dumps(line) for line in lines]
@@ -134,9 +135,20 @@ class ExternalClient:
         writer.start()
         try:
             with self._watched(_SECONDS):
-                return [self._read(pipe.readline(2 * self._size + _LINE)) for _ in asked]
+                return [self._said(pipe) for _ in asked]
+        except NotSupported as error:
+            self._failed = error
+            raise
         finally:
             writer.join(1)
+
+    def _said(self, pipe: IO[str]) -> dict[str, Any]:
+        """The next answer; what a client may say of the collection, before the first one, is passed over."""
+        said = self._read(pipe.readline(2 * self._size + _LINE))
+        if self._greets and "report" not in said:
+            said = self._read(pipe.readline(2 * self._size + _LINE))
+        self._greets = False
+        return said
 
     def _write(self, asked: list[str]) -> None:
         pipe = self._process.stdin
