@@ -64,15 +64,18 @@ def read_answers(path: str, collection: Collection, how: Reading, note: Note | N
     with open_table(path, how.layout) as table:
         place = table.place("column", how.column)
         user_place = None if how.user_column is None else table.place("user_column", how.user_column)
-        rows, any_row = [], False
+        rows: list[Row] = []
+        any_row = False
         for row in table.rows():
             any_row = True
-            if _complete(answers.left_out, table, row, place, user_place, how.missing):
+            try:
+                complete = _complete(answers.left_out, table, row, place, user_place, how.missing)
+            except click.ClickException:
+                _kept(collection, table, rows, place, answers, how.clip)  # a wrong answer further up is told first
+                raise
+            if complete:
                 rows.append(row)
-        texts = [row.cells[place] for row in rows]
-        if how.clip:
-            texts = _clipped(collection, texts, answers)
-        kept = _kept(collection, table, rows, texts, place, answers)
+        kept = _kept(collection, table, rows, place, answers, how.clip)
     if not any_row:
         below = " below its header" if how.layout.header else ""
         raise click.ClickException(f"{path} has no rows{below}{_NOTHING_DONE}")
@@ -125,9 +128,12 @@ def _number(text: str) -> float:
 
 
 def _kept(
-    collection: Collection, table: Table, rows: list[Row], texts: list[str], place: int, answers: Answers
+    collection: Collection, table: Table, rows: list[Row], place: int, answers: Answers, clip: bool
 ) -> list[int]:
     """Which rows hold an answer of the collection; the values become those of these rows."""
+    texts = [row.cells[place] for row in rows]
+    if clip:
+        texts = _clipped(collection, texts, answers)
     try:
         answers.values = collection.read_values(texts)
     except OutsideDomain as error:

@@ -123,6 +123,25 @@ def test_the_line_is_that_of_the_file_with_its_empty_lines_and_long_cells(random
     )
 
 
+@pytest.mark.parametrize("later", [",yes", "cy", "cy,yes,no"])
+@pytest.mark.parametrize("place", [0, 1])
+def test_the_first_wrong_row_is_told_whatever_is_wrong_with_a_later_one(
+    randomize: Callable[..., Any], later: str, place: int
+) -> None:
+    lines = ["user,answer", *["ann,yes"] * place, "bob,maybe", later, "dan,perhaps"]
+    message = randomize("\n".join(lines), "poll", "answer", "--user-column", "user", code=1).stderr
+    assert f"answers.csv, line {place + 2}, column answer" in message
+    assert "found 'maybe'" in message
+
+
+@pytest.mark.parametrize("first", [",yes", "cy", "cy,yes,no"])
+def test_a_first_row_without_its_cells_or_its_user_is_told(randomize: Callable[..., Any], first: str) -> None:
+    message = randomize(
+        f"user,answer\n{first}\nbob,maybe\n", "poll", "answer", "--user-column", "user", code=1
+    ).stderr
+    assert "answers.csv, line 2" in message
+
+
 # -- rows that are wrong ----------------------------------------------------------------------------------------
 
 HOLES = "user,age\nann,20\nbob,\n,30\ncy,old\ndan\neve,200\nfay,NA\ngil,inf\nhal,40\n"
