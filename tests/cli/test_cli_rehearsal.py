@@ -39,6 +39,20 @@ def test_a_survey_is_played(rehearsal: CommandLine) -> None:
     assert at == ["2028-02-28T23:59:00Z", "2028-02-29T00:00:00Z", "2028-03-01T00:30:00Z"]
 
 
+def test_a_picture_of_a_rehearsal_says_so(rehearsal: CommandLine, command: CommandLine, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    rehearsal("collection", "add", "poll", "oue", "--epsilon", "1", "--categories", "yes,no", "--at", "2028-01-02")
+    (tmp_path / "answers.csv").write_text("user,answer\nalice,yes\n", encoding="utf-8")
+    told = ("--column", "answer", "--user-column", "user", "--spend", "--out", tmp_path / "one")
+    rehearsal("randomize", "poll", tmp_path / "answers.csv", *told, "--at", "2028-01-02")
+    of_a_rehearsal = (("estimate", "poll", tmp_path / "one"), ("balance", "alice"))
+    for number, words in enumerate((*of_a_rehearsal, (*of_a_rehearsal[0], "--by-round"))):
+        rehearsal(*words, "--plot", tmp_path / f"{number}.svg")
+        assert "Rehearsal: " in (tmp_path / f"{number}.svg").read_text(encoding="utf-8")
+    command("compare", "--epsilon", "1", "--domain-size", "4", "--users", "10", "--plot", tmp_path / "none.svg")
+    assert "Rehearsal" not in (tmp_path / "none.svg").read_text(encoding="utf-8")
+
+
 def test_reservations_expire_by_the_time_that_is_given(rehearsal: CommandLine) -> None:
     receipt = rehearsal.json("reserve", "alice", *RR, "--expires", "60", "--at", "2028-01-01T10:00")["receipt"]
     assert rehearsal.json("commit", receipt, "--at", "2028-01-01T10:01")["status"] == "expired"

@@ -16,6 +16,7 @@ import click
 
 from ldp_budget._files import replacing
 
+from ..app import rehearses
 from . import format_of, need_matplotlib
 from .fonts import USUAL, families_for
 from .labels import printable, wrapped
@@ -131,9 +132,11 @@ def _tell_of_boxes(path: str, missing: str) -> None:
 
 
 def heading(figure: Any, title: str, *details: str) -> None:
-    """A title, and below it in smaller letters what else has to be known."""
+    """A title, which says what is a rehearsal, and below it in smaller letters what else has to be known."""
     from matplotlib.text import Annotation
 
+    if rehearses():
+        title = f"Rehearsal: {title}"
     shown = wrapped(printable("; ".join(each for each in details if each)), 106) if any(details) else ""
     lines = wrapped(printable(title), 80)
     # Empty lines keep the room that the details take.
