@@ -95,6 +95,18 @@ class $title(FrequencyMechanism):
         others = integers(stream, self.domain_size - 1, len(answers))
         return np.where(kept, answers, others + (others >= answers))
 
+    def client_program(self):
+        """The same as data, for clients in any language."""
+        from ldp_budget.authoring.programs import Program, answers, record, whole
+
+        steps = (
+            ("kept", ["bit", whole(self.keep)]),
+            ("others", ["below", self.domain_size - 1]),
+            ("other", ["add", "others", ["ge", "others", "value"]]),
+            ("report", ["where", "kept", "value", "other"]),
+        )
+        return Program(answers(self.domain), steps, record([["uint", "report", 8, 1]], "<i8", []))
+
     def support(self, reports):
         import numpy as np
 
@@ -170,7 +182,7 @@ class $title(NumericMechanism):
 
         lower, upper = self.interval.ends
         numbers = self.interval.check(values)
-        return np.rint((numbers - lower) / (upper - lower) * POINTS).astype(np.int64)
+        return np.rint((numbers - lower) * (POINTS / (upper - lower))).astype(np.int64)
 
     def chance(self, point):
         """The probability of the high number, exactly as it is drawn."""
@@ -188,6 +200,15 @@ class $title(NumericMechanism):
         chances = np.uint64(least) + points.astype(np.uint64) * np.uint64(growth)
         origin, step = self.grid()
         return origin + bernoulli(open_stream(rng), chances, len(points)) * step
+
+    def client_program(self):
+        """The same as data, for clients in any language."""
+        from ldp_budget.authoring.programs import Program, float64, nearest, whole
+
+        lower, upper = self.interval.ends
+        least, growth = self.thresholds
+        steps = (("high", ["bit_at", ["add", whole(least), ["mul", "value", whole(growth)]]]),)
+        return Program(nearest(self.interval, POINTS / (upper - lower), POINTS), steps, float64("high", *self.grid()))
 
     # What the server makes of them.
 

@@ -22,7 +22,6 @@ MUTANTS = [
     ("draws.js", "? ~magnitude :", "? -magnitude :"),
     ("draws.js", "mine !== theirs", "true"),
     ("draws.js", "found[slot] > Number(last)", "found[slot] >= Number(last)"),
-    ("draws.js", "BigInt(t), 1, true", "BigInt(t), 1, (BigInt(t) & LOW) !== 0n"),
     ("program.js", "weight /= 10n", "weight = (weight + 5n) / 10n"),
     ("normal.js", "k * (k - 1)", "k * k"),
     ("normal.js", "PROPOSALS = 10", "PROPOSALS = 8"),
