@@ -53,6 +53,23 @@ def test_a_picture_of_a_rehearsal_says_so(rehearsal: CommandLine, command: Comma
     assert "Rehearsal" not in (tmp_path / "none.svg").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("agreed_on", ["the ledger", "a file"])
+def test_its_reports_count_nowhere_else(rehearsal: CommandLine, tmp_path: Path, agreed_on: str) -> None:
+    poll = ("collection", "add", "poll", "oue", "--epsilon", "1", "--categories", "yes,no")
+    rehearsal(*poll)
+    (tmp_path / "answers.csv").write_text("user,answer\nalice,yes\n", encoding="utf-8")
+    collection = "poll"
+    if agreed_on == "a file":
+        collection = str(tmp_path / "poll.json")
+        Path(collection).write_text(rehearsal("collection", "show", "poll", "--json").stdout, encoding="utf-8")
+    out = tmp_path / "poll.reports"
+    rehearsal("randomize", collection, tmp_path / "answers.csv", "--column", "answer", "--out", out)
+    assert rehearsal.json("estimate", "poll", out)["reports"] == 1
+    real = CommandLine(tmp_path / "real.db")
+    real(*poll)
+    assert "it was made in a rehearsal, whose reports count nowhere else" in real.error("estimate", "poll", out)
+
+
 def test_reservations_expire_by_the_time_that_is_given(rehearsal: CommandLine) -> None:
     receipt = rehearsal.json("reserve", "alice", *RR, "--expires", "60", "--at", "2028-01-01T10:00")["receipt"]
     assert rehearsal.json("commit", receipt, "--at", "2028-01-01T10:01")["status"] == "expired"

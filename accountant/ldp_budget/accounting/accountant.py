@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -859,7 +860,7 @@ class Accountant:
             stored = reading.rows.collection(name)
             if stored is None:
                 raise UnknownName("collection", name, [other.name for other in reading.rows.collections()])
-        return Collection.from_json(json.loads(stored.definition))
+        return replace(Collection.from_json(json.loads(stored.definition)), rehearsal=self.rehearsal)
 
     def collections(self) -> list[dict[str, Any]]:
         """The definitions of all collections, readable even where a mechanism's plugin is missing.

@@ -5,9 +5,9 @@
     block*                                       uint32 rows > 0, the rows (C order, little-endian), uint32 CRC-32
     uint32 0, uint64 total rows, uint32 CRC-32   the end, without which the file counts as truncated
 
-Every number is little-endian. `shape` is that of one report, `dtype` numpy's name of its elements. Each CRC-32 is
-that of the header line followed by its block, so that a damaged header shows as well. A file appears whole under
-its name or not at all.
+Every number is little-endian. `shape` is that of one report, `dtype` numpy's name of its elements; a file that a
+rehearsal made has `"rehearsal": true` beside them. Each CRC-32 is that of the header line followed by its block, so
+that a damaged header shows as well. A file appears whole under its name or not at all.
 """
 
 from __future__ import annotations
@@ -117,6 +117,7 @@ class ReportWriter:
             "fingerprint": self._collection.fingerprint,
             "dtype": self._layout[0],
             "shape": self._layout[1],
+            **({"rehearsal": True} if self._collection.rehearsal else {}),
         }
 
     def _block(self, count: bytes, data: bytes) -> None:
@@ -175,6 +176,8 @@ class _Reader:
             dtype, shape = np.dtype(str(header["dtype"])), tuple(int(size) for size in header["shape"])
         except (ValueError, KeyError, TypeError, RecursionError):
             raise ReportFileError(self._path, "its header is damaged") from None
+        if header.get("rehearsal") and not collection.rehearsal:
+            raise ReportFileError(self._path, "it was made in a rehearsal, whose reports count nowhere else")
         if fingerprint != collection.fingerprint:
             raise ReportFileError(
                 self._path,
