@@ -74,4 +74,6 @@ def test_it_is_certified_as_audited(machine: Machine) -> None:
     for example in (*checked["examples"], *checked["chosen"]):
         assert example["exact"]["verdict"] == "holds"
         assert {each["verdict"] for each in example["checks"]} == {"passed", "skipped"}
-        assert {each["why"] for each in example["checks"] if each["verdict"] == "skipped"} == {"it memoises nothing"}
+        whys = {each["why"] for each in example["checks"] if each["verdict"] == "skipped"}
+        # Settings drawn by lot are not asked for a program.
+        assert whys - {"piecewise has no client program; define `client_program`"} == {"it memoises nothing"}
