@@ -190,7 +190,7 @@ MAKE = """
 
 @pytest.mark.slow
 @pytest.mark.parametrize("named", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["in the folder", "named"])
-@pytest.mark.parametrize("rounds", [1, pytest.param(30, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [1, pytest.param(12, marks=pytest.mark.slow)])
 def test_processes_that_make_the_same_ledger_share_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool, rounds: int
 ) -> None:

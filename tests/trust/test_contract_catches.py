@@ -28,7 +28,7 @@ CAUGHT: list[tuple[type[Mechanism], dict[str, Any], str, str]] = [
     (broken.FreshEveryTime, OUE, "guarantee_is_exact", "impossible for another"),
     (broken.FreshEveryTime, OUE, "many_reports_stay_within_the_cap", "50 report"),
     (broken.FreshEveryTime, OUE, "memo_is_kept", "do not depend on the secret"),
-    (broken.PrintedRowTwo, {**UNIT, "gamma": "0.75"}, "guarantee_is_exact", "above the claim"),
+    (broken.PrintedRowTwo, {**UNIT, "gamma": "0.75"}, "guarantee_is_exact", "above that of the claimed pair"),
     (broken.AlgorithmTwoLnGamma, SETS, "guarantee_is_exact", "above the claim"),
     (broken.ChainedGrr, CHAINED, "guarantee_is_exact", "above the claim"),
     (broken.EmitsUnknown, OUE, "bad_input_is_refused", "is accepted"),
