@@ -35,7 +35,7 @@ def agreed(command: CommandLine) -> CommandLine:
 @pytest.mark.slow
 @pytest.mark.parametrize("collection", ["four", "yes-no"])
 def test_the_client_in_javascript_keeps_its_promise(agreed: CommandLine, collection: str) -> None:
-    found = agreed.json("audit", collection, "--client", f"{node()} {ADAPTER}")
+    found = agreed.json("audit", collection, "--client", f"{node()} {ADAPTER}", "--samples", 500_000)
     assert found["verdict"] == "holds"
     assert max(each["lower_bound"] for each in found["audits"]) >= 0.95
 
