@@ -26,14 +26,14 @@ _BLOCK = 1 << 13
 """Reports drawn at a time: the words of a block stay in the cache while it is hashed."""
 
 
-def _index_bytes(family: HashFamily) -> int:
+def index_bytes(family: HashFamily) -> int:
     """Bytes that hold the number of any function."""
     return max(1, -(-(family.count - 1).bit_length() // 8))
 
 
 def draw_reports(stream: Stream, family: HashFamily, points: Words, thresholds: tuple[int, int]) -> NDArray[np.uint8]:
     """A row for each point: the number of a function in the first bytes, then the packed bits of the cell."""
-    head = _index_bytes(family)
+    head = index_bytes(family)
     reports = np.empty((len(points), head + -(-family.width // 8)), dtype=np.uint8)
     for start in range(0, len(points), _BLOCK):
         block, some = reports[start : start + _BLOCK], points[start : start + _BLOCK]
@@ -45,7 +45,7 @@ def draw_reports(stream: Stream, family: HashFamily, points: Words, thresholds: 
 
 def number_reports(reports: Reports, family: HashFamily, first: int, second: int) -> Cells:
     """The bits of the cells of two values, 0..3, or 4 where they collide."""
-    functions, bits = _functions(reports, family), reports[:, _index_bytes(family) :]
+    functions, bits = _functions(reports, family), reports[:, index_bytes(family) :]
     rows = np.arange(len(reports))
     own, other = (family.cells_of(value)[functions] for value in (first, second))
     told = [bits[rows, cells >> 3] >> (cells & 7) & 1 for cells in (own, other)]
@@ -56,7 +56,7 @@ def check_reports(reports: Any, family: HashFamily) -> None:
     """Raise `NotSupported` for anything but reports."""
     rows = as_reports(reports)
     _functions(rows, family)
-    check_rows(rows[:, _index_bytes(family) :], family.width)
+    check_rows(rows[:, index_bytes(family) :], family.width)
 
 
 def count_reports(reports: Any, family: HashFamily, fingerprint: str) -> SketchAggregate:
@@ -66,7 +66,7 @@ def count_reports(reports: Any, family: HashFamily, fingerprint: str) -> SketchA
     order = np.argsort(numbers, kind="stable")
     functions, starts = np.unique(numbers[order], return_index=True)
     cells = np.zeros((family.count, family.width), dtype=np.int64)
-    bits = rows[order, _index_bytes(family) :]
+    bits = rows[order, index_bytes(family) :]
     for function, start, end in zip(functions, starts, [*starts[1:], len(rows)], strict=False):
         cells[function] = column_sums(bits[start:end], family.width)
     return SketchAggregate(fingerprint, len(rows), functions, cells)
@@ -74,7 +74,7 @@ def count_reports(reports: Any, family: HashFamily, fingerprint: str) -> SketchA
 
 def _functions(rows: Reports, family: HashFamily) -> Cells:
     """The number of the hash function of each report."""
-    head = _index_bytes(family)
+    head = index_bytes(family)
     bytes_each = head + -(-family.width // 8)
     if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != bytes_each:
         expected = f"reports of cms, uint8 of shape (n, {bytes_each})"

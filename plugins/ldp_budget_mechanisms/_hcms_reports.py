@@ -35,13 +35,14 @@ def draw_reports(stream: Stream, family: HashFamily, points: Words, keep: int) -
         some = points[start : start + _BLOCK]
         places = integers(stream, family.count * family.width, len(some))
         kept = bernoulli(stream, keep, len(some))
-        cells = family(places >> _bits(family), some)
+        cells = family(places >> cell_bits(family), some)
         # Bits of the function's number stand above those of any cell, so AND leaves them out.
         reports[start : start + _BLOCK] = 2 * places + (_odd(places & cells) ^ ~kept)
     return reports
 
 
-def _bits(family: HashFamily) -> int:
+def cell_bits(family: HashFamily) -> int:
+    """Bits of the number of a cell, the lowest of those of a place."""
     return family.width.bit_length() - 1
 
 
@@ -49,7 +50,7 @@ def number_reports(reports: Reports, family: HashFamily, first: int, second: int
     """Whether the sign is that of the first of two values; 2 where theirs are the same."""
     rows = reports.astype(np.int64)
     places = rows >> 1
-    signs = [_odd(places & family.cells_of(value)[places >> _bits(family)]) for value in (first, second)]
+    signs = [_odd(places & family.cells_of(value)[places >> cell_bits(family)]) for value in (first, second)]
     return np.where(signs[0] == signs[1], 2, signs[0] == (rows & 1).astype(np.bool_))
 
 
@@ -67,7 +68,7 @@ def count_reports(reports: Any, family: HashFamily, fingerprint: str) -> SketchA
     for start in range(0, len(rows), _COUNTED):
         block = rows[start : start + _COUNTED].astype(np.int64)
         np.add.at(signs, block >> 1, 1 - 2 * (block & 1))
-        used += np.bincount(block >> (1 + _bits(family)), minlength=family.count)
+        used += np.bincount(block >> (1 + cell_bits(family)), minlength=family.count)
     return SketchAggregate(fingerprint, len(rows), np.flatnonzero(used), signs.reshape(family.count, -1))
 
 

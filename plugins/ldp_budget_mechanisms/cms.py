@@ -75,8 +75,9 @@ class CountMeanSketch(Sketch):
     def client_program(self) -> Program:
         from ldp_budget.authoring.programs import Program, answers, record, whole
 
+        from ._cms_reports import index_bytes
+
         keep, noise = map(whole, self._encoding.thresholds)
-        head = max(1, -(-(self.hashes - 1).bit_length() // 8))
         steps: tuple[tuple[str, Any], ...] = (
             ("function", ["below", self.hashes]),
             ("cell", ["polynomial", str(self.seed), "function", "value", self.width]),
@@ -84,7 +85,7 @@ class CountMeanSketch(Sketch):
             ("own", ["bit", keep]),
             ("row", ["put", "others", "cell", "own"]),
         )
-        parts: list[list[Any]] = [["uint", "function", head, 1], ["packed", "row", self.width]]
+        parts: list[list[Any]] = [["uint", "function", index_bytes(self._family), 1], ["packed", "row", self.width]]
         return Program(answers(self.domain), steps, record(parts))
 
     def compare(self, first: int, second: int) -> Comparison:

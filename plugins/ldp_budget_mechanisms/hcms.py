@@ -99,7 +99,9 @@ class HadamardCountMeanSketch(Sketch):
     def client_program(self) -> Program:
         from ldp_budget.authoring.programs import Program, answers, uint, whole
 
-        function: list[Any] = ["shr", "place", self.width.bit_length() - 1]
+        from ._hcms_reports import cell_bits
+
+        function: list[Any] = ["shr", "place", cell_bits(self._family)]
         # The sign that is kept is the parity; the bit sent is one where it is not.
         steps: tuple[tuple[str, Any], ...] = (
             ("place", ["below", self.hashes * self.width]),

@@ -10,7 +10,6 @@ import bisect
 import hashlib
 import operator
 import struct
-from decimal import ROUND_FLOOR, Context, Decimal
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
@@ -52,19 +51,9 @@ class Draws(Protocol):
 
 def run(program: Program, value: int, draws: Draws) -> bytes:
     """The report of `value`, what `read` made of an answer."""
-    return lay_out(program, evaluated(program, value, draws))
-
-
-def evaluated(program: Program, value: int, draws: Draws) -> dict[str, Any]:
-    """`value`, the tables and every step, by their names."""
-    known = {"value": value, **tables_of(program)}
+    known: dict[str, Any] = {"value": value, **program.table_values}
     for name, expression in program.steps:
         known[name] = _evaluate(expression, known, draws)
-    return known
-
-
-def lay_out(program: Program, known: dict[str, Any]) -> bytes:
-    """The bytes of a report, when every step is known."""
     return b"".join(_part(part, known) for part in program.report["parts"])
 
 
@@ -79,27 +68,6 @@ def read(program: Program, answer: Any) -> int:
     else:
         point = int(np.floor((number - lower) / float(given["step"])))
     return min(max(point, 0), last)
-
-
-def tables_of(program: Program) -> dict[str, Any]:
-    """The tables of a program, as whole numbers."""
-    return {name: _table(table) for name, table in program.tables.items()}
-
-
-def _table(table: Any) -> Any:
-    if isinstance(table, dict):
-        return _falling(table)
-    return [[int(n) for n in row] if isinstance(row, list) else int(row) for row in table]
-
-
-def _falling(table: dict[str, Any]) -> Vector:
-    context = Context(prec=table["digits"], rounding=ROUND_FLOOR)
-    weight, ratio, floor = Decimal(table["first"]), Decimal(table["ratio"]), int(table["floor"])
-    totals = [0]
-    for _ in range(table["count"]):
-        totals.append(totals[-1] + max(int(weight), floor))
-        weight = context.multiply(weight, ratio)
-    return totals
 
 
 # -- expressions -----------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from decimal import ROUND_FLOOR, Context, Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -31,7 +32,6 @@ Expression: TypeAlias = "int | str | list[Any]"
 _EXACT = 2**53 - 1
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _NUMBER = re.compile(r"0|-?[1-9][0-9]*")
-_LARGEST_WORD = 2**64 - 1
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,11 @@ class Program:
     def size(self) -> int:
         """Bytes of a report."""
         return sum(size_of(part) for part in self.report["parts"])
+
+    @cached_property
+    def table_values(self) -> dict[str, Any]:
+        """The tables as lists of whole numbers, worked out once for all runs."""
+        return {name: _table(table) for name, table in self.tables.items()}
 
 
 MEMO = frozenset(name for name, operator in OPERATORS.items() if operator.kind == "memo")
@@ -203,3 +208,19 @@ def falling(first: str, ratio: str, digits: int, floor: int, count: int) -> dict
     w_i is the whole part of first·ratio^i, and at least `floor`; each product is rounded down to so many digits.
     """
     return {"first": first, "ratio": ratio, "digits": digits, "floor": whole(floor), "count": count}
+
+
+def _table(table: Any) -> list[Any]:
+    if isinstance(table, dict):
+        return _falling(table)
+    return [[int(n) for n in row] if isinstance(row, list) else int(row) for row in table]
+
+
+def _falling(table: dict[str, Any]) -> list[int]:
+    context = Context(prec=table["digits"], rounding=ROUND_FLOOR)
+    weight, ratio, floor = Decimal(table["first"]), Decimal(table["ratio"]), int(table["floor"])
+    totals = [0]
+    for _ in range(table["count"]):
+        totals.append(totals[-1] + max(int(weight), floor))
+        weight = context.multiply(weight, ratio)
+    return totals
