@@ -1,0 +1,68 @@
+"""Who calls, and what they may do: API keys as bearer tokens, with scopes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from .problems import ServiceError
+
+if TYPE_CHECKING:
+    from ldp_budget.access.keys import ApiKey
+
+    from ldp_budget import Accountant
+
+_bearer = HTTPBearer(auto_error=False, description="An API key, made by `ldp-budget key create`.")
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Where a caller is served: the ledger, as they may use it, and their key."""
+
+    accountant: Accountant
+    key: ApiKey
+
+    def check_policy(self, policy: str) -> None:
+        """Refuse a policy that the caller's key is not bound to."""
+        if self.key.policies is not None and policy not in self.key.policies:
+            raise _forbidden(f"this key is bound to the policies {', '.join(self.key.policies)}; asked for {policy}")
+
+    def check_collection(self, collection: str | None) -> None:
+        """Refuse a collection that the caller's key is not bound to; None: a mechanism that belongs to none."""
+        bound = self.key.collections
+        if bound is not None and collection not in bound:
+            raise _forbidden(f"this key is bound to the collections {', '.join(bound)}; asked for {collection}")
+
+
+def allowed(scope: str) -> Callable[..., Desk]:
+    """A dependency: the desk of a caller whose key has the scope."""
+
+    def desk(request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]) -> Desk:
+        keys, accountant = request.app.state.keys, request.app.state.accountant
+        key = None if credentials is None else keys.find(credentials.credentials)
+        if key is None:
+            why = "expected an API key, as `Authorization: Bearer …`"
+            raise ServiceError("unauthorized", why, {"WWW-Authenticate": "Bearer"})
+        if not key.allows(scope):
+            raise _forbidden(f"this key has not the scope {scope}")
+        request.state.caller = key.name
+        return Desk(accountant.acting_for(key.caller), key)
+
+    return desk
+
+
+def _forbidden(why: str) -> ServiceError:
+    return ServiceError("forbidden", why)
+
+
+Spender = Annotated[Desk, Depends(allowed("spend"))]
+Collector = Annotated[Desk, Depends(allowed("collect"))]
+Reader = Annotated[Desk, Depends(allowed("read"))]
+Officer = Annotated[Desk, Depends(allowed("policy"))]
+Eraser = Annotated[Desk, Depends(allowed("erase"))]
+Auditor = Annotated[Desk, Depends(allowed("audit"))]
+Admin = Annotated[Desk, Depends(allowed("admin"))]

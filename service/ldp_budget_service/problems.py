@@ -1,0 +1,167 @@
+"""Errors as problem details (RFC 9457): what was wrong, under a `type` that never changes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+
+from ldp_budget import BudgetExceeded, InvalidParameter, LdpBudgetError, LedgerError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MEDIA_TYPE = "application/problem+json"
+TYPE = "/problems/"
+"""Where the types of problems stand; `GET` explains one."""
+
+STATUSES: dict[str, int] = {
+    "invalid-parameter": 400,
+    "outside-domain": 400,
+    "not-supported": 400,
+    "report-file-error": 503,
+    "plugin-error": 503,
+    "unknown-name": 404,
+    "name-taken": 409,
+    "budget-exceeded": 409,
+    "reservation-conflict": 409,
+    "key-conflict": 422,
+    "rehearsal-error": 503,
+    "ledger-missing": 503,
+    "ledger-error": 503,
+    "clock-error": 503,
+    "error": 503,
+    # What only the service can say.
+    "malformed": 400,
+    "unauthorized": 401,
+    "forbidden": 403,
+    "not-found": 404,
+    "method-not-allowed": 405,
+    "in-flight": 409,
+    "position-not-reached": 409,
+    "too-large": 413,
+    "wrong-collection": 409,
+    "too-many-requests": 429,
+}
+"""The status of each code."""
+
+_OF_STATUS = {401: "unauthorized", 403: "forbidden", 404: "not-found", 405: "method-not-allowed", 413: "too-large"}
+
+_log = logging.getLogger("ldp_budget_service")
+
+
+class Problem(BaseModel):
+    """What went wrong, as RFC 9457 has it. Beside these members stand those of the kind of error, such as
+    `limits` and `affordable_reports` of a refusal, or `option`, `expected` and `found` of a wrong parameter."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str = Field(examples=[f"{TYPE}invalid-parameter"], description="Names the kind of problem for ever.")
+    title: str = Field(examples=["Invalid parameter"])
+    status: int = Field(examples=[400])
+    detail: str = Field(examples=["reports: expected a whole number >= 1 and <= 1000000000; found 0"])
+
+
+class ServiceError(LdpBudgetError):
+    """Something that only the service can say. Attribute: `code`."""
+
+    def __init__(self, code: str, why: str, headers: Mapping[str, str] | None = None) -> None:
+        self.code = code  # type: ignore[misc]  # each has its own
+        self.headers = dict(headers or {})
+        super().__init__(why)
+
+
+def documented(*codes: str) -> dict[int | str, dict[str, Any]]:
+    """What a route's documentation says of these errors; by status, as one may stand for several."""
+    by_status: dict[int, list[str]] = {}
+    for code in (*codes, "malformed", "invalid-parameter", "unauthorized", "forbidden", "too-large"):
+        by_status.setdefault(STATUSES[code], []).append(code)
+    by_status.setdefault(429, ["too-many-requests"])
+    by_status.setdefault(503, ["ledger-error", "clock-error"])
+    return {
+        status: {
+            "description": f"{HTTPStatus(status).phrase}: {', '.join(dict.fromkeys(named))}",
+            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+        }
+        for status, named in sorted(by_status.items())
+    }
+
+
+def problem(
+    code: str, detail: str, more: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
+) -> JSONResponse:
+    """The answer that says what went wrong."""
+    status = STATUSES.get(code, 500)
+    body = {"type": TYPE + code, "title": code.replace("-", " ").capitalize(), "status": status, "detail": detail}
+    return JSONResponse({**body, **(more or {})}, status, dict(headers or {}), MEDIA_TYPE)
+
+
+def answer_to(error: LdpBudgetError) -> JSONResponse:
+    """What an error of the library is over HTTP."""
+    if isinstance(error, ServiceError):
+        return problem(error.code, str(error), headers=error.headers)
+    if isinstance(error, BudgetExceeded):
+        return refusal(error.receipt.to_json(), error.receipt.explain())
+    if isinstance(error, LedgerError):
+        # Where the ledger lies, and why it fails, is for whoever runs the service.
+        _log.error("ledger", extra={"error": str(error)})
+        unknown = "; nobody knows whether something was charged: ask again with the same key" if error.unknown else ""
+        return problem(error.code, f"the ledger cannot be used just now{unknown}", {"unknown": error.unknown})
+    more = {name: value for name, value in vars(error).items() if isinstance(value, str | int | float | tuple | list)}
+    if isinstance(error, InvalidParameter):
+        more = {"option": error.option, "expected": error.expected, "found": _shown(error.found)}
+    return problem(error.code, str(error), more)
+
+
+def refusal(receipt: Mapping[str, Any], explained: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """A refused spend: the receipt, with every limit that failed."""
+    failed = [limit for limit in receipt["limits"] if limit["period"] in receipt["binding"]]
+    rest = {name: value for name, value in receipt.items() if name != "status"}
+    return problem("budget-exceeded", explained, {**rest, "outcome": receipt["status"], "failed": failed}, headers)
+
+
+def _shown(found: object) -> str | int | float | bool | None:
+    return found if found is None or isinstance(found, str | int | float | bool) else str(found)
+
+
+def in_openapi(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with that of problems, and without what the framework says of errors of its own kind."""
+    schemas = schema.setdefault("components", {}).setdefault("schemas", {})
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    schemas["Problem"] = Problem.model_json_schema()
+    for path in schema["paths"].values():
+        for operation in path.values():
+            if "HTTPValidationError" in str(operation["responses"].get("422")):
+                del operation["responses"]["422"]
+    return schema
+
+
+def install(app: FastAPI) -> None:
+    """Make every error of the application a problem, those of the framework included."""
+
+    @app.exception_handler(LdpBudgetError)
+    def of_the_library(request: Request, error: LdpBudgetError) -> JSONResponse:
+        return answer_to(error)
+
+    @app.exception_handler(RequestValidationError)
+    def of_the_body(request: Request, error: RequestValidationError) -> JSONResponse:
+        return _malformed(error.errors())
+
+    @app.exception_handler(HTTPException)
+    def of_the_framework(request: Request, error: HTTPException) -> JSONResponse:
+        code = _OF_STATUS.get(error.status_code, "malformed")
+        return problem(code, str(error.detail), headers=error.headers)
+
+
+def _malformed(errors: Sequence[Any]) -> JSONResponse:
+    """What is wrong with a request, each place by its name."""
+    said = [f"{'.'.join(map(str, each['loc'][1:])) or each['loc'][0]}: {each['msg']}" for each in errors]
+    return problem("malformed", "; ".join(said))

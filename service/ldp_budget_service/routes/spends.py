@@ -1,0 +1,53 @@
+"""`POST /v1/spends`: charge one user, or say what it would cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+from pydantic import Field
+
+from ..answers import ReceiptAnswer, answered
+from ..asked import ChargeAsked, KeyHeader, required
+from ..callers import Desk, Spender
+from ..problems import documented
+
+router = APIRouter(tags=["spending"])
+
+
+class SpendAsked(ChargeAsked):
+    """A charge, or with `dry_run` the question what it would cost."""
+
+    dry_run: bool = Field(False, description="Say what it would cost and whether it fits; change nothing.")
+
+
+@router.post(
+    "/v1/spends",
+    response_model=ReceiptAnswer,
+    responses=documented("unknown-name", "budget-exceeded", "in-flight", "key-conflict"),
+)
+def spend(asked: SpendAsked, request: Request, desk: Spender, key: KeyHeader = None) -> Response:
+    """Charge reports of a mechanism or a collection to a user, or refuse with 409 and every limit that failed."""
+    check_bounds(desk, asked)
+    charge = asked.charge(desk.accountant)
+    if asked.dry_run:
+        quoted = desk.accountant.quote(
+            asked.user, charge, reports=asked.reports, label=asked.label, policy=asked.policy
+        )
+        return JSONResponse(quoted.to_json())
+    key = required(key)
+    with request.app.state.in_flight.only(desk.key.name, asked.user, key):
+        receipt = desk.accountant.spend(asked.user, charge, key=key, **terms(asked))
+    return answered(desk, receipt, asked.user)
+
+
+def check_bounds(desk: Desk, asked: ChargeAsked) -> None:
+    """Refuse what the caller's key is not bound to."""
+    desk.check_policy(asked.policy)
+    desk.check_collection(asked.collection)
+
+
+def terms(asked: ChargeAsked) -> dict[str, Any]:
+    """What is said of a charge beside who and what."""
+    return asked.model_dump(include={"reports", "label", "digest", "note", "policy"})
