@@ -16,7 +16,16 @@ import pytest
 
 import ldp_budget
 from conftest import Clock
-from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, Limit, Mechanism, UnknownName
+from ldp_budget import (
+    Accountant,
+    InvalidParameter,
+    KeyConflict,
+    LedgerError,
+    Limit,
+    Mechanism,
+    RecordConflict,
+    UnknownName,
+)
 from ldp_budget._json import canonical_json
 from ldp_budget.accounting.plans import Plan
 from ldp_budget.authoring.base import Mechanism as Base
@@ -710,6 +719,77 @@ class LedgerContract:
         accountant.erase("carol")
         assert accountant.open_reservations(user="carol") == []
         assert [row["receipt"] for row in accountant.open_reservations(None)] == [third], "it can still be voided"
+
+    # -- records ------------------------------------------------------------------------------------------
+
+    def test_records_are_kept_in_order_and_journalled(self, place: Place, clock: Clock) -> None:
+        accountant = place.open(clock)
+        assert accountant.records() == []
+        first = accountant.record("key", "team-a", {"hash": "00", "é": ["ü", None, 1.5]}, expected=0)
+        clock.advance(days=1)
+        second = accountant.record("key-revoked", "Zoë 'x' %s", {}, expected=1)
+        assert [first.number, second.number] == [1, 2]
+        assert second.at - first.at == timedelta(days=1)
+        assert accountant.records() == [first, second]
+        assert accountant.records(2) == [second]
+        assert accountant.records(3) == []
+        rows = [row for row in accountant.journal() if row["kind"] == "recorded"]
+        told = [
+            {"number": each.number, "kind": each.kind, "name": each.name, "body": each.body}
+            for each in (first, second)
+        ]
+        assert [row["record"] for row in rows] == told
+        head = check(accountant)
+        accountant = place.reopen(accountant, clock)
+        assert accountant.records() == [first, second]
+        check(accountant, head)
+        accountant.close()
+
+    def test_a_record_behind_another_than_was_known_is_refused(self, accountant: Accountant) -> None:
+        accountant.record("key", "team-a", {}, expected=0)
+        before = everything(accountant)
+        for expected in (0, 2, 7):
+            with pytest.raises(RecordConflict) as conflict:
+                accountant.record("key", "team-b", {}, expected=expected)
+            assert (conflict.value.expected, conflict.value.newest) == (expected, 1)
+        assert everything(accountant) == before
+        results = in_threads(6, lambda number: accountant.record("key", f"team-{number}", {}, expected=1))
+        assert sorted(isinstance(result, RecordConflict) for result in results) == [False] + [True] * 5
+        assert len(accountant.records()) == 2
+        check(accountant)
+
+    @pytest.mark.parametrize(
+        ("kind", "name", "body"),
+        [
+            ("", "a", {}),
+            ("Key", "a", {}),
+            (7, "a", {}),
+            ("key", "", {}),
+            ("key", "a" * 201, {}),
+            ("key", "a", []),
+            ("key", "a", {"a": {1, 2}}),
+            ("key", "a", {1: 2}),
+            ("key", "a", {"a": (1, 2)}),
+            ("key", "a", {"a": float("nan")}),
+            ("key", "a", {"a": "b" * 100_000}),
+        ],
+    )
+    def test_what_is_no_record_is_refused(self, accountant: Accountant, kind: Any, name: Any, body: Any) -> None:
+        with pytest.raises(InvalidParameter, match=r"kind|name|body"):
+            accountant.record(kind, name, body, expected=0)
+        assert accountant.records() == []
+
+    def test_positions_tell_how_far_the_journal_goes(self, accountant: Accountant) -> None:
+        def at(position: str) -> dict[str, int]:
+            return {lane: int(entry) for lane, _, entry in (each.partition(":") for each in position.split(","))}
+
+        before = at(accountant.position())
+        accountant.set_policy("default", ["lifetime=9"])
+        assert accountant.spend("alice", coin(1))
+        mine, after = at(accountant.position("alice")), at(accountant.position())
+        assert after.keys() == before.keys()
+        assert mine.items() <= after.items()
+        assert sum(after.values()) == accountant.stats()["entries"]
 
     # -- what is kept -------------------------------------------------------------------------------------
 

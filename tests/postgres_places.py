@@ -16,9 +16,16 @@ FIRST_TABLES = """
     ALTER TABLE charges DROP CONSTRAINT charges_lane_fingerprint_guarantee_collection_key;
     ALTER TABLE charges DROP COLUMN collection;
     ALTER TABLE charges ADD UNIQUE (lane, fingerprint, guarantee);
+    DROP TABLE records;
     UPDATE meta SET value = '1' WHERE name = 'schema';
 """
 """Makes of the tables of today, where nothing is in the new ones, those of version 1."""
+
+SECOND_TABLES = """
+    DROP TABLE records;
+    UPDATE meta SET value = '2' WHERE name = 'schema';
+"""
+"""Likewise those of version 2."""
 
 
 def new_ledger(lanes: int, version: str | None = None, **more: str) -> str:

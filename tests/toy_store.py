@@ -6,8 +6,7 @@ import copy
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import product
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ldp_budget.guarantees.amounts import ZERO, Costs
@@ -37,6 +36,7 @@ class ToyRows:
         self._policies: dict[int, e.StoredPolicy] = {}
         self._collections: dict[str, e.StoredCollection] = {}
         self._checkpoints: list[e.Checkpoint] = []
+        self._records: list[e.StoredRecord] = []
 
     def end(self) -> tuple[e.End, bytes]:
         return self._end, self._seal
@@ -45,11 +45,10 @@ class ToyRows:
         self._end, self._seal = end, seal or self._seal
 
     def accounts(self, users: Sequence[bytes], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
-        for user in self._users.values():
-            if user.hash in users:
-                charged: list[Any] = [window for window in windows if (user.account, window) in self._sums]
-                for window in charged or [None]:
-                    yield (user.hash, user.account, window, *self._sums.get((user.account, window), [None] * 4))
+        for user in [each for each in self._users.values() if each.hash in users]:
+            charged: list[Any] = [window for window in windows if (user.account, window) in self._sums]
+            for window in charged or [None]:
+                yield (user.hash, user.account, window, *self._sums.get((user.account, window), [None] * 4))
 
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
         return [user for user in users if user in self._tombstones]
@@ -191,6 +190,12 @@ class ToyRows:
     def add_checkpoint(self, checkpoint: e.Checkpoint) -> None:
         self._checkpoints.append(checkpoint)
 
+    def records(self, first: int = 1) -> Iterator[e.StoredRecord]:
+        return iter([record for record in self._records if record.number >= first])
+
+    def add_record(self, record: e.StoredRecord) -> None:
+        self._records.append(record)
+
     def add_collection(self, collection: e.StoredCollection) -> None:
         self._collections[collection.name] = collection
 
@@ -213,15 +218,11 @@ class ToyRows:
         return iter(self._answers.values())
 
     def counts(self) -> dict[str, Any]:
-        return {
-            "engine": {},
-            "users": sum(user.hash is not None for user in self._users.values()),
-            "erased": len(self._tombstones),
-            "cut_off": sum(user.hash is None for user in self._users.values()),
-            "keys": sum(bool(answer.request) for answer in self._answers.values()),
-            "notes": len(self._notes),
-            "entries_by_kind": dict(sorted(Counter(row[2] for row in self._journal.values()).items())),
-        }
+        gone = sum(user.hash is None for user in self._users.values())
+        keys = sum(bool(answer.request) for answer in self._answers.values())
+        kinds = dict(sorted(Counter(row[2] for row in self._journal.values()).items()))
+        users = {"users": len(self._users) - gone, "erased": len(self._tombstones), "cut_off": gone}
+        return {"engine": {}, **users, "keys": keys, "notes": len(self._notes), "entries_by_kind": kinds}
 
     def damage(self) -> Iterator[str]:
         return iter(())
@@ -258,15 +259,13 @@ class ToyBatch:
         return sorted(row[1] for row in self._rows.accounts(self._left, []))
 
     def charge(self, windows: Iterable[int], cost: Costs) -> None:
-        for account, window in product(self._accounts(), windows):
-            spent = self._rows.spent(account, window) or ZERO
-            self._rows.set_sums([(account, window, *spent.plus(cost))])
+        for w in windows:
+            self._rows.set_sums([(a, w, *(self._rows.spent(a, w) or ZERO).plus(cost)) for a in self._accounts()])
 
     def append(self, first: int, common: tuple[Any, ...], kept: int) -> list[int]:
-        at, kind, charge, policy, *amounts = common
+        (at, kind, *charged), *amounts = common[:4], *common[4:]
         for number, account in enumerate(self._accounts(), first):
-            entry = e.Entry(number, at, kind, account, charge, policy, 1, Costs(*amounts), noted=kept == e.NOTED)
-            self._rows.add_entries([entry.row(number)], None)
+            self._rows._journal[number] = (number, at, kind, account, *charged, 1, *amounts, None, None, None, kept)
         return self._accounts()
 
 
@@ -286,9 +285,11 @@ class ToyStore:
             self._rows = rows
             return result
 
-    @contextmanager
-    def snapshot(self, lane: int = 0) -> Iterator[ToyRows]:
-        yield self._rows[lane]
+    def snapshot(self, lane: int = 0) -> AbstractContextManager[ToyRows]:
+        return nullcontext(self._rows[lane])
+
+    def entries(self) -> list[int]:
+        return [rows.end()[0].entries for rows in self._rows]
 
     def clear_log(self) -> bool:
         return True

@@ -43,6 +43,7 @@ _HOMES = {
     "NotSupported": "errors",
     "OutsideDomain": "errors",
     "PluginError": "errors",
+    "RecordConflict": "errors",
     "RehearsalError": "errors",
     "ReportFileError": "errors",
     "ReservationConflict": "errors",
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     from .errors import NotSupported as NotSupported
     from .errors import OutsideDomain as OutsideDomain
     from .errors import PluginError as PluginError
+    from .errors import RecordConflict as RecordConflict
     from .errors import RehearsalError as RehearsalError
     from .errors import ReportFileError as ReportFileError
     from .errors import ReservationConflict as ReservationConflict

@@ -203,6 +203,22 @@ class ReservationConflict(LdpBudgetError):  # noqa: N818
         super().__init__(f"reservation {receipt} is {state}, so it cannot be {asked}; nothing was changed")
 
 
+class RecordConflict(LdpBudgetError):  # noqa: N818
+    """Somebody else has added a record meanwhile. Nothing was changed.
+
+    Attributes: `expected` (the number of the newest record that was known), `newest` (that of the newest there is).
+    """
+
+    code = "record-conflict"
+
+    def __init__(self, expected: int, newest: int) -> None:
+        self.expected = expected
+        self.newest = newest
+        super().__init__(
+            f"expected record {expected} to be the newest one; found record {newest}; nothing was changed"
+        )
+
+
 class ReportFileError(LdpBudgetError):
     """A report file is truncated, foreign, or made for another collection. Attribute: `path`."""
 

@@ -53,6 +53,7 @@ COMMANDS = {
     "inbox": ("inbox", "Take reports that devices sent, one by one, and seal them."),
     "estimate": ("estimate", "Estimate counts or a mean from reports."),
     "audit": ("audit", "Check whether a mechanism's promise is true."),
+    "key": ("key", "Make, list and revoke the API keys of a service."),
     "ledger": ("ledger", "Create, verify and read out the ledger."),
     "plugin": ("plugin", "Start a plugin of your own, and certify one."),
 }

@@ -105,6 +105,9 @@ assert ldp_budget.mechanism("oue").name == "oue"
 
 # Whatever begins with `_` is nobody else's business; these are there for everybody.
 PUBLIC_MODULES = """
+ldp_budget.access
+ldp_budget.access.following
+ldp_budget.access.keys
 ldp_budget.accounting
 ldp_budget.accounting.accountant
 ldp_budget.accounting.balances
@@ -117,6 +120,7 @@ ldp_budget.accounting.limits
 ldp_budget.accounting.plans
 ldp_budget.accounting.policies
 ldp_budget.accounting.receipts
+ldp_budget.accounting.records
 ldp_budget.accounting.remaining
 ldp_budget.accounting.request
 ldp_budget.accounting.reservations

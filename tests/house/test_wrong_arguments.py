@@ -140,6 +140,9 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         **{"keyed_digest": {"data": b"x"}, "is_erased": {"user": "u"}, "history": {"user": "u"}},
         **{"open_reservations": {"most": 20, "user": None}, "balances": {"users": ["u"], "policy": "default"}},
         **{"journal": {"users": ["u"]}, "verify": {"expect": None, "on_progress": None}},
+        "position": {"user": "u"},
+        "records": {"first": 1},
+        "record": {"kind": "note", "name": "x", "body": {}, "expected": 10**6},
         **{"add_collection": {"collection": POLL}, "collection": {"name": "poll"}},
     }
     of_limits: dict[str, dict[str, Any]] = {
@@ -279,7 +282,10 @@ def test_everything_public_is_tried_or_it_is_said_why_not(accountant: Accountant
     assert set(UNTRIED) <= set(PUBLIC)
 
 
-IN_VAIN = ("Accountant.commit", "Accountant.void", "Accountant.erase", "Accountant.give_up_copy", "read_reports")
+IN_VAIN = (
+    *("Accountant.commit", "Accountant.void", "Accountant.erase", "Accountant.give_up_copy", "Accountant.record"),
+    "read_reports",
+)
 """What is asked for is not there."""
 
 

@@ -78,6 +78,8 @@ class Story:
         colours, age = Collection("colours", coin("0.1")), Collection("age", coin("0.1"))
         accountant.add_collection(colours)
         accountant.add_collection(age)
+        accountant.record("key", "team-a", {"scopes": ["spend"]}, expected=0)
+        accountant.record("key-revoked", "team-a", {}, expected=1)
         for user in USERS[:8]:
             self.spend(accountant, user, colours, key="colours", note=f"{user} at the door")
             self.spend(accountant, user, age, key="age")

@@ -471,6 +471,8 @@ def rich(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Accountant]:
     path = tmp_path_factory.mktemp("rich") / "budget.db"
     with Accountant(path, clock=clock) as accountant:
         enrich(accountant, clock)
+        accountant.record("key", "team-a", {"scopes": ["spend"]}, expected=0)
+        accountant.record("key-revoked", "team-a", {}, expected=1)
         accountant.checkpoint()
         accountant.spend("after", coin("0.001"))
         accountant.checkpoint()
@@ -530,6 +532,7 @@ COLUMNS = {
     "periods": "period since",
     "policies": "policy name version created_at definition",
     "quotas": "account plan promise used",
+    "records": "number at kind name body made_by",
     "tombstones": "hash seal",
     "users": "account hash seal",
 }

@@ -14,7 +14,7 @@ from ldp_budget import Accountant, KeyConflict, LedgerError
 from ldp_budget.ledger._sqlite import schema
 from ledger_contract import check, coin
 from ledger_places import as_nobody, closed_copy
-from postgres_places import FIRST_TABLES, new_ledger
+from postgres_places import FIRST_TABLES, SECOND_TABLES, new_ledger
 
 SCRIPT = Path(__file__).parent / "version1.sql"
 OUE = ldp_budget.mechanism("oue")(epsilon=1, domain_size=2)
@@ -113,7 +113,26 @@ def test_where_nobody_may_write_it_says_what_to_do(older: Path) -> None:
         at_work(folder / older.name)
 
 
-def test_the_tables_on_a_server_are_brought_forward_too(own_keys: None, clock: Clock) -> None:
+def test_the_tables_of_the_second_version_are_brought_forward(tmp_path: Path, clock: Clock) -> None:
+    path = tmp_path / "second.db"
+    with Accountant(path, clock=clock) as accountant:
+        accountant.set_policy("default", ["lifetime=20"])
+        accountant.spend("alice", OUE, note="at the door")
+        head = check(accountant)
+    connection = sqlite3.connect(path)
+    connection.executescript(
+        "DROP TABLE records; DELETE FROM _sqlite_migrations WHERE name = 'v3_records'; PRAGMA user_version = 2"
+    )
+    connection.close()
+    with Accountant(path, create=False, clock=clock) as accountant:
+        check(accountant, head)
+        assert accountant.record("key", "team-a", {}, expected=0).number == 1
+        check(accountant, head)
+    assert version(path) == schema.SCHEMA_VERSION
+
+
+@pytest.mark.parametrize("older_tables", [FIRST_TABLES, SECOND_TABLES], ids=["first", "second"])
+def test_the_tables_on_a_server_are_brought_forward_too(own_keys: None, clock: Clock, older_tables: str) -> None:
     psycopg = pytest.importorskip("psycopg")
     address = new_ledger(4)
     with Accountant(address, clock=clock) as accountant:
@@ -121,12 +140,13 @@ def test_the_tables_on_a_server_are_brought_forward_too(own_keys: None, clock: C
         accountant.spend("alice", OUE, key="first")
         head = check(accountant)
     with psycopg.connect(address.partition("?")[0], autocommit=True) as connection:
-        connection.execute(FIRST_TABLES)
+        connection.execute(older_tables)
 
     with Accountant(address, create=False, clock=clock) as accountant:
         check(accountant, head)
         assert accountant.spend("alice", OUE, key="first").repeated
         assert accountant.spend("alice", OUE, note="at the door")
+        assert accountant.record("key", "team-a", {}, expected=0).number == 1
         check(accountant, head)
     with Accountant(address, create=False, clock=clock) as accountant:
         assert [row["note"] for row in accountant.history("alice")] == [None, "at the door"]

@@ -37,6 +37,7 @@ KEYS = {
     "periods": ("lane", "period"),
     "policies": ("lane", "policy"),
     "quotas": ("lane", "account", "plan", "promise"),
+    "records": ("lane", "number"),
     "tombstones": ("lane", "hash"),
     "users": ("lane", "account"),
 }
@@ -81,6 +82,7 @@ class Attacked:
         surveys = [Collection(name, poll, ("a", "b")) for name in ("poll", "survey")]
         for survey in surveys:
             accountant.add_collection(survey)
+        accountant.record("key", "team-a", {"scopes": ["spend"]}, expected=0)
         ledger = accountant._ledger
         by_lane: list[list[str]] = [[] for _ in range(LANES)]
         for number in range(60):
@@ -111,6 +113,7 @@ class Attacked:
             accountant.spend(user, coin(50), key="refused later")
         third = ldp_budget.mechanism("oue")(epsilon=2, domain_size=2)
         accountant.add_collection(Collection("third", third, ("a", "b")))
+        accountant.record("key-revoked", "team-a", {}, expected=1)
 
     def ask(self, sql: str, values: tuple[Any, ...] = ()) -> list[Row]:
         cursor = self._connection.execute(sql, values)  # type: ignore[call-overload, unused-ignore]

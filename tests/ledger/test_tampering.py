@@ -37,6 +37,7 @@ def live(path: Path, clock: Clock) -> None:
         surveys = [Collection(name, poll, ("a", "b")) for name in ("poll", "survey")]
         for survey in surveys:
             accountant.add_collection(survey)
+        accountant.record("key", "team-a", {"scopes": ["spend"]}, expected=0)
         for user in ("alice", "bob", "carol"):
             accountant.spend(user, promising(CURVE), label="home", key="home")
             accountant.spend(user, promising(CURVE), label=f"work of {user}")
@@ -63,6 +64,7 @@ def later(path: Path, clock: Clock) -> None:
             accountant.spend(user, coin(50), key="refused later")
         third = ldp_budget.mechanism("oue")(epsilon=2, domain_size=2)
         accountant.add_collection(Collection("third", third, ("a", "b")))
+        accountant.record("key-revoked", "team-a", {}, expected=1)
 
 
 def tables(path: Path) -> Rows:
@@ -138,6 +140,7 @@ TABLES = [
     "periods",
     "policies",
     "quotas",
+    "records",
     "tombstones",
     "users",
 ]

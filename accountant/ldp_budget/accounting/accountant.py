@@ -14,6 +14,7 @@ import json
 import os
 import time
 from dataclasses import replace
+from datetime import UTC
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -32,6 +33,7 @@ from ..ledger.keys import check_kind
 from ..ledger.listing import charges_of, history_rows, journal_rows, open_reservations, stats
 from ..ledger.names import Name, find, place_of
 from ..ledger.verifying import check_integrity
+from . import records
 from .balances import account_names, all_balances, balances_of, limit_states, quota_states
 from .bulk import (
     LANES_TOGETHER,
@@ -77,6 +79,7 @@ if TYPE_CHECKING:
     from .copying import Copied
     from .idempotency import IdempotencyKey
     from .plans import Plan
+    from .records import Record
     from .request import Charge
     from .simulating import Binding
 
@@ -770,6 +773,27 @@ class Accountant:
         """
         return journal_rows(self._ledger, None if users is None else account_names(self._ledger, users))
 
+    def position(self, user: str | None = None) -> str:
+        """Where the journal ends: `LANE:ENTRY` of each lane of the ledger, with commas between.
+
+        Positions of one ledger are compared lane by lane: whatever was written before a position was told is in
+        every reading whose own position is not behind it.
+
+        Parameters:
+            user: that of the user's lane alone; None for every lane.
+
+        Returns:
+            The lanes, each with the number of its newest entry.
+
+        Raises:
+            InvalidParameter: the user is no text.
+        """
+        if user is None:
+            return ",".join(f"{lane}:{entries}" for lane, entries in enumerate(self._ledger.entries()))
+        lane = self._ledger.lane_of(self._hash(user))
+        with self._ledger.reading(lane) as reading:
+            return f"{lane}:{reading.end.entries}"
+
     def stats(self) -> dict[str, Any]:
         """The counts of what the ledger holds, and its newest link (`head`).
 
@@ -817,6 +841,50 @@ class Accountant:
             check_text("expect", expect)
         check_call("on_progress", on_progress)
         return check_integrity(self._ledger, expect, on_progress or (lambda done, total: None))
+
+    # -- records ----------------------------------------------------------------------------------------
+
+    def records(self, first: int = 1) -> list[Record]:
+        """The administrative records of the ledger, such as which keys were made, in order.
+
+        Parameters:
+            first: the number from which on they are told.
+
+        Raises:
+            InvalidParameter: `first` is no whole number from 1.
+        """
+        return records.read(self._ledger, first)
+
+    def record(self, kind: str, name: str, body: dict[str, Any], *, expected: int) -> Record:
+        """Add a record, unless somebody else has added one meanwhile. It is journalled, and stays for good.
+
+        Parameters:
+            kind: what it says, such as `key`: small letters and hyphens.
+            name: whom or what it is about, at most 200 characters.
+            body: the rest, an object that JSON can hold, of at most 100,000 bytes.
+            expected: the number of the newest record that was known when this was decided; 0 if there was none.
+
+        Returns:
+            The record, with its number.
+
+        Raises:
+            RecordConflict: there is a newer one. Nothing was changed.
+            InvalidParameter: one of them is of another kind or out of range.
+        """
+        return records.add(self._ledger, kind, name, body, expected)
+
+    @property
+    def newest_record(self) -> int:
+        """The number of the newest record that this accountant has read or written; the ledger is not asked."""
+        return self._ledger.newest_record
+
+    def now(self) -> datetime:
+        """What time it is by the ledger's clock, in UTC; that of the newest entry where it is not to be believed.
+
+        Raises:
+            ClockError: the clock of a rehearsal was set to a time before that.
+        """
+        return self._ledger.now().at.astimezone(UTC)
 
     # -- collections ------------------------------------------------------------------------------------
 

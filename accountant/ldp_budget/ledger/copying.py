@@ -30,6 +30,7 @@ from .entries import (
     NOBODY,
     PERIOD,
     POLICY_SET,
+    RECORDED,
     REOPENED,
     RESERVED,
     End,
@@ -38,6 +39,7 @@ from .entries import (
     StoredAnswer,
     StoredCharge,
     StoredPolicy,
+    StoredRecord,
 )
 from .filling import write_accounts
 from .lanes import lane_of
@@ -101,6 +103,7 @@ class _Item(NamedTuple):
     label: EntryLabel | None
     note: str | None
     policy: StoredPolicy | None
+    record: StoredRecord | None
 
 
 @dataclass
@@ -244,7 +247,8 @@ class Copy:
                 for row, _ in reading.rows.entries(first, until):
                     label = reading.rows.label(row[0]) if row[11] is not None else None
                     policy = next(reading.rows.policies(row[5])) if row[2] == POLICY_SET else None
-                    items.append(_Item(row[1], lane, row, label, notes.get(row[0]), policy))
+                    record = next(reading.rows.records(row[6])) if row[2] == RECORDED else None
+                    items.append(_Item(row[1], lane, row, label, notes.get(row[0]), policy, record))
             for item in items:
                 while passed < len(by) and by[passed].entry < item.row[0]:
                     passed += 1
@@ -257,6 +261,9 @@ class Copy:
             self._own[item.lane] = True
         elif entry.kind == POLICY_SET:
             self._take_policy(item.lane, entry, item.policy)
+        elif entry.kind == RECORDED:
+            assert item.record is not None
+            self._append(item.lane, 0, entry, before=partial(_put_record, record=item.record))
         elif entry.kind == PERIOD:
             if entry.reports not in self._periods:
                 self._periods.add(entry.reports)
@@ -450,6 +457,10 @@ def _put_charge(
     number = transaction.store_charge(*charge[1:5], charge.costs, charge.collection)
     _, labelled, salt = label or (None, None, None)
     transaction.put(entry._replace(charge=number), labelled, salt, note)
+
+
+def _put_record(transaction: Transaction, record: StoredRecord) -> None:
+    transaction.put_record(record)
 
 
 def _keep_period(transaction: Transaction, period: str, since: int) -> None:

@@ -22,6 +22,7 @@ PERIOD = "period"
 MOVED = "moved"
 REOPENED = "reopened"
 COPIED = "copied"
+RECORDED = "recorded"
 
 CHARGES = (SPENT, RESERVED, VOIDED)
 """The kinds of entry that change an account's sums."""
@@ -37,7 +38,7 @@ NOBODY = b""
 
 class Entry(NamedTuple):
     """One line of the journal: spent, reserved, committed, voided, expired, erased, policy, clock, period,
-    moved, reopened, copied.
+    moved, reopened, copied, recorded.
 
     `costs` is what it added to the account's lifetime. `reports` of an `erased` entry: how many accounts it cut off.
     `mark` stands for the label of a report of a memoised value: a keyed hash of it and a salt that goes when the user
@@ -47,6 +48,7 @@ class Entry(NamedTuple):
     follows. A `period` entry says that windows of a period are kept from now on which no policy limits yet, as they
     are still to be filled; `reports` is the number of its gauge. `moved` says that everything is copied to another
     ledger, where it goes on, `reopened` that this was given up, and `copied` ends what came from another one.
+    `recorded` says that a record was added; `reports` is its number.
     """
 
     number: int
@@ -204,6 +206,19 @@ class StoredPolicy(NamedTuple):
     version: int
     created_at: int
     definition: str
+
+
+class StoredRecord(NamedTuple):
+    """An administrative fact, such as that a key was made; it is never changed nor taken away, see `Record`."""
+
+    number: int
+    at: int
+    kind: str
+    name: str
+    body: str
+    """Canonical JSON."""
+    by: int
+    """The number of the record that made the key by which it was added; 0 of what was added without one."""
 
 
 class StoredCollection(NamedTuple):

@@ -24,6 +24,7 @@ from .entries import (
     NOTED,
     PERIOD,
     POLICY_SET,
+    RECORDED,
     SPENT,
     VOIDED,
     End,
@@ -155,6 +156,7 @@ class _Whole:
         # Whoever looks by fingerprint or name finds also what has a number that was never given.
         self.charges = list(reading.rows.charges(LOWEST))
         self.policies = list(reading.rows.policies(LOWEST))
+        self.records = list(reading.rows.records(LOWEST))
         self._counts = reading.rows.counts()
         self._tombstones = list(reading.rows.tombstones())
         self.numbered = min(self.end.entries, sum(self._counts["entries_by_kind"].values()))
@@ -271,6 +273,7 @@ class _Chain:
         self._on_progress = on_progress
         self._charges = _Ahead(charge.covered for charge in whole.charges)
         self._policies = _Ahead(whole.policies)
+        self._records = _Ahead(whole.records)
         # Of each entry: what it says is kept beside it, and what was found there.
         self._kept = bytearray(whole.numbered + 1)
         self._found = bytearray(whole.numbered + 1)
@@ -303,7 +306,12 @@ class _Chain:
                 head, rows = link, []
         if rows:
             yield f"journal: entries {rows[0][0]} to {rows[-1][0]} have no link"
-        for table, name, left in (("charges", "charge", self._charges), ("policies", "policy", self._policies)):
+        tables = (
+            ("charges", "charge", self._charges),
+            ("policies", "policy", self._policies),
+            ("records", "record", self._records),
+        )
+        for table, name, left in tables:
             for row in left.until(HIGHEST):
                 yield f"{table}: {name} {row[0]} stands in no transaction"
         if (number, newest_at, head, self._charges.last, self._policies.last) != (*end[:3], *end[4:6]):
@@ -319,11 +327,12 @@ class _Chain:
     def _link(self, rows: list[tuple[Any, ...]], before: bytes, link: bytes) -> Iterator[str]:
         charges = self._charges.until(max(row[4] for row in rows))
         policies = self._policies.until(max(row[5] for row in rows))
-        covered = canonical_link(before, canonical_rows(rows), charges, policies)
+        records = self._records.until(max([0, *[row[6] for row in rows if row[2] == RECORDED]]))
+        covered = canonical_link(before, canonical_rows(rows), charges, policies, records)
         if self._whole._reading.key.link(covered) != link:
             yield (
                 f"journal: the link of entries {rows[0][0]} to {rows[-1][0]} does not hold; "
-                "an entry, a charge or a policy was changed"
+                "an entry, a charge, a policy or a record was changed"
             )
         if link in self._wanted:
             self._seen.add(link)

@@ -28,9 +28,13 @@ def canonical_batch(first: int, accounts: list[int], common: tuple[Any, ...], ke
     return ", ".join([f"({number}, {start}, {account}, {end})" for number, account in enumerate(accounts, first)])
 
 
-def canonical_link(before: bytes, entries: str, charges: Rows, policies: Rows) -> bytes:
-    """What a link's hash covers: the link before, and every row the transaction appended, in order."""
-    return before + f"[[{entries}], {charges!a}, {policies!a}]".encode("ascii")
+def canonical_link(before: bytes, entries: str, charges: Rows, policies: Rows, records: Rows) -> bytes:
+    """What a link's hash covers: the link before, and every row the transaction appended, in order.
+
+    Without records it is what it was before there were such.
+    """
+    more = f", {records!a}" if records else ""
+    return before + f"[[{entries}], {charges!a}, {policies!a}{more}]".encode("ascii")
 
 
 def seal_counters(key: Key, end: End) -> bytes:
@@ -46,6 +50,7 @@ class Appended:
         self._covered: list[str] = []
         self.charges: Rows = []
         self.policies: Rows = []
+        self.records: Rows = []
 
     def __bool__(self) -> bool:
         return bool(self._kept_back or self._covered)
@@ -67,4 +72,4 @@ class Appended:
 
     def link_text(self, before: bytes) -> bytes:
         """What the link of this transaction covers."""
-        return canonical_link(before, ", ".join(self._covered), self.charges, self.policies)
+        return canonical_link(before, ", ".join(self._covered), self.charges, self.policies, self.records)

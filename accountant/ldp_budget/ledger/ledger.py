@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .entries import End
     from .groups import Needs, _Work
     from .store import Lanes, Snapshot, Store
+    from .windows import Moment
 
 T = TypeVar("T")
 
@@ -48,6 +49,8 @@ class Ledger:
         self.name, self.key = store.name, store.key
         self.lanes = range(store.lanes)
         """The numbers of its lanes."""
+        self.newest_record = 0
+        """The number of the newest record that was read or written here."""
         self.after_commit: Callable[[], None] = lambda: None
         """What is done after each transaction, by whoever had it done."""
 
@@ -64,6 +67,19 @@ class Ledger:
     def lane_of(self, user: bytes) -> int:
         """The lane in which the rows of a user lie."""
         return lane_of(user, len(self.lanes))
+
+    def entries(self) -> Sequence[int]:
+        """The number of the newest entry of each lane, by one question."""
+        return self._store.entries()
+
+    def see_record(self, number: int) -> None:
+        """Remember that there is a record of this number."""
+        self.newest_record = max(self.newest_record, number)
+
+    def now(self) -> Moment:
+        """What time it is, to read by; not before the newest entry that was told to anybody here."""
+        newest = max((told.at or 0 for told in self._told if told is not None), default=None)
+        return self._clock.moment_to_read(newest)
 
     def run(self, work: Callable[[Transaction], T], lane: int = 0, needs: Needs | None = None) -> T:
         """Do `work` in a transaction of a lane and return its result once that is durable; it may share it.

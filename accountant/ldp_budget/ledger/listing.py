@@ -9,7 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from ..guarantees import from_json
 from ..guarantees.amounts import DELTA_DIGITS, EPSILON_DIGITS, float_up, from_units
-from .entries import CHARGES, CLOCK, COPIED, EXPIRED, MOVED, PERIOD, POLICY_SET, REOPENED, RESERVED, VOIDED, Entry
+from .entries import (
+    CHARGES,
+    CLOCK,
+    COPIED,
+    EXPIRED,
+    MOVED,
+    PERIOD,
+    POLICY_SET,
+    RECORDED,
+    REOPENED,
+    RESERVED,
+    VOIDED,
+    Entry,
+)
 from .names import Name
 from .reading import parts
 from .verifying import head_of
@@ -65,6 +78,7 @@ class _Shown:
         self._lane = {"lane": reading.lane} if reading.lanes > 1 else {}
         self._charges = {charge.number: charge for charge in reading.rows.charges()}
         self._policies = {policy.number: policy.name for policy in reading.rows.policies()}
+        self._records = {record.number: record for record in reading.rows.records()}
 
     def row(self, entry: Entry, notes: Mapping[int, str]) -> dict[str, Any]:
         charge = self._charges.get(entry.charge)
@@ -87,7 +101,16 @@ class _Shown:
             "expires": None if entry.expires is None else _iso(entry.expires),
             "resolves": entry.resolves,
             "note": notes.get(entry.number),
+            **self._recorded(entry),
         }
+
+    def _recorded(self, entry: Entry) -> dict[str, Any]:
+        """What was recorded, of the entry of a record."""
+        record = self._records.get(entry.reports) if entry.kind == RECORDED else None
+        if record is None:
+            return {}
+        said = {"number": record.number, "kind": record.kind, "name": record.name, "body": json.loads(record.body)}
+        return {"reports": 0, "record": said}
 
 
 def notes_by_entry(notes: Iterable[StoredNote]) -> dict[int, str]:

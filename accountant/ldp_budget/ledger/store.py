@@ -25,6 +25,7 @@ from .entries import (
     StoredCollection,
     StoredNote,
     StoredPolicy,
+    StoredRecord,
     SumRow,
     Tombstone,
     User,
@@ -138,6 +139,9 @@ class Snapshot(Protocol):
     def collections(self) -> Iterator[StoredCollection]:
         """Every collection, by name."""
 
+    def records(self, first: int = 1) -> Iterator[StoredRecord]:
+        """The records from a number on; they stand in the first lane."""
+
     def checkpoints(self, first: int = 1) -> Iterator[Checkpoint]:
         """The checkpoints from a number on, in order; they stand in the first lane."""
 
@@ -236,6 +240,9 @@ class Rows(Snapshot, Protocol):
     def add_collection(self, collection: StoredCollection) -> None:
         """Store a collection."""
 
+    def add_record(self, record: StoredRecord) -> None:
+        """Store a record."""
+
     def add_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Store a checkpoint."""
 
@@ -289,6 +296,9 @@ class Store(Protocol):
 
     def snapshot(self, lane: int = 0) -> AbstractContextManager[Snapshot]:
         """Read one moment of a lane, on a connection of its own: no writer waits for it."""
+
+    def entries(self) -> Sequence[int]:
+        """The number of the newest entry of each lane, from the first lane on, by one question."""
 
     def clear_log(self) -> bool:
         """Let what was deleted be overwritten; whether nobody who reads it just now kept that off."""

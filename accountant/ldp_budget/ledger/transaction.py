@@ -16,6 +16,7 @@ from .entries import (
     NOTED,
     PERIOD,
     POLICY_SET,
+    RECORDED,
     Checkpoint,
     End,
     Entry,
@@ -27,6 +28,7 @@ from .entries import (
     StoredCollection,
     StoredNote,
     StoredPolicy,
+    StoredRecord,
     Tombstone,
     User,
 )
@@ -366,6 +368,19 @@ class Transaction(Reading):
         self.rows.add_policy(policy)
         self._appended.policies.append(tuple(policy))
         self.cache.policies[policy.name] = policy
+        self.writes += 1
+
+    def add_record(self, number: int, kind: str, name: str, body: str, by: int = 0) -> StoredRecord:
+        """Add the next record, and say so in the journal; the clock need not be right for that."""
+        record = StoredRecord(number, self.time(), kind, name, body, by)
+        self.put_record(record)
+        self.append(Entry(0, record.at, RECORDED, 0, 0, 0, record.number, _NOTHING))
+        return record
+
+    def put_record(self, record: StoredRecord) -> None:
+        """Store a record, which the next entry says."""
+        self.rows.add_record(record)
+        self._appended.records.append(tuple(record))
         self.writes += 1
 
     def charged_versions(self, name: str) -> list[StoredPolicy]:

@@ -24,5 +24,6 @@ SELECT create_distributed_table('notes', 'lane', colocate_with => 'lanes');
 SELECT create_distributed_table('keys', 'lane', colocate_with => 'lanes');
 SELECT create_distributed_table('collections', 'lane', colocate_with => 'lanes');
 SELECT create_distributed_table('checkpoints', 'lane', colocate_with => 'lanes');
+SELECT create_distributed_table('records', 'lane', colocate_with => 'lanes');
 
 COMMIT;

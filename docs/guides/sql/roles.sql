@@ -12,7 +12,8 @@
 DO $$
 DECLARE
     tables CONSTANT text[] := ARRAY['meta', 'lanes', 'users', 'tombstones', 'accounts', 'labels', 'quotas', 'periods',
-        'charges', 'policies', 'journal', 'entry_labels', 'notes', 'keys', 'collections', 'checkpoints'];
+        'charges', 'policies', 'journal', 'entry_labels', 'notes', 'keys', 'collections', 'checkpoints',
+        'records'];
     name text;
 BEGIN
     FOREACH name IN ARRAY ARRAY['ldp_budget_owner', 'ldp_budget_app'] LOOP
@@ -41,7 +42,7 @@ BEGIN
     -- What is only ever added.
     GRANT INSERT ON public.users, public.tombstones, public.accounts, public.labels, public.quotas, public.periods,
         public.charges, public.policies, public.journal, public.entry_labels, public.notes, public.keys,
-        public.collections, public.checkpoints TO ldp_budget_app;
+        public.collections, public.checkpoints, public.records TO ldp_budget_app;
 
     -- The end of a lane, and what is summed up. A bulk run appends its entries first and then sets the link of the
     -- last one: so of the journal the links may be written, and nothing else.

@@ -17,6 +17,7 @@ from ..entries import (
     StoredCollection,
     StoredNote,
     StoredPolicy,
+    StoredRecord,
     SumRow,
     Tombstone,
     User,
@@ -292,6 +293,14 @@ class PostgresRows:
 
     def add_collection(self, collection: StoredCollection) -> None:
         self._write("INSERT INTO collections VALUES (%s, %s, %s, %s, %s, %s)", *collection)
+
+    def records(self, first: int = 1) -> Iterator[StoredRecord]:
+        columns = "number, at, kind, name, body, made_by"
+        sql = f"SELECT {columns} FROM records WHERE lane = %s AND number >= %s ORDER BY number"
+        return map(StoredRecord._make, self._ask(sql, self._lane, first))
+
+    def add_record(self, record: StoredRecord) -> None:
+        self._write("INSERT INTO records VALUES (%s, %s, %s, %s, %s, %s, %s)", *record)
 
     def checkpoints(self, first: int = 1) -> Iterator[Checkpoint]:
         sql = (

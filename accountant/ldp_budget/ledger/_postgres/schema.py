@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ..keys import Key
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 LANED = (
     "lanes",
@@ -34,6 +34,7 @@ LANED = (
     "keys",
     "collections",
     "checkpoints",
+    "records",
 )
 """The tables whose keys begin with a lane; `meta` is the only other one."""
 
@@ -42,6 +43,9 @@ _AMOUNTS = "epsilon int8, delta int8, rho int8, mu_squared int8"
 _NOTES = (
     "CREATE TABLE notes (lane int4, entry int8, note text NOT NULL, seal bytea NOT NULL, PRIMARY KEY (lane, entry))"
 )
+_RECORDS = """CREATE TABLE records (
+        lane int4, number int8, at int8 NOT NULL, kind text NOT NULL, name text NOT NULL, body text NOT NULL,
+        made_by int8 NOT NULL, PRIMARY KEY (lane, number))"""
 _RESERVATIONS = "CREATE INDEX reservations ON journal (lane, expires) WHERE expires IS NOT NULL"
 
 TABLES = (
@@ -93,9 +97,10 @@ TABLES = (
     """CREATE TABLE checkpoints (
         lane int4, number int8, at int8 NOT NULL, heads bytea NOT NULL, link bytea NOT NULL,
         PRIMARY KEY (lane, number))""",
+    _RECORDS,
 )
 
-SECOND = (
+_SECOND = (
     "ALTER TABLE charges ADD COLUMN collection text NOT NULL DEFAULT ''",
     "ALTER TABLE charges ALTER COLUMN collection DROP DEFAULT",
     "ALTER TABLE charges DROP CONSTRAINT charges_lane_fingerprint_guarantee_key",
@@ -104,7 +109,12 @@ SECOND = (
     _RESERVATIONS,
     "UPDATE meta SET value = '2' WHERE name = 'schema'",
 )
-"""What makes the tables of version 1 those of today."""
+_THIRD = (
+    _RECORDS,
+    "UPDATE meta SET value = '3' WHERE name = 'schema'",
+)
+STEPS = {"1": (*_SECOND, *_THIRD), "2": _THIRD}
+"""What makes the tables of an older version those of today."""
 
 
 def fill(connection: Connection, key: Key, ledger: str, lanes: int) -> None:

@@ -74,8 +74,8 @@ class PostgresStore:
             self._create(connection, given, rehearsal)
         meta: dict[str, bytes] = dict(connection.execute("SELECT name, value FROM meta").fetchall())
         version = bytes(meta.get("schema", b"?")).decode("ascii", "replace")
-        if version == "1":
-            version = self._bring_forward(connection)
+        if version in schema.STEPS:
+            version = self._bring_forward(connection, version)
         if version != str(schema.SCHEMA_VERSION):
             raise LedgerError(self.name, f"expected tables of version {schema.SCHEMA_VERSION}; found {version}")
         self.identity = bytes(meta["ledger"]).decode("ascii", "replace")
@@ -112,20 +112,19 @@ class PostgresStore:
                 return
             raise LedgerError(self.name, f"its tables cannot be made: {plain(error)}") from error
 
-    def _bring_forward(self, connection: Connection) -> str:
-        """Bring the tables of version 1 to what they are today, and return that version; who comes second waits."""
+    def _bring_forward(self, connection: Connection, found: str) -> str:
+        """Bring older tables to what they are today, and return that version; who comes second waits."""
         from psycopg import errors
 
         try:
             with connection.transaction():
                 connection.execute("LOCK TABLE lanes IN ACCESS EXCLUSIVE MODE")
                 row: Any = connection.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
-                if bytes(row[0]) == b"1":
-                    for statement in schema.SECOND:
-                        connection.execute(statement)
+                for statement in schema.STEPS.get(bytes(row[0]).decode(), ()):
+                    connection.execute(statement)
         except errors.Error as error:
-            why = "its tables are of version 1; let their owner open it once, and grant the rights to them anew"
-            raise LedgerError(self.name, f"{why}: {plain(error)}") from error
+            why = f"its tables are of version {found}; let their owner open it once, and grant the rights to them"
+            raise LedgerError(self.name, f"{why} anew: {plain(error)}") from error
         return str(schema.SCHEMA_VERSION)
 
     # -- transactions -------------------------------------------------------------------------------------
@@ -228,6 +227,11 @@ class PostgresStore:
                 if servers.sqlstate in _UNPREPARED:
                     self._connections.prepares = False
                 raise LedgerError(self.name, plain(servers)) from error
+
+    def entries(self) -> Sequence[int]:
+        """The number of the newest entry of each lane, by one statement."""
+        with _plainly(self.name), self._connections.lend() as connection:
+            return [row[0] for row in connection.execute("SELECT entry FROM lanes ORDER BY lane").fetchall()]
 
     def clear_log(self) -> bool:
         """Nothing is to be done: what was deleted goes with the server's own house-keeping."""

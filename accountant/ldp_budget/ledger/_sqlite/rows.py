@@ -20,6 +20,7 @@ from ..entries import (
     StoredCollection,
     StoredNote,
     StoredPolicy,
+    StoredRecord,
     SumRow,
     Tombstone,
     User,
@@ -259,6 +260,13 @@ class SqliteRows:
 
     def add_collection(self, collection: StoredCollection) -> None:
         self._execute("INSERT INTO collections VALUES (?, ?, ?, ?, ?)", collection)
+
+    def records(self, first: int = 1) -> Iterator[StoredRecord]:
+        rows = self._execute("SELECT * FROM records WHERE number >= ? ORDER BY number", (first,))
+        return map(StoredRecord._make, rows)
+
+    def add_record(self, record: StoredRecord) -> None:
+        self._execute("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", record)
 
     def checkpoints(self, first: int = 1) -> Iterator[Checkpoint]:
         rows = self._execute("SELECT * FROM checkpoints WHERE number >= ? ORDER BY number", (first,))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..keys import Key
 
 # Kept in PRAGMA user_version, so that opening a current ledger needs no look at its tables.
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 # "LdpB": tells a ledger from any other SQLite file.
 APPLICATION_ID = 0x4C647042
 
@@ -27,6 +27,10 @@ _CHARGES = """CREATE TABLE charges (
         UNIQUE (fingerprint, guarantee, collection)) STRICT"""
 # What somebody wrote beside an entry; apart from the journal, so that it can be erased, and sealed.
 _NOTES = "CREATE TABLE notes (entry INTEGER PRIMARY KEY, note TEXT NOT NULL, seal BLOB NOT NULL) STRICT"
+# Administrative facts in order of their numbers, such as which keys were made; `made_by` is the key that did it.
+_RECORDS = """CREATE TABLE records (
+        number INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, body TEXT NOT NULL,
+        made_by INTEGER NOT NULL) STRICT"""
 _RESERVATIONS = "CREATE INDEX reservations ON journal (expires) WHERE expires IS NOT NULL"
 
 TABLES = (
@@ -92,10 +96,11 @@ TABLES = (
     # Where every lane ended at some time, with a keyed link over that and the checkpoint before.
     """CREATE TABLE checkpoints (
         number INTEGER PRIMARY KEY, at INTEGER NOT NULL, heads BLOB NOT NULL, link BLOB NOT NULL) STRICT""",
+    _RECORDS,
     "INSERT INTO periods VALUES ('lifetime', 0)",
 )
 
-# What makes the tables of version 1 those of today, to the letter: `ledger verify` compares them.
+# What makes the tables of version 1 those of version 2, to the letter: `ledger verify` compares them.
 _SECOND = (
     "ALTER TABLE charges RENAME TO charges_before",
     _CHARGES,
@@ -137,6 +142,12 @@ def migrate(connection: sqlite3.Connection) -> None:
         if not database["notes"].exists():
             for statement in _SECOND:
                 database.execute(statement)
+        database.execute("PRAGMA user_version = 2")
+
+    @migrations()
+    def v3_records(database: Database) -> None:
+        if not database["records"].exists():
+            database.execute(_RECORDS)
         database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     migrations.apply(Database(connection))

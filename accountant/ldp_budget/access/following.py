@@ -1,0 +1,71 @@
+"""What the records of a ledger add up to, worked out as far as they go and remembered until there are more."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from ..errors import RecordConflict
+
+if TYPE_CHECKING:
+    from ..accounting.accountant import Accountant
+    from ..accounting.records import Record
+
+S = TypeVar("S")
+
+FRESH_SECONDS = 1.0
+"""How old what is known may be before the ledger is asked for newer records."""
+_MOST_ATTEMPTS = 100
+
+
+class Following(Generic[S]):
+    """A state that is a pure fold over the records of a ledger.
+
+    `known` costs no look at the ledger while that is at most `fresh` seconds ago and nobody has added a record
+    through the same accountant since; else one statement by the index of the records. So what another process adds
+    is known here after `fresh` seconds at the latest, and what this one adds at once. `add(state, record)` returns
+    the state that follows; it must leave the one before as it is, for others may be reading that.
+    """
+
+    def __init__(
+        self, accountant: Accountant, empty: S, add: Callable[[S, Record], S], *, fresh: float = FRESH_SECONDS
+    ) -> None:
+        self._accountant = accountant
+        self._add = add
+        self._fresh = fresh
+        self._lock = threading.Lock()
+        # What is known, the number of the newest record in it, and when the ledger was asked last.
+        self._held: tuple[S, int, float] = empty, 0, float("-inf")
+
+    def known(self) -> S:
+        """The state as it was `fresh` seconds ago, or later."""
+        state, newest, asked = self._held
+        if newest >= self._accountant.newest_record and time.monotonic() - asked <= self._fresh:
+            return state
+        return self.now()[0]
+
+    def now(self) -> tuple[S, int]:
+        """The state as it is now, and the number of the newest record in it."""
+        with self._lock:
+            asked = time.monotonic()
+            state, newest, _ = self._held
+            for record in self._accountant.records(newest + 1):
+                state, newest = self._add(state, record), record.number
+            self._held = state, newest, asked
+            return state, newest
+
+    def append(self, decide: Callable[[S], tuple[str, str, dict[str, Any]]]) -> Record:
+        """Add the record that `decide` makes of the state, its kind, name and body, or raise what it raises.
+
+        Where somebody else adds one meanwhile it is asked again. Raises `RecordConflict` where that never ends.
+        """
+        for _ in range(_MOST_ATTEMPTS):
+            state, newest = self.now()
+            kind, name, body = decide(state)
+            try:
+                return self._accountant.record(kind, name, body, expected=newest)
+            except RecordConflict as error:
+                conflict = error
+        raise conflict

@@ -1,0 +1,130 @@
+"""Records: administrative facts beside the charges, such as that a key was made or a change of a policy proposed.
+
+They form one list that only grows. What is so now is worked out from all of them, so that nothing is ever changed in
+place, and whoever adds one says which was the newest that they know: nobody decides by what is no longer so.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .._checks import check_instance, check_text, check_whole, shown
+from .._json import canonical_json
+from ..errors import InvalidParameter, RecordConflict
+from ..guarantees.amounts import LARGEST
+from ..ledger.windows import from_micros
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from ..ledger import Ledger, Reading, Transaction
+    from ..ledger.entries import StoredRecord
+    from ..ledger.store import Snapshot
+
+MOST_NAME = 200
+"""How many characters the name of a record may have."""
+MOST_BODY = 100_000
+"""How many bytes its body may have, as canonical JSON."""
+
+_KIND = re.compile(r"[a-z][a-z-]{0,39}")
+
+
+@dataclass(frozen=True)
+class Record:
+    """One administrative fact.
+
+    Its `number` counts from 1; `at` is when it was added, in UTC; `kind` and `name` say what it is about, and `body`
+    is a JSON object of the rest. `by` is the name of the key by which it was added, None where that was done without
+    one, on the machine of the ledger.
+    """
+
+    number: int
+    at: datetime
+    kind: str
+    name: str
+    body: Mapping[str, Any]
+    by: str | None = None
+
+    def __repr__(self) -> str:
+        by = "" if self.by is None else f" by {self.by}"
+        return f"<Record {self.number}: {self.kind} {self.name}, {self.at.isoformat()}{by}>"
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object of everything.
+
+        Raises:
+            Nothing.
+        """
+        return {
+            "number": self.number,
+            "at": self.at.isoformat().replace("+00:00", "Z"),
+            "kind": self.kind,
+            "name": self.name,
+            "body": dict(self.body),
+            "by": self.by,
+        }
+
+
+def read(ledger: Ledger, first: int) -> list[Record]:
+    """The records from a number on."""
+    check_whole("first", first, 1, LARGEST)
+    with ledger.reading() as reading:
+        found = list(reading.rows.records(first))
+        names = _names(reading.rows, found)
+    if found:
+        ledger.see_record(found[-1].number)
+    return [_shown(stored, names) for stored in found]
+
+
+def add(ledger: Ledger, kind: str, name: str, body: Mapping[str, Any], expected: int) -> Record:
+    """Add a record behind number `expected`. Raises `InvalidParameter`, `RecordConflict`."""
+    if not isinstance(kind, str) or not _KIND.fullmatch(kind):
+        raise InvalidParameter("kind", "1 to 40 small letters of ASCII and hyphens, a letter first", shown(kind))
+    if len(check_text("name", name)) > MOST_NAME:
+        raise InvalidParameter("name", f"at most {MOST_NAME} characters", f"{len(name)}")
+    text = _text(body)
+    check_whole("expected", expected, 0, LARGEST)
+
+    def work(transaction: Transaction) -> StoredRecord:
+        newest = max((each.number for each in transaction.rows.records(expected or 1)), default=0)
+        if newest != expected:
+            raise RecordConflict(expected, newest or _newest(transaction))
+        return transaction.add_record(expected + 1, kind, name, text)
+
+    stored = ledger.run(work)
+    ledger.see_record(stored.number)
+    return _shown(stored, {})
+
+
+def _newest(reading: Reading) -> int:
+    """The number of the newest record; 0 where there is none."""
+    return max((each.number for each in reading.rows.records()), default=0)
+
+
+def _text(body: Mapping[str, Any]) -> str:
+    """A body as it is stored."""
+    try:
+        text = canonical_json(check_instance("body", body, dict, "an object that JSON can hold"))
+        text.encode("ascii")
+        if json.loads(text) == body and len(text) <= MOST_BODY:
+            return text
+    except (TypeError, ValueError, RecursionError) as error:
+        if isinstance(error, InvalidParameter):
+            raise
+        raise InvalidParameter("body", "an object that JSON can hold", shown(body)) from None
+    expected = f"an object that JSON gives back as it is, of at most {MOST_BODY} bytes"
+    raise InvalidParameter("body", expected, f"{len(text)} bytes: {shown(body)}")
+
+
+def _names(rows: Snapshot, found: Iterable[StoredRecord]) -> dict[int, str]:
+    """The names of the keys by which records were added, by their numbers."""
+    return {number: next(rows.records(number)).name for number in {each.by for each in found} - {0}}
+
+
+def _shown(stored: StoredRecord, names: Mapping[int, str]) -> Record:
+    body = json.loads(stored.body)
+    return Record(stored.number, from_micros(stored.at), stored.kind, stored.name, body, names.get(stored.by))

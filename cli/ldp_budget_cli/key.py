@@ -1,0 +1,140 @@
+"""`ldp-budget key`."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .app import open_ledger
+from .output import json_option, print_json, print_row_table, print_rows, rows_options
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from ldp_budget.access.keys import ApiKey
+    from ldp_budget.accounting.accountant import Accountant
+
+_days = click.option(
+    "--expires", type=click.FloatRange(0, 36_600, min_open=True), metavar="DAYS", help="For how long it is good."
+)
+
+
+@click.group()
+def key() -> None:
+    """Make, list and revoke the API keys of a service.
+
+    The secret of a key is printed once, on stdout. The ledger keeps a hash of it.
+    """
+
+
+@key.command("create")
+@click.argument("name")
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    required=True,
+    type=click.Choice(["spend", "collect", "read", "policy", "erase", "audit", "admin"]),
+    help="What it is good for; admin is all of it. Repeat for more.",
+)
+@click.option("--policy", "policies", multiple=True, metavar="NAME", help="Only this policy. Repeat for more.")
+@click.option(
+    "--collection", "collections", multiple=True, metavar="NAME", help="Only this collection. Repeat for more."
+)
+@click.option("--share", metavar="NAME", help="Its charges must fit this share of the limits as well.")
+@_days
+@json_option
+@click.pass_context
+def create(
+    ctx: click.Context,
+    name: str,
+    scopes: tuple[str, ...],
+    policies: tuple[str, ...],
+    collections: tuple[str, ...],
+    share: str | None,
+    expires: float | None,
+    as_json: bool,
+) -> None:
+    """Make the API key NAME and print its secret."""
+    from ldp_budget.access.keys import ApiKeys
+
+    ledger = open_ledger(ctx)
+    made, secret = ApiKeys(ledger).create(
+        name,
+        scopes,
+        policies=policies or None,
+        collections=collections or None,
+        share=share,
+        expires=_after(ledger, expires),
+    )
+    _show(ledger, made, secret, as_json)
+
+
+@key.command("rotate")
+@click.argument("name")
+@click.option(
+    "--overlap",
+    type=click.FloatRange(0, 3660),
+    default=7.0,
+    show_default=True,
+    metavar="DAYS",
+    help="For how long the old secret goes on beside the new one.",
+)
+@_days
+@json_option
+@click.pass_context
+def rotate(ctx: click.Context, name: str, overlap: float, expires: float | None, as_json: bool) -> None:
+    """Give the API key NAME a new secret and print that; the old one goes on for a while."""
+    from ldp_budget.access.keys import ApiKeys
+
+    ledger = open_ledger(ctx)
+    made, secret = ApiKeys(ledger).rotate(name, overlap=timedelta(days=overlap), expires=_after(ledger, expires))
+    _show(ledger, made, secret, as_json)
+
+
+@key.command("list")
+@rows_options
+@click.pass_context
+def list_(ctx: click.Context, form: str | None) -> None:
+    """List every API key there ever was, with its state."""
+    from ldp_budget.access.keys import ApiKeys
+
+    ledger = open_ledger(ctx)
+    now = ledger.now()
+    rows = [each.to_json(now) for each in ApiKeys(ledger).all()]
+    if form is not None:
+        print_rows(rows, form)
+        return
+    print_row_table([{name: row[name] for name in _COLUMNS} for row in rows])
+
+
+_COLUMNS = ("name", "state", "scopes", "policies", "collections", "share", "expires", "made", "by")
+
+
+@key.command("revoke")
+@click.argument("name")
+@click.pass_context
+def revoke(ctx: click.Context, name: str) -> None:
+    """End the API key NAME for good."""
+    from ldp_budget.access.keys import ApiKeys
+
+    ApiKeys(open_ledger(ctx)).revoke(name)
+    click.echo(f"revoked {name}; a service that runs knows it within a second", err=True)
+
+
+def _after(ledger: Accountant, days: float | None) -> datetime | None:
+    return None if days is None else ledger.now() + timedelta(days=days)
+
+
+def _show(ledger: Accountant, made: ApiKey, secret: str, as_json: bool) -> None:
+    shown: dict[str, Any] = made.to_json(ledger.now())
+    if as_json:
+        print_json({**shown, "secret": secret})
+        return
+    until = "" if made.expires is None else f" until {shown['expires']}"
+    click.echo(
+        f"key {made.name}: {', '.join(made.scopes)}{until}; this is its secret, which is kept nowhere:", err=True
+    )
+    click.echo(secret)

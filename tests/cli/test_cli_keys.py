@@ -1,0 +1,52 @@
+"""`ldp-budget key`."""
+
+from __future__ import annotations
+
+import pytest
+
+from conftest import CommandLine
+from ldp_budget import Accountant
+from ldp_budget.access.keys import ApiKeys
+
+
+@pytest.fixture(autouse=True)
+def ledger(command: CommandLine) -> None:
+    command("ledger", "init")
+
+
+def test_the_secret_alone_is_on_stdout_and_works(command: CommandLine) -> None:
+    result = command("key", "create", "team-a", "--scope", "spend", "--scope", "read", "--policy", "default")
+    with Accountant(command.ledger) as accountant:
+        found = ApiKeys(accountant).find(result.stdout.removesuffix("\n"))
+        assert found is not None
+        assert (found.scopes, found.policies, found.expires) == (("spend", "read"), ("default",), None)
+    assert "key team-a: spend, read; this is its secret" in result.stderr
+
+
+def test_keys_are_listed_without_secrets(command: CommandLine) -> None:
+    made = command.json("key", "create", "team-a", "--scope", "admin", "--expires", "90")
+    command("key", "create", "other", "--scope", "collect", "--collection", "party")
+    assert "revoked other" in command("key", "revoke", "other").stderr
+    rows = command.json("key", "list")
+    assert [(row["name"], row["state"]) for row in rows] == [("team-a", "active"), ("other", "revoked")]
+    assert made.pop("secret") not in str(rows)
+    assert made == rows[0]
+    header, *lines = command("key", "list").stdout.splitlines()
+    assert header.split()[:4] == ["name", "state", "scopes", "policies"]
+    assert [line.split()[0] for line in lines] == ["team-a", "other"]
+
+
+def test_an_exchange_prints_the_new_secret(command: CommandLine) -> None:
+    old = command("key", "create", "team-a", "--scope", "spend").stdout.strip()
+    new = command("key", "rotate", "team-a", "--overlap", "0").stdout.strip()
+    with Accountant(command.ledger) as accountant:
+        assert [ApiKeys(accountant).find(secret) is not None for secret in (old, new)] == [False, True]
+
+
+def test_what_is_wrong_is_told(command: CommandLine) -> None:
+    command.error("key", "create", "team-a", code=2)
+    assert "NAME: expected 1 to 64" in command.error("key", "create", "team a", "--scope", "spend", code=2)
+    command("key", "create", "team-a", "--scope", "spend")
+    assert "'team-a'" in command.error("key", "create", "team-a", "--scope", "spend")
+    assert "Did you mean 'team-a'?" in command.error("key", "revoke", "team-b")
+    assert "there is none" in command.error("--ledger", f"{command.ledger}.none", "key", "list")
