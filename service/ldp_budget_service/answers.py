@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict
 
 from ldp_budget.accounting.receipts import Receipt
 
-from .problems import refusal
+from .problems import json_answer, refusal
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .callers import Desk
 
+Row = dict[str, Any]
+"""A row as the commands' `--json` prints it."""
 POSITION = "Journal-Position"
 REPLAYED = "Idempotency-Replayed"
 
@@ -34,6 +38,11 @@ class ReceiptAnswer(BaseModel):
     affordable_reports: int | None
 
 
+def told(position: str, content: Any, headers: Mapping[str, str] | None = None) -> Response:
+    """An answer of 200, and how far the journal was: what was read is no older, and what was written is in it."""
+    return json_answer(content, headers={POSITION: position, **(headers or {})})
+
+
 def answered(desk: Desk, receipt: Receipt, user: str | None) -> Response:
     """The answer that a receipt is: 200, or 409 for a refusal and for a reservation that was voided since."""
     headers = {POSITION: desk.accountant.position(user)}
@@ -41,4 +50,4 @@ def answered(desk: Desk, receipt: Receipt, user: str | None) -> Response:
         headers[REPLAYED] = "true"
     if not receipt and receipt.status == "refused":
         return refusal(receipt.to_json(), receipt.explain(), headers)
-    return JSONResponse(receipt.to_json(), headers=headers)
+    return json_answer(receipt.to_json(), headers=headers)

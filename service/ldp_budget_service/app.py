@@ -12,7 +12,8 @@ import ldp_budget
 
 from . import problems
 from .in_flight import InFlight
-from .routes import spends
+from .paths import Undecoded
+from .routes import policies, reservations, spends, users
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -24,7 +25,12 @@ Errors are problem details (RFC 9457) whose `type` ends in the code of the error
 `Idempotency-Key`; answers say in `Journal-Position` how far the journal was.
 """
 
-ROUTERS = (spends.router,)
+ROUTERS = (
+    spends.router,
+    reservations.router,
+    users.router,
+    policies.router,
+)
 
 
 def create_app(accountant: Accountant, settings: Settings | None = None) -> FastAPI:
@@ -37,10 +43,13 @@ def create_app(accountant: Accountant, settings: Settings | None = None) -> Fast
     Raises:
         Nothing.
     """
-    app = FastAPI(title="ldp-budget", version=ldp_budget.__version__, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="ldp-budget", version=ldp_budget.__version__, docs_url=None, redoc_url=None, redirect_slashes=False
+    )
     app.state.accountant, app.state.settings = accountant, settings or Settings()
     app.state.keys, app.state.in_flight = ApiKeys(accountant), InFlight()
     problems.install(app)
+    app.add_middleware(Undecoded)
     for router in ROUTERS:
         app.include_router(router)
 

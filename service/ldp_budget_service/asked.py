@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, Self
 
 from fastapi import Header
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ldp_budget import Accountant, Collection, InvalidParameter, Mechanism, mechanism
 from ldp_budget.accounting.policies import DEFAULT
@@ -41,6 +41,15 @@ class MechanismAsked(BaseModel):
     def chosen(self) -> Mechanism:
         """The mechanism. Raises `InvalidParameter` and `UnknownName`."""
         return _mechanism(json.dumps([self.name, self.model_extra], sort_keys=True))
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """One that stands in a query, as JSON. Raises `ServiceError`."""
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError:
+            why = 'mechanism: expected JSON with a name, such as {"name": "oue", "epsilon": "1", "domain_size": 7}'
+            raise ServiceError("malformed", why) from None
 
 
 @lru_cache(maxsize=1024)

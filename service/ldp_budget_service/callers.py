@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from .positions import MinPosition, check
 from .problems import ServiceError
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from ldp_budget import Accountant
 
 _bearer = HTTPBearer(auto_error=False, description="An API key, made by `ldp-budget key create`.")
+
+Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 
 
 @dataclass(frozen=True)
@@ -37,11 +40,33 @@ class Desk:
         if bound is not None and collection not in bound:
             raise _forbidden(f"this key is bound to the collections {', '.join(bound)}; asked for {collection}")
 
+    def check_unbound(self) -> None:
+        """Refuse whoever is bound to some policies or collections, where it is about the whole ledger."""
+        for what, bound in (("policies", self.key.policies), ("collections", self.key.collections)):
+            if bound is not None:
+                raise _forbidden(
+                    f"this key is bound to the {what} {', '.join(bound)}; this is about all of the ledger"
+                )
+
+    def check_reservation(self, receipt: str) -> None:
+        """Refuse a reservation under a policy or of a collection that the caller's key is not bound to."""
+        if self.key.policies is not None or self.key.collections is not None:
+            found = self.accountant.reservation(receipt)
+            self.check_policy(found["policy"])
+            self.check_collection(found["collection"])
+
+    def sees(self, row: Mapping[str, Any]) -> bool:
+        """Whether the caller's key is bound to nothing else than what a row of the journal is about."""
+        return all(
+            bound is None or row[name] in bound
+            for name, bound in (("policy", self.key.policies), ("collection", self.key.collections))
+        )
+
 
 def allowed(scope: str) -> Callable[..., Desk]:
     """A dependency: the desk of a caller whose key has the scope."""
 
-    def desk(request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]) -> Desk:
+    def desk(request: Request, credentials: Credentials) -> Desk:
         keys, accountant = request.app.state.keys, request.app.state.accountant
         key = None if credentials is None else keys.find(credentials.credentials)
         if key is None:
@@ -55,13 +80,27 @@ def allowed(scope: str) -> Callable[..., Desk]:
     return desk
 
 
+def reading(scope: str) -> Callable[..., Desk]:
+    """The same for whoever reads: the journal must be as far as they say."""
+
+    admit = allowed(scope)
+
+    def desk(request: Request, credentials: Credentials, min_position: MinPosition = None) -> Desk:
+        caller = admit(request, credentials)
+        if min_position is not None:
+            check(min_position, caller.accountant.position())
+        return caller
+
+    return desk
+
+
 def _forbidden(why: str) -> ServiceError:
     return ServiceError("forbidden", why)
 
 
 Spender = Annotated[Desk, Depends(allowed("spend"))]
 Collector = Annotated[Desk, Depends(allowed("collect"))]
-Reader = Annotated[Desk, Depends(allowed("read"))]
+Reader = Annotated[Desk, Depends(reading("read"))]
 Officer = Annotated[Desk, Depends(allowed("policy"))]
 Eraser = Annotated[Desk, Depends(allowed("erase"))]
 Auditor = Annotated[Desk, Depends(allowed("audit"))]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import math
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
@@ -54,6 +56,8 @@ STATUSES: dict[str, int] = {
 
 _OF_STATUS = {401: "unauthorized", 403: "forbidden", 404: "not-found", 405: "method-not-allowed", 413: "too-large"}
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+
 _log = logging.getLogger("ldp_budget_service")
 
 
@@ -96,14 +100,37 @@ def documented(*codes: str) -> dict[int | str, dict[str, Any]]:
 
 def problem(
     code: str, detail: str, more: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
-) -> JSONResponse:
+) -> Response:
     """The answer that says what went wrong."""
     status = STATUSES.get(code, 500)
     body = {"type": TYPE + code, "title": code.replace("-", " ").capitalize(), "status": status, "detail": detail}
-    return JSONResponse({**body, **(more or {})}, status, dict(headers or {}), MEDIA_TYPE)
+    return json_answer({**body, **(more or {})}, status, headers, MEDIA_TYPE)
 
 
-def answer_to(error: LdpBudgetError) -> JSONResponse:
+def json_answer(
+    content: Any, status: int = 200, headers: Mapping[str, str] | None = None, media_type: str = "application/json"
+) -> Response:
+    """JSON in ASCII, as a text may hold half of a character; what JSON has no number for becomes null."""
+    return Response(as_json(content), status, dict(headers or {}), media_type)
+
+
+def as_json(content: Any) -> str:
+    """One line of JSON; infinities and NaN become null."""
+    try:
+        return _ENCODER.encode(content)
+    except ValueError:
+        return _ENCODER.encode(_finite(content))
+
+
+def _finite(content: Any) -> Any:
+    if isinstance(content, dict):
+        return {name: _finite(value) for name, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
+
+
+def answer_to(error: LdpBudgetError) -> Response:
     """What an error of the library is over HTTP."""
     if isinstance(error, ServiceError):
         return problem(error.code, str(error), headers=error.headers)
@@ -120,7 +147,7 @@ def answer_to(error: LdpBudgetError) -> JSONResponse:
     return problem(error.code, str(error), more)
 
 
-def refusal(receipt: Mapping[str, Any], explained: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+def refusal(receipt: Mapping[str, Any], explained: str, headers: Mapping[str, str] | None = None) -> Response:
     """A refused spend: the receipt, with every limit that failed."""
     failed = [limit for limit in receipt["limits"] if limit["period"] in receipt["binding"]]
     rest = {name: value for name, value in receipt.items() if name != "status"}
@@ -148,20 +175,20 @@ def install(app: FastAPI) -> None:
     """Make every error of the application a problem, those of the framework included."""
 
     @app.exception_handler(LdpBudgetError)
-    def of_the_library(request: Request, error: LdpBudgetError) -> JSONResponse:
+    def of_the_library(request: Request, error: LdpBudgetError) -> Response:
         return answer_to(error)
 
     @app.exception_handler(RequestValidationError)
-    def of_the_body(request: Request, error: RequestValidationError) -> JSONResponse:
+    def of_the_body(request: Request, error: RequestValidationError) -> Response:
         return _malformed(error.errors())
 
     @app.exception_handler(HTTPException)
-    def of_the_framework(request: Request, error: HTTPException) -> JSONResponse:
+    def of_the_framework(request: Request, error: HTTPException) -> Response:
         code = _OF_STATUS.get(error.status_code, "malformed")
         return problem(code, str(error.detail), headers=error.headers)
 
 
-def _malformed(errors: Sequence[Any]) -> JSONResponse:
+def _malformed(errors: Sequence[Any]) -> Response:
     """What is wrong with a request, each place by its name."""
     said = [f"{'.'.join(map(str, each['loc'][1:])) or each['loc'][0]}: {each['msg']}" for each in errors]
     return problem("malformed", "; ".join(said))

@@ -66,7 +66,7 @@ from .receipts import (
 )
 from .remaining import Remaining, remaining_of
 from .request import Request, charge_of, check_digest, check_note, mechanism_of
-from .reservations import MOST_SECONDS, Resolved, commit, void
+from .reservations import MOST_SECONDS, Resolved, commit, reservation_row, void
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -759,6 +759,18 @@ class Accountant:
             check_whole("most", most)
         rows = open_reservations(self._ledger, None if user is None else self._hash(user), most)
         return [{"receipt": receipt_of(self._ledger.key, row.pop("name")), **row} for row in rows]
+
+    def reservation(self, receipt: str) -> dict[str, Any]:
+        """The journal entry of a reservation, with the `state` it is in.
+
+        Parameters:
+            receipt: that of the reservation, as `reserve` gave it out.
+
+        Raises:
+            UnknownName: this ledger has no such reservation.
+            InvalidParameter: the receipt is no text.
+        """
+        return reservation_row(self._ledger, receipt)
 
     def journal(self, users: Iterable[str] | None = None) -> Iterator[dict[str, Any]]:
         """Every journal entry in order, as one moment of the ledger saw it; others may write meanwhile.

@@ -6,17 +6,22 @@ report may be out), and only a void in time takes the charge back. Terminal stat
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .._checks import check_text
 from ..errors import ReservationConflict, UnknownName
 from ..guarantees.amounts import ZERO, Costs
 from ..ledger.entries import COMMITTED, EXPIRED, RESERVED, VOIDED, Entry
+from ..ledger.listing import entry_row
+from ..ledger.names import find, place_of
 from ..ledger.replay import Replay, cost_under, curve_of, promise, promises, step_under
 from ..ledger.windows import LIFETIME, code_at, is_lifetime, measure_in
 from .policies import Policy
+from .receipts import name_in
 
 if TYPE_CHECKING:
-    from ..ledger import Transaction
+    from ..ledger import Ledger, Transaction
+    from ..ledger.names import Name
 
 MOST_SECONDS = 366 * 86_400
 
@@ -27,6 +32,29 @@ class Resolved(NamedTuple):
     entry: Entry
     state: str
     repeated: bool
+
+
+def reservation_row(ledger: Ledger, receipt: str) -> dict[str, Any]:
+    """The journal entry of a reservation, with the `state` it is in. Raises `UnknownName`."""
+    name = name_in(ledger.key, check_text("receipt", receipt))
+    place = None if name is None else _place(ledger, name)
+    if place is not None:
+        lane, number = place
+        with ledger.reading(lane) as reading:
+            row = reading.rows.entry(number)
+            if row is not None and Entry.of(row).kind == RESERVED:
+                return entry_row(reading, Entry.of(row))
+    raise UnknownName("reservation", receipt, [])
+
+
+def _place(ledger: Ledger, name: Name) -> tuple[int, int] | None:
+    """Lane and number of the entry of a name, wherever it was copied to."""
+    if name.lane in ledger.lanes:
+        with ledger.reading(name.lane) as reading:
+            if reading.generation == name.generation:
+                return name.lane, name.entry
+    with ledger.reading(ledger.lane_of(place_of(ledger.key, name))) as reading:
+        return find(reading, name)
 
 
 def commit(transaction: Transaction, receipt: str, number: int) -> Resolved:

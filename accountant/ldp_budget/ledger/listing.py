@@ -135,6 +135,16 @@ def history_rows(reading: Reading, account: int) -> list[dict[str, Any]]:
     return rows
 
 
+def entry_row(reading: Reading, entry: Entry) -> dict[str, Any]:
+    """One entry of the journal; of a reservation with the `state` it is in now."""
+    end = reading.rows.resolution(entry.number) if entry.kind == RESERVED else None
+    state = None
+    if entry.kind == RESERVED:
+        state = Entry.of(end).kind if end is not None else EXPIRED if reading.is_over(entry) else RESERVED
+    notes = notes_by_entry(reading.rows.notes(entry.number, entry.number)) if entry.noted else {}
+    return {**_Shown(reading).row(entry, notes), "state": state}
+
+
 def open_reservations(ledger: Ledger, user: bytes | None = None, most: int | None = None) -> list[dict[str, Any]]:
     """The open reservations of one user, or of all, newest first and at most so many; each with its `name`."""
     rows: list[dict[str, Any]] = []

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from pydantic import Field
 
-from ..answers import ReceiptAnswer, answered
+from ..answers import ReceiptAnswer, answered, told
 from ..asked import ChargeAsked, KeyHeader, required
 from ..callers import Desk, Spender
 from ..problems import documented
@@ -32,10 +32,11 @@ def spend(asked: SpendAsked, request: Request, desk: Spender, key: KeyHeader = N
     check_bounds(desk, asked)
     charge = asked.charge(desk.accountant)
     if asked.dry_run:
+        position = desk.accountant.position(asked.user)
         quoted = desk.accountant.quote(
             asked.user, charge, reports=asked.reports, label=asked.label, policy=asked.policy
         )
-        return JSONResponse(quoted.to_json())
+        return told(position, quoted.to_json())
     key = required(key)
     with request.app.state.in_flight.only(desk.key.name, asked.user, key):
         receipt = desk.accountant.spend(asked.user, charge, key=key, **terms(asked))
