@@ -56,15 +56,17 @@ def add(
     as_json: bool,
 ) -> None:
     from ldp_budget.catalogue.about import About
-    from ldp_budget.catalogue.collections import Collection, check_categories
+    from ldp_budget.catalogue.collections import Collection, check_categories, collection_of
 
     _check_free(name)
     answers = None if categories is None else read_names("categories", categories)
     if answers is not None:
         check_categories(answers)
-    mechanism = _build(*chosen, answers) if isinstance(chosen, tuple) else chosen
     about = About(title, question, purpose, contact, read_json("languages", languages) if languages else {})
-    made = Collection(name, mechanism, answers, about).agreed()
+    if isinstance(chosen, tuple):
+        made = collection_of(name, *chosen, answers, about)
+    else:
+        made = Collection(name, chosen, answers, about).agreed()
     open_ledger(click.get_current_context(), create=True).add_collection(made)
     _show(made.to_json(), as_json)
 
@@ -118,12 +120,6 @@ def _check_free(name: str) -> None:
     except UnknownName:
         return
     raise NameTaken("collection", name, f"it is a name of the mechanism {taken.name}; choose another")
-
-
-def _build(mechanism: type[Mechanism], values: Mapping[str, Any], answers: tuple[str, ...] | None) -> Mechanism:
-    if answers is not None and "domain_size" in mechanism.fields and "domain_size" not in values:
-        return mechanism(**values, domain_size=len(answers))
-    return mechanism(**values)
 
 
 def _show(definition: dict[str, Any], as_json: bool) -> None:

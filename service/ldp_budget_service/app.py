@@ -11,9 +11,10 @@ from ldp_budget.access.keys import ApiKeys
 import ldp_budget
 
 from . import problems
+from .held import Collections
 from .in_flight import InFlight
 from .paths import Undecoded
-from .routes import policies, reservations, spends, users
+from .routes import balances, collections, ledger, mechanisms, policies, reservations, spends, users
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ ROUTERS = (
     reservations.router,
     users.router,
     policies.router,
+    collections.router,
+    mechanisms.router,
+    balances.router,
+    ledger.router,
 )
 
 
@@ -48,6 +53,7 @@ def create_app(accountant: Accountant, settings: Settings | None = None) -> Fast
     )
     app.state.accountant, app.state.settings = accountant, settings or Settings()
     app.state.keys, app.state.in_flight = ApiKeys(accountant), InFlight()
+    app.state.collections = Collections(accountant)
     problems.install(app)
     app.add_middleware(Undecoded)
     for router in ROUTERS:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from fastapi import Header
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ldp_budget import Accountant, Collection, InvalidParameter, Mechanism, mechanism
+from ldp_budget import Collection, InvalidParameter, Mechanism, mechanism
 from ldp_budget.accounting.policies import DEFAULT
 
 from .problems import ServiceError
+
+if TYPE_CHECKING:
+    from .callers import Desk
 
 KeyHeader = Annotated[
     str | None,
@@ -41,6 +44,16 @@ class MechanismAsked(BaseModel):
     def chosen(self) -> Mechanism:
         """The mechanism. Raises `InvalidParameter` and `UnknownName`."""
         return _mechanism(json.dumps([self.name, self.model_extra], sort_keys=True))
+
+    def kind(self) -> type[Mechanism]:
+        """The mechanism without its parameters. Raises `UnknownName`."""
+        found: type[Mechanism] = mechanism(self.name)
+        return found
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Its parameters as they were given."""
+        return dict(self.model_extra or {})
 
     @classmethod
     def read(cls, text: str) -> Self:
@@ -71,14 +84,12 @@ class ChargeAsked(Asked):
     note: str | None = Field(None, description="One line, kept beside the charge until the user is erased.")
     policy: str = DEFAULT
 
-    def charge(self, accountant: Accountant) -> Mechanism | Collection:
+    def charge(self, desk: Desk) -> Mechanism | Collection:
         """What is charged. Raises as the library does."""
-        return charged(accountant, self.mechanism, self.collection)
+        return charged(desk, self.mechanism, self.collection)
 
 
-def charged(
-    accountant: Accountant, mechanism: MechanismAsked | None, collection: str | None
-) -> Mechanism | Collection:
+def charged(desk: Desk, mechanism: MechanismAsked | None, collection: str | None) -> Mechanism | Collection:
     """The mechanism, or the collection; exactly one of them is named."""
     if (mechanism is None) == (collection is None):
         found = "both" if mechanism is not None else None
@@ -86,7 +97,7 @@ def charged(
     if mechanism is not None:
         return mechanism.chosen()
     assert collection is not None
-    return accountant.collection(collection)
+    return desk.collection(collection)
 
 
 def required(key: str | None) -> str:

@@ -15,7 +15,9 @@ from .problems import ServiceError
 if TYPE_CHECKING:
     from ldp_budget.access.keys import ApiKey
 
-    from ldp_budget import Accountant
+    from ldp_budget import Accountant, Collection
+
+    from .held import Collections
 
 _bearer = HTTPBearer(auto_error=False, description="An API key, made by `ldp-budget key create`.")
 
@@ -28,6 +30,11 @@ class Desk:
 
     accountant: Accountant
     key: ApiKey
+    held: Collections
+
+    def collection(self, name: str) -> Collection:
+        """The collection of that name. Raises as the library does."""
+        return self.held.get(name).collection
 
     def check_policy(self, policy: str) -> None:
         """Refuse a policy that the caller's key is not bound to."""
@@ -75,7 +82,7 @@ def allowed(scope: str) -> Callable[..., Desk]:
         if not key.allows(scope):
             raise _forbidden(f"this key has not the scope {scope}")
         request.state.caller = key.name
-        return Desk(accountant.acting_for(key.caller), key)
+        return Desk(accountant.acting_for(key.caller), key, request.app.state.collections)
 
     return desk
 
@@ -104,4 +111,5 @@ Reader = Annotated[Desk, Depends(reading("read"))]
 Officer = Annotated[Desk, Depends(allowed("policy"))]
 Eraser = Annotated[Desk, Depends(allowed("erase"))]
 Auditor = Annotated[Desk, Depends(allowed("audit"))]
+AuditReader = Annotated[Desk, Depends(reading("audit"))]
 Admin = Annotated[Desk, Depends(allowed("admin"))]

@@ -15,7 +15,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
-from ldp_budget import BudgetExceeded, InvalidParameter, LdpBudgetError, LedgerError
+from ldp_budget import BudgetExceeded, InvalidParameter, LdpBudgetError, LedgerError, ReportFileError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,10 +82,14 @@ class ServiceError(LdpBudgetError):
         super().__init__(why)
 
 
-def documented(*codes: str) -> dict[int | str, dict[str, Any]]:
-    """What a route's documentation says of these errors; by status, as one may stand for several."""
+def documented(*codes: str, key: bool = True) -> dict[int | str, dict[str, Any]]:
+    """What a route's documentation says of these errors; by status, as one may stand for several.
+
+    `key`: whether it asks for an API key.
+    """
     by_status: dict[int, list[str]] = {}
-    for code in (*codes, "malformed", "invalid-parameter", "unauthorized", "forbidden", "too-large"):
+    refused = ("unauthorized", "forbidden") if key else ()
+    for code in (*codes, "malformed", "invalid-parameter", "not-supported", *refused, "too-large"):
         by_status.setdefault(STATUSES[code], []).append(code)
     by_status.setdefault(429, ["too-many-requests"])
     by_status.setdefault(503, ["ledger-error", "clock-error"])
@@ -102,9 +106,14 @@ def problem(
     code: str, detail: str, more: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
 ) -> Response:
     """The answer that says what went wrong."""
+    body = _body(code, detail, more)
+    return json_answer(body, body["status"], headers, MEDIA_TYPE)
+
+
+def _body(code: str, detail: str, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
     status = STATUSES.get(code, 500)
     body = {"type": TYPE + code, "title": code.replace("-", " ").capitalize(), "status": status, "detail": detail}
-    return json_answer({**body, **(more or {})}, status, headers, MEDIA_TYPE)
+    return {**body, **{name: value for name, value in (more or {}).items() if name not in body}}
 
 
 def json_answer(
@@ -132,19 +141,26 @@ def _finite(content: Any) -> Any:
 
 def answer_to(error: LdpBudgetError) -> Response:
     """What an error of the library is over HTTP."""
-    if isinstance(error, ServiceError):
-        return problem(error.code, str(error), headers=error.headers)
     if isinstance(error, BudgetExceeded):
         return refusal(error.receipt.to_json(), error.receipt.explain())
-    if isinstance(error, LedgerError):
+    body = problem_of(error)
+    return json_answer(body, body["status"], getattr(error, "headers", None), MEDIA_TYPE)
+
+
+def problem_of(error: LdpBudgetError) -> dict[str, Any]:
+    """The problem that an error of the library is."""
+    if isinstance(error, ServiceError):
+        return _body(error.code, str(error))
+    if isinstance(error, LedgerError | ReportFileError):
         # Where the ledger lies, and why it fails, is for whoever runs the service.
         _log.error("ledger", extra={"error": str(error)})
-        unknown = "; nobody knows whether something was charged: ask again with the same key" if error.unknown else ""
-        return problem(error.code, f"the ledger cannot be used just now{unknown}", {"unknown": error.unknown})
+        unknown = getattr(error, "unknown", False)
+        then = "; nobody knows whether something was charged: ask again with the same key" if unknown else ""
+        return _body(error.code, f"the ledger cannot be used just now{then}", {"unknown": unknown})
     more = {name: value for name, value in vars(error).items() if isinstance(value, str | int | float | tuple | list)}
     if isinstance(error, InvalidParameter):
         more = {"option": error.option, "expected": error.expected, "found": _shown(error.found)}
-    return problem(error.code, str(error), more)
+    return _body(error.code, str(error), more)
 
 
 def refusal(receipt: Mapping[str, Any], explained: str, headers: Mapping[str, str] | None = None) -> Response:

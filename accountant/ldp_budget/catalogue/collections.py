@@ -16,7 +16,7 @@ from .about import NOTHING, About
 from .plugins import mechanism as find_mechanism
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -259,6 +259,24 @@ def _needed(mechanism: str, collection: str) -> type[Mechanism]:
     except UnknownName as error:
         why = f"collection {collection} needs the mechanism {mechanism}, which no installed plugin brings"
         raise NotSupported(f"{why}. {error.hint}" if error.hint else why) from None
+
+
+def collection_of(
+    name: str,
+    kind: type[Mechanism],
+    options: Mapping[str, Any],
+    categories: tuple[str, ...] | None = None,
+    about: About = NOTHING,
+) -> Collection:
+    """A collection of a mechanism with these options, of which the number of categories may be the domain size.
+
+    Raises `InvalidParameter`.
+    """
+    if categories is not None:
+        check_categories(categories)
+        if "domain_size" in kind.fields and "domain_size" not in options:
+            options = {**options, "domain_size": len(categories)}
+    return Collection(name, kind(**options), categories, about).agreed()
 
 
 def check_categories(categories: Sequence[str]) -> None:

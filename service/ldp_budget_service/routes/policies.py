@@ -51,7 +51,7 @@ class Expected(Asked):
             raise ServiceError("malformed", "collection: expected a collection, or a guarantee in its place")
         if self.collection is not None:
             desk.check_collection(self.collection)
-            return desk.accountant.collection(self.collection).mechanism.guarantee, self.count
+            return desk.collection(self.collection).mechanism.guarantee, self.count
         try:
             return from_json(dict(self.guarantee or {})), self.count
         except (ValueError, LookupError, TypeError) as error:
@@ -63,14 +63,15 @@ class PlanAsked(Asked):
 
     charges: list[Expected] = Field(min_length=1, max_length=MOST_CHARGES)
     delta: str | float = 0
-    epsilon: str | float | None = Field(None, description="What the same plan was priced at before.")
+    epsilon: float | None = Field(None, description="What the same plan was priced at before.")
 
     def plan(self, desk: Desk) -> Plan:
         """The plan, priced. Raises as the library does."""
         charges = tuple(each.charge(desk) for each in self.charges)
         if sum(count for _, count in charges) > MOST_REPORTS:
             raise ServiceError("malformed", f"plan: expected at most {MOST_REPORTS} reports")
-        return Plan(charges, self.delta, price=None if self.epsilon is None else float(self.epsilon))
+        delta: Any = self.delta
+        return Plan(charges, delta, price=self.epsilon)
 
 
 class PolicyAsked(Asked):
@@ -142,7 +143,7 @@ def simulate(
     """When each limit of the policy binds first for somebody who is asked again and again, and has spent nothing."""
     desk.check_policy(name)
     desk.check_collection(collection)
-    charge = charged(desk.accountant, None if mechanism is None else MechanismAsked.read(mechanism), collection)
+    charge = charged(desk, None if mechanism is None else MechanismAsked.read(mechanism), collection)
     position, begun = desk.accountant.position(), None if start is None else _in_range(start)
     found = desk.accountant.simulate(charge, every=every, reports=reports, start=begun, policy=name)
     return told(position, [binding.to_json() for binding in found])

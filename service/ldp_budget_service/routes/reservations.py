@@ -38,7 +38,7 @@ def reserve(asked: ReservationAsked, request: Request, desk: Spender, key: KeyHe
     What is not voided in time stays charged, for the report may be out already.
     """
     check_bounds(desk, asked)
-    charge, key = asked.charge(desk.accountant), required(key)
+    charge, key = asked.charge(desk), required(key)
     with request.app.state.in_flight.only(desk.key.name, asked.user, key):
         receipt = desk.accountant.reserve(asked.user, charge, key=key, expires=asked.expires, **terms(asked))
     return answered(desk, receipt, asked.user)

@@ -30,7 +30,7 @@ class SpendAsked(ChargeAsked):
 def spend(asked: SpendAsked, request: Request, desk: Spender, key: KeyHeader = None) -> Response:
     """Charge reports of a mechanism or a collection to a user, or refuse with 409 and every limit that failed."""
     check_bounds(desk, asked)
-    charge = asked.charge(desk.accountant)
+    charge = asked.charge(desk)
     if asked.dry_run:
         position = desk.accountant.position(asked.user)
         quoted = desk.accountant.quote(
