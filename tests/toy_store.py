@@ -291,6 +291,8 @@ class ToyStore:
     def entries(self) -> list[int]:
         return [rows.end()[0].entries for rows in self._rows]
 
+    def check_key(self) -> None: ...
+
     def clear_log(self) -> bool:
         return True
 

@@ -55,6 +55,7 @@ COMMANDS = {
     "audit": ("audit", "Check whether a mechanism's promise is true."),
     "key": ("key", "Make, list and revoke the API keys of a service."),
     "ledger": ("ledger", "Create, verify and read out the ledger."),
+    "serve": ("serve", "Serve the ledger over HTTP."),
     "plugin": ("plugin", "Start a plugin of your own, and certify one."),
 }
 
@@ -199,7 +200,7 @@ def open_ledger(ctx: click.Context, *, create: bool = False) -> Accountant:
     root = ctx.find_root()
     if _OPENED not in root.meta:
         make = create and given_time(ctx) is None  # a rehearsal is made by nothing but `ledger init`
-        path = _place_for_ledger(ctx) if make else ledger_path(ctx)
+        path = place_for_ledger(ctx) if make else ledger_path(ctx)
         root.meta[_OPENED] = root.with_resource(open_place(ctx, path, create=make))
     opened: Accountant = root.meta[_OPENED]
     return opened
@@ -234,7 +235,7 @@ def make_ledger(ctx: click.Context, *, rehearsal: bool) -> Accountant:
 
     if given_time(ctx) is not None and not rehearsal:
         raise click.UsageError("--at: expected --rehearsal with it, as no other ledger goes by a time that is given")
-    place = _place_for_ledger(ctx)
+    place = place_for_ledger(ctx)
     try:
         with Accountant(place, create=False, rehearsal=None) as there:
             kind = "a rehearsal" if there.rehearsal else "a ledger"
@@ -251,7 +252,7 @@ def rehearses(ctx: click.Context | None = None) -> bool:
     return ctx is not None and _REHEARSES in ctx.find_root().meta
 
 
-def _place_for_ledger(ctx: click.Context) -> str:
+def place_for_ledger(ctx: click.Context) -> str:
     """The path of a ledger that may be made; the user's application folder is made where it is missing."""
     path = ledger_path(ctx)
     if not ctx.find_root().obj:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from ldp_budget.accounting.receipts import Receipt
 
+from . import current
 from .problems import json_answer, refusal
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def told(position: str, content: Any, headers: Mapping[str, str] | None = None) 
 
 def answered(desk: Desk, receipt: Receipt, user: str | None) -> Response:
     """The answer that a receipt is: 200, or 409 for a refusal and for a reservation that was voided since."""
+    current.count(receipt)
     headers = {POSITION: desk.accountant.position(user)}
     if receipt.repeated:
         headers[REPLAYED] = "true"

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import anyio.to_thread
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from ldp_budget.access.keys import ApiKeys
 
 import ldp_budget
+from ldp_budget.access.keys import ApiKeys
 
 from . import problems
+from .guarding.door import Door, Load
+from .guarding.rates import Rate
 from .held import Collections
 from .in_flight import InFlight
 from .paths import Undecoded
 from .routes import balances, collections, ledger, mechanisms, policies, reservations, spends, users
 from .settings import Settings
+from .watching import health, metrics
+from .watching.requests import Watched
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from ldp_budget import Accountant
 
 _ABOUT = """Privacy budgets under local differential privacy: charge users for their reports, or refuse.
@@ -35,7 +43,12 @@ ROUTERS = (
     mechanisms.router,
     balances.router,
     ledger.router,
+    health.router,
+    metrics.router,
 )
+
+STREAMED = ("/v1/spends:batch",)
+"""Where bodies of any length are taken, a line at a time."""
 
 
 def create_app(accountant: Accountant, settings: Settings | None = None) -> FastAPI:
@@ -48,14 +61,23 @@ def create_app(accountant: Accountant, settings: Settings | None = None) -> Fast
     Raises:
         Nothing.
     """
+    settings = settings or Settings()
     app = FastAPI(
-        title="ldp-budget", version=ldp_budget.__version__, docs_url=None, redoc_url=None, redirect_slashes=False
+        title="ldp-budget",
+        version=ldp_budget.__version__,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=_lifespan,
     )
-    app.state.accountant, app.state.settings = accountant, settings or Settings()
+    app.state.accountant, app.state.settings = accountant, settings
     app.state.keys, app.state.in_flight = ApiKeys(accountant), InFlight()
     app.state.collections = Collections(accountant)
+    app.state.rates, app.state.load = Rate(settings.rate, settings.burst), Load()
+    app.state.health = health.Health(accountant, settings, app.state.load)
+    app.state.metrics = metrics.Metrics(accountant, app.state.load)
     problems.install(app)
-    app.add_middleware(Undecoded)
+    _watch(app, settings)
     for router in ROUTERS:
         app.include_router(router)
 
@@ -67,3 +89,21 @@ def create_app(accountant: Accountant, settings: Settings | None = None) -> Fast
 
     app.openapi = openapi  # type: ignore[method-assign]
     return app
+
+
+def _watch(app: FastAPI, settings: Settings) -> None:
+    """Put what stands before the application there; what comes last is outermost."""
+    app.add_middleware(Undecoded)
+    app.add_middleware(Door, settings, app.state.load, STREAMED)
+    if settings.tracing:
+        from .watching.tracing import Traced
+
+        app.add_middleware(Traced)
+    app.add_middleware(Watched, app.state.metrics)
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """What goes on as long as the application runs."""
+    anyio.to_thread.current_default_thread_limiter().total_tokens = app.state.settings.threads
+    yield

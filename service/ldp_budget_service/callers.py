@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from . import current
 from .positions import MinPosition, check
 from .problems import ServiceError
 
 if TYPE_CHECKING:
-    from ldp_budget.access.keys import ApiKey
-
     from ldp_budget import Accountant, Collection
+    from ldp_budget.access.keys import ApiKey
 
     from .held import Collections
 
-_bearer = HTTPBearer(auto_error=False, description="An API key, made by `ldp-budget key create`.")
+bearer = HTTPBearer(auto_error=False, description="An API key, made by `ldp-budget key create`.")
 
-Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]
 
 
 @dataclass(frozen=True)
@@ -74,15 +74,7 @@ def allowed(scope: str) -> Callable[..., Desk]:
     """A dependency: the desk of a caller whose key has the scope."""
 
     def desk(request: Request, credentials: Credentials) -> Desk:
-        keys, accountant = request.app.state.keys, request.app.state.accountant
-        key = None if credentials is None else keys.find(credentials.credentials)
-        if key is None:
-            why = "expected an API key, as `Authorization: Bearer …`"
-            raise ServiceError("unauthorized", why, {"WWW-Authenticate": "Bearer"})
-        if not key.allows(scope):
-            raise _forbidden(f"this key has not the scope {scope}")
-        request.state.caller = key.name
-        return Desk(accountant.acting_for(key.caller), key, request.app.state.collections)
+        return desk_for(request, credentials, scope)
 
     return desk
 
@@ -90,15 +82,27 @@ def allowed(scope: str) -> Callable[..., Desk]:
 def reading(scope: str) -> Callable[..., Desk]:
     """The same for whoever reads: the journal must be as far as they say."""
 
-    admit = allowed(scope)
-
     def desk(request: Request, credentials: Credentials, min_position: MinPosition = None) -> Desk:
-        caller = admit(request, credentials)
+        caller = desk_for(request, credentials, scope)
         if min_position is not None:
             check(min_position, caller.accountant.position())
         return caller
 
     return desk
+
+
+def desk_for(request: Request, credentials: HTTPAuthorizationCredentials | None, scope: str) -> Desk:
+    """The desk of a caller whose key has the scope. Raises `ServiceError`."""
+    keys, accountant = request.app.state.keys, request.app.state.accountant
+    key = None if credentials is None else keys.find(credentials.credentials)
+    if key is None:
+        why = "expected an API key, as `Authorization: Bearer …`"
+        raise ServiceError("unauthorized", why, {"WWW-Authenticate": "Bearer"})
+    current.told().caller = key.name
+    if not key.allows(scope):
+        raise _forbidden(f"this key has not the scope {scope}")
+    request.app.state.rates.check(key.name)
+    return Desk(accountant.acting_for(key.caller), key, request.app.state.collections)
 
 
 def _forbidden(why: str) -> ServiceError:

@@ -17,6 +17,8 @@ from starlette.exceptions import HTTPException
 
 from ldp_budget import BudgetExceeded, InvalidParameter, LdpBudgetError, LedgerError, ReportFileError
 
+from . import current
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -50,7 +52,13 @@ STATUSES: dict[str, int] = {
     "position-not-reached": 409,
     "too-large": 413,
     "wrong-collection": 409,
+    "slow-request": 408,
+    "head-too-large": 431,
     "too-many-requests": 429,
+    "overloaded": 503,
+    "timed-out": 503,
+    "not-ready": 503,
+    "internal": 500,
 }
 """The status of each code."""
 
@@ -89,10 +97,10 @@ def documented(*codes: str, key: bool = True) -> dict[int | str, dict[str, Any]]
     """
     by_status: dict[int, list[str]] = {}
     refused = ("unauthorized", "forbidden") if key else ()
-    for code in (*codes, "malformed", "invalid-parameter", "not-supported", *refused, "too-large"):
+    for code in (*codes, "malformed", "invalid-parameter", "not-supported", *refused, "slow-request", "too-large"):
         by_status.setdefault(STATUSES[code], []).append(code)
     by_status.setdefault(429, ["too-many-requests"])
-    by_status.setdefault(503, ["ledger-error", "clock-error"])
+    by_status.setdefault(503, ["ledger-error", "clock-error", "overloaded", "timed-out"])
     return {
         status: {
             "description": f"{HTTPStatus(status).phrase}: {', '.join(dict.fromkeys(named))}",
@@ -112,6 +120,7 @@ def problem(
 
 def _body(code: str, detail: str, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
     status = STATUSES.get(code, 500)
+    current.told().code = code
     body = {"type": TYPE + code, "title": code.replace("-", " ").capitalize(), "status": status, "detail": detail}
     return {**body, **{name: value for name, value in (more or {}).items() if name not in body}}
 
@@ -157,7 +166,9 @@ def problem_of(error: LdpBudgetError) -> dict[str, Any]:
         unknown = getattr(error, "unknown", False)
         then = "; nobody knows whether something was charged: ask again with the same key" if unknown else ""
         return _body(error.code, f"the ledger cannot be used just now{then}", {"unknown": unknown})
-    more = {name: value for name, value in vars(error).items() if isinstance(value, str | int | float | tuple | list)}
+    told = vars(error).items()
+    plain = (str, int, float, tuple, list)
+    more: dict[str, Any] = {name: value for name, value in told if isinstance(value, plain)}
     if isinstance(error, InvalidParameter):
         more = {"option": error.option, "expected": error.expected, "found": _shown(error.found)}
     return _body(error.code, str(error), more)

@@ -17,6 +17,15 @@ class Settings:
         most_line: bytes of one line of a batch.
         rate: requests a second that one caller may make in the long run; 0: any number.
         burst: how many more at once.
+        address_rate: requests a second that may come from one address without a good API key; 0: any number. Of an
+            IPv6 address the first 64 bits count.
+        address_burst: how many more at once.
+        body_seconds: how long a body may take to arrive; of a batch, the next part of it.
+        answer_seconds: how long an answer may take once the body is there, but for a batch.
+        most_in_flight: requests at a time; more are turned away.
+        threads: how many requests may be at the ledger at a time; they share its transactions.
+        open_metrics: whether `/metrics` needs no API key when asked for from this machine.
+        tracing: whether each request is a span of OpenTelemetry.
     """
 
     reports: Path | None = None
@@ -24,3 +33,11 @@ class Settings:
     most_line: int = 1 << 16
     rate: float = 0
     burst: int = 100
+    address_rate: float = 100
+    address_burst: int = 1000
+    body_seconds: float = 20
+    answer_seconds: float = 60
+    most_in_flight: int = 1000
+    threads: int = 64
+    open_metrics: bool = False
+    tracing: bool = False

@@ -24,6 +24,7 @@ from ..catalogue.collections import Collection
 from ..errors import InvalidParameter, NameTaken, UnknownName
 from ..ledger import Ledger, Reading, Transaction
 from ..ledger.checkpoints import head_of, take
+from ..ledger.checkup import check_up
 from ..ledger.clock import BOUND_SECONDS, check_bound
 from ..ledger.entries import RESERVED
 from ..ledger.filling import count_at_repair, fill_ahead
@@ -822,6 +823,19 @@ class Accountant:
         deadlock, `connection` for one that was lost before the commit was sent. Empty for one in a file.
         """
         return self._ledger.repeated
+
+    def check_up(self) -> dict[str, str | None]:
+        """Whether somebody could be charged just now, and if not, why; changes nothing.
+
+        Returns:
+            What is wrong, or None, with each of three: `schema` (the tables can be read, and the ledger is open),
+            `key` (it lies where it lay when the ledger was opened, and is the same) and `clock` (it can be believed).
+            `clock` is left out where the tables cannot be read.
+
+        Raises:
+            Nothing.
+        """
+        return check_up(self._ledger)
 
     def checkpoint(self) -> str:
         """Put down where every lane ends. If nothing was written since the newest checkpoint, that is the one.

@@ -168,6 +168,10 @@ class Ledger:
             why = f"{what} has gone back: this process was told of {told.entries} entries that are not there any more"
             raise LedgerError(self._store.name, why + then)
 
+    def check_key(self) -> None:
+        """Raise `LedgerError` unless the key lies where it lay when this was opened, and is the same."""
+        self._store.check_key()
+
     def clear_log(self) -> None:
         """Let what was deleted be overwritten. Raises `LedgerError` where somebody who reads it keeps that off."""
         if not self._store.clear_log():

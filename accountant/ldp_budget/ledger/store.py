@@ -300,6 +300,9 @@ class Store(Protocol):
     def entries(self) -> Sequence[int]:
         """The number of the newest entry of each lane, from the first lane on, by one question."""
 
+    def check_key(self) -> None:
+        """Raise `LedgerError` unless the key lies where it lay, and is the one that this store goes by."""
+
     def clear_log(self) -> bool:
         """Let what was deleted be overwritten; whether nobody who reads it just now kept that off."""
 

@@ -233,6 +233,11 @@ class PostgresStore:
         with _plainly(self.name), self._connections.lend() as connection:
             return [row[0] for row in connection.execute("SELECT entry FROM lanes ORDER BY lane").fetchall()]
 
+    def check_key(self) -> None:
+        """Raise `LedgerError` unless the key lies where it is looked for."""
+        if secret.read(self.identity, self._address).secret != self.key.secret:
+            raise LedgerError(self.name, f"another key lies in {secret.place(self.identity)}")
+
     def clear_log(self) -> bool:
         """Nothing is to be done: what was deleted goes with the server's own house-keeping."""
         return True

@@ -232,6 +232,11 @@ class SqliteStore:
         with self.snapshot() as rows:
             return (rows.end()[0].entries,)
 
+    def check_key(self) -> None:
+        """Raise `LedgerError` unless the key lies beside the file; one in memory has none that could be lost."""
+        if self.name != MEMORY and not files.same_key(keys.read_key(Path(self.name)), self.key):
+            raise LedgerError(self.name, f"another key lies in {keys.key_path(Path(self.name))}")
+
     def clear_log(self) -> bool:
         """Bring what was committed into the file and empty the log; whether nobody who reads it kept that off."""
         self._check_process()

@@ -1,0 +1,33 @@
+"""Whether a ledger could be written to just now, looked at without writing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..errors import LdpBudgetError, LedgerError
+from . import gate
+
+if TYPE_CHECKING:
+    from .ledger import Ledger
+
+
+def check_up(ledger: Ledger) -> dict[str, str | None]:
+    """What is wrong with its tables, its key and its clock: None where nothing is."""
+    found: dict[str, str | None] = {"schema": None, "key": None}
+    try:
+        ledger.check_key()
+    except LdpBudgetError as error:
+        found["key"] = str(error)
+    try:
+        with ledger.reading() as reading:
+            reading.newest_policies()
+            if gate.state(reading.end.gate) != gate.OPEN:
+                raise LedgerError(ledger.name, gate.why_shut(reading))
+            found["clock"] = None
+            try:
+                reading.go_by_the_clock()
+            except LdpBudgetError as error:
+                found["clock"] = str(error)
+    except LdpBudgetError as error:
+        found["schema"] = str(error)
+    return found

@@ -1,0 +1,119 @@
+"""`ldp-budget serve`: the service, which is the extra `service` and loaded by its name."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .app import given_time, ledger_path, place_for_ledger
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+PROXIES = ("127.0.0.1", "::1")
+"""Where a proxy is looked for if nothing else is said: on this machine."""
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0 for any that is free."
+)
+@click.option(
+    "--behind-tls-proxy",
+    is_flag=True,
+    help="A proxy ends TLS in front of this: believe it where requests come from [of 127.0.0.1 and ::1].",
+)
+@click.option(
+    "--proxy",
+    "proxies",
+    multiple=True,
+    metavar="ADDRESS",
+    help="The proxy's address, if it is not here. Repeat for more.",
+)
+@click.option(
+    "--reports",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Take reports, and keep them there.",
+)
+@click.option("--rate", type=click.FloatRange(0), help="Requests a second of one API key [default: any number].")
+@click.option("--burst", type=click.IntRange(0), help="How many more at once [default: 100].")
+@click.option(
+    "--address-rate",
+    type=click.FloatRange(0),
+    help="Requests a second from one address without a good API key, 0 for any number [default: 100].",
+)
+@click.option("--address-burst", type=click.IntRange(0), help="How many more at once [default: 1000].")
+@click.option("--threads", type=click.IntRange(1, 1000), help="Requests at the ledger at a time [default: 64].")
+@click.option(
+    "--drain",
+    default=30.0,
+    show_default=True,
+    type=click.FloatRange(1),
+    help="Seconds that requests under way are given when this is ended.",
+)
+@click.option("--open-metrics", is_flag=True, default=None, help="Show /metrics to this machine without an API key.")
+@click.option("--tracing", is_flag=True, default=None, help="Send a span for each request (extra `tracing`).")
+@click.option("--no-request-log", is_flag=True, help="No line in the log for each request.")
+@click.option(
+    "--in-memory", is_flag=True, help="Serve an empty ledger that ends with the process, to try things out."
+)
+@click.pass_context
+def serve(
+    ctx: click.Context,
+    /,
+    host: str,
+    port: int,
+    behind_tls_proxy: bool,
+    proxies: tuple[str, ...],
+    drain: float,
+    no_request_log: bool,
+    in_memory: bool,
+    **given: Any,
+) -> None:
+    """Serve the ledger over HTTP, until SIGTERM or Ctrl-C; what is under way then is finished.
+
+    Nothing listens beyond this machine unless --host says so. The log is JSON lines on stdout. A ledger that is not
+    there is made; `ldp-budget key create` makes the API keys, without which nobody may do anything.
+    """
+    if given_time(ctx) is not None:
+        raise click.UsageError("--at: expected no time, as a service goes by the clock")
+    if proxies and not behind_tls_proxy:
+        raise click.UsageError("--proxy: expected --behind-tls-proxy with it")
+    service = _service()
+    chosen = {name: value for name, value in given.items() if value is not None}
+    service.serve(
+        _ledger(ctx, in_memory),
+        host,
+        port,
+        settings=service.Settings(**chosen),
+        proxies=(proxies or PROXIES) if behind_tls_proxy else (),
+        in_memory=in_memory,
+        drain=drain,
+        log_requests=not no_request_log,
+        say=lambda text: click.echo(text, err=True),
+    )
+
+
+def _ledger(ctx: click.Context, in_memory: bool) -> str:
+    if not in_memory:
+        return place_for_ledger(ctx)
+    if ctx.find_root().obj and ledger_path(ctx) != ":memory:":
+        raise click.UsageError(f"--in-memory: expected no other ledger; found {ledger_path(ctx)}")
+    return ":memory:"
+
+
+def _service() -> ModuleType:
+    """The module that runs the service. Raises `click.ClickException` with the way to get it where it is missing."""
+    try:
+        return import_module("ldp_budget_service.running")
+    except ImportError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing.startswith("ldp_budget"):
+            raise
+        why = f"the service needs {missing}: pip install 'ldp-budget[service]'"
+        raise click.ClickException(why) from None

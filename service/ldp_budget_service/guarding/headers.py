@@ -1,0 +1,46 @@
+"""The headers that every answer has, unless its route says otherwise."""
+
+from __future__ import annotations
+
+import re
+import secrets
+
+Headers = list[tuple[bytes, bytes]]
+
+REQUEST_ID = "X-Request-ID"
+
+SECURITY: Headers = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+]
+"""What is not said by a route itself; pages have policies of their own."""
+
+TRANSPORT_SECURITY = (b"strict-transport-security", b"max-age=31536000")
+"""Where a request came over TLS."""
+
+# An identifier that may be told of: a name of somebody does not look like that.
+_ID = re.compile(rb"[0-9a-fA-F-]{16,64}")
+
+
+def identifier(headers: Headers) -> str:
+    """The request's id, if the caller sent one of hexadecimal digits and hyphens; or else a new one."""
+    for name, value in headers:
+        if name == b"x-request-id" and _ID.fullmatch(value):
+            return value.decode("ascii")
+    return secrets.token_hex(16)
+
+
+def completed(headers: Headers, request_id: str, *, over_tls: bool, close: bool) -> Headers:
+    """The headers of an answer with those that it lacks."""
+    said = {name.lower() for name, _ in headers}
+    found = [*headers, *(each for each in SECURITY if each[0] not in said)]
+    found.append((b"x-request-id", request_id.encode("ascii")))
+    if over_tls:
+        found.append(TRANSPORT_SECURITY)
+    if close and b"connection" not in said:
+        found.append((b"connection", b"close"))
+    return found

@@ -1,0 +1,1 @@
+"""How the service is: its health, its figures, its log. Nothing in there says whose budget was asked about."""
