@@ -27,6 +27,7 @@ from ldp_budget import (
     UnknownName,
 )
 from ldp_budget._json import canonical_json
+from ldp_budget.accounting.callers import Caller
 from ldp_budget.accounting.plans import Plan
 from ldp_budget.authoring.base import Mechanism as Base
 from ldp_budget.authoring.fields import integer
@@ -77,6 +78,12 @@ def check(accountant: Accountant, expect: str | None = None) -> str:
     verification = accountant.verify(expect)
     assert verification.ok, verification.problems
     return verification.head
+
+
+def made(accountant: Accountant, name: str, share: str | None = None) -> Caller:
+    """The holder of a key that is made here."""
+    record = accountant.record("key", name, {"share": share}, expected=len(accountant.records()))
+    return Caller(record.number, name, share)
 
 
 def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
@@ -565,8 +572,9 @@ class LedgerContract:
         assert (first["kind"], first["mechanism"], first["reports"]) == ("spent", "promise", 2)
         assert (first["epsilon"], first["delta"], first["at"]) == (1, 2e-9, "2026-11-21T12:00:00Z")
         assert first["declared"]["of"] > 0
-        assert accountant.history("alice") == [{**first, "state": None}]
-        assert accountant.history("bob") == [{**second, "state": None}]
+        for user, row in (("alice", first), ("bob", second)):
+            assert row.pop("record") is None
+            assert accountant.history(user) == [{**row, "state": None}]
         assert accountant.history("carol") == []
 
     def test_a_link_that_was_noted_is_found_again(self, accountant: Accountant) -> None:
@@ -790,6 +798,87 @@ class LedgerContract:
         assert after.keys() == before.keys()
         assert mine.items() <= after.items()
         assert sum(after.values()) == accountant.stats()["entries"]
+
+    # -- who did it ---------------------------------------------------------------------------------------
+
+    def test_every_entry_bears_the_key_by_which_it_was_written(self, place: Place, clock: Clock) -> None:
+        accountant = place.open(clock)
+        team = accountant.acting_for(made(accountant, "team-a"))
+        other = accountant.acting_for(made(accountant, "Zoë"))
+        team.set_policy("default", ["lifetime=20"])
+        other.add_collection(Collection("party", coin(1)))
+        accountant.spend("alice", coin(1))
+        team.spend("alice", coin(1), key="k", note="by team a")
+        team.spend_many(["alice", "bob"], coin(1), note="in bulk")
+        held = team.reserve("alice", coin(1)).receipt or ""
+        other.commit(held)
+        other.void(accountant.reserve("alice", coin(1)).receipt or "")
+        team.record("note", "x", {}, expected=2)
+        other.erase("bob")
+        rows = list(accountant.journal())
+        told = [
+            (row["kind"], row["by"]) for row in rows if row["kind"] in ("policy", "collection", "erased", "recorded")
+        ]
+        assert sorted(told, key=str) == [
+            ("collection", "Zoë"),
+            ("erased", "Zoë"),
+            ("policy", "team-a"),
+            ("recorded", "team-a"),
+            ("recorded", None),
+            ("recorded", None),
+        ]
+        assert [record.by for record in accountant.records()] == [None, None, "team-a"]
+        history = [("spent", None), ("spent", "team-a"), ("spent", "team-a"), ("reserved", "team-a")]
+        history += [("committed", "Zoë"), ("reserved", None), ("voided", "Zoë")]
+        assert [(row["kind"], row["by"]) for row in accountant.history("alice")] == history
+        assert [row["note"] for row in accountant.history("alice")][:3] == [None, "by team a", "in bulk"]
+        head = check(accountant)
+        accountant = place.reopen(accountant, clock)
+        assert list(accountant.journal()) == rows
+        check(accountant, head)
+        accountant.close()
+
+    def test_a_repaired_clock_says_by_whom(self, accountant: Accountant, clock: Clock) -> None:
+        team = accountant.acting_for(made(accountant, "team-a"))
+        accountant.set_policy("default", ["lifetime=20"])
+        clock.advance(days=1)
+        assert accountant.spend("alice", coin(1))
+        clock.advance(days=-1)
+        assert team.repair_clock()
+        assert {row["by"] for row in accountant.journal() if row["kind"] == "clock"} <= {"team-a"}
+        check(accountant)
+
+    def test_each_caller_has_idempotency_keys_of_their_own(self, accountant: Accountant) -> None:
+        accountant.set_policy("default", ["lifetime=20"])
+        caller, successor = made(accountant, "team-a"), made(accountant, "team-a")
+        users = [accountant, accountant.acting_for(caller), accountant.acting_for(made(accountant, "b"))]
+        receipts = [each.spend("alice", coin(number), key="k") for number, each in enumerate(users, 1)]
+        assert [receipt.repeated for receipt in receipts] == [False] * 3
+        assert [each.spend("alice", coin(number), key="k").receipt for number, each in enumerate(users, 1)] == [
+            receipt.receipt for receipt in receipts
+        ]
+        assert accountant.acting_for(successor).spend("alice", coin(2), key="k").repeated, "the name tells them apart"
+        for number, each in enumerate(users, 1):
+            with pytest.raises(KeyConflict):
+                each.spend("alice", coin(number), reports=2, key="k")
+            assert each.spend_many(["alice", "bob"], coin(1), key="run").repeated == 0
+            assert each.spend_many(["alice", "bob"], coin(1), key="run").repeated == 2
+        assert spent(accountant, "bob") == {"lifetime": 3}
+        check(accountant)
+
+    def test_callers_are_told_apart_in_one_transaction(self, accountant: Accountant) -> None:
+        accountant.set_policy("default", ["lifetime=200"])
+        callers = [made(accountant, f"team-{number}") for number in range(4)]
+
+        def spend(number: int) -> None:
+            for _ in range(5):
+                accountant.acting_for(callers[number]).spend("alice", coin(number + 1))
+
+        in_threads(4, spend)
+        told = {(row["epsilon"], row["by"]) for row in accountant.history("alice")}
+        assert told == {(number + 1, f"team-{number}") for number in range(4)}
+        assert accountant.history("alice")[0]["account"] == 1
+        check(accountant)
 
     # -- what is kept -------------------------------------------------------------------------------------
 

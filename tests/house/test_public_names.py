@@ -110,13 +110,21 @@ ldp_budget.access.following
 ldp_budget.access.keys
 ldp_budget.accounting
 ldp_budget.accounting.accountant
+ldp_budget.accounting.agreed
 ldp_budget.accounting.balances
+ldp_budget.accounting.books
 ldp_budget.accounting.bulk
+ldp_budget.accounting.callers
 ldp_budget.accounting.charging
 ldp_budget.accounting.copying
 ldp_budget.accounting.decision
+ldp_budget.accounting.ending
 ldp_budget.accounting.idempotency
+ldp_budget.accounting.keeping
 ldp_budget.accounting.limits
+ldp_budget.accounting.looking
+ldp_budget.accounting.many
+ldp_budget.accounting.places
 ldp_budget.accounting.plans
 ldp_budget.accounting.policies
 ldp_budget.accounting.receipts
@@ -124,7 +132,9 @@ ldp_budget.accounting.records
 ldp_budget.accounting.remaining
 ldp_budget.accounting.request
 ldp_budget.accounting.reservations
+ldp_budget.accounting.setting
 ldp_budget.accounting.simulating
+ldp_budget.accounting.spending
 ldp_budget.authoring
 ldp_budget.authoring.base
 ldp_budget.authoring.channels
@@ -136,8 +146,8 @@ ldp_budget.authoring.interpreter
 ldp_budget.authoring.numeric
 ldp_budget.authoring.operators
 ldp_budget.authoring.packing
-ldp_budget.authoring.promised
 ldp_budget.authoring.programs
+ldp_budget.authoring.promised
 ldp_budget.authoring.quadrature
 ldp_budget.catalogue
 ldp_budget.catalogue.about
@@ -236,7 +246,7 @@ def private_root(module: str) -> str:
 
 # These three every room may use, and the commands; the accounting opens the stores of the ledger.
 SHARED = ("ldp_budget._checks", "ldp_budget._files", "ldp_budget._json")
-OPENS = {("ldp_budget.accounting.accountant", f"ldp_budget.ledger.{engine}") for engine in ("_sqlite", "_postgres")}
+OPENS = {("ldp_budget.accounting.places", f"ldp_budget.ledger.{engine}") for engine in ("_sqlite", "_postgres")}
 
 
 def test_nobody_imports_what_is_private_to_another_package(imports: grimp.ImportGraph) -> None:

@@ -33,6 +33,7 @@ from ldp_budget import (
     Plan,
     mechanism,
 )
+from ldp_budget.accounting.callers import Caller
 from ldp_budget.accounting.policies import Policy
 from ldp_budget.authoring.domain import Categories, Interval
 from ldp_budget.authoring.estimates import SumAggregate, adjusted
@@ -140,6 +141,7 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         **{"keyed_digest": {"data": b"x"}, "is_erased": {"user": "u"}, "history": {"user": "u"}},
         **{"open_reservations": {"most": 20, "user": None}, "balances": {"users": ["u"], "policy": "default"}},
         **{"journal": {"users": ["u"]}, "verify": {"expect": None, "on_progress": None}},
+        "acting_for": {"caller": Caller(1, "team-a")},
         "position": {"user": "u"},
         "records": {"first": 1},
         "record": {"kind": "note", "name": "x", "body": {}, "expected": 10**6},

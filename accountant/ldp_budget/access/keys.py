@@ -15,6 +15,7 @@ from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._checks import check_many, check_text, shown
+from ..accounting.callers import Caller
 from ..errors import InvalidParameter, NameTaken, UnknownName
 from .following import FRESH_SECONDS, Following
 
@@ -67,6 +68,11 @@ class ApiKey:
 
     def __repr__(self) -> str:
         return f"<ApiKey {self.name}, number {self.number}: {', '.join(self.scopes)}>"
+
+    @property
+    def caller(self) -> Caller:
+        """Its holder, for `Accountant.acting_for`."""
+        return Caller(self.number, self.name, self.share)
 
     def state(self, now: datetime) -> str:
         """`pending`, `active`, `expired` or `revoked`.

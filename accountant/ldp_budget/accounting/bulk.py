@@ -19,7 +19,7 @@ from ..ledger.entries import NOBODY, SPENT
 from ..ledger.lanes import lane_of
 from ..ledger.windows import measure_in
 from .decision import objection
-from .idempotency import IdempotencyKey, Kept, once
+from .idempotency import IdempotencyKey, Kept, key_hash, once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -182,7 +182,7 @@ def carried(answer: str, lanes: int) -> str:
 
 
 def batch_key(
-    secret: Key, key: str | None, number: int, users: list[str], identity: tuple[Any, ...]
+    secret: Key, key: str | None, number: int, users: list[str], identity: tuple[Any, ...], scope: str = ""
 ) -> IdempotencyKey | None:
     """The key of batch `number` (from 0) of a run, bound to its users and to what makes two runs the same run.
 
@@ -192,7 +192,7 @@ def batch_key(
         return None
     name = f"{check_text('key', key)}#{number}"
     request = secret.hash(b"request", ascii((identity, secret.hash(b"users", ascii(users)).hex())))
-    return IdempotencyKey(name, NOBODY, secret.hash(b"key", name), request)
+    return IdempotencyKey(name, NOBODY, key_hash(secret, name, scope), request)
 
 
 def bind(transaction: Transaction, users: list[str], key: IdempotencyKey) -> Outcome | Parts | None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from ..ledger import Transaction
     from ..ledger.entries import StoredAnswer
+    from ..ledger.keys import Key
 
 T = TypeVar("T")
 
@@ -26,6 +27,11 @@ class IdempotencyKey(NamedTuple):
     user: bytes
     hash: bytes
     request: bytes
+
+
+def key_hash(secret: Key, key: str, scope: str) -> bytes:
+    """What stands for a key in the ledger: another one for each scope, and without any what it has always been."""
+    return secret.hash(b"caller key", ascii((scope, key))) if scope else secret.hash(b"key", key)
 
 
 class Kept(NamedTuple):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from .._checks import check_instance, check_text, check_whole, shown
@@ -16,14 +17,15 @@ from .._json import canonical_json
 from ..errors import InvalidParameter, RecordConflict
 from ..guarantees.amounts import LARGEST
 from ..ledger.windows import from_micros
+from .books import Books
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from datetime import datetime
 
     from ..ledger import Ledger, Reading, Transaction
     from ..ledger.entries import StoredRecord
     from ..ledger.store import Snapshot
+    from .callers import Caller
 
 MOST_NAME = 200
 """How many characters the name of a record may have."""
@@ -69,7 +71,47 @@ class Record:
         }
 
 
-def read(ledger: Ledger, first: int) -> list[Record]:
+def records(self: Books, first: int = 1) -> list[Record]:
+    """The administrative records of the ledger, such as which keys were made, in order.
+
+    Parameters:
+        first: the number from which on they are told.
+
+    Raises:
+        InvalidParameter: `first` is no whole number from 1.
+    """
+    return _read(self._ledger, first)
+
+
+def record(self: Books, kind: str, name: str, body: dict[str, Any], *, expected: int) -> Record:
+    """Add a record, unless somebody else has added one meanwhile. It is journalled, and stays for good.
+
+    Parameters:
+        kind: what it says, such as `key`: small letters and hyphens.
+        name: whom or what it is about, at most 200 characters.
+        body: the rest, an object that JSON can hold, of at most 100,000 bytes.
+        expected: the number of the newest record that was known when this was decided; 0 if there was none.
+
+    Returns:
+        The record, with its number.
+
+    Raises:
+        RecordConflict: there is a newer one. Nothing was changed.
+        InvalidParameter: one of them is of another kind or out of range.
+    """
+    return _add(self._ledger, self._caller, kind, name, body, expected)
+
+
+def now(self: Books) -> datetime:
+    """What time it is by the ledger's clock, in UTC; that of the newest entry where it is not to be believed.
+
+    Raises:
+        ClockError: the clock of a rehearsal was set to a time before that.
+    """
+    return self._ledger.now().at.astimezone(UTC)
+
+
+def _read(ledger: Ledger, first: int) -> list[Record]:
     """The records from a number on."""
     check_whole("first", first, 1, LARGEST)
     with ledger.reading() as reading:
@@ -80,7 +122,7 @@ def read(ledger: Ledger, first: int) -> list[Record]:
     return [_shown(stored, names) for stored in found]
 
 
-def add(ledger: Ledger, kind: str, name: str, body: Mapping[str, Any], expected: int) -> Record:
+def _add(ledger: Ledger, caller: Caller, kind: str, name: str, body: Mapping[str, Any], expected: int) -> Record:
     """Add a record behind number `expected`. Raises `InvalidParameter`, `RecordConflict`."""
     if not isinstance(kind, str) or not _KIND.fullmatch(kind):
         raise InvalidParameter("kind", "1 to 40 small letters of ASCII and hyphens, a letter first", shown(kind))
@@ -97,7 +139,7 @@ def add(ledger: Ledger, kind: str, name: str, body: Mapping[str, Any], expected:
 
     stored = ledger.run(work)
     ledger.see_record(stored.number)
-    return _shown(stored, {})
+    return _shown(stored, {caller.number: caller.name} if caller.number else {})
 
 
 def _newest(reading: Reading) -> int:

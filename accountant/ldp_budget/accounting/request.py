@@ -16,7 +16,7 @@ from ..guarantees import Guarantee
 from ..guarantees.orders import measured
 from ..ledger.entries import SPENT
 from ..ledger.windows import measure_in
-from .idempotency import IdempotencyKey
+from .idempotency import IdempotencyKey, key_hash
 
 if TYPE_CHECKING:
     from ..guarantees.amounts import Costs
@@ -118,6 +118,7 @@ def mechanism_of(asked: Mechanism | Collection) -> Mechanism:
 class Request:
     """What somebody asks to charge: its price, its hashes, and what becomes of it. Raises `InvalidParameter`.
 
+    The `key` is told from those of others by the `scope`, a name of whoever asks; that of a local caller is empty.
     `kind` is the entry that it will be if it fits; `lasts`: of a reservation, for how many microseconds it is held.
     """
 
@@ -132,6 +133,7 @@ class Request:
         label: str | None = None,
         digest: str | None = None,
         key: str | None = None,
+        scope: str = "",
         note: str | None = None,
         kind: str = SPENT,
         lasts: int | None = None,
@@ -151,9 +153,9 @@ class Request:
         self.user_hash = secret.hash(b"user", user)
         # Two users' equal labels must not show that they are equal.
         self.label_hash = None if label is None else secret.hash(b"label", f"{self.user_hash.hex()} {label}")
-        self.key = None if key is None else self._bind(secret, check_text("key", key))
+        self.key = None if key is None else self._bind(secret, check_text("key", key), scope)
 
-    def _bind(self, secret: Key, key: str) -> IdempotencyKey:
+    def _bind(self, secret: Key, key: str, scope: str) -> IdempotencyKey:
         """The key that makes a retry safe, bound to everything that makes two requests the same request.
 
         A note is no part of it, for it charges nothing: the one that came first stays.
@@ -161,7 +163,7 @@ class Request:
         operation = "spend" if self.lasts is None else f"reserve {self.lasts}"
         parts = (operation, self.user, *self.charge.identity, self.reports, self.label, self.report_digest)
         digest = secret.hash(b"request", ascii((*parts, self.policy)))
-        return IdempotencyKey(key, self.user_hash, secret.hash(b"key", key), digest)
+        return IdempotencyKey(key, self.user_hash, key_hash(secret, key, scope), digest)
 
 
 def check_note(note: str | None) -> str | None:

@@ -12,7 +12,7 @@ from .._checks import check_text
 from ..errors import ReservationConflict, UnknownName
 from ..guarantees.amounts import ZERO, Costs
 from ..ledger.entries import COMMITTED, EXPIRED, RESERVED, VOIDED, Entry
-from ..ledger.listing import entry_row
+from ..ledger.listing import entry_row, name_callers
 from ..ledger.names import find, place_of
 from ..ledger.replay import Replay, cost_under, curve_of, promise, promises, step_under
 from ..ledger.windows import LIFETIME, code_at, is_lifetime, measure_in
@@ -42,8 +42,9 @@ def reservation_row(ledger: Ledger, receipt: str) -> dict[str, Any]:
         lane, number = place
         with ledger.reading(lane) as reading:
             row = reading.rows.entry(number)
-            if row is not None and Entry.of(row).kind == RESERVED:
-                return entry_row(reading, Entry.of(row))
+            found = None if row is None or Entry.of(row).kind != RESERVED else entry_row(reading, Entry.of(row))
+        if found is not None:
+            return name_callers(ledger, [found])[0]
     raise UnknownName("reservation", receipt, [])
 
 

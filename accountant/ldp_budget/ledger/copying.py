@@ -24,6 +24,7 @@ from ..errors import LedgerError
 from . import gate, names
 from .entries import (
     CLOCK,
+    COLLECTION,
     COPIED,
     ERASED,
     MOVED,
@@ -264,6 +265,8 @@ class Copy:
         elif entry.kind == RECORDED:
             assert item.record is not None
             self._append(item.lane, 0, entry, before=partial(_put_record, record=item.record))
+        elif entry.kind == COLLECTION:
+            self._append(item.lane, 0, entry)
         elif entry.kind == PERIOD:
             if entry.reports not in self._periods:
                 self._periods.add(entry.reports)

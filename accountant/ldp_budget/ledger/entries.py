@@ -23,12 +23,17 @@ MOVED = "moved"
 REOPENED = "reopened"
 COPIED = "copied"
 RECORDED = "recorded"
+COLLECTION = "collection"
 
 CHARGES = (SPENT, RESERVED, VOIDED)
 """The kinds of entry that change an account's sums."""
 
-KEYED, NOTED = 1, 2
-"""What an entry's last number adds up from: what is kept beside it."""
+KEYED, NOTED, BY = 1, 2, 4
+"""What an entry's last number adds up from: what is kept beside it, and so many times the number of a key."""
+BESIDE = KEYED + NOTED
+"""The part of it that says what is kept beside the entry."""
+KEY = "key"
+"""The kind of the records that make keys."""
 
 NO_LINK = b"\0" * 32
 
@@ -38,7 +43,7 @@ NOBODY = b""
 
 class Entry(NamedTuple):
     """One line of the journal: spent, reserved, committed, voided, expired, erased, policy, clock, period,
-    moved, reopened, copied, recorded.
+    moved, reopened, copied, recorded, collection.
 
     `costs` is what it added to the account's lifetime. `reports` of an `erased` entry: how many accounts it cut off.
     `mark` stands for the label of a report of a memoised value: a keyed hash of it and a salt that goes when the user
@@ -48,7 +53,8 @@ class Entry(NamedTuple):
     follows. A `period` entry says that windows of a period are kept from now on which no policy limits yet, as they
     are still to be filled; `reports` is the number of its gauge. `moved` says that everything is copied to another
     ledger, where it goes on, `reopened` that this was given up, and `copied` ends what came from another one.
-    `recorded` says that a record was added; `reports` is its number.
+    `recorded` says that a record was added, and `collection` that a collection was by the holder of a key; `reports`
+    is its number. `by` is the number of the record that made the key by which it was written, 0 without one.
     """
 
     number: int
@@ -64,6 +70,7 @@ class Entry(NamedTuple):
     resolves: int | None = None
     keyed: bool = False
     noted: bool = False
+    by: int = 0
 
     @classmethod
     def of(cls, row: tuple[Any, ...]) -> Entry:
@@ -72,7 +79,8 @@ class Entry(NamedTuple):
         mark, expires, resolves, kept = row[11:15]
         costs = Costs(*row[7:11])
         keyed, noted = bool(kept & KEYED), bool(kept & NOTED)
-        return cls(number, at, kind, account, charge, policy, reports, costs, mark, expires, resolves, keyed, noted)
+        more = (mark, expires, resolves, keyed, noted, kept // BY)
+        return cls(number, at, kind, account, charge, policy, reports, costs, *more)
 
     @property
     def labelled(self) -> bool:
@@ -81,7 +89,7 @@ class Entry(NamedTuple):
 
     def row(self, number: int) -> tuple[Any, ...]:
         """As a flat row, under another number."""
-        return (number, *self[1:7], *self.costs, *self[8:11], KEYED * self.keyed + NOTED * self.noted)
+        return (number, *self[1:7], *self.costs, *self[8:11], KEYED * self.keyed + NOTED * self.noted + BY * self.by)
 
 
 GENERATION = 1 << 20

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,9 +16,12 @@ from ..errors import LedgerError
 from ..guarantees import from_json
 from ..guarantees.amounts import Costs
 from .entries import (
+    BESIDE,
+    BY,
     CHARGES,
     CLOCK,
     ERASED,
+    KEY,
     KEYED,
     NO_LINK,
     NOBODY,
@@ -47,6 +51,7 @@ if TYPE_CHECKING:
     Progress = Callable[[int, int], None]
     """Told of how many steps out of how many are done."""
     Rows = list[Any]
+    Keys = Callable[[], set[int]]
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 """The numbers that a column can hold; what was never given is looked for among all of them."""
@@ -92,9 +97,12 @@ class Expected(NamedTuple):
 
 
 def check_lane(
-    open_reading: Open, expected: Sequence[Expected] = (), on_progress: Progress = lambda done, total: None
+    open_reading: Open,
+    expected: Sequence[Expected] = (),
+    on_progress: Progress = lambda done, total: None,
+    keys: Keys | None = None,
 ) -> Integrity:
-    """Check a whole lane."""
+    """Check a whole lane; `keys` tells the numbers of the records that made keys, which stand in the first one."""
 
     def tell(done: int, total: int) -> None:
         try:
@@ -103,7 +111,7 @@ def check_lane(
             raise _CannotTell(error) from error
 
     try:
-        return _check_lane(open_reading, expected, tell)
+        return _check_lane(open_reading, expected, tell, keys or partial(keys_made, open_reading))
     except _CannotTell as cannot:
         raise cannot.error from None
 
@@ -115,7 +123,13 @@ class _CannotTell(BaseException):
         self.error = error
 
 
-def _check_lane(open_reading: Open, expected: Sequence[Expected], on_progress: Progress) -> Integrity:
+def keys_made(open_reading: Open) -> set[int]:
+    """The numbers of the records that made keys, in the first lane of a ledger."""
+    with open_reading() as reading:
+        return {record.number for record in reading.rows.records() if record.kind == KEY}
+
+
+def _check_lane(open_reading: Open, expected: Sequence[Expected], on_progress: Progress, keys: Keys) -> Integrity:
     with open_reading() as reading:
         whole = _Whole(reading)
         problems = _told(whole.check(), _MOST_PROBLEMS)
@@ -124,6 +138,7 @@ def _check_lane(open_reading: Open, expected: Sequence[Expected], on_progress: P
     rest = (
         chain.check(),
         chain.holds(),
+        chain.check_callers(keys),
         whole.check_periods(chain.turns),
         accounts.check(),
         whole.check_answers(open_reading, chain),
@@ -277,6 +292,8 @@ class _Chain:
         # Of each entry: what it says is kept beside it, and what was found there.
         self._kept = bytearray(whole.numbered + 1)
         self._found = bytearray(whole.numbered + 1)
+        # The numbers of keys that entries bear.
+        self._callers = {0}
         self.cut_off = 0
         """How many accounts were cut off from their users."""
         self.turns: list[Entry] = []
@@ -299,8 +316,9 @@ class _Chain:
                 number = row[0]
             if row[2] == ERASED:
                 self.cut_off += row[6]
+            self._callers.add(row[14] // BY)
             if 0 < row[0] < len(self._kept):
-                self._kept[row[0]] = row[14]
+                self._kept[row[0]] = row[14] & BESIDE
             if link is not None:
                 yield from self._link(rows, head, link)
                 head, rows = link, []
@@ -336,6 +354,12 @@ class _Chain:
             )
         if link in self._wanted:
             self._seen.add(link)
+
+    def check_callers(self, keys: Keys) -> Iterator[str]:
+        """Whoever has written must have had a key: one that was made by now, as the entries were read before."""
+        strange = self._callers - {0}
+        for number in sorted(strange - keys() if strange else ()):
+            yield f"journal: entries were written by the key of record {number}, which has made none"
 
     def holds(self) -> Iterator[str]:
         """What is wrong with what was noted."""

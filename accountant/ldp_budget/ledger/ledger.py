@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -49,10 +50,17 @@ class Ledger:
         self.name, self.key = store.name, store.key
         self.lanes = range(store.lanes)
         """The numbers of its lanes."""
-        self.newest_record = 0
-        """The number of the newest record that was read or written here."""
+        # Whose number every entry bears that is written through this; and what all who look at the ledger share.
+        self._by = 0
+        self._seen = _Seen()
         self.after_commit: Callable[[], None] = lambda: None
         """What is done after each transaction, by whoever had it done."""
+
+    def acting_for(self, by: int) -> Ledger:
+        """The same ledger, through which every entry that is written bears a number of a key."""
+        view = copy.copy(self)
+        view._by = by
+        return view
 
     @property
     def identity(self) -> str:
@@ -72,9 +80,14 @@ class Ledger:
         """The number of the newest entry of each lane, by one question."""
         return self._store.entries()
 
+    @property
+    def newest_record(self) -> int:
+        """The number of the newest record that was read or written here."""
+        return self._seen.record
+
     def see_record(self, number: int) -> None:
         """Remember that there is a record of this number."""
-        self.newest_record = max(self.newest_record, number)
+        self._seen.record = max(self._seen.record, number)
 
     def now(self) -> Moment:
         """What time it is, to read by; not before the newest entry that was told to anybody here."""
@@ -86,7 +99,7 @@ class Ledger:
 
         `needs` are the user and the key that it will look up, as hashes.
         """
-        return self._groups[lane % len(self._groups)].run(work, lane, needs)
+        return self._groups[lane % len(self._groups)].run(_by(self._by, work), lane, needs)
 
     def run_together(
         self, work: Callable[[list[Transaction]], T], lanes: Sequence[int], *, though_shut: bool = False
@@ -103,6 +116,7 @@ class Ledger:
         def together(transactions: Mapping[int, Transaction]) -> None:
             those = list(transactions.values())
             for transaction in those:
+                transaction.by = self._by
                 transaction.together = tuple(each for each in those if each is not transaction)
             results[:] = [work(those)]
 
@@ -196,6 +210,27 @@ class Ledger:
     def close(self) -> None:
         """Close the store."""
         self._store.close()
+
+
+class _Seen:
+    """What one process knows of a ledger, whoever looks at it."""
+
+    record = 0
+
+
+def _by(number: int, work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
+    """The same work, done for the holder of a key; others may do theirs in the same transaction."""
+    if not number:
+        return work
+
+    def acting(transaction: Transaction) -> T:
+        transaction.by = number
+        try:
+            return work(transaction)
+        finally:
+            transaction.by = 0
+
+    return acting
 
 
 def _goes_on(reading: Reading, told: End) -> bool:

@@ -44,6 +44,26 @@ Names = dict[tuple[int, int], str]
 """Users by lane and account."""
 
 
+def name_callers(ledger: Ledger, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with the name of the key, in the place of its number, by which each was written.
+
+    Keys stand in the first lane. So nothing may be being read just now.
+    """
+    wanted = {row["by"] for row in rows} - {None}
+    if wanted:
+        with ledger.reading() as reading:
+            names = {number: _name_of(reading, number) for number in wanted}
+        for row in rows:
+            row["by"] = names.get(row["by"])
+    return rows
+
+
+def _name_of(reading: Reading, number: int) -> str:
+    """The name of a key by the number of the record that made it."""
+    record = next(reading.rows.records(number), None)
+    return f"record {number}" if record is None or record.number != number else record.name
+
+
 def journal_rows(ledger: Ledger, names: Names | None = None) -> Iterator[dict[str, Any]]:
     """The journal in order, as far as it went when it was first read; that of several lanes by time, with `lane`.
 
@@ -66,8 +86,8 @@ def _lane_rows(ledger: Ledger, lane: int, names: Names | None) -> Iterator[dict[
     for first, until in parts(last, _ENTRIES_TOGETHER):
         with ledger.reading(lane) as reading:
             notes = notes_by_entry(reading.rows.notes(first, until))
-            rows = [shown.row(Entry.of(row), notes) for row, _ in reading.rows.entries(first, until)]
-        yield from rows
+            rows = [shown.row_of_journal(Entry.of(row), notes) for row, _ in reading.rows.entries(first, until)]
+        yield from name_callers(ledger, rows)
 
 
 class _Shown:
@@ -101,16 +121,16 @@ class _Shown:
             "expires": None if entry.expires is None else _iso(entry.expires),
             "resolves": entry.resolves,
             "note": notes.get(entry.number),
-            **self._recorded(entry),
+            "by": entry.by or None,
         }
 
-    def _recorded(self, entry: Entry) -> dict[str, Any]:
-        """What was recorded, of the entry of a record."""
-        record = self._records.get(entry.reports) if entry.kind == RECORDED else None
+    def row_of_journal(self, entry: Entry, notes: Mapping[int, str]) -> dict[str, Any]:
+        """An entry of anybody or nobody, with what was recorded if it is that of a record."""
+        row, record = self.row(entry, notes), self._records.get(entry.reports) if entry.kind == RECORDED else None
         if record is None:
-            return {}
+            return {**row, "record": None}
         said = {"number": record.number, "kind": record.kind, "name": record.name, "body": json.loads(record.body)}
-        return {"reports": 0, "record": said}
+        return {**row, "reports": 0, "record": said}
 
 
 def notes_by_entry(notes: Iterable[StoredNote]) -> dict[int, str]:
@@ -153,7 +173,7 @@ def open_reservations(ledger: Ledger, user: bytes | None = None, most: int | Non
             account = None if user is None else reading.number_of(user)
             if user is None or account is not None:
                 rows += _open_in(reading, account, most)
-    return sorted(rows, key=itemgetter("at", "entry"), reverse=True)[:most]
+    return name_callers(ledger, sorted(rows, key=itemgetter("at", "entry"), reverse=True)[:most])
 
 
 def _open_in(reading: Reading, account: int | None, most: int | None) -> list[dict[str, Any]]:

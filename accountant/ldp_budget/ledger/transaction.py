@@ -10,7 +10,9 @@ from ..guarantees.amounts import Costs
 from . import gate
 from .cache import Cache
 from .entries import (
+    BY,
     CLOCK,
+    COLLECTION,
     ERASED,
     NOBODY,
     NOTED,
@@ -63,6 +65,8 @@ class Transaction(Reading):
         # Somebody else may have written since the cache was filled.
         self.cache = cache if cache.holds(self.end) else Cache()
         self.cache.end = self.end
+        self.by = 0
+        """The number of the key for whose holder something is done just now; every entry bears it."""
         self.writes = 0
         """Grows with everything written or kept back; tells whether a step wrote anything."""
         self._entries, self._at = self.end.entries, self.end.at
@@ -299,7 +303,7 @@ class Transaction(Reading):
 
     def append(self, entry: Entry, label: bytes | None = None, note: str | None = None) -> int:
         """Append to the journal, with label and note if it has them; returns its number (that given is not used)."""
-        salt = None
+        salt, entry = None, entry._replace(by=self.by)
         if label is not None:
             salt = secrets.token_bytes(HASH_BYTES)
             entry = entry._replace(mark=self.key.mark(salt, label))
@@ -315,7 +319,7 @@ class Transaction(Reading):
 
         A note is written beside each of them, as each goes with its user.
         """
-        first, kept = self._entries + 1, 0 if note is None else NOTED
+        first, kept = self._entries + 1, BY * self.by + (0 if note is None else NOTED)
         accounts = batch.append(first, common, kept)
         self._appended.add_batch(first, accounts, common, kept)
         if note is not None:
@@ -370,9 +374,9 @@ class Transaction(Reading):
         self.cache.policies[policy.name] = policy
         self.writes += 1
 
-    def add_record(self, number: int, kind: str, name: str, body: str, by: int = 0) -> StoredRecord:
+    def add_record(self, number: int, kind: str, name: str, body: str) -> StoredRecord:
         """Add the next record, and say so in the journal; the clock need not be right for that."""
-        record = StoredRecord(number, self.time(), kind, name, body, by)
+        record = StoredRecord(number, self.time(), kind, name, body, self.by)
         self.put_record(record)
         self.append(Entry(0, record.at, RECORDED, 0, 0, 0, record.number, _NOTHING))
         return record
@@ -412,6 +416,8 @@ class Transaction(Reading):
         row = (self._collections, name, fingerprint, definition)
         self.rows.add_collection(StoredCollection(*row, self.key.seal(*row)))
         self.writes += 1
+        if self.by:
+            self.append(Entry(0, self.time(), COLLECTION, 0, 0, 0, self._collections, _NOTHING))
 
     def bury(self, tombstone: Tombstone) -> None:
         """Put a tombstone that another ledger holds; the entry that says so is another matter."""

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from . import checkpoints
-from .integrity import LOWEST, Expected, Integrity, check_lane
+from .integrity import LOWEST, Expected, Integrity, check_lane, keys_made
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,7 +50,7 @@ def check_integrity(
     entries = 0
     for lane in ledger.lanes:
         told = partial(_tell, on_progress, lane, len(ledger.lanes))
-        found = check_lane(partial(ledger.reading, lane), expected[lane], told)
+        found = check_lane(partial(ledger.reading, lane), expected[lane], told, partial(keys_made, ledger.reading))
         entries += found.entries
         where = f"lane {lane}: " if len(ledger.lanes) > 1 else ""
         problems += [where + problem for problem in found.problems]

@@ -67,9 +67,9 @@ TABLES = (
         created_at INTEGER NOT NULL, definition TEXT NOT NULL, UNIQUE (name, version)) STRICT""",
     # Append-only. The four amounts are what the entry added to the account's lifetime; those of `voided` are
     # negative. `mark` stands for the label of a memoised value, `resolves` is the reservation that a `committed`,
-    # `voided` or `expired` entry ends; `keyed` is 1 where an answer is kept in `keys`, and 2 more where a note is in
-    # `notes`. The last entry of each transaction bears its `link`: a keyed hash over what the transaction appended
-    # and the link before.
+    # `voided` or `expired` entry ends; `keyed` is 1 where an answer is kept in `keys`, 2 more where a note is in
+    # `notes`, and 4 times the record of the key by which it was written. The last entry of each transaction bears its
+    # `link`: a keyed hash over what the transaction appended and the link before.
     """CREATE TABLE journal (
         entry INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, account INTEGER NOT NULL,
         charge INTEGER NOT NULL, policy INTEGER NOT NULL, reports INTEGER NOT NULL,

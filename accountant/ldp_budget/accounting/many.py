@@ -1,0 +1,149 @@
+"""Charging many users the same, in batches, each of which is one transaction in each lane of the ledger."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._checks import check_call, check_name, check_text
+from .books import Books, policy_in
+from .bulk import (
+    LANES_TOGETHER,
+    BulkCharge,
+    BulkResult,
+    Parts,
+    batch_key,
+    batches,
+    bind,
+    part_key,
+    parts_of,
+    read_part,
+    write_refused,
+)
+from .idempotency import once
+from .policies import DEFAULT
+from .request import charge_of, check_digest, check_note
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from ..authoring.base import Mechanism
+    from ..catalogue.collections import Collection
+    from ..ledger import Ledger, Transaction
+    from .bulk import Outcome
+    from .idempotency import IdempotencyKey
+    from .request import Charge
+
+
+def spend_many(
+    self: Books,
+    users: Iterable[str],
+    mechanism: Mechanism | Collection,
+    *,
+    key: str | None = None,
+    digest: str | None = None,
+    note: str | None = None,
+    policy: str = DEFAULT,
+    on_batch: Callable[[int, list[str]], None] | None = None,
+) -> BulkResult:
+    """Charge one report to each of many users, in batches; whoever does not fit is refused, the others go on.
+
+    Each batch is one transaction in each lane of the ledger.
+
+    Parameters:
+        users: who is charged, a stream of any length; a user who comes twice is charged twice.
+        mechanism: a mechanism with its parameters; or a collection, whose mechanism is charged then, and which is
+            named in the journal.
+        key: names the run; repeated, it skips what was charged.
+        digest: hexadecimal; binds the reports to the key.
+        note: one line of at most 500 characters, written beside every charge; each goes with its user.
+        policy: the policy to hold it against.
+        on_batch: called as `on_batch(users, refused)` after each batch, with how many users it had and which of
+            them were refused; without it, the result names these.
+
+    Returns:
+        How many were charged, refused, or had been charged by an earlier run of the same key.
+
+    Raises:
+        InvalidParameter: one of them is of another kind. Batches before that of a wrong user were charged.
+        UnknownName: there is no such policy.
+        NotSupported: the policy holds a plan.
+        KeyConflict: the key was used for a run of other users, or of something else.
+        ClockError: the clock cannot be believed.
+    """
+    result = BulkResult()
+    charge, note = charge_of(mechanism), check_note(note)
+    identity = ("spend_many", *charge.identity, check_digest(digest), check_name("policy", policy))
+    if key is not None:
+        check_text("key", key)
+    check_call("on_batch", on_batch)
+    for number, batch in enumerate(batches(users)):
+        bound = batch_key(self._ledger.key, key, number, batch, identity, self._caller.name)
+        refused: list[str] = []
+        for part, (of_part, repeated) in _charge_batch(self._ledger, charge, policy, batch, bound, note):
+            result.count(len(part), of_part, repeated)
+            refused += of_part
+        if on_batch is not None:
+            on_batch(len(batch), refused)
+        else:
+            result.refused_users += refused
+    return result
+
+
+def _charge_batch(
+    ledger: Ledger,
+    charge: Charge,
+    policy: str,
+    users: list[str],
+    key: IdempotencyKey | None,
+    note: str | None,
+) -> Iterator[tuple[list[str], Outcome]]:
+    """Charge a batch, each lane's part of it in a transaction of its own; the parts with what came of them."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    known: Outcome | Parts | None = None
+    if len(ledger.lanes) == 1:
+        known = ledger.run(_charge_part(charge, policy, users, key, note))
+    elif key is not None:
+        # The whole batch is bound to its key before anybody is charged.
+        known = ledger.run(_binding(charge, policy, users, key), ledger.lane_of(key.hash))
+    if isinstance(known, Parts):
+        # It was begun before the ledger was copied, in other parts, each of which was charged then or was not.
+        assert key is not None
+        for lane, part in parts_of(ledger.key, users, known.lanes):
+            yield from _charge_batch(ledger, charge, policy, part, part_key(ledger.key, key, lane), note)
+        return
+    if known is not None:
+        yield users, known
+        return
+    parts = dict(parts_of(ledger.key, users, len(ledger.lanes)))
+
+    def charged(lane: int) -> tuple[list[str], Outcome]:
+        of_lane = None if key is None else part_key(ledger.key, key, lane)
+        outcome = ledger.run(_charge_part(charge, policy, parts[lane], of_lane, note), lane)
+        assert not isinstance(outcome, Parts)
+        return parts[lane], outcome
+
+    with ThreadPoolExecutor(LANES_TOGETHER) as threads:
+        yield from threads.map(charged, sorted(parts))
+
+
+def _binding(
+    charge: Charge, policy: str, users: list[str], key: IdempotencyKey
+) -> Callable[[Transaction], Outcome | Parts | None]:
+    def work(transaction: Transaction) -> Outcome | Parts | None:
+        BulkCharge(transaction, charge, *policy_in(transaction, policy))  # what it refuses is not bound
+        return bind(transaction, users, key)
+
+    return work
+
+
+def _charge_part(
+    charge: Charge, policy: str, users: list[str], key: IdempotencyKey | None, note: str | None
+) -> Callable[[Transaction], Outcome | Parts]:
+    def work(transaction: Transaction) -> Outcome | Parts:
+        def act() -> Outcome | Parts:
+            return BulkCharge(transaction, charge, *policy_in(transaction, policy), note).run(users), False
+
+        return once(transaction, key, act, write=write_refused(users), read=read_part(users))
+
+    return work
