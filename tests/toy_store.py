@@ -291,11 +291,9 @@ class ToyStore:
     def entries(self) -> list[int]:
         return [rows.end()[0].entries for rows in self._rows]
 
-    def check_key(self) -> None: ...
-
     def clear_log(self) -> bool:
         return True
 
-    def backup(self, path: object, check: object) -> None: ...
+    def close(self, *given: object) -> None: ...
 
-    def close(self) -> None: ...
+    backup = check_key = close

@@ -155,6 +155,7 @@ ldp_budget.catalogue.certificates
 ldp_budget.catalogue.collections
 ldp_budget.catalogue.definitions
 ldp_budget.catalogue.hookspecs
+ldp_budget.catalogue.listing
 ldp_budget.catalogue.plugins
 ldp_budget.catalogue.ranking
 ldp_budget.collecting
@@ -183,6 +184,7 @@ ldp_budget.guarantees.vocabulary
 ldp_budget.ledger
 ldp_budget.ledger.cache
 ldp_budget.ledger.checkpoints
+ldp_budget.ledger.checkup
 ldp_budget.ledger.clock
 ldp_budget.ledger.comparing
 ldp_budget.ledger.copying

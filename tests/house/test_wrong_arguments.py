@@ -142,7 +142,7 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         **{"open_reservations": {"most": 20, "user": None}, "balances": {"users": ["u"], "policy": "default"}},
         **{"journal": {"users": ["u"]}, "verify": {"expect": None, "on_progress": None}},
         "acting_for": {"caller": Caller(1, "team-a")},
-        "position": {"user": "u"},
+        **{"position": {"user": "u"}, "reservation": {"receipt": "1-0"}},
         "records": {"first": 1},
         "record": {"kind": "note", "name": "x", "body": {}, "expected": 10**6},
         **{"add_collection": {"collection": POLL}, "collection": {"name": "poll"}},
@@ -286,7 +286,7 @@ def test_everything_public_is_tried_or_it_is_said_why_not(accountant: Accountant
 
 IN_VAIN = (
     *("Accountant.commit", "Accountant.void", "Accountant.erase", "Accountant.give_up_copy", "Accountant.record"),
-    "read_reports",
+    *("Accountant.reservation", "read_reports"),
 )
 """What is asked for is not there."""
 
