@@ -18,7 +18,7 @@ from .guarding.rates import Rate
 from .held import Collections
 from .in_flight import InFlight
 from .paths import Undecoded
-from .routes import balances, collections, ledger, mechanisms, policies, reservations, spends, users
+from .routes import balances, batch, collections, ledger, mechanisms, policies, reservations, spends, users
 from .settings import Settings
 from .watching import health, metrics
 from .watching.requests import Watched
@@ -36,6 +36,7 @@ Errors are problem details (RFC 9457) whose `type` ends in the code of the error
 
 ROUTERS = (
     spends.router,
+    batch.router,
     reservations.router,
     users.router,
     policies.router,

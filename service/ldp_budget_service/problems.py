@@ -216,6 +216,10 @@ def install(app: FastAPI) -> None:
 
 
 def _malformed(errors: Sequence[Any]) -> Response:
-    """What is wrong with a request, each place by its name."""
-    said = [f"{'.'.join(map(str, each['loc'][1:])) or each['loc'][0]}: {each['msg']}" for each in errors]
-    return problem("malformed", "; ".join(said))
+    """What is wrong with a request."""
+    return problem("malformed", explained([{**each, "loc": each["loc"][1:] or each["loc"]} for each in errors]))
+
+
+def explained(errors: Sequence[Any]) -> str:
+    """What is wrong with something, each place by its name."""
+    return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in errors)

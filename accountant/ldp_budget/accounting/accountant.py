@@ -19,7 +19,7 @@ from ..errors import InvalidParameter
 from ..ledger import Ledger
 from ..ledger.clock import BOUND_SECONDS, check_bound
 from ..ledger.keeper import Keeper
-from . import agreed, ending, keeping, looking, many, places, records, setting, spending
+from . import agreed, ending, keeping, lines, looking, many, places, records, setting, spending
 from .books import Books
 from .callers import Caller
 
@@ -135,6 +135,8 @@ class Accountant(Books):
     quote = spending.quote
     spend = spending.spend
     spend_many = many.spend_many
+    spend_each = lines.spend_each
+    run = lines.run
     reserve = spending.reserve
     commit = ending.commit
     void = ending.void

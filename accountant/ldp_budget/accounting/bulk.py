@@ -178,7 +178,13 @@ def read_part(users: list[str]) -> Callable[[StoredAnswer], Outcome | Parts]:
 
 def carried(answer: str, lanes: int) -> str:
     """What is kept of a batch, as a copy of the ledger keeps it: one that was bound says in how many lanes."""
-    return canonical_json({"lanes": lanes}) if answer == _BOUND else answer
+    if answer == _BOUND:
+        return canonical_json({"lanes": lanes})
+    if answer.startswith(
+        '{"lines"'
+    ):  # a chunk of lines, see `lines`; `lanes` comes before, where it was copied before
+        return canonical_json({"lanes": lanes, **json.loads(answer)})
+    return answer
 
 
 def batch_key(

@@ -173,13 +173,13 @@ def _charge(self: Books, request: Request, strict: bool) -> Receipt:
     check_switch("strict", strict)
     needs = request.user_hash, None if request.key is None else request.key.hash
     lane = self._ledger.lane_of(request.user_hash)
-    receipt = self._ledger.run(lambda transaction: _charge_in(transaction, request), lane, needs)
+    receipt = self._ledger.run(lambda transaction: charge_in(transaction, request), lane, needs)
     if strict and receipt.status == REFUSED:
         raise BudgetExceeded(receipt)
     return receipt
 
 
-def _charge_in(transaction: Transaction, request: Request) -> Receipt:
+def charge_in(transaction: Transaction, request: Request) -> Receipt:
     """Decide, then write; or answer again what was answered under the same key."""
     policy, entry, erased = 0, None, False
 

@@ -1,0 +1,462 @@
+"""Charging many users each for something of their own: a stream of lines in chunks of any size, an answer for each.
+
+A chunk is one transaction in each lane of the ledger. Lines that ask for the same under the same policy are charged
+together, by set-based statements; the others one by one. A run has a key, and the chunk that begins with line n is
+bound to KEY@n, to how many lines it has and to a digest of them. So an interrupted run is simply run again, from its
+first line: what was charged is told again, and what was not is charged now.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .._checks import check_name, check_text, check_whole
+from .._json import canonical_json
+from ..errors import InvalidParameter, KeyConflict, LdpBudgetError, LedgerError
+from ..guarantees.amounts import LARGEST
+from ..ledger.entries import NOBODY, SPENT
+from .books import policy_in
+from .bulk import LANES_TOGETHER, BulkCharge, parts_of
+from .decision import decide
+from .idempotency import key_hash
+from .policies import DEFAULT
+from .receipts import REFUSED
+from .request import MOST_REPORTS, Request, charge_of, check_digest, check_note
+from .spending import charge_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ..authoring.base import Mechanism
+    from ..catalogue.collections import Collection
+    from ..ledger import Transaction
+    from ..ledger.entries import StoredAnswer
+    from ..ledger.keys import Key
+    from .books import Books
+    from .receipts import Receipt
+    from .request import Charge
+
+_AHEAD = 50
+"""How many users and keys are looked up together."""
+_MOST_KINDS = 1000
+FEW = 8
+"""So many equal lines are charged one by one: a set-based statement has a price of its own."""
+
+
+class Spend(NamedTuple):
+    """One line: who is charged for what, as with `Accountant.spend`; in a `Run` without a key of its own."""
+
+    user: str
+    mechanism: Mechanism | Collection
+    reports: int = 1
+    label: str | None = None
+    digest: str | None = None
+    note: str | None = None
+    policy: str = DEFAULT
+    key: str | None = None
+
+
+class LineAnswer(NamedTuple):
+    """What came of a line.
+
+    `status` is spent, refused or failed; `repeated` says that this was so before. Of a refusal, `binding` names the
+    periods whose limit refused it, or `plan`, `affordable_reports` says how many such reports still fit, `why` what
+    no budget would help; and `receipt`, where it was refused just now, how the limits stand. Of a failure, `error`:
+    nothing was charged, and the next run tries again.
+    """
+
+    status: str
+    repeated: bool = False
+    binding: tuple[str, ...] = ()
+    affordable_reports: int = 0
+    why: str = ""
+    receipt: Receipt | None = None
+    error: LdpBudgetError | None = None
+
+
+FAILED = "failed"
+_SPENT, _SPENT_BEFORE = LineAnswer(SPENT), LineAnswer(SPENT, True)
+
+
+class Kind(NamedTuple):
+    """What lines have in common, all but the user.
+
+    `together`: whether they are charged by statements over all of them, as one report each without a label is.
+    `identity` is all that makes two of them the same, and a note is no part of it.
+    """
+
+    charge: Charge
+    policy: str
+    note: str | None
+    together: bool
+    identity: tuple[Any, ...]
+
+
+class _Line(NamedTuple):
+    """A line that was looked at, or what is wrong with it."""
+
+    spend: Spend = None  # type: ignore[assignment]  # where there is an error
+    kind: Kind = None  # type: ignore[assignment]
+    error: LdpBudgetError | None = None
+
+
+class Run:
+    """The lines of a run, chunk by chunk, from its first one on.
+
+    Made by `Accountant.run`.
+    """
+
+    def __init__(self, books: Books, key: str) -> None:
+        self._books = books
+        self._ledger = books._ledger
+        self._name = check_text("key", key)
+        self._lanes = len(self._ledger.lanes)
+        self._kinds = _Kinds()
+        self.done = 0
+        """How many lines were answered."""
+
+    def charge(self, spends: Sequence[Spend | LdpBudgetError], *, last: bool = False) -> list[LineAnswer]:
+        """Charge the next lines, as one chunk, or tell again what came of them in an earlier run.
+
+        Parameters:
+            spends: the lines after those that were answered; one that cannot be read is the error that says why.
+            last: whether no more lines follow.
+
+        Returns:
+            An answer for each, in their order; or for fewer of them, even none: then an earlier run had more lines
+            in one chunk than these, and they are to be given again, with those that follow.
+
+        Raises:
+            LedgerError: nobody knows which of the lines were charged. The run must end here; another one, from the
+                first line on, will know.
+        """
+        lines = [self._kinds.look_at(spend) for spend in spends]
+        answers = self._chunk(f"{self._name}@{self.done}", lines, last) if lines else []
+        self.done += len(answers)
+        return answers
+
+    def _chunk(self, name: str, lines: list[_Line], last: bool) -> list[LineAnswer]:
+        """The answers to a chunk, bound to its name, or to the one that was bound to it before."""
+        secret = self._ledger.key
+        chunk = _Chunk(key_hash(secret, name, self._books._caller.name), _digest(secret, lines, ()))
+        answers: list[LineAnswer] = []
+
+        def bind(transaction: Transaction) -> StoredAnswer | None:
+            stored = transaction.answer_to(NOBODY, chunk.key)
+            if stored is None and any(line.error is None for line in lines):
+                transaction.store_answer(NOBODY, chunk.key, None, chunk.request, _chunk_text(lines))
+                if self._lanes == 1:
+                    answers[:] = self._part_work(chunk, 0, lines)(transaction)
+            return stored
+
+        stored = self._ledger.run(bind, self._ledger.lane_of(chunk.key))
+        if stored is not None:
+            return self._again(name, chunk, stored, lines, last)
+        return answers or self._parts(chunk, lines)
+
+    def _again(
+        self, name: str, chunk: _Chunk, stored: StoredAnswer, lines: list[_Line], last: bool
+    ) -> list[LineAnswer]:
+        """The answers to a chunk of an earlier run; what failed there is tried again, as a chunk of its own."""
+        record = json.loads(stored.answer)
+        if len(lines) < record["lines"] and not last:
+            return []
+        lines, unread = lines[: record["lines"]], record["unread"]
+        if len(lines) < record["lines"] or stored.request != _digest(self._ledger.key, lines, unread):
+            return [LineAnswer(FAILED, error=KeyConflict(name)) for _ in lines]
+        before = list(lines)
+        for place in unread:
+            before[place] = _Line(error=KeyConflict(name))
+        answers = self._parts(chunk, before, record.get("lanes"))
+        failed = [place for place, answer in enumerate(answers) if answer.status == FAILED]
+        again = self._chunk(f"{name}!", [lines[place] for place in failed], True) if failed else []
+        for place, answer in zip(failed, again, strict=True):
+            answers[place] = answer
+        return answers
+
+    # -- lanes --------------------------------------------------------------------------------------------
+
+    def _parts(self, chunk: _Chunk, lines: list[_Line], copied: int | None = None) -> list[LineAnswer]:
+        """The answers to a chunk that is bound, each lane's part of it in a transaction of its own.
+
+        `copied`: in how many lanes it was bound, if that was before the ledger was copied.
+        """
+        from concurrent.futures import ThreadPoolExecutor
+
+        answers = [LineAnswer(FAILED, error=line.error) for line in lines]
+        places: dict[str, list[int]] = {}
+        for place, line in enumerate(lines):
+            if line.error is None:
+                places.setdefault(line.spend.user, []).append(place)
+        parts = parts_of(self._ledger.key, list(places), copied or self._lanes)
+        by_lane = {lane: sorted(place for user in users for place in places[user]) for lane, users in parts}
+
+        def charged(lane: int) -> list[LineAnswer]:
+            part = [lines[place] for place in by_lane[lane]]
+            if copied is not None:
+                return self._part_of_copy(chunk.part(self._ledger.key, lane), part)
+            return self._ledger.run(self._part_work(chunk, lane, part), lane)
+
+        with ThreadPoolExecutor(LANES_TOGETHER) as threads:
+            for lane, told in zip(by_lane, threads.map(charged, by_lane), strict=True):
+                for place, answer in zip(by_lane[lane], told, strict=True):
+                    answers[place] = answer
+        return answers
+
+    def _part_of_copy(self, part: _Chunk, lines: list[_Line]) -> list[LineAnswer]:
+        """The answers to what was one lane's part before the ledger was copied, charged there or not."""
+        with self._ledger.reading(self._ledger.lane_of(part.key)) as reading:
+            stored = next(iter(reading.rows.answers([NOBODY], [part.key])), None)
+        return self._parts(part, lines) if stored is None else _told_again(lines, stored)
+
+    def _part_work(self, chunk: _Chunk, lane: int, lines: list[_Line]) -> Callable[[Transaction], list[LineAnswer]]:
+        """Charge what a chunk has in one lane, or tell it again."""
+        key = chunk.part(self._ledger.key, lane).key
+
+        def work(transaction: Transaction) -> list[LineAnswer]:
+            stored = transaction.answer_to(NOBODY, key)
+            if stored is not None:
+                return _told_again(lines, stored)
+            answers = self._charged(transaction, lines)
+            transaction.store_answer(NOBODY, key, None, chunk.request, _part_text(answers))
+            return answers
+
+        return work
+
+    # -- inside a transaction -----------------------------------------------------------------------------
+
+    def _charged(self, transaction: Transaction, lines: list[_Line]) -> list[LineAnswer]:
+        answers = [LineAnswer(FAILED, error=line.error) for line in lines]
+        for places in _rounds(lines):
+            alike: dict[tuple[Any, ...], list[int]] = {}
+            for place in places:
+                kind = lines[place].kind
+                alike.setdefault((kind.note, *kind.identity), []).append(place)
+            for those in alike.values():
+                told = self._charge_alike(transaction, [lines[place] for place in those])
+                for place, answer in zip(those, told, strict=True):
+                    answers[place] = answer
+        return answers
+
+    def _charge_alike(self, transaction: Transaction, lines: list[_Line]) -> list[LineAnswer]:
+        """Charge lines of distinct users and of one kind."""
+        kind = lines[0].kind
+        try:
+            number, policy = policy_in(transaction, kind.policy)
+        except LdpBudgetError as error:
+            return [LineAnswer(FAILED, error=error) for _ in lines]
+        if len(lines) < FEW or not kind.together or policy.plan is not None:
+            return [self._charge_one(transaction, line) for line in lines]
+        refused = set(
+            BulkCharge(transaction, kind.charge, number, policy, kind.note).run([line.spend.user for line in lines])
+        )
+        told = dict.fromkeys(range(len(lines)), _SPENT)
+        over = [place for place, line in enumerate(lines) if line.spend.user in refused]
+        requests = [self._request(lines[place]) for place in over]
+        accounts = transaction.accounts([request.user_hash for request in requests])
+        for place, request in zip(over, requests, strict=True):
+            decision = decide(accounts[request.user_hash], request, policy, transaction.windows)
+            told[place] = _answer(decision.receipt(REFUSED))
+        return list(told.values())
+
+    def _charge_one(self, transaction: Transaction, line: _Line) -> LineAnswer:
+        told = _charge_one(transaction, self._request(line))
+        return LineAnswer(FAILED, error=told) if isinstance(told, LdpBudgetError) else _answer(told)
+
+    def _request(self, line: _Line) -> Request:
+        return _requested(self._books, line.spend)
+
+
+def run(self: Books, key: str) -> Run:
+    """Charge many users each for something of their own, line by line; see `Run`.
+
+    Parameters:
+        key: names the run; repeated from its first line, it tells again what was charged and goes on.
+
+    Raises:
+        InvalidParameter: the key is no text.
+    """
+    return Run(self, key)
+
+
+def spend_each(self: Books, spends: Sequence[Spend | LdpBudgetError]) -> list[Receipt | LdpBudgetError]:
+    """Charge many users each for something of their own, with a key of their own, in a transaction for each lane.
+
+    Parameters:
+        spends: what `spend` takes, of each; what cannot be read is the error that says why.
+
+    Returns:
+        What `spend` returns or raises, for each; also a `LedgerError`, which only the same lines again can tell the
+        end of.
+
+    Raises:
+        Nothing.
+    """
+    ledger = self._ledger
+    answers: list[Receipt | LdpBudgetError | None] = [None] * len(spends)
+    by_lane: dict[int, list[tuple[int, Request]]] = {}
+    for place, spend in enumerate(spends):
+        try:
+            if isinstance(spend, LdpBudgetError):
+                raise spend
+            request = _requested(self, spend)
+        except LdpBudgetError as error:
+            answers[place] = error
+        else:
+            by_lane.setdefault(ledger.lane_of(request.user_hash), []).append((place, request))
+
+    def work(transaction: Transaction, requests: list[Request]) -> list[Receipt | LdpBudgetError]:
+        told = []
+        for first in range(0, len(requests), _AHEAD):
+            some = requests[first : first + _AHEAD]
+            transaction.read_ahead([(each.user_hash, None if each.key is None else each.key.hash) for each in some])
+            told += [_charge_one(transaction, each) for each in some]
+        return told
+
+    for lane, those in by_lane.items():
+        told: Sequence[Receipt | LdpBudgetError]
+        try:
+            told = ledger.run(partial(work, requests=[request for _, request in those]), lane)
+        except LedgerError as error:
+            told = [error] * len(those)
+        for (place, _), answer in zip(those, told, strict=True):
+            answers[place] = answer
+    return [answer for answer in answers if answer is not None]
+
+
+def _charge_one(transaction: Transaction, request: Request) -> Receipt | LdpBudgetError:
+    """Charge one of several requests; an error that comes before anything was written is its own alone."""
+    written = transaction.writes
+    try:
+        return charge_in(transaction, request)
+    except LdpBudgetError as error:
+        if transaction.writes != written:
+            raise
+        return error
+
+
+def _requested(books: Books, spend: Spend) -> Request:
+    user, mechanism, reports, label, digest, note, policy, key = spend
+    return Request(
+        books._ledger.key,
+        user,
+        mechanism,
+        reports=reports,
+        policy=policy,
+        label=label,
+        digest=digest,
+        key=key,
+        scope=books._caller.name,
+        note=note,
+    )
+
+
+class _Chunk(NamedTuple):
+    """A chunk, or one lane's part of it: where its answer is kept, and the digest of what it asks."""
+
+    key: bytes
+    request: bytes
+
+    def part(self, secret: Key, lane: int) -> _Chunk:
+        return self._replace(key=secret.hash(b"key", f"{self.key.hex()} {lane}"))
+
+
+class _Kinds:
+    """The kinds of what lines ask for, each looked at and priced once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Any, ...], tuple[Kind, Mechanism | Collection]] = {}
+
+    def look_at(self, spend: Spend | LdpBudgetError) -> _Line:
+        """A line, with what is wrong with it."""
+        if isinstance(spend, LdpBudgetError):
+            return _Line(error=spend)
+        user, mechanism, reports, label, digest, note, policy, key = spend
+        asked = id(mechanism), reports, label, digest, note, policy, key
+        try:
+            known = self._known.get(asked)
+            kind = self._work_out(asked, spend) if known is None else known[0]
+            if not user or type(user) is not str:
+                check_text("user", user)
+        except LdpBudgetError as error:
+            return _Line(error=error)
+        return _Line(spend, kind)
+
+    def _work_out(self, asked: tuple[Any, ...], spend: Spend) -> Kind:
+        """Look at all but the user. Raises `InvalidParameter`."""
+        _, mechanism, reports, label, digest, note, policy, key = spend
+        if key is not None:
+            raise InvalidParameter("key", "none, as the run has one", key)
+        charge = charge_of(mechanism)
+        check_name("policy", policy)
+        check_whole("reports", reports, 1, MOST_REPORTS)
+        if label is not None:
+            check_text("label", label)
+        identity = (*charge.identity, reports, label, check_digest(digest), policy)
+        kind = Kind(charge, policy, check_note(note), reports == 1 and label is None, identity)
+        if len(self._known) >= _MOST_KINDS:
+            self._known.clear()
+        self._known[asked] = kind, mechanism  # which is kept, so that nothing else gets its number meanwhile
+        return kind
+
+
+def _digest(secret: Key, lines: Sequence[_Line], unread: Sequence[int]) -> bytes:
+    """What lines ask, but for those that could not be read when they came first."""
+    kinds: dict[tuple[Any, ...], int] = {}
+    skipped = set(unread)
+    asked = [
+        (line.spend.user, kinds.setdefault(line.kind.identity, len(kinds)))
+        if line.error is None and place not in skipped
+        else None
+        for place, line in enumerate(lines)
+    ]
+    return secret.hash(b"request", ascii(("lines", asked, list(kinds))))
+
+
+def _chunk_text(lines: list[_Line]) -> str:
+    """What is kept of a chunk that is bound."""
+    return canonical_json({"lines": len(lines), "unread": [n for n, line in enumerate(lines) if line.error]})
+
+
+def _part_text(answers: list[LineAnswer]) -> str:
+    """What is kept of a part: who was refused and why, and what failed; all the others were charged."""
+    refused = [
+        [place, answer.binding, min(answer.affordable_reports, LARGEST), answer.why]
+        for place, answer in enumerate(answers)
+        if answer.status == REFUSED
+    ]
+    failed = [place for place, answer in enumerate(answers) if answer.status == FAILED]
+    return canonical_json({"failed": failed, "refused": refused})
+
+
+def _told_again(lines: list[_Line], stored: StoredAnswer) -> list[LineAnswer]:
+    record = json.loads(stored.answer)
+    answers = [_SPENT_BEFORE] * len(lines)
+    for place, binding, affordable, why in record["refused"]:
+        answers[place] = LineAnswer(REFUSED, True, tuple(binding), affordable, why)
+    for place in record["failed"]:
+        answers[place] = LineAnswer(FAILED)
+    return answers
+
+
+def _answer(receipt: Receipt) -> LineAnswer:
+    if receipt:
+        return _SPENT
+    return LineAnswer(REFUSED, False, receipt.binding, receipt.affordable_reports, receipt.why, receipt)
+
+
+def _rounds(lines: list[_Line]) -> Iterator[list[int]]:
+    """The places of the lines so that each round names a user once, and a user's lines stay in their order."""
+    rounds: list[list[int]] = []
+    seen: dict[str, int] = {}
+    for place, line in enumerate(lines):
+        if line.error is None:
+            times = seen.get(line.spend.user, 0)
+            seen[line.spend.user] = times + 1
+            if times == len(rounds):
+                rounds.append([])
+            rounds[times].append(place)
+    return iter(rounds)
