@@ -77,7 +77,9 @@ def _totals_of(
     reports: int, total_delta: str | None, reasons: dict[str, str]
 ) -> Callable[[Mechanism], dict[str, Any]]:
     """What a row says of the total of so many reports: as `compose --json` does. Why rules are missing: `reasons`."""
-    from .totals import own_delta, parse_delta, totals
+    from ldp_budget.accounting.totals import own_delta, totals
+
+    from .totals import parse_delta
 
     given = None if total_delta is None else parse_delta(total_delta)
 

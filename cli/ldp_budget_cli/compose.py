@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import click
-
-from ldp_budget.errors import NotSupported
 
 from .mechanism_group import mechanism_command, parse_reports
 from .output import (
@@ -23,10 +20,10 @@ from .output import (
     shown,
     shuffled_option,
 )
-from .totals import by_rule, own_delta, parse_delta, print_reasons, promise, total, totals, with_values
+from .totals import parse_delta, print_reasons
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from ldp_budget.authoring.base import Mechanism
     from ldp_budget.guarantees import Guarantee
@@ -46,10 +43,12 @@ _reports_option = click.option(
 def compose(
     mechanism: Mechanism, reports: int, total_delta: str | None, shuffled: int | None, form: str | None
 ) -> None:
-    guarantee = promise(mechanism)
+    from ldp_budget.accounting.totals import central_of, own_delta, promise_of, totals
+
+    guarantee = promise_of(mechanism)
     delta = own_delta(guarantee, reports) if total_delta is None else parse_delta(total_delta)
     rules, reasons = totals(mechanism, reports, delta)
-    central, reason = (None, None) if shuffled is None else _central(mechanism, reports, delta, shuffled)
+    central, reason = (None, None) if shuffled is None else central_of(mechanism, reports, delta, shuffled)
     if form == JSON:
         beside = {} if shuffled is None else {"shuffled": central}
         print_json({"reports": reports, "delta": float(delta), "rules": rules, **beside})
@@ -76,9 +75,11 @@ def compose(
 @click.option("--total-delta", default="0", metavar="D", help="The δ of all reports together [default: 0]")
 @rows_options
 def plan(chosen: Chosen | Mechanism, reports: int, total_epsilon: str, total_delta: str, form: str | None) -> None:
-    make = _maker(chosen)
+    from ldp_budget.accounting.totals import by_rule, maker, planned
+
+    make = chosen.at_epsilon if not isinstance(chosen, tuple) else maker(*chosen)
     epsilon, delta = decimal_option("total_epsilon", total_epsilon), parse_delta(total_delta)
-    rules, reasons = by_rule(lambda rule: _planned(make, reports, epsilon, delta, rule))
+    rules, reasons = by_rule(lambda rule: planned(make, reports, epsilon, delta, rule))
     if form == JSON:
         print_json({"reports": reports, "epsilon": float(epsilon), "delta": float(delta), "rules": rules})
         return
@@ -98,49 +99,6 @@ def plan(chosen: Chosen | Mechanism, reports: int, total_epsilon: str, total_del
 def _rows(rules: Mapping[str, dict[str, Any] | None]) -> list[dict[str, Any]]:
     """What is found under each rule as rows; those of a rule that does not apply are empty."""
     return [{"rule": rule, **(row or {})} for rule, row in rules.items()]
-
-
-def _central(
-    mechanism: Mechanism, reports: int, delta: Decimal, users: int
-) -> tuple[dict[str, Any] | None, str | None]:
-    """What shuffling makes of the loss, or why that is not known."""
-    from ldp_budget.authoring.domain import Categories
-    from ldp_budget.composition.shuffle import shuffled
-
-    inputs = mechanism.domain.size if isinstance(mechanism.domain, Categories) else None
-    try:
-        return shuffled([(mechanism.guarantee, reports)], users, delta, inputs=inputs).to_json(), None
-    except NotSupported as error:
-        return None, str(error)
-
-
-def _planned(
-    make: Callable[[Decimal], Mechanism], reports: int, epsilon: Decimal, delta: Decimal, rule: str
-) -> dict[str, Any]:
-    from ldp_budget.accounting.plans import largest_epsilon
-    from ldp_budget.composition import rule_named
-    from ldp_budget.composition.charges import of_one_question
-
-    def labelled(each: Decimal) -> Guarantee:
-        # A ledger charges each kept draw by its label, also where all of them lose less together.
-        mechanism = make(each)
-        return with_values(mechanism.guarantee, mechanism.memoised_values)
-
-    found = largest_epsilon(labelled, reports, epsilon, delta, rule)
-    if found is None:
-        raise NotSupported(f"rule {rule}: no ε of a billionth or more fits")
-    mechanism, is_filter = make(found), rule_named(rule).is_filter
-    charge = labelled(found), reports
-    priced = total(of_one_question(*charge, rule) if is_filter else charge, delta, rule)
-    utility = mechanism.utility()
-    variance = {key: utility[key] for key in ("variance_per_user",) if key in utility}
-    return {
-        "epsilon_per_report": float(found),
-        "guaranteed_epsilon_per_report": mechanism.guarantee.epsilon,
-        **priced,
-        **variance,
-        "filter": is_filter,
-    }
 
 
 def _print_differing(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
@@ -170,18 +128,6 @@ def _print_memoised(guarantee: Guarantee, reports: int) -> None:
             f"basic counts each report as the first of another memoised value, at ε = {shown(guarantee.epsilon)}; "
             f"the other rules as one of any value, at its cap ε = {cap}"
         )
-
-
-def _maker(chosen: Chosen | Mechanism) -> Callable[[Decimal], Mechanism]:
-    """A function from one report's ε to the mechanism."""
-    if not isinstance(chosen, tuple):
-        return chosen.at_epsilon
-    mechanism, values = chosen
-    if "epsilon" not in mechanism.fields:
-        raise NotSupported(f"{mechanism.name} is not calibrated from ε, so there is nothing to plan")
-    # What is wrong with the other options comes to light here, once, and not as an ε that never fits.
-    mechanism.calibrate(**values, epsilon="1")
-    return lambda epsilon: mechanism.calibrate(**values, epsilon=epsilon)
 
 
 def _given(rules: Mapping[str, dict[str, Any] | None]) -> list[tuple[str, dict[str, Any]]]:

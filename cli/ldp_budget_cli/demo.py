@@ -122,8 +122,7 @@ def _estimate(poll: Collection, answers: list[str], out: str) -> None:
     import os
 
     from ldp_budget.authoring.estimates import CountEstimate
-
-    from .estimate import estimate_files
+    from ldp_budget.collecting.estimating import estimate_files
 
     result = estimate_files(poll, (os.path.join(out, "party.reports"),))
     assert isinstance(result, CountEstimate)
@@ -142,11 +141,12 @@ def _estimate(poll: Collection, answers: list[str], out: str) -> None:
 
 
 def _picture(poll: Collection, result: CountEstimate, truth: list[float], path: str) -> None:
-    from .estimate import to_json
+    from ldp_budget.collecting.estimating import estimate_row
+
     from .plots.estimate import plot_estimate
 
     try:
-        plot_estimate(poll, to_json(poll, result), path, truth=truth)
+        plot_estimate(poll, estimate_row(poll, result), path, truth=truth)
     except click.ClickException as error:
         click.echo(f"   (no picture: {error.message})")
     else:

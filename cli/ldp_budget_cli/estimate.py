@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ldp_budget.authoring.domain import Categories
-from ldp_budget.errors import InvalidParameter, OutsideDomain
+from ldp_budget.collecting.estimating import (
+    add_adjusted,
+    check_candidates,
+    check_countable,
+    chosen_rows,
+    estimate_files,
+    estimate_row,
+)
+from ldp_budget.errors import InvalidParameter
 
 from .completion import collection_names
 from .files import find_collection, read_names
@@ -29,9 +36,7 @@ from .plots import plot_option
 from .rounds import flat_rows, largest_over_all, names_of_rounds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ldp_budget.authoring.estimates import CountEstimate, Estimate, MeanEstimate
+    from ldp_budget.authoring.estimates import Estimate
     from ldp_budget.catalogue.collections import Collection
 
 
@@ -79,7 +84,7 @@ def estimate(
     level, most = _level(confidence), _top(top)
     found = find_collection(ctx, collection)
     names = None if candidates is None else _candidates(found, candidates)
-    _check_countable(found, names, most)
+    check_countable(found, names, most)
     ask = _Question(found, names, most, level, adjust)
     if by_round:
         if independent:
@@ -103,9 +108,9 @@ class _Question(NamedTuple):
 
     def row(self, result: Estimate) -> dict[str, Any]:
         """What `--json` prints, of all answers."""
-        row = to_json(self.collection, result, level=self.level, names=self.names)
+        row = estimate_row(self.collection, result, level=self.level, names=self.names)
         if self.adjust is not None:
-            _add_adjusted(result, row, self.adjust)
+            add_adjusted(result, row, self.adjust)
         return row
 
 
@@ -114,7 +119,7 @@ def _show(ask: _Question, result: Estimate, plot: str | None, form: str | None) 
     out_of = None
     if "answers" in row:
         out_of = None if ask.most is None else len(row["answers"])
-        row["answers"] = _chosen(row["answers"], ask.names, ask.most)
+        row["answers"] = chosen_rows(row["answers"], ask.names, ask.most)
     if plot is not None:
         from .plots.estimate import plot_estimate
 
@@ -151,7 +156,7 @@ def _show_rounds(ask: _Question, rounds: list[dict[str, Any]], plot: str | None,
         out_of = None if ask.most is None else len(rounds[0]["answers"])
         names = ask.names if ask.most is None else largest_over_all(rounds, ask.most)
         for each in rounds:
-            each["answers"] = _chosen(each["answers"], names, None)
+            each["answers"] = chosen_rows(each["answers"], names, None)
     if plot is not None:
         from .plots.rounds import plot_rounds
 
@@ -184,71 +189,8 @@ def _top(text: str | None) -> int | None:
 def _candidates(collection: Collection, text: str) -> tuple[str, ...]:
     """The answers that are asked for, each of them one of the collection's, and once."""
     names = read_names("candidates", text)
-    for name, times in Counter(names).items():
-        if times > 1:
-            raise InvalidParameter("candidates", "distinct answers", f"{name!r} {times} times")
-    try:
-        collection.read_values(names)
-    except OutsideDomain as error:
-        raise InvalidParameter(
-            "candidates", f"answers of {collection.name}: {error.domain}", repr(error.found)
-        ) from None
+    check_candidates(collection, names)
     return names
-
-
-def _lists_answers(collection: Collection) -> bool:
-    """Whether the answers were declared, so that all of them can be estimated."""
-    domain = collection.mechanism.domain
-    return isinstance(domain, Categories) and domain.listed
-
-
-def _check_countable(collection: Collection, names: tuple[str, ...] | None, most: int | None) -> None:
-    """Raise `InvalidParameter` where candidates are missing, and where there is nothing to be counted."""
-    kind = collection.mechanism.name
-    if not isinstance(collection.mechanism.domain, Categories):
-        for option, given in (("candidates", names), ("top", most)):
-            if given is not None:
-                raise InvalidParameter(option, "a collection of answers to count", f"{collection.name}, a mean")
-    elif names is None and not _lists_answers(collection):
-        expected = f"the answers to count, as a file or a list, since a {kind} without --domain-size lists none"
-        raise InvalidParameter("candidates", expected)
-
-
-def estimate_files(
-    collection: Collection, files: tuple[str, ...], names: Sequence[str] | None = None, *, independent: bool = False
-) -> Estimate:
-    """One estimate from all the files, read block by block; where answers are not listed, of those named.
-
-    Several files of a collection that memoises are taken for rounds of the same users unless `independent`.
-    """
-    from ldp_budget.collecting.reports import read_reports
-    from ldp_budget.errors import ReportFileError
-
-    mechanism: Any = collection.mechanism
-    total, rounds = None, []
-    for path in files:
-        before = 0 if total is None else total.reports
-        for block in read_reports(path, collection):
-            part = mechanism.aggregate(block)
-            total = part if total is None else total.merge(part)
-        rounds.append((0 if total is None else total.reports) - before)
-    if total is None:
-        raise ReportFileError(", ".join(files), "there are no reports to estimate from")
-    if names is None or _lists_answers(collection):
-        estimated: Estimate = mechanism.estimate(total)
-    else:
-        estimated = mechanism.estimate(total, candidates=collection.read_values(names))
-    if independent or not mechanism.repeats:
-        return estimated
-    return estimated.repeated([count for count in rounds if count])
-
-
-def _chosen(rows: list[dict[str, Any]], names: tuple[str, ...] | None, most: int | None) -> list[dict[str, Any]]:
-    """The rows of the answers that are named, in that order, or of those with the largest counts."""
-    if names is not None:
-        by_name = {row["answer"]: row for row in rows}
-        rows = [by_name[name] for name in names]
-    return rows if most is None else sorted(rows, key=lambda row: -row["count"])[:most]
 
 
 def _tell_of_rounds(collection: Collection, result: Estimate, files: int) -> None:
@@ -280,84 +222,6 @@ def _same_size(files: tuple[str, ...]) -> list[str]:
     sizes = {path: os.path.getsize(path) for path in files if os.path.isfile(path)}
     often = Counter(sizes[path] for path in files if path in sizes)
     return [path for path in files if path in sizes and often[sizes[path]] > 1]
-
-
-def to_json(
-    collection: Collection, result: Estimate, *, level: float = 0.95, names: Sequence[str] | None = None
-) -> dict[str, Any]:
-    """What `estimate --json` prints. `std_error`, `low` and `high` are those of the count; `share_…` of the share.
-
-    `names` are those of the counts where the collection lists no answers.
-    """
-    from ldp_budget.authoring.estimates import CountEstimate, MeanEstimate
-
-    if isinstance(result, CountEstimate):
-        answers = _count_rows(collection, result, level, names)
-        return {"reports": result.reports, **_overlap(result), "answers": answers}
-    assert isinstance(result, MeanEstimate)
-    return _mean_row(collection, result, level)
-
-
-def _count_rows(
-    collection: Collection, result: CountEstimate, level: float, names: Sequence[str] | None
-) -> list[dict[str, Any]]:
-    n = result.reports
-    low, high = result.interval(level)
-    if names is None or _lists_answers(collection):
-        names = collection.answer_names(len(result.counts))
-    return [
-        {
-            "answer": name,
-            "count": count,
-            "share": count / n,
-            "std_error": error,
-            "low": lowest,
-            "high": highest,
-            "share_std_error": error / n,
-            "share_low": lowest / n,
-            "share_high": highest / n,
-        }
-        for name, count, error, lowest, highest in zip(
-            names,
-            result.counts.tolist(),
-            result.std_errors.tolist(),
-            low.tolist(),
-            high.tolist(),
-            strict=True,
-        )
-    ]
-
-
-def _mean_row(collection: Collection, result: MeanEstimate, level: float) -> dict[str, Any]:
-    """The mean; of a mechanism whose reports are biased also by how much, which no interval shows."""
-    low, high = result.interval(level)
-    bias = collection.mechanism.utility().get("max_bias")
-    row = {
-        "reports": result.reports,
-        "mean": result.mean,
-        "std_error": result.std_error,
-        "low": low,
-        "high": high,
-    }
-    row |= _overlap(result)
-    return row if bias is None else {**row, "max_bias": bias}
-
-
-def _overlap(result: Estimate) -> dict[str, float]:
-    """By how much variances were raised as reports may repeat; nothing where they were not."""
-    return {"overlap": result.overlap} if result.overlap > 1 else {}
-
-
-def _add_adjusted(result: Estimate, row: dict[str, Any], how: str) -> None:
-    """Put the adjusted counts beside the unbiased ones, and say which they are."""
-    from ldp_budget.authoring.estimates import CountEstimate, adjusted
-
-    if not isinstance(result, CountEstimate):
-        raise click.UsageError(f"--adjust: expected a collection of answers to count; found a mean with {how}")
-    row["adjusted"] = how
-    for answer, count in zip(row["answers"], adjusted(result, how).tolist(), strict=True):
-        answer["adjusted_count"] = count
-        answer["adjusted_share"] = count / result.reports
 
 
 def _print_counts(row: dict[str, Any], level: float, out_of: int | None) -> None:

@@ -1,0 +1,174 @@
+"""Estimates of a collection from its reports, and what is said of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from ..authoring.domain import Categories
+from ..authoring.estimates import CountEstimate, MeanEstimate, adjusted
+from ..errors import InvalidParameter, OutsideDomain, ReportFileError
+from .reports import read_reports
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from ..authoring.estimates import Estimate
+    from ..catalogue.collections import Collection
+
+
+def lists_answers(collection: Collection) -> bool:
+    """Whether the answers were declared, so that all of them can be estimated."""
+    domain = collection.mechanism.domain
+    return isinstance(domain, Categories) and domain.listed
+
+
+def check_countable(collection: Collection, names: tuple[str, ...] | None, most: int | None) -> None:
+    """Raise `InvalidParameter` where candidates are missing, and where there is nothing to be counted."""
+    kind = collection.mechanism.name
+    if not isinstance(collection.mechanism.domain, Categories):
+        for option, given in (("candidates", names), ("top", most)):
+            if given is not None:
+                raise InvalidParameter(option, "a collection of answers to count", f"{collection.name}, a mean")
+    elif names is None and not lists_answers(collection):
+        expected = f"the answers to count, as a file or a list, since a {kind} without --domain-size lists none"
+        raise InvalidParameter("candidates", expected)
+
+
+def check_candidates(collection: Collection, names: Sequence[str]) -> None:
+    """Raise `InvalidParameter` unless each is an answer of the collection, and named once."""
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise InvalidParameter("candidates", "distinct answers", f"{name!r} {times} times")
+    try:
+        collection.read_values(names)
+    except OutsideDomain as error:
+        raise InvalidParameter(
+            "candidates", f"answers of {collection.name}: {error.domain}", repr(error.found)
+        ) from None
+
+
+def estimate_blocks(
+    collection: Collection,
+    rounds: Iterable[Iterable[NDArray[Any]]],
+    names: Sequence[str] | None = None,
+    *,
+    independent: bool = False,
+) -> Estimate | None:
+    """One estimate from rounds of reports, block by block; where answers are not listed, of those named.
+
+    Several rounds of a collection that memoises are taken for those of the same users unless `independent`. None
+    where there are no reports.
+    """
+    mechanism: Any = collection.mechanism
+    total, counts = None, []
+    for blocks in rounds:
+        before = 0 if total is None else total.reports
+        for block in blocks:
+            part = mechanism.aggregate(block)
+            total = part if total is None else total.merge(part)
+        counts.append((0 if total is None else total.reports) - before)
+    if total is None:
+        return None
+    if names is None or lists_answers(collection):
+        estimated: Estimate = mechanism.estimate(total)
+    else:
+        estimated = mechanism.estimate(total, candidates=collection.read_values(names))
+    if independent or not mechanism.repeats:
+        return estimated
+    return estimated.repeated([count for count in counts if count])
+
+
+def estimate_files(
+    collection: Collection, files: Sequence[str], names: Sequence[str] | None = None, *, independent: bool = False
+) -> Estimate:
+    """One estimate from all the files, each a round; see `estimate_blocks`. Raises `ReportFileError`."""
+    rounds = (read_reports(path, collection) for path in files)
+    estimated = estimate_blocks(collection, rounds, names, independent=independent)
+    if estimated is None:
+        raise ReportFileError(", ".join(files), "there are no reports to estimate from")
+    return estimated
+
+
+def chosen_rows(rows: list[dict[str, Any]], names: Sequence[str] | None, most: int | None) -> list[dict[str, Any]]:
+    """The rows of the answers that are named, in that order, or of those with the largest counts."""
+    if names is not None:
+        by_name = {row["answer"]: row for row in rows}
+        rows = [by_name[name] for name in names]
+    return rows if most is None else sorted(rows, key=lambda row: -row["count"])[:most]
+
+
+def estimate_row(
+    collection: Collection, result: Estimate, *, level: float = 0.95, names: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """What `estimate --json` prints. `std_error`, `low` and `high` are those of the count; `share_…` of the share.
+
+    `names` are those of the counts where the collection lists no answers.
+    """
+    if isinstance(result, CountEstimate):
+        answers = _count_rows(collection, result, level, names)
+        return {"reports": result.reports, **_overlap(result), "answers": answers}
+    assert isinstance(result, MeanEstimate)
+    return _mean_row(collection, result, level)
+
+
+def _count_rows(
+    collection: Collection, result: CountEstimate, level: float, names: Sequence[str] | None
+) -> list[dict[str, Any]]:
+    n = result.reports
+    low, high = result.interval(level)
+    if names is None or lists_answers(collection):
+        names = collection.answer_names(len(result.counts))
+    return [
+        {
+            "answer": name,
+            "count": count,
+            "share": count / n,
+            "std_error": error,
+            "low": lowest,
+            "high": highest,
+            "share_std_error": error / n,
+            "share_low": lowest / n,
+            "share_high": highest / n,
+        }
+        for name, count, error, lowest, highest in zip(
+            names,
+            result.counts.tolist(),
+            result.std_errors.tolist(),
+            low.tolist(),
+            high.tolist(),
+            strict=True,
+        )
+    ]
+
+
+def _mean_row(collection: Collection, result: MeanEstimate, level: float) -> dict[str, Any]:
+    """The mean; of a mechanism whose reports are biased also by how much, which no interval shows."""
+    low, high = result.interval(level)
+    bias = collection.mechanism.utility().get("max_bias")
+    row = {
+        "reports": result.reports,
+        "mean": result.mean,
+        "std_error": result.std_error,
+        "low": low,
+        "high": high,
+    }
+    row |= _overlap(result)
+    return row if bias is None else {**row, "max_bias": bias}
+
+
+def _overlap(result: Estimate) -> dict[str, float]:
+    """By how much variances were raised as reports may repeat; nothing where they were not."""
+    return {"overlap": result.overlap} if result.overlap > 1 else {}
+
+
+def add_adjusted(result: Estimate, row: dict[str, Any], how: str) -> None:
+    """Put the adjusted counts beside the unbiased ones, and say which they are."""
+    if not isinstance(result, CountEstimate):
+        raise InvalidParameter("adjust", "a collection of answers to count", f"a mean with {how}")
+    row["adjusted"] = how
+    for answer, count in zip(row["answers"], adjusted(result, how).tolist(), strict=True):
+        answer["adjusted_count"] = count
+        answer["adjusted_share"] = count / result.reports
