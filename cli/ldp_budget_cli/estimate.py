@@ -110,7 +110,10 @@ class _Question(NamedTuple):
         """What `--json` prints, of all answers."""
         row = estimate_row(self.collection, result, level=self.level, names=self.names)
         if self.adjust is not None:
-            add_adjusted(result, row, self.adjust)
+            try:
+                add_adjusted(result, row, self.adjust)
+            except InvalidParameter as error:
+                raise click.UsageError(error.describe("--adjust")) from None
         return row
 
 

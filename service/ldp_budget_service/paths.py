@@ -48,7 +48,8 @@ class Undecoded:
                 await problem("malformed", "query: expected UTF-8, percent-encoded")(scope, receive, send)
                 return
             if scope.get("raw_path"):
-                scope = {**scope, "path": scope["raw_path"].partition(b"?")[0].decode("latin-1")}
+                # In place, as the route that is found is left in there for whoever counts requests.
+                scope["path"] = scope["raw_path"].partition(b"?")[0].decode("latin-1")
         await self._app(scope, receive, send)
 
 

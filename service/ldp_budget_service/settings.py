@@ -15,7 +15,6 @@ class Settings:
             a ledger share this folder as well.
         most_bytes: of the body of a request, but for a batch, whose length nothing limits.
         most_line: bytes of one line of a batch.
-        idle: seconds without a line after which a batch is heard no more.
         rate: requests a second that one caller may make in the long run; 0: any number.
         burst: how many more at once.
         address_rate: requests a second that may come from one address without a good API key; 0: any number. Of an
@@ -32,7 +31,6 @@ class Settings:
     reports: Path | None = None
     most_bytes: int = 1 << 20
     most_line: int = 1 << 16
-    idle: float = 60
     rate: float = 0
     burst: int = 100
     address_rate: float = 100

@@ -47,7 +47,7 @@ class Exchange:
         self.status: int | None = None
         self._receive, self._send, self._closing = receive, send, closing
         self._settings, self._streamed = settings, streamed
-        self._arrived, self._line = 0, 0  # bytes of the body; of the last line, as far as it has arrived
+        self._arrived = 0  # bytes of the body
         self._complete = False
         self._last = time.monotonic()  # when something arrived
         self._over = False  # whether this has answered in the application's place
@@ -57,8 +57,9 @@ class Exchange:
     # -- time ---------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Look at the clock from now on."""
-        self._in(self._settings.body_seconds)
+        """Look at the clock from now on. A route that takes lines looks itself, for it answers while they arrive."""
+        if not self._streamed:
+            self._in(self._settings.body_seconds)
 
     def _in(self, seconds: float) -> None:
         self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
@@ -68,12 +69,8 @@ class Exchange:
         self._timer = None
         now = time.monotonic()
         if not self._complete:
-            left = self._last + self._settings.body_seconds - now if self._streamed else 0.0
-            if left > 0:
-                self._in(left)
-            else:
-                self._cut_off(problem("slow-request", "the body of the request did not arrive in time"))
-        elif not self._streamed and self.status is None:
+            self._cut_off(problem("slow-request", "the body of the request did not arrive in time"))
+        elif self.status is None:
             left = self._last + self._settings.answer_seconds - now
             if left > 0:
                 self._in(left)
@@ -112,16 +109,9 @@ class Exchange:
 
     def _too_large(self, body: bytes) -> str | None:
         self._arrived += len(body)
-        if not self._streamed:
-            return too_large(self._settings) if self._arrived > self._settings.most_bytes else None
-        longest = self._settings.most_line
-        if self._line + len(body) > longest:
-            first, *lines = body.split(b"\n")
-            if max(self._line + len(first), *map(len, lines), 0) > longest:
-                return f"a line of the body: expected at most {longest} bytes; found more"
-        end = body.rfind(b"\n")
-        self._line = self._line + len(body) if end < 0 else len(body) - end - 1
-        return None
+        if self._streamed or self._arrived <= self._settings.most_bytes:
+            return None
+        return too_large(self._settings)
 
     async def send(self, message: Message) -> None:
         """Pass on what the application says, unless this exchange is over."""

@@ -187,4 +187,4 @@ def spend_batch(request: Request, desk: Spender, key: RunKey = None) -> Response
     else:
         held = request.app.state.in_flight.only(desk.key.name, "run", key)
         work = _OfRun(desk, desk.accountant.run(key))
-    return Duplex(work, held, {POSITION: position}, most_line=settings.most_line, idle=settings.idle)
+    return Duplex(work, held, {POSITION: position}, most_line=settings.most_line, idle=settings.body_seconds)
