@@ -96,7 +96,10 @@ def serve(
         app = create_app(accountant, settings)
         _say_what_is_served(accountant, say)
         mechanisms()  # loads the plugins, and what they calculate with, before anybody waits for it
-        server = _Server(_config(app, proxies, drain), app, notice, drain, say)
+        # What was made so far is here to stay, and need not be looked through again and again.
+        gc.collect()
+        gc.freeze()
+        server = Server(app, proxies=proxies, notice=notice, drain=drain, say=say)
         server.run(sockets)
     server.has_ended()
 
@@ -118,11 +121,24 @@ def _config(app: FastAPI, proxies: Sequence[str], drain: float) -> uvicorn.Confi
     )
 
 
-class _Server(uvicorn.Server):
-    """uvicorn's, which ends in two steps, and in any case."""
+class Server(uvicorn.Server):
+    """uvicorn's, which ends in two steps, and in any case. `run` and what it takes are as for `serve`.
 
-    def __init__(self, config: uvicorn.Config, app: FastAPI, notice: float, drain: float, say: Say) -> None:
-        super().__init__(config)
+    Parameters:
+        app: what `create_app` has made.
+        proxies, notice, drain, say: as for `serve`.
+    """
+
+    def __init__(
+        self,
+        app: FastAPI,
+        *,
+        proxies: Sequence[str] = (),
+        notice: float = 1.0,
+        drain: float = 30.0,
+        say: Say = _aloud,
+    ) -> None:
+        super().__init__(_config(app, proxies, drain))
         self._load, self._notice, self._drain, self._say = app.state.load, notice, drain, say
         # A ledger that does not answer keeps threads, and they the process; it is as safe as after a crash.
         self._last_resort = threading.Timer(notice + drain + _AFTER_SECONDS, os._exit, (1,))
@@ -134,9 +150,6 @@ class _Server(uvicorn.Server):
         for server in self.servers:
             for listener in server.sockets:
                 self._say(f"listening on {_address(listener)}")
-        # What was made so far is here to stay, and need not be looked through again and again.
-        gc.collect()
-        gc.freeze()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Tell everybody that this ends, then listen no more, then let what is under way end."""

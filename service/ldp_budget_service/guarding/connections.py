@@ -7,6 +7,7 @@ no answer, is dealt with here.
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
@@ -40,6 +41,10 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Somebody has connected."""
         super().connection_made(transport)
+        listener = transport.get_extra_info("socket")
+        if listener is not None and listener.family in (socket.AF_INET, socket.AF_INET6):
+            # asyncio does so only where the listening socket was made with the number of the protocol.
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if len(self.connections) > MOST_CONNECTIONS:
             transport.abort()
         else:

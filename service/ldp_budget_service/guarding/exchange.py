@@ -48,7 +48,7 @@ class Exchange:
         self._receive, self._send, self._closing = receive, send, closing
         self._settings, self._streamed = settings, streamed
         self._arrived = 0  # bytes of the body
-        self._complete = False
+        self._waiting = False  # whether the application waits for more of it
         self._last = time.monotonic()  # when something arrived
         self._over = False  # whether this has answered in the application's place
         self._timer: asyncio.TimerHandle | None = None
@@ -68,9 +68,11 @@ class Exchange:
         """Whether it takes too long by now."""
         self._timer = None
         now = time.monotonic()
-        if not self._complete:
+        if self.status is not None:
+            return  # what becomes of an answer that has begun is for its route, and for the connection
+        if self._waiting:
             self._cut_off(problem("slow-request", "the body of the request did not arrive in time"))
-        elif self.status is None:
+        else:
             left = self._last + self._settings.answer_seconds - now
             if left > 0:
                 self._in(left)
@@ -94,12 +96,13 @@ class Exchange:
         """The next message of the server, unless this exchange is over."""
         if self._over:
             return _GONE
+        self._waiting = True
         message = await self._receive()
+        self._waiting = False
         if self._over:
             return _GONE
         if message["type"] != "http.request":
             return message
-        self._complete = not message.get("more_body", False)
         self._last = time.monotonic()
         why = self._too_large(message.get("body", b""))
         if why is None:
