@@ -17,6 +17,7 @@ from .guarding.door import Door, Load
 from .guarding.rates import Rate
 from .held import Collections
 from .in_flight import InFlight
+from .pages import static_files
 from .paths import Undecoded
 from .routes import balances, batch, collections, ledger, mechanisms, policies, reservations, spends, users
 from .settings import Settings
@@ -46,6 +47,7 @@ ROUTERS = (
     ledger.router,
     health.router,
     metrics.router,
+    static_files.router,
 )
 
 STREAMED = ("/v1/spends:batch",)
