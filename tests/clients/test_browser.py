@@ -265,3 +265,113 @@ def test_a_memoised_answer_is_charged_once(page: Any) -> None:
         "every kept bucket",
     )
     assert (balance["lifetime"]["spent"], reports) == ("2", 2)
+
+
+# -- reports on their way ------------------------------------------------------------------------------------------
+
+OUTBOX = """
+    const { DeviceBudget, OverBudget } = await import("/js/src/budget.js");
+    const { Outbox } = await import("/js/src/outbox.js");
+    const { Client } = await import("/js/src/index.js");
+    const client = new Client(definition);
+    const opened = async (limits = { lifetime: "9" }) => new Outbox(await DeviceBudget.open(limits));
+    const left = async (outbox) => (await outbox.budget.balance()).lifetime.left;
+"""
+
+
+def sent(page: Any, script: str, collection: str = "oue") -> Any:
+    return page.evaluate(f"async (definition) => {{{OUTBOX}{script}}}", definition(collection))
+
+
+def test_under_one_key_a_report_is_drawn_and_charged_once_whatever_happens(page: Any, origin: str) -> None:
+    script = """
+        const outbox = await opened();
+        const drawn = await Promise.all([0, 1, 2, 3, 4, 5].map((answer) => outbox.draw("monday", client, answer)));
+        const kept = await outbox.entries();
+        return [drawn.map((each) => `${each.report}`), await left(outbox), `${kept[0].report}`, kept.length];
+    """
+    other = page.context.new_page()
+    other.goto(f"{origin}{PAGE}")
+    reports, left, kept, count = sent(page, script)
+    again, left_again, kept_again, count_again = sent(other, script)
+    assert {*reports, *again, kept, kept_again} == {kept}
+    assert (left, left_again, count, count_again) == ("8", "8", 1, 1)
+
+
+def test_what_does_not_fit_or_is_no_answer_leaves_nothing_behind(page: Any) -> None:
+    said = sent(
+        page,
+        """
+        const outbox = await opened({ lifetime: "1.5" });
+        const asked = async (key, answer) => {
+            try { await outbox.draw(key, client, answer); } catch (error) { return error.name; }
+        };
+        const said = [await asked("a", 1), await asked("b", 1), await asked("c", 99)];
+        return [said, (await outbox.entries()).map((each) => each.key), await left(outbox)];
+        """,
+    )
+    assert said == [[None, "OverBudget", "RangeError"], ["a"], "0.5"]
+
+
+def test_what_was_settled_stays_and_a_refused_report_is_dropped(page: Any) -> None:
+    said = sent(
+        page,
+        """
+        const outbox = await opened();
+        await outbox.draw("monday", client, 1);
+        await outbox.settle("monday", { state: "refused", report: undefined });
+        await outbox.settle("monday", { state: "arrived" });
+        const again = await outbox.draw("monday", client, 1);
+        return [again.state, again.report ?? null, await left(outbox)];
+        """,
+    )
+    assert said == ["refused", None, "8"]
+
+
+def test_a_memoised_report_has_its_label_and_is_charged_once(page: Any) -> None:
+    said = sent(
+        page,
+        """
+        const outbox = await opened();
+        const found = [];
+        for (const [key, answer] of [["a", 3], ["b", 3], ["c", 4]]) found.push(await outbox.draw(key, client, answer));
+        return [found.map((each) => each.units / 1e9), new Set(found.map((each) => each.label)).size];
+        """,
+        "every kept bucket",
+    )
+    assert said == [[1, 0, 1], 2]
+
+
+def test_a_promise_with_a_delta_is_drawn_only_where_that_is_said_and_not_counted(page: Any) -> None:
+    said = sent(
+        page,
+        """
+        const outbox = await opened();
+        const units = async (options) => (await outbox.draw("a", client, 0.5, options)).units;
+        return [await units({}).catch((error) => error.name), await units({ uncounted: true }), await left(outbox)];
+        """,
+        "gaussian",
+    )
+    assert said == ["TypeError", None, "9"]
+
+
+def test_a_budget_of_before_there_was_an_outbox_goes_on(page: Any) -> None:
+    said = sent(
+        page,
+        """
+        const { newSecret } = await import("/js/src/index.js");
+        const state = {
+            secret: newSecret(), since: "2026-11-01T00:00:00.000Z", limits: { lifetime: 3e9, day: null },
+            spent: { lifetime: 1e9, day: 0, date: "2026-11-01" }, labels: [],
+        };
+        await new Promise((done) => {
+            const request = indexedDB.open("ldp-budget", 1);
+            request.onupgradeneeded = () => request.result.createObjectStore("budget").put(state, "device");
+            request.onsuccess = () => { request.result.close(); done(); };
+        });
+        const outbox = await opened();
+        await outbox.draw("monday", client, 1);
+        return [outbox.budget.fresh, await left(outbox)];
+        """,
+    )
+    assert said == [False, "1"]

@@ -19,6 +19,9 @@ import { newSecret } from "./index.js";
 const UNITS = 9;
 const STORE = "budget";
 const KEY = "device";
+/** The stores of the database; that of reports on their way is `outbox.js`'s. */
+const STORES = [STORE, "outbox"];
+const VERSION = 2;
 
 /** A charge that does not fit, of which nothing was drawn. */
 export class OverBudget extends Error {
@@ -86,18 +89,7 @@ export class DeviceBudget {
    * @param {string} [label] of what is charged once only
    */
   async charge(units, label) {
-    await this.update((stored) => {
-      const state = /** @type {State} */ (stored);
-      if (label && state.labels.includes(label)) return { state, result: undefined };
-      const spent = today(state.spent, this.now());
-      const over = [
-        { period: "lifetime", limit: state.limits.lifetime, spent: spent.lifetime },
-        ...(state.limits.day === null ? [] : [{ period: "day", limit: state.limits.day, spent: spent.day }]),
-      ].filter((each) => each.spent + units > each.limit);
-      if (over.length) throw new OverBudget(units, over);
-      const after = { ...spent, lifetime: spent.lifetime + units, day: spent.day + units };
-      return { state: { ...state, spent: after, labels: label ? [...state.labels, label] : state.labels }, result: undefined };
-    });
+    await this.update((stored) => ({ state: charged(/** @type {State} */ (stored), units, this.now(), label), result: undefined }));
   }
 
   /** What was spent and what is left, as decimal text, and since when it is counted. */
@@ -126,28 +118,99 @@ export class DeviceBudget {
    * @returns {Promise<T>}
    */
   update(change) {
-    return new Promise((resolve, reject) => {
-      const transaction = this.database.transaction(STORE, "readwrite", { durability: "strict" });
+    return this.transact([], async (transaction) => {
       const store = transaction.objectStore(STORE);
-      const read = store.get(KEY);
-      /** @type {T} */
-      let result;
-      /** @type {unknown} */
-      let why;
-      read.onsuccess = () => {
-        try {
-          const changed = change(read.result);
-          result = changed.result;
-          if (changed.state !== read.result) store.put(changed.state, KEY);
-        } catch (error) {
-          why = error;
-          transaction.abort();
-        }
-      };
-      transaction.oncomplete = () => resolve(result);
-      transaction.onabort = () => reject(why ?? transaction.error);
+      const read = await answered(store.get(KEY));
+      const { state, result } = change(read);
+      if (state !== read) store.put(state, KEY);
+      return result;
     });
   }
+
+  /**
+   * Does some work in one transaction on the budget and other stores: all of it is kept, durably, or none. The work may
+   * wait for what it asks of the stores, and for nothing else.
+   * @template T
+   * @param {string[]} stores
+   * @param {(transaction: IDBTransaction) => Promise<T>} work
+   * @returns {Promise<T>}
+   */
+  async transact(stores, work) {
+    const transaction = this.database.transaction([STORE, ...stores], "readwrite", { durability: "strict" });
+    /** @type {Promise<void>} */
+    const done = new Promise((resolve, reject) => {
+      transaction.oncomplete = () => resolve();
+      transaction.onabort = () => reject(transaction.error);
+    });
+    const ended = done.catch(() => {});
+    /** @type {T} */
+    let result;
+    try {
+      result = await work(transaction);
+    } catch (error) {
+      try {
+        transaction.abort();
+      } catch {
+        // It was aborted already, which is why the work failed.
+      }
+      await ended;
+      throw error;
+    }
+    await done;
+    return result;
+  }
+
+  /**
+   * What is kept, within a transaction on the budget.
+   * @param {IDBTransaction} transaction
+   * @returns {Promise<State>}
+   */
+  stateWithin(transaction) {
+    return answered(transaction.objectStore(STORE).get(KEY));
+  }
+
+  /**
+   * Keeps another state, within a transaction on the budget.
+   * @param {IDBTransaction} transaction
+   * @param {State} state
+   */
+  keepWithin(transaction, state) {
+    transaction.objectStore(STORE).put(state, KEY);
+  }
+}
+
+/**
+ * What an IndexedDB request answers.
+ * @template T
+ * @param {IDBRequest<T>} request
+ * @returns {Promise<T>}
+ */
+export function answered(request) {
+  return new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+}
+
+/**
+ * What is kept after a charge.
+ * @param {State} state
+ * @param {number} units
+ * @param {Date} now
+ * @param {string} [label] of what is charged once only
+ * @returns {State}
+ * @throws {OverBudget} where it does not fit
+ */
+export function charged(state, units, now, label) {
+  if (label && state.labels.includes(label)) return state;
+  const spent = today(state.spent, now);
+  const over = [
+    { period: "lifetime", limit: state.limits.lifetime, spent: spent.lifetime },
+    ...(state.limits.day === null ? [] : [{ period: "day", limit: state.limits.day, spent: spent.day }]),
+  ].filter((each) => each.spent + units > each.limit);
+  if (over.length) throw new OverBudget(units, over);
+  const after = { ...spent, lifetime: spent.lifetime + units, day: spent.day + units };
+  return { ...state, spent: after, labels: label ? [...state.labels, label] : state.labels };
 }
 
 /**
@@ -212,11 +275,14 @@ export function epsilonOf(units) {
  * @param {string} name
  * @returns {Promise<IDBDatabase>}
  */
-function opened(indexedDB, name) {
-  return new Promise((resolve, reject) => {
-    const request = indexedDB.open(name, 1);
-    request.onupgradeneeded = () => request.result.createObjectStore(STORE);
-    request.onsuccess = () => resolve(request.result);
-    request.onerror = () => reject(request.error);
-  });
+async function opened(indexedDB, name) {
+  const request = indexedDB.open(name, VERSION);
+  request.onupgradeneeded = () => {
+    for (const store of STORES) {
+      if (!request.result.objectStoreNames.contains(store)) request.result.createObjectStore(store);
+    }
+  };
+  const database = await answered(request);
+  database.onversionchange = () => database.close(); // a page of a newer version, or somebody who clears it, waits for that
+  return database;
 }
