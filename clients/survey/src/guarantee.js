@@ -1,0 +1,60 @@
+// What a promise means, in a sentence that is true of its kind.
+
+import { counts } from "../../js/src/outbox.js";
+import { say, up } from "./texts.js";
+
+/** ε above which e^ε is no number that tells anybody anything. */
+const MOST_EPSILON = 15;
+
+/**
+ * e^ε, rounded up.
+ * @param {string} epsilon
+ */
+export const times = (epsilon) => up(Math.exp(Number(epsilon)) * (1 + 2 ** -50));
+
+/** Whether there is a promise at all. @param {any} guarantee of a definition */
+export const promises = (guarantee) => guarantee.epsilon !== null && Number(guarantee.delta) < 1;
+
+/**
+ * What one report costs, and what its promise means.
+ *
+ * - *ε alone*: by Bayes P[x | report] = P[report | x]·P[x]/P[report], and P[report] >= e^-ε·P[report | x]. So nobody is
+ *   more than e^ε times as sure of any answer as before, whatever they knew before.
+ * - *ε and δ*: of two answers, a report tells no more than one that says all with the probability δ and else shifts the
+ *   odds by e^ε at most (Kairouz, Oh, Viswanath 2015, Theorem 2). That holds for each pair, so it is said of pairs.
+ * - *memoised*: what is said of one report, and of all that repeat one answer; and for whom it is promised.
+ *
+ * @param {any} guarantee
+ * @returns {string[]} sentences
+ */
+export function meaning(guarantee) {
+  if (!promises(guarantee)) return [say("meaning.none")];
+  const { epsilon, delta, answer_epsilon: cap, lifetime_epsilon: lifetime, relation } = guarantee;
+  if (Number(delta) > 0) return [said("meaning.approximate", epsilon, { delta: up(delta) })];
+  const sentences = [said("meaning.pure", epsilon)];
+  if (cap === undefined) return sentences;
+  sentences.push(said("meaning.repeated", cap));
+  // It bounds all reports only where it is more than those of one answer; else nothing is said of other answers.
+  if (Number(lifetime) > Number(cap)) sentences.push(said("meaning.changed", lifetime));
+  if (relation !== "any inputs") sentences.push(say("meaning.pattern"));
+  return sentences;
+}
+
+/**
+ * @param {string} key
+ * @param {string} epsilon
+ * @param {Record<string, string>} [more]
+ */
+function said(key, epsilon, more = {}) {
+  return Number(epsilon) > MOST_EPSILON ? say("meaning.little", { epsilon: up(epsilon) }) : say(key, { times: times(epsilon), ...more });
+}
+
+/** ε of one report, and δ where there is one. @param {any} guarantee */
+export function price(guarantee) {
+  if (!promises(guarantee)) return say("cost.unbounded");
+  const { epsilon, delta } = guarantee;
+  return Number(delta) > 0 ? `ε = ${up(epsilon)}, δ = ${up(delta)}` : `ε = ${up(epsilon)}`;
+}
+
+/** What a device is charged for it, as decimal text; undefined where no device counts it. @param {any} guarantee */
+export const priceHere = (guarantee) => (counts(guarantee) ? String(guarantee.answer_epsilon ?? guarantee.epsilon) : undefined);

@@ -1,0 +1,95 @@
+// "My budget": what this device has answered, what that was charged, and what is left.
+
+import { epsilonOf } from "../../js/src/budget.js";
+import { deviceBars, limitBar } from "./budgets.js";
+import { el, section, show } from "./elements.js";
+import { price } from "./guarantee.js";
+import { Problem, meAt } from "./service.js";
+import { date, said, say } from "./texts.js";
+
+/** @typedef {import("./main.js").Device} Device */
+
+export class Mine {
+  /** @param {Device} device */
+  constructor(device) {
+    this.device = device;
+  }
+
+  async start() {
+    const { budget, outbox, links } = this.device;
+    const [balance, entries, held] = [await budget.balance(), await outbox.entries(), await links.all()];
+    document.title = say("page.mine");
+    const services = el("div", { id: "services" }, el("p", { class: "hint" }, held.length ? say("mine.asking") : say("mine.nolinks")));
+    show([
+      el("p", { class: "eyebrow" }, say("mine.eyebrow")),
+      el("h1", {}, say("page.mine")),
+      el("p", { class: "lead" }, say("mine.lead")),
+      section(say("mine.device"), { id: "device" },
+        el("p", {}, budget.fresh ? say("mine.fresh") : say("mine.since", { date: date(balance.since) })),
+        el("div", { class: "budgets" }, deviceBars(balance)),
+        el("p", { class: "hint" }, say("mine.device_hint"))),
+      section(say("mine.sent"), { id: "sent" }, entries.length ? answered(entries) : el("p", {}, say("mine.none"))),
+      section(say("mine.service"), { id: "service" }, services),
+    ]);
+    const shown = await Promise.all(held.map((link) => this.ofService(link)));
+    if (shown.length) services.replaceChildren(...shown);
+  }
+
+  told() {
+    return this.start();
+  }
+
+  /**
+   * What the service says of whoever an invitation is for.
+   * @param {import("./links.js").Link} link
+   */
+  async ofService(link) {
+    const forget = el("button", { type: "button", class: "quiet", onclick: () => this.forget(link.collection) }, say("mine.forget"));
+    const head = el("h3", {}, el("a", { href: `/s/${encodeURIComponent(link.collection)}${location.search}` }, link.collection));
+    try {
+      const me = await meAt(link.token);
+      return el("div", { class: "service" }, head,
+        el("div", { class: "budgets" }, me.limits.map((/** @type {any} */ limit) => limitBar(limit))),
+        me.charges.length ? charged(me.charges) : el("p", {}, say("mine.uncharged")),
+        forget);
+    } catch (error) {
+      const code = error instanceof Problem && said(`problem.${error.code}.title`) ? error.code : "unexpected";
+      return el("div", { class: "service" }, head, el("p", {}, say(`problem.${code}.title`)), forget);
+    }
+  }
+
+  /** @param {string} collection */
+  async forget(collection) {
+    await this.device.links.forget(collection);
+    await this.start();
+    document.getElementById("service")?.scrollIntoView();
+  }
+}
+
+/** @param {import("../../js/src/outbox.js").Entry[]} entries */
+function answered(entries) {
+  const rows = [...entries].reverse().map((entry) =>
+    el("tr", {},
+      el("th", { scope: "row" }, el("a", { href: `/s/${encodeURIComponent(entry.collection)}${location.search}` }, entry.about.title || entry.collection)),
+      el("td", {}, el("time", { datetime: entry.at }, date(entry.at))),
+      el("td", { class: "number" }, entry.units === null ? say("cost.notcounted") : price({ epsilon: epsilonOf(entry.units), delta: 0 })),
+      el("td", {}, say(`state.${entry.state}.short`))));
+  return table("mine.sent", ["mine.survey", "mine.when", "mine.charged", "mine.state"], rows);
+}
+
+/** @param {any[]} charges */
+function charged(charges) {
+  const rows = charges.map(({ at, collection, mechanism, epsilon, delta, kind }) =>
+    el("tr", {},
+      el("td", {}, el("time", { datetime: at }, date(at))),
+      el("td", {}, collection ?? mechanism ?? ""),
+      el("td", { class: "number" }, price({ epsilon, delta: delta ?? 0 })),
+      el("td", {}, said(`kind.${kind}`) ? say(`kind.${kind}`) : kind)));
+  return table("mine.charges", ["mine.when", "mine.what", "mine.charged", "mine.state"], rows);
+}
+
+/** @param {string} title @param {string[]} columns @param {any[]} rows */
+function table(title, columns, rows) {
+  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": say(title) },
+    el("table", {}, el("thead", {}, el("tr", {}, columns.map((name) => el("th", { scope: "col" }, say(name))))), el("tbody", {}, rows)));
+}

@@ -1,0 +1,97 @@
+// What is asked of the service: of this host, under the invitation, and nothing else.
+
+/** @typedef {import("../../js/src/outbox.js").Entry} Entry */
+
+const PATIENCE_MS = 20_000;
+/** Answers after which a report may be sent again, by their status. */
+const PASSING = new Set([408, 425, 429, 500, 502, 503, 504]);
+/** Answers after which it is no use to try again before something changes. The report is kept: it may have arrived. */
+const STUCK = new Set([401, 403, 404, 405]);
+
+/** What went wrong, by a code: `network`, or that of the service's problem. */
+export class Problem extends Error {
+  /** @param {string} code @param {any} [body] */
+  constructor(code, body = {}) {
+    super(code);
+    this.code = code;
+    this.body = body;
+  }
+}
+
+/**
+ * @param {string} path
+ * @param {{ token?: string, method?: string, headers?: Record<string, string>, body?: Uint8Array }} [asked]
+ */
+function request(path, { token, headers = {}, ...rest } = {}) {
+  return fetch(path, {
+    ...{ cache: "no-store", credentials: "omit", redirect: "error", referrerPolicy: "no-referrer" },
+    ...{ ...rest, body: /** @type {any} */ (rest.body) },
+    headers: { ...headers, ...(token ? { Authorization: `Bearer ${token}` } : {}) },
+    signal: AbortSignal.timeout(PATIENCE_MS),
+  });
+}
+
+/** @param {Response} response */
+async function codeOf(response) {
+  const body = await response.json().catch(() => ({}));
+  return new Problem(String(body.type ?? "").split("/").pop() || `status-${response.status}`, body);
+}
+
+/**
+ * @param {string} path
+ * @param {string} [token]
+ * @returns {Promise<any>}
+ * @throws {Problem}
+ */
+async function read(path, token) {
+  const response = await request(path, { token }).catch(() => {
+    throw new Problem("network");
+  });
+  if (!response.ok) throw await codeOf(response);
+  return response.json().catch(() => {
+    throw new Problem("network");
+  });
+}
+
+/** The public definition. @param {string} collection */
+export const definitionOf = (collection) => read(`/s/${encodeURIComponent(collection)}/definition.json`);
+
+/** What the service knows of whoever has the token. @param {string} token */
+export const meAt = (token) => read("/v1/me", token);
+
+/**
+ * Sends a report, and says what has become of it: `state` is `waiting` where it has to be sent again, after `after` ms or
+ * (`stuck`) when something has changed, else how it is settled.
+ * @param {Entry} entry
+ * @returns {Promise<{ state: string, [more: string]: any }>}
+ */
+export async function send(entry) {
+  let response;
+  try {
+    response = await request(`/v1/collections/${encodeURIComponent(entry.collection)}/reports`, {
+      method: "POST",
+      token: entry.about.token,
+      headers: {
+        "Content-Type": "application/octet-stream",
+        "Idempotency-Key": entry.key,
+        "X-Collection": entry.digest,
+        ...(entry.label ? { "X-Label": entry.label } : {}),
+      },
+      body: entry.report,
+    });
+  } catch {
+    return { state: "waiting", why: "network" };
+  }
+  const after = 1000 * Number(response.headers.get("Retry-After") ?? 0) || 0;
+  if (response.ok) {
+    const receipt = await response.json().catch(() => undefined);
+    return receipt ? { state: "arrived", receipt } : { state: "waiting", why: "network" };
+  }
+  const { code, body } = await codeOf(response);
+  if (PASSING.has(response.status) || code === "in-flight") return { state: "waiting", why: "busy", after };
+  if (STUCK.has(response.status)) return { state: "waiting", why: code, stuck: true };
+  if (code === "budget-exceeded") return { state: "refused", limits: body.failed ?? body.limits ?? [] };
+  if (code === "wrong-collection") return { state: "changed" };
+  if (code === "key-conflict") return { state: "taken" };
+  return { state: "rejected", why: code };
+}

@@ -1,0 +1,43 @@
+// What the page says, in the language of the document, and how that writes numbers and dates.
+
+import de from "../../../service/ldp_budget_service/pages/texts/survey.de.json";
+import en from "../../../service/ldp_budget_service/pages/texts/survey.en.json";
+import ko from "../../../service/ldp_budget_service/pages/texts/survey.ko.json";
+
+/** @type {Record<string, Record<string, string>>} */
+const LANGUAGES = { en, ko, de };
+
+export const language = document.documentElement.lang in LANGUAGES ? document.documentElement.lang : "en";
+const texts = LANGUAGES[language];
+
+/**
+ * @param {string} key
+ * @param {Record<string, string | number>} [values] for the places `{name}`
+ */
+export function say(key, values = {}) {
+  const text = texts[key] ?? key;
+  return text.replace(/\{([a-z_]+)\}/g, (place, name) => (name in values ? String(values[name]) : place));
+}
+
+/** Whether there is such a text. @param {string} key */
+export const said = (key) => key in texts;
+
+// Three digits are enough to read. Rounded so that nobody is promised more than there is: what is lost or spent up, what
+// is left down.
+const DIGITS = { maximumSignificantDigits: 3, useGrouping: false };
+const ceiling = new Intl.NumberFormat(language, /** @type {any} */ ({ ...DIGITS, roundingMode: "ceil" }));
+const floor = new Intl.NumberFormat(language, /** @type {any} */ ({ ...DIGITS, roundingMode: "floor" }));
+const shares = new Intl.NumberFormat(language, { style: "percent", maximumFractionDigits: 1 });
+const dates = new Intl.DateTimeFormat(language, { dateStyle: "long", timeStyle: "short" });
+
+/** Rounded up. @param {string | number} number a decimal, of which every digit counts */
+export const up = (number) => ceiling.format(/** @type {any} */ (String(number)));
+
+/** Rounded down. @param {string | number} number */
+export const down = (number) => floor.format(/** @type {any} */ (String(number)));
+
+/** @param {number} number */
+export const share = (number) => shares.format(number);
+
+/** @param {string | Date} moment */
+export const date = (moment) => dates.format(new Date(moment));

@@ -1,0 +1,2648 @@
+// made by clients/survey/build.mjs from 25 files with the digest ac0e52e622c67b791ac1322386b63a6ee8e8b5dab939bcebf59fb1c50a97099f
+// clients/js/src/bytes.js
+var encoder = new TextEncoder();
+var utf8 = (text) => encoder.encode(text);
+function littleEndian(number, size) {
+  const bytes = new Uint8Array(size);
+  let rest = BigInt(number);
+  for (let i = 0; i < size; i++) {
+    bytes[i] = Number(rest & 255n);
+    rest >>= 8n;
+  }
+  return bytes;
+}
+function fromLittleEndian(bytes) {
+  let number = 0n;
+  for (let i = bytes.length; i--; ) number = number << 8n | BigInt(bytes[i]);
+  return number;
+}
+function words(bytes) {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  return Array.from({ length: bytes.length >> 3 }, (_, i) => view.getBigUint64(8 * i, true));
+}
+function joined(...parts) {
+  const all = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}
+var toHex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+// clients/js/src/numbers.js
+var MOST = 2 ** 23;
+var MOST_BITS = 65536;
+var LARGEST = 1n << BigInt(MOST_BITS);
+function within(number, least, most) {
+  if ((typeof number === "bigint" || Number.isInteger(number)) && number >= least && number <= most) return number;
+  throw new RangeError(`expected a whole number from ${least} to ${most}; found ${number}`);
+}
+var sized = (number) => Number(within(number, 0, MOST));
+function small(number) {
+  if (number > LARGEST || number < -LARGEST) throw new RangeError(`a number of more than ${MOST_BITS} bits`);
+  return number >= -9007199254740991n && number <= 9007199254740991n ? Number(number) : number;
+}
+function exact(operate) {
+  return (a, b) => {
+    if (typeof a === "number" && typeof b === "number") {
+      const result = operate(a, b);
+      if (Number.isSafeInteger(result)) return result;
+    }
+    return small(operate(BigInt(a), BigInt(b)));
+  };
+}
+var wide = (operate) => (a, b) => small(operate(BigInt(a), BigInt(b)));
+var floored = (a, b) => a / b - (a % b !== 0n && a < 0n !== b < 0n ? 1n : 0n);
+function parity(a) {
+  let odd = 0;
+  for (let rest = BigInt(within(a, 0, LARGEST)); rest; rest >>= 1n) odd ^= Number(rest & 1n);
+  return odd;
+}
+var EACH = /* @__PURE__ */ new Map(
+  /** @type {[string, (...numbers: any[]) => Whole][]} */
+  [
+    ["add", exact((a, b) => a + b)],
+    ["sub", exact((a, b) => a - b)],
+    ["mul", exact((a, b) => a * b)],
+    ["div", wide(floored)],
+    ["mod", wide((a, b) => a - b * floored(a, b))],
+    ["shr", wide((a, b) => a >> within(b, 0, MOST_BITS))],
+    ["shl", wide((a, b) => a << within(b, 0, MOST_BITS))],
+    ["and", wide((a, b) => a & b)],
+    ["xor", wide((a, b) => a ^ b)],
+    ["min", (a, b) => a < b ? a : b],
+    ["max", (a, b) => a > b ? a : b],
+    ["lt", (a, b) => a < b ? 1 : 0],
+    ["ge", (a, b) => a >= b ? 1 : 0],
+    ["eq", (a, b) => a == b ? 1 : 0],
+    // a Number and a BigInt may be the same
+    ["where", (c, a, b) => Number(c) ? a : b],
+    ["parity", parity]
+  ]
+);
+var put = (vector, place2, number) => Object.assign([...vector], { [Number(within(place2, 0, vector.length - 1))]: number });
+function rank(vector, number) {
+  let low = 0;
+  let high = vector.length;
+  while (low < high) {
+    const middle = low + high >> 1;
+    if (vector[middle] <= number) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+function floyd(vector, least) {
+  const chosen = /* @__PURE__ */ new Set();
+  return vector.map((drawn, place2) => {
+    const own = chosen.has(drawn) ? small(BigInt(least) - 1n + BigInt(place2)) : drawn;
+    chosen.add(own);
+    return own;
+  });
+}
+var join = (bits) => small(bits.reduce((sum, bit, i) => sum | BigInt(bit) << BigInt(i), 0n));
+var ascending = (a, b) => a < b ? -1 : a > b ? 1 : 0;
+var WHOLE = /* @__PURE__ */ new Map(
+  /** @type {[string, (...given: any[]) => any][]} */
+  [
+    ["at", (vector, place2) => vector[Number(within(place2, 0, vector.length - 1))]],
+    ["put", put],
+    ["sort", (vector) => [...vector].sort(ascending)],
+    ["first", (bits) => Math.max(0, bits.findIndex(Number))],
+    ["rank", rank],
+    ["onehot", (place2, size) => put(new Array(sized(size)).fill(0), place2, 1)],
+    ["join", join],
+    ["floyd", floyd]
+  ]
+);
+
+// clients/js/src/normal.js
+var PROPOSALS = 10;
+var HALF = 1n << 63n;
+function normal(draws, places) {
+  for (; ; ) {
+    const found = accepted(draws, places);
+    const signs = draws.bits(HALF, found.length);
+    if (found.length) return small(signs[0] ? ~found[0] : found[0]);
+  }
+}
+function accepted(draws, places) {
+  const whole = wholeParts(draws);
+  const fraction2 = whole.map(() => draws.deviate());
+  const trials = whole.map((k) => k + 1);
+  const kept = allSucceed(trials, (slots) => trial(draws, whole, fraction2, slots));
+  return whole.flatMap((k, i) => kept[i] ? [(BigInt(k) << places) + (fraction2[i].digits[0] >> 64n - places)] : []);
+}
+function wholeParts(draws) {
+  const whole = new Array(PROPOSALS).fill(0);
+  let alive = whole.map((_, i) => i);
+  while (alive.length) {
+    const goesOn = halfExponential(draws, alive.length);
+    alive = alive.filter((_, i) => goesOn[i]);
+    for (const slot of alive) whole[slot]++;
+  }
+  const trials = whole.map((k) => k * (k - 1));
+  const kept = allSucceed(trials, (slots) => halfExponential(draws, slots.length));
+  return whole.filter((_, i) => kept[i]);
+}
+function allSucceed(trials, attempt) {
+  const ok = trials.map(() => true);
+  let alive = trials.map((_, i) => i).filter((slot) => trials[slot] > 0);
+  for (let done = 1; alive.length; done++) {
+    const success = attempt(alive);
+    alive.forEach((slot, i) => ok[slot] = success[i]);
+    alive = alive.filter((slot) => ok[slot] && trials[slot] > done);
+  }
+  return ok;
+}
+function halfExponential(draws, size) {
+  const even = new Array(size).fill(true);
+  const last = even.map(() => draws.deviate());
+  let falling2 = even.map((_, i) => i).filter((i) => last[i].digits[0] < HALF);
+  while (falling2.length) {
+    for (const i of falling2) even[i] = !even[i];
+    falling2 = stillFalling(draws, last, falling2);
+  }
+  return even;
+}
+function stillFalling(draws, last, slots) {
+  const fresh = slots.map(() => draws.deviate());
+  const less = slots.filter((slot, i) => fresh[i].isLess(last[slot]));
+  slots.forEach((slot, i) => last[slot] = fresh[i]);
+  return less;
+}
+function trial(draws, whole, fraction2, slots) {
+  const even = new Set(slots);
+  const last = [...fraction2];
+  for (let falling2 = slots; falling2.length; ) {
+    falling2 = belowRatio(draws, whole, fraction2, stillFalling(draws, last, falling2));
+    for (const slot of falling2) even.delete(slot) || even.add(slot);
+  }
+  return slots.map((slot) => even.has(slot));
+}
+function belowRatio(draws, whole, fraction2, slots) {
+  const interval = draws.belowEach(slots.map((slot) => 2 * whole[slot] + 2));
+  const undecided = slots.filter((slot, i) => interval[i] === 2 * whole[slot]);
+  const place2 = new Map(undecided.map((slot) => [slot, draws.deviate()]));
+  return slots.filter((slot, i) => interval[i] < 2 * whole[slot] || place2.get(slot)?.isLess(fraction2[slot]));
+}
+
+// clients/js/src/draws.js
+var ONE = 1n << 64n;
+var HALF2 = ONE >> 1n;
+var LOW = (1n << 56n) - 1n;
+var MOST_BOUND = 1n << 63n;
+var BLOCK = 1 << 18;
+var PLACES = 40;
+var MOST_BYTES = 65536;
+function systemBytes(count) {
+  const bytes = new Uint8Array(count);
+  for (let at = 0; at < count; at += MOST_BYTES) globalThis.crypto.getRandomValues(bytes.subarray(at, at + MOST_BYTES));
+  return bytes;
+}
+var bitLength = (number) => number ? number.toString(2).length : 0;
+var widthOf = (last) => (
+  /** @type {number} */
+  [1, 2, 4, 8].find((width) => last < 1n << BigInt(8 * width))
+);
+var Draws = class {
+  /** @param {Read} read */
+  constructor(read2 = systemBytes) {
+    this.read = read2;
+  }
+  /** @param {Whole} t */
+  bit(t) {
+    return this.bits(t, 1)[0];
+  }
+  /**
+   * @param {Whole} t
+   * @param {Whole} n
+   */
+  bits(t, n) {
+    const threshold = BigInt(within(t, 0, ONE));
+    const size = sized(n);
+    if (threshold === 0n || threshold === ONE) return new Array(size).fill(threshold ? 1 : 0);
+    const found = [];
+    for (let at = 0; at < size; at += BLOCK) found.push(this.compared(threshold, Math.min(BLOCK, size - at), (threshold & LOW) !== 0n));
+    return found.flat();
+  }
+  /** @param {Whole} t */
+  bit_at(t) {
+    return this.compared(BigInt(within(t, 0, ONE - 1n)), 1, true)[0];
+  }
+  /**
+   * @param {bigint} threshold
+   * @param {number} size
+   * @param {boolean} ties whether more is read where a byte does not decide
+   */
+  compared(threshold, size, ties) {
+    const top = Number(threshold >> 56n);
+    const low = threshold & LOW;
+    const bytes = Array.from(this.read(size));
+    const tied = ties ? bytes.filter((byte) => byte === top).length : 0;
+    const more = tied ? this.read(7 * tied) : new Uint8Array(0);
+    let at = 0;
+    return bytes.map((byte) => {
+      if (byte !== top || !ties) return byte < top ? 1 : 0;
+      at += 7;
+      return fromLittleEndian(more.subarray(at - 7, at)) < low ? 1 : 0;
+    });
+  }
+  /** @param {Vector} vector */
+  bits_each(vector) {
+    return vector.map((t) => this.bit(t));
+  }
+  /** @param {Whole} b */
+  below(b) {
+    return this.belows(b, 1)[0];
+  }
+  /**
+   * @param {Whole} b
+   * @param {Whole} n
+   * @returns {Vector}
+   */
+  belows(b, n) {
+    const last = BigInt(within(b, 1, MOST_BOUND)) - 1n;
+    const width = widthOf(last);
+    const size = sized(n);
+    let found = [];
+    while (found.length < size) found = found.concat(this.words(width, size - found.length, last));
+    return found;
+  }
+  /**
+   * Words of some bytes, cut to the bits that `last` needs; those beyond it are left out.
+   * @param {number} width
+   * @param {number} count
+   * @param {bigint} last
+   * @returns {Vector}
+   */
+  words(width, count, last) {
+    const bytes = this.read(width * count);
+    const mask = (1n << BigInt(bitLength(last))) - 1n;
+    const words2 = Array.from({ length: count }, (_, i) => fromLittleEndian(bytes.subarray(width * i, width * (i + 1))));
+    return words2.map((word) => word & mask).flatMap((word) => word <= last ? [small(word)] : []);
+  }
+  /**
+   * One number below each bound, by words as wide as the largest needs.
+   * @param {number[]} bounds
+   */
+  belowEach(bounds) {
+    const width = widthOf(BigInt(Math.max(...bounds, 1) - 1));
+    const found = [];
+    let pending = bounds.map((_, slot) => slot);
+    while (pending.length) {
+      const bytes = this.read(width * pending.length).slice();
+      pending = pending.filter((slot, i) => {
+        const last = BigInt(bounds[slot] - 1);
+        const word = fromLittleEndian(bytes.subarray(width * i, width * (i + 1)));
+        found[slot] = Number(word & (1n << BigInt(bitLength(last))) - 1n);
+        return found[slot] > Number(last);
+      });
+    }
+    return found;
+  }
+  /**
+   * @param {Whole} b
+   * @param {Whole} n
+   */
+  belows_from(b, n) {
+    return Array.from({ length: sized(n) }, (_, i) => this.below(BigInt(b) + BigInt(i)));
+  }
+  /**
+   * @param {Whole} m
+   * @param {Whole} n
+   * @returns {Vector}
+   */
+  subset(m, n) {
+    const size = sized(within(n, 0, m));
+    if (2 * size <= m) return this.distinct(m, size);
+    const population = sized(m);
+    const left = new Set(this.distinct(population, population - size));
+    return Array.from({ length: population }, (_, i) => i).filter((i) => !left.has(i));
+  }
+  /**
+   * @param {Whole} population
+   * @param {number} size
+   */
+  distinct(population, size) {
+    const row = this.belows(population, size).sort(ascending);
+    for (; ; ) {
+      const repeated = row.flatMap((number, i) => i && number === row[i - 1] ? [i] : []);
+      if (!repeated.length) return row;
+      const drawn = this.belows(population, repeated.length);
+      repeated.forEach((place2, i) => row[place2] = drawn[i]);
+      row.sort(ascending);
+    }
+  }
+  /** @param {Vector} vector */
+  shuffle(vector) {
+    const row = [...vector];
+    for (let last = row.length - 1; last > 0; last--) {
+      const chosen = Number(this.below(last + 1));
+      [row[chosen], row[last]] = [row[last], row[chosen]];
+    }
+    return row;
+  }
+  /** @param {Whole} t */
+  geometric(t) {
+    let count = 0;
+    within(t, 0, ONE - 1n);
+    while (this.bit(t)) count++;
+    return count;
+  }
+  /** @param {Whole} k */
+  laplace(k) {
+    const places = BigInt(within(k, 0, PLACES));
+    for (let whole = 0n; ; whole += 1n << places) {
+      const first = this.deviate();
+      let last = first;
+      let odd = true;
+      for (let fresh = this.deviate(); fresh.isLess(last); fresh = this.deviate()) {
+        last = fresh;
+        odd = !odd;
+      }
+      if (odd) return this.signed(whole + (first.digits[0] >> 64n - places));
+    }
+  }
+  /** @param {Whole} k */
+  normal(k) {
+    return normal(this, BigInt(within(k, 0, PLACES)));
+  }
+  /**
+   * The whole part of a deviate whose magnitude has this one, negative for one half of them.
+   * @param {bigint} magnitude
+   */
+  signed(magnitude) {
+    return small(this.bit(HALF2) ? ~magnitude : magnitude);
+  }
+  deviate() {
+    return new Deviate(this);
+  }
+  digit() {
+    return fromLittleEndian(this.read(8));
+  }
+};
+var Deviate = class {
+  /** @param {Draws} draws */
+  constructor(draws) {
+    this.draws = draws;
+    this.digits = [draws.digit()];
+  }
+  /** @param {number} place */
+  at(place2) {
+    if (place2 === this.digits.length) this.digits.push(this.draws.digit());
+    return this.digits[place2];
+  }
+  /** @param {Deviate} other */
+  isLess(other) {
+    for (let place2 = 0; ; place2++) {
+      const [mine, theirs] = [this.at(place2), other.at(place2)];
+      if (mine !== theirs) return mine < theirs;
+    }
+  }
+};
+
+// clients/js/src/hashes.js
+var primes = [2];
+for (let n = 3; primes.length < 64; n += 2) if (primes.every((p) => n % p)) primes.push(n);
+var fraction = (x) => (x - Math.floor(x)) * 2 ** 32 | 0;
+var K = primes.map((p) => fraction(Math.cbrt(p)));
+var H = primes.slice(0, 8).map((p) => fraction(Math.sqrt(p)));
+function sha256(message) {
+  const data = new Uint8Array(message.length + 72 >> 6 << 6);
+  data.set(message);
+  data[message.length] = 128;
+  const view = new DataView(data.buffer);
+  view.setUint32(data.length - 4, message.length * 8);
+  const h = Int32Array.from(H);
+  const w = new Int32Array(64);
+  const right2 = (x, n) => x >>> n | x << 32 - n;
+  for (let start2 = 0; start2 < data.length; start2 += 64) {
+    for (let i = 0; i < 64; i++) {
+      if (i < 16) {
+        w[i] = view.getInt32(start2 + 4 * i);
+        continue;
+      }
+      const x = w[i - 15];
+      const y = w[i - 2];
+      w[i] = w[i - 16] + w[i - 7] + (right2(x, 7) ^ right2(x, 18) ^ x >>> 3) + (right2(y, 17) ^ right2(y, 19) ^ y >>> 10);
+    }
+    let [a, b, c, d, e, f, g, k] = h;
+    for (let i = 0; i < 64; i++) {
+      const one = k + (right2(e, 6) ^ right2(e, 11) ^ right2(e, 25)) + (e & f ^ ~e & g) + K[i] + w[i];
+      const two = (right2(a, 2) ^ right2(a, 13) ^ right2(a, 22)) + (a & b ^ a & c ^ b & c);
+      [a, b, c, d, e, f, g, k] = [one + two | 0, a, b, c, d + one | 0, e, f, g];
+    }
+    [a, b, c, d, e, f, g, k].forEach((x, i) => h[i] += x);
+  }
+  const out = new Uint8Array(32);
+  h.forEach((x, i) => new DataView(out.buffer).setInt32(4 * i, x));
+  return out;
+}
+var TURNS = (
+  /** @type {[number, number][]} */
+  []
+);
+for (let t = 0, x = 1, y = 0; t < 24; t++) {
+  [x, y] = [y, (2 * x + 3 * y) % 5];
+  TURNS.push([x + 5 * y, (t + 1) * (t + 2) / 2 % 64]);
+}
+var ROUNDS = Array.from({ length: 24 }, () => [0, 0]);
+for (let round = 0, state = 1; round < 24; round++) {
+  for (let j = 0; j < 7; j++) {
+    const place2 = 2 ** j - 1;
+    if (state & 1) ROUNDS[round][place2 >> 5] |= 1 << (place2 & 31);
+    state = state & 128 ? (state << 1 ^ 369) & 255 : state << 1;
+  }
+}
+function keccak(s) {
+  const c = new Int32Array(10);
+  for (const constants of ROUNDS) {
+    for (let x = 0; x < 10; x++) c[x] = s[x] ^ s[x + 10] ^ s[x + 20] ^ s[x + 30] ^ s[x + 40];
+    for (let x = 0; x < 10; x++) {
+      const next = (x + 2) % 10;
+      const turned = c[next] << 1 | c[next ^ 1] >>> 31;
+      for (let y = 0; y < 50; y += 10) s[x + y] ^= turned ^ c[(x + 8) % 10];
+    }
+    let low = s[2];
+    let high = s[3];
+    for (const [lane, turn] of TURNS) {
+      const n = turn & 31;
+      const [a, b] = turn < 32 ? [low, high] : [high, low];
+      [low, high] = [s[2 * lane], s[2 * lane + 1]];
+      s[2 * lane] = n ? a << n | b >>> 32 - n : a;
+      s[2 * lane + 1] = n ? b << n | a >>> 32 - n : b;
+    }
+    for (let y = 0; y < 50; y += 10) {
+      const row = s.slice(y, y + 10);
+      for (let x = 0; x < 10; x++) s[x + y] ^= ~row[(x + 2) % 10] & row[(x + 4) % 10];
+    }
+    s[0] ^= constants[0];
+    s[1] ^= constants[1];
+  }
+}
+function shake(rate, message, size) {
+  const state = new Int32Array(50);
+  let at = 0;
+  const take = (byte) => state[at >> 2] ^= byte << 8 * (at & 3);
+  for (const byte of message) {
+    take(byte);
+    if (++at === rate) {
+      keccak(state);
+      at = 0;
+    }
+  }
+  take(31);
+  at = rate - 1;
+  take(128);
+  const out = new Uint8Array(size);
+  for (let i = 0; i < size; i++) {
+    const place2 = i % rate;
+    if (!place2) keccak(state);
+    out[i] = state[place2 >> 2] >>> 8 * (place2 & 3);
+  }
+  return out;
+}
+var MASK = (1n << 64n) - 1n;
+var START = [
+  0x6a09e667f3bcc908n,
+  0xbb67ae8584caa73bn,
+  0x3c6ef372fe94f82bn,
+  0xa54ff53a5f1d36f1n,
+  0x510e527fade682d1n,
+  0x9b05688c2b3e6c1fn,
+  0x1f83d9abfb41bd6bn,
+  0x5be0cd19137e2179n
+];
+var SIGMA = [
+  "0123456789abcdef",
+  "ea489fd61c02b753",
+  "b8c052fdae367194",
+  "7931dcbe265a40f8",
+  "905724afe1bc683d",
+  "2c6a0b834d75fe19",
+  "c51fed4a0763928b",
+  "db7ec13950f4862a",
+  "6fe9b308c2d714a5",
+  "a2847615fb9e3cd0"
+].map((row) => Array.from(row, (digit) => parseInt(digit, 16)));
+function blakeRound(v, m, order) {
+  for (let i = 0; i < 8; i++) {
+    const shift = i >> 2;
+    const [a, b, c, d] = [0, 1, 2, 3].map((row) => 4 * row + (i + row * shift & 3));
+    for (const [k, first, second] of [
+      [0, 32n, 24n],
+      [1, 16n, 63n]
+    ]) {
+      v[a] = v[a] + v[b] + m[order[2 * i + Number(k)]] & MASK;
+      v[d] = right(v[d] ^ v[a], BigInt(first));
+      v[c] = v[c] + v[d] & MASK;
+      v[b] = right(v[b] ^ v[c], BigInt(second));
+    }
+  }
+}
+var right = (x, n) => x >> n | x << 64n - n & MASK;
+function blake2b(message, { size, key = new Uint8Array(0), person = "" }) {
+  const parameters = new Uint8Array(64);
+  parameters.set([size, key.length, 1, 1]);
+  parameters.set(utf8(person), 48);
+  const h = words(parameters).map((word, i) => word ^ START[i]);
+  const data = key.length ? joined(key, new Uint8Array(128 - key.length), message) : message;
+  const blocks = Math.max(1, Math.ceil(data.length / 128));
+  for (let block = 0; block < blocks; block++) {
+    const part = new Uint8Array(128);
+    part.set(data.subarray(128 * block, 128 * (block + 1)));
+    const v = [...h, ...START];
+    v[12] ^= BigInt(Math.min(128 * (block + 1), data.length));
+    if (block === blocks - 1) v[14] ^= MASK;
+    const m = words(part);
+    for (let round = 0; round < 12; round++) blakeRound(v, m, SIGMA[round % 10]);
+    for (let i = 0; i < 8; i++) h[i] ^= v[i] ^ v[i + 8];
+  }
+  return joined(...h.map((word) => littleEndian(word, 8))).slice(0, size);
+}
+
+// clients/js/src/definition.js
+function canonical(value) {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+  if (value !== null && typeof value === "object") {
+    const entries = Object.keys(value).sort().map((name) => `${canonical(name)}:${canonical(value[name])}`);
+    return `{${entries.join(",")}}`;
+  }
+  if (typeof value === "number" && !Number.isSafeInteger(value)) throw new TypeError(`not a whole number: ${value}`);
+  const escaped = (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return JSON.stringify(value).replace(/[\u007f-\uffff]/g, escaped);
+}
+function digestOf({ digest, ...rest }) {
+  return toHex(sha256(utf8(canonical(rest))));
+}
+function checkDigest(definition, expected) {
+  const found = digestOf(definition);
+  for (const digest of [definition.digest, expected ?? found]) {
+    if (digest !== found) throw new TypeError(`expected a definition with the digest ${digest}; found ${found}`);
+  }
+}
+
+// clients/js/src/likelihoods.js
+var MOST_RUNS = 2e4;
+var EveryOutcome = class {
+  constructor() {
+    this.path = [];
+    this.probability = 1;
+    this.place = 0;
+    this.kept = /* @__PURE__ */ new Map();
+  }
+  start() {
+    this.place = 0;
+    this.probability = 1;
+    this.kept = /* @__PURE__ */ new Map();
+  }
+  goOn() {
+    while (this.path.length && this.path[this.path.length - 1][0] + 1 === this.path[this.path.length - 1][1]) this.path.pop();
+    if (!this.path.length) return false;
+    this.path[this.path.length - 1][0]++;
+    return true;
+  }
+  /** @param {number[]} probabilities */
+  pick(probabilities) {
+    if (this.place === this.path.length) this.path.push([0, probabilities.length]);
+    const taken2 = this.path[this.place++][0];
+    this.probability *= probabilities[taken2];
+    return taken2;
+  }
+  /** @param {any} t */
+  bit(t) {
+    const one = Number(t) / 2 ** 64;
+    return one === 0 || one === 1 ? one : this.pick([1 - one, one]);
+  }
+  /** @param {any} t */
+  bit_at(t) {
+    return this.bit(t);
+  }
+  /** @type {(t: any, n: any) => number[]} */
+  bits(t, n) {
+    return Array.from({ length: Number(n) }, () => this.bit(t));
+  }
+  /** @param {any[]} vector */
+  bits_each(vector) {
+    return vector.map((t) => this.bit(t));
+  }
+  /** @param {any} b */
+  below(b) {
+    const choices = Number(b);
+    if (choices > MOST_RUNS) throw new RangeError("too many outcomes");
+    return choices > 1 ? this.pick(new Array(choices).fill(1 / choices)) : 0;
+  }
+  /** @type {(b: any, n: any) => number[]} */
+  belows(b, n) {
+    return Array.from({ length: Number(n) }, () => this.below(b));
+  }
+  /** @type {(b: any, n: any) => number[]} */
+  belows_from(b, n) {
+    return Array.from({ length: Number(n) }, (_, i) => this.below(Number(b) + i));
+  }
+  /** @type {(m: any, n: any) => number[]} */
+  subset(m, n) {
+    const left = Array.from({ length: Number(m) }, (_, i) => i);
+    const chosen = [];
+    for (let size = Number(n); size; size--) {
+      const ways = left.map((_, i) => combinations(left.length - 1 - i, size - 1));
+      const all = ways.reduce((sum, each) => sum + each, 0);
+      const taken2 = this.pick(ways.map((each) => each / all));
+      chosen.push(left[taken2]);
+      left.splice(0, taken2 + 1);
+    }
+    return chosen;
+  }
+  /** @param {any[]} vector */
+  shuffle(vector) {
+    const left = [...vector];
+    return vector.map(() => left.splice(this.below(left.length), 1)[0]);
+  }
+  geometric() {
+    throw new RangeError("endlessly many outcomes");
+  }
+  laplace() {
+    throw new RangeError("endlessly many outcomes");
+  }
+  normal() {
+    throw new RangeError("endlessly many outcomes");
+  }
+  words_of() {
+    throw new RangeError("a secret's words are not listed");
+  }
+};
+function combinations(n, k) {
+  if (k > n) return 0;
+  let ways = 1;
+  for (let i = 1; i <= k; i++) ways = ways * (n - k + i) / i;
+  return ways;
+}
+function likelihoods(program, report) {
+  const { kind, count, text } = program.definition.input;
+  if (kind !== "answer" || text || Number(count) > MOST_RUNS) return void 0;
+  let runs = 0;
+  try {
+    return Array.from({ length: Number(count) }, (_, answer) => {
+      const draws = new EveryOutcome();
+      let sum = 0;
+      do {
+        draws.start();
+        if (++runs > MOST_RUNS) throw new RangeError("too many outcomes");
+        const found = program.run(answer, { draws });
+        if (found.every((byte, i) => byte === report[i])) sum += draws.probability;
+      } while (draws.goOn());
+      return sum;
+    });
+  } catch (error) {
+    if (error instanceof RangeError) return void 0;
+    throw error;
+  }
+}
+
+// clients/js/src/program.js
+var VERSION = 1;
+var NUMBER = /^-?[0-9]+$/;
+var PRIME = (1n << 61n) - 1n;
+var LARGEST_WORD = (1n << 64n) - 1n;
+var LEAST_SECRET_BYTES = 16;
+var NAME = /^[a-z][a-z0-9_]*$/;
+var DRAWS = new Set(
+  "bit bits bit_at bits_each below belows belows_from subset shuffle geometric laplace normal".split(" ")
+);
+var MEMO = /* @__PURE__ */ new Map(
+  /** @type {[string, (words: Words, label: string, v: Whole, ...given: any[]) => any][]} */
+  [
+    ["kept_bits", (words2, label, v, t, n) => words2(label, v, sized(n)).map((word) => word < t ? 1 : 0)],
+    [
+      "kept_belows",
+      (words2, label, v, b, n) => words2(label, v, sized(n)).map((word, i) => small(word % (BigInt(within(b, 1, MOST_BOUND)) + BigInt(i))))
+    ],
+    ["kept_top", (words2, label, v, k) => small(words2(label, v, 1)[0] >> BigInt(64 - Number(within(k, 0, 64))))]
+  ]
+);
+var HASHES = /* @__PURE__ */ new Map(
+  /** @type {[string, (seed: string) => (...given: any[]) => any][]} */
+  [
+    ["polynomial", polynomial],
+    ["bloom", bloom]
+  ]
+);
+function polynomial(seed) {
+  const key = blake2b(utf8(seed), { size: 32, person: "ldp-budget seed" });
+  const elements = (message, size, person) => words(blake2b(message, { size, key, person })).map((word) => word % PRIME);
+  return (j, v, m) => {
+    const [x] = elements(utf8(`${v}`), 8, "value");
+    const [a, b, c] = elements(littleEndian(within(j, 0, LARGEST_WORD), 8), 24, "coefficients");
+    return small(BigInt(m) * (((a * x + b) * x + c) % PRIME) >> 61n);
+  };
+}
+function bloom(seed) {
+  return (j, v, m, n) => {
+    const bits = new Array(sized(m)).fill(0);
+    const digest = shake(168, utf8(`ldp-budget bloom 1:${seed}:${j}:${v}`), 8 * sized(n));
+    for (const word of words(digest)) bits[Number(word % BigInt(m))] = 1;
+    return bits;
+  };
+}
+function secretWithin(secret, context) {
+  if (!(secret instanceof Uint8Array) || secret.length < LEAST_SECRET_BYTES) {
+    throw new TypeError(`this collection needs a secret of at least ${LEAST_SECRET_BYTES} bytes, as a Uint8Array`);
+  }
+  return blake2b(utf8(context), { size: 32, key: sha256(secret), person: "ldp-budget" });
+}
+function wordsOf(secret, context) {
+  return (label, v, count) => {
+    const name = utf8(`${context} ${label}`);
+    const head = joined(utf8("ldp-budget memoised words 1"), littleEndian(name.length, 8), name);
+    const value = littleEndian(BigInt.asUintN(64, BigInt(v)), 8);
+    return words(shake(136, joined(head, littleEndian(secret.length, 8), secret, value), 8 * count));
+  };
+}
+var Program = class {
+  /**
+   * @param {any} definition a collection's public definition, or what of it is the program
+   * @throws {TypeError} where it has an operator that this client does not know
+   */
+  constructor(definition) {
+    if (definition.format !== "ldp-budget client" || definition.version !== VERSION) {
+      throw new TypeError(`expected an ldp-budget client of version ${VERSION}; found ${definition.version}`);
+    }
+    const { kind } = definition.input;
+    if (kind !== "answer" && kind !== "number") throw new TypeError(`this client does not know answers of the kind ${kind}; it is too old`);
+    this.definition = definition;
+    this.names = /* @__PURE__ */ new Map([["value", (run) => run.values[0]]]);
+    for (const [name, table2] of Object.entries(definition.tables)) {
+      const entries = tabled(table2);
+      this.define(name, () => entries);
+    }
+    this.steps = definition.steps.map(([name, expression], i) => {
+      const step = this.compile(expression, true);
+      this.define(name, (run) => run.values[i + 1]);
+      return step;
+    });
+    this.parts = definition.report.parts.map((part) => this.part(part));
+    this.size = sized(this.parts.reduce((size, part) => size + part.size, 0));
+    const kept = definition.steps.some(([, step]) => MEMO.has(step[0]));
+    if (kept !== !!definition.memo) throw new TypeError("memo is named where something is drawn from a secret, and only there");
+    this.memo = definition.memo ? this.named(definition.memo) : void 0;
+  }
+  /**
+   * @param {string} name
+   * @param {Step} value
+   */
+  define(name, value) {
+    if (!NAME.test(name) || this.names.has(name)) throw new TypeError(`not a name of its own: ${name}`);
+    this.names.set(name, value);
+  }
+  /**
+   * @param {string} name
+   * @returns {Step}
+   */
+  named(name) {
+    const found = this.names.get(name);
+    if (!found) throw new TypeError(`nothing before it is called ${name}`);
+    return found;
+  }
+  /**
+   * An expression as a function of what was worked out before it. No code is made of text: a strict CSP holds.
+   * @param {any} expression
+   * @param {boolean} top
+   * @returns {Step}
+   */
+  compile(expression, top = false) {
+    if (Number.isSafeInteger(expression)) return () => expression;
+    if (typeof expression === "string" && NUMBER.test(expression)) {
+      const number = small(BigInt(expression));
+      return () => number;
+    }
+    if (typeof expression === "string") return this.named(expression);
+    if (!Array.isArray(expression)) throw new TypeError(`not an expression: ${JSON.stringify(expression)}`);
+    return this.call(expression[0], expression.slice(1), top);
+  }
+  /**
+   * @param {string} name
+   * @param {any[]} given
+   * @param {boolean} top
+   * @returns {Step}
+   */
+  call(name, given, top) {
+    const memo = MEMO.get(name);
+    const hash = HASHES.get(name);
+    if ((memo || DRAWS.has(name)) && !top) throw new TypeError(`${name} stands alone at the top of a step`);
+    const steps = (memo || hash ? given.slice(1) : given).map((each2) => this.compile(each2));
+    const worked = (run) => steps.map((step) => step(run));
+    if (memo) return (run) => memo(run.words, given[0], .../** @type {[Whole, ...any[]]} */
+    worked(run));
+    if (DRAWS.has(name)) return (run) => run.draws[name](...worked(run));
+    if (hash) {
+      const seeded = hash(given[0]);
+      return (run) => seeded(...worked(run));
+    }
+    if (name === "list") return worked;
+    const whole = WHOLE.get(name);
+    if (whole) return (run) => whole(...worked(run));
+    const each = EACH.get(name);
+    if (!each) throw new TypeError(`this client does not know the operator ${name}; it is too old`);
+    return (run) => overVectors(each, worked(run));
+  }
+  /**
+   * A part of the report: its size, and how it is written.
+   * @param {any[]} part
+   */
+  part([kind, name, ...more]) {
+    const value = this.named(name);
+    if (kind === "packed") {
+      return {
+        size: Math.ceil(sized(more[0]) / 8),
+        /** @type {(run: Run, out: Uint8Array) => void} */
+        write: (run, out) => listed(value(run), more[0]).forEach((bit, i) => out[i >> 3] |= Number(within(bit, 0, 1)) << (i & 7))
+      };
+    }
+    if (kind === "uint") {
+      const [size, count] = more;
+      return {
+        size: sized(size * count),
+        /** @type {(run: Run, out: Uint8Array) => void} */
+        write: (run, out) => listed(value(run), count).forEach((number, i) => out.set(littleEndian(within(number, 0, (1n << BigInt(8 * size)) - 1n), size), size * i))
+      };
+    }
+    if (kind === "float64") {
+      const [origin, step] = more.slice(0, 2).map(Number);
+      return {
+        size: 8,
+        /** @type {(run: Run, out: Uint8Array) => void} */
+        write: (run, out) => new DataView(out.buffer, out.byteOffset).setFloat64(0, origin + Number(BigInt(value(run)) + BigInt(more[2])) * step, true)
+      };
+    }
+    throw new TypeError(`this client does not know the part ${kind} of a report; it is too old`);
+  }
+  /**
+   * The whole number that an answer stands for.
+   * @param {any} answer
+   * @returns {Whole}
+   */
+  read(answer) {
+    const given = this.definition.input;
+    if (given.kind === "answer") return readAnswer(answer, BigInt(given.count), given.text);
+    if (given.kind !== "number") throw new TypeError(`this client does not know the answers ${given.kind}; it is too old`);
+    const [lower, upper, last] = [given.lower, given.upper, given.last].map(Number);
+    if (typeof answer !== "number" || !(answer >= lower && answer <= upper)) {
+      throw new RangeError(`expected a number from ${lower} to ${upper}; found ${answer}`);
+    }
+    const point = given.times === void 0 ? Math.floor((answer - lower) / Number(given.step)) : toEven((answer - lower) * Number(given.times));
+    return Math.min(Math.max(point, 0), last);
+  }
+  /**
+   * One report.
+   * @param {any} answer
+   * @param {Given} given
+   */
+  run(answer, given = {}) {
+    const run = this.evaluate(answer, given);
+    const report = new Uint8Array(this.size);
+    let at = 0;
+    for (const part of this.parts) {
+      part.write(run, report.subarray(at, at + part.size));
+      at += part.size;
+    }
+    return report;
+  }
+  /**
+   * @param {any} answer
+   * @param {Given} given
+   * @returns {Run}
+   */
+  evaluate(answer, { secret, draws = new Draws() } = {}) {
+    const value = this.read(answer);
+    const run = { values: [value], draws, words: draws.words_of ?? this.wordsOf(secret) };
+    for (const step of this.steps) run.values.push(step(run));
+    return run;
+  }
+  /**
+   * @param {Uint8Array | undefined} secret
+   * @returns {Words}
+   */
+  wordsOf(secret) {
+    if (!this.memo) return () => [];
+    if (!secret) throw new TypeError("this collection repeats what was drawn once for an answer: it needs a secret");
+    return wordsOf(secret, this.definition.context);
+  }
+};
+function overVectors(operate, given) {
+  const vectors = given.filter(Array.isArray);
+  if (!vectors.length) return operate(...given);
+  for (const each of vectors) listed(each, vectors[0].length);
+  return vectors[0].map((_, i) => operate(...given.map((each) => Array.isArray(each) ? each[i] : each)));
+}
+function listed(found, count) {
+  const vector = [found].flat();
+  if (vector.length !== count) throw new RangeError(`expected ${count} numbers; found ${vector.length}`);
+  return vector;
+}
+function readAnswer(answer, count, text) {
+  let number = -1n;
+  if (typeof answer === "bigint" || Number.isSafeInteger(answer)) number = BigInt(answer);
+  else if (text && typeof answer === "string" && answer) number = numberOf(answer, count);
+  if (number >= 0n && number < count) return small(number);
+  throw new RangeError(`expected a whole number from 0 to ${count - 1n}${text ? ", or any text" : ""}; found ${answer}`);
+}
+function numberOf(text, count) {
+  if (/^(0|-?[1-9][0-9]*)$/.test(text)) return BigInt(text);
+  if (/\p{Surrogate}/u.test(text)) return -1n;
+  return fromLittleEndian(blake2b(utf8(text), { size: 8, person: "ldp-budget text" })) % count;
+}
+function toEven(x) {
+  const low = Math.floor(x);
+  const rest = x - low;
+  return rest < 0.5 || rest === 0.5 && low % 2 === 0 ? low : low + 1;
+}
+function tabled(table2) {
+  if (!Array.isArray(table2)) return falling(table2);
+  const whole = (number) => small(BigInt(number));
+  return table2.map((row) => Array.isArray(row) ? row.map(whole) : whole(row));
+}
+function falling({ first, ratio, digits, floor: floor2, count }) {
+  const least = BigInt(floor2);
+  sized(count);
+  const most = 10n ** BigInt(digits);
+  const [times2, power] = decimal(ratio);
+  let [weight, exponent] = decimal(first);
+  let total = 0n;
+  const totals = [0];
+  for (let i = 0; i < count; i++) {
+    const whole = exponent < 0 ? weight / 10n ** BigInt(-exponent) : weight * 10n ** BigInt(exponent);
+    total += whole > least ? whole : least;
+    totals.push(small(total));
+    weight *= times2;
+    exponent += power;
+    for (; weight >= most; exponent++) weight /= 10n;
+  }
+  return totals;
+}
+function decimal(text) {
+  const [, whole, fraction2 = "", power = "0"] = (
+    /** @type {RegExpExecArray} */
+    /^([0-9]+)(?:\.([0-9]+))?(?:E([+-]?[0-9]+))?$/.exec(text)
+  );
+  return [BigInt(whole + fraction2), Number(power) - fraction2.length];
+}
+
+// clients/js/src/index.js
+var Client = class {
+  /**
+   * @param {any} definition the public definition of a collection
+   * @param {{ digest?: string }} [agreed] the digest that was agreed on, if the definition came from elsewhere
+   * @throws {TypeError} where its digest is another one, or it has an operator that this client does not know
+   */
+  constructor(definition, { digest } = {}) {
+    checkDigest(definition, digest);
+    this.definition = definition;
+    this.program = new Program(definition);
+  }
+  /** Whether reports repeat what was once drawn from a secret, so that one is needed. */
+  get memoises() {
+    return this.program.memo !== void 0;
+  }
+  /**
+   * One report: send it once, and keep it until it has arrived. Drawing again gives another one.
+   * @param {string | number} answer the name of an answer, or its number where there are no names; or a number
+   * @param {{ secret?: Uint8Array }} [given] at least 16 bytes, for a collection that `memoises`; see `newSecret`
+   * @returns {Uint8Array}
+   * @throws {RangeError} for an answer that the collection does not have
+   */
+  randomize(answer, { secret } = {}) {
+    return this.program.run(this.numbered(answer), { secret: this.within(secret) });
+  }
+  /**
+   * Which memoised draw a report of `answer` repeats, for whoever accounts for it; it tells nothing of the answer.
+   * @param {string | number} answer
+   * @param {Uint8Array} secret
+   * @returns {string | undefined} undefined where nothing is memoised
+   */
+  label(answer, secret) {
+    const own = this.within(secret);
+    if (!this.program.memo || !own) return void 0;
+    const draw = this.program.memo(this.program.evaluate(this.numbered(answer), { secret: own }));
+    const key = secretWithin(own, `${this.definition.context} labels`);
+    return toHex(blake2b(utf8(`${draw}`), { size: 16, key }));
+  }
+  /**
+   * How likely this very report is for each answer.
+   * @param {Uint8Array} report
+   * @returns {{ answer: string | number, likelihood: number }[] | undefined} undefined where they cannot be listed
+   */
+  explain(report) {
+    const names = this.definition.answers;
+    return likelihoods(this.program, report)?.map((likelihood, i) => ({ answer: names ? names[i] : i, likelihood }));
+  }
+  /** @param {string | number} answer */
+  numbered(answer) {
+    const names = this.definition.answers;
+    if (!names) return answer;
+    const number = names.indexOf(answer);
+    if (number < 0) throw new RangeError(`expected one of ${names.join(", ")}; found ${answer}`);
+    return number;
+  }
+  /** @param {Uint8Array | undefined} secret */
+  within(secret) {
+    return this.memoises && secret ? secretWithin(secret, `collection ${this.definition.fingerprint}`) : void 0;
+  }
+};
+var newSecret = () => systemBytes(32);
+
+// clients/js/src/budget.js
+var UNITS = 9;
+var STORE = "budget";
+var KEY = "device";
+var STORES = [STORE, "outbox"];
+var VERSION2 = 2;
+var OverBudget = class extends Error {
+  /**
+   * @param {number} asked units
+   * @param {{ period: string, limit: number, spent: number }[]} limits those that it does not fit, in units
+   */
+  constructor(asked, limits) {
+    const said3 = limits.map(({ period, limit, spent }) => `${period}: ${epsilonOf(spent)} of ${epsilonOf(limit)} spent`);
+    super(`over the budget of this device: asked ε = ${epsilonOf(asked)}; ${said3.join("; ")}`);
+    this.name = "OverBudget";
+    this.asked = asked;
+    this.limits = limits;
+  }
+};
+var DeviceBudget = class _DeviceBudget {
+  /**
+   * The budget of this device, made where there is none. Limits that are there already can be lowered, not raised.
+   * @param {Limits} limits
+   * @param {{ name?: string, now?: () => Date, indexedDB?: IDBFactory }} [options]
+   */
+  static async open(limits, { name = "ldp-budget", now = () => /* @__PURE__ */ new Date(), indexedDB: indexedDB2 = globalThis.indexedDB } = {}) {
+    const given = { lifetime: unitsOf(limits.lifetime, false), day: limits.day === void 0 ? null : unitsOf(limits.day, false) };
+    const budget = new _DeviceBudget(await opened(indexedDB2, name), now);
+    budget.fresh = await budget.update((stored) => {
+      if (!stored) return { state: made(given, now()), result: true };
+      const day = [stored.limits.day, given.day].filter((limit) => limit !== null);
+      const lower = { lifetime: Math.min(stored.limits.lifetime, given.lifetime), day: day.length ? Math.min(.../** @type {number[]} */
+      day) : null };
+      return { state: { ...stored, limits: lower }, result: false };
+    });
+    return budget;
+  }
+  /**
+   * @param {IDBDatabase} database
+   * @param {() => Date} now
+   */
+  constructor(database, now) {
+    this.database = database;
+    this.now = now;
+    this.fresh = false;
+  }
+  /**
+   * One report, charged before it is drawn. Of a memoised answer the first report is charged all that its reports can
+   * lose together, and others nothing.
+   * @param {Client} client
+   * @param {string | number} answer
+   * @returns {Promise<Uint8Array>}
+   * @throws {OverBudget} where it does not fit
+   * @throws {RangeError} for an answer that the collection does not have
+   */
+  async randomize(client, answer) {
+    client.program.read(client.numbered(answer));
+    const { secret } = await this.state();
+    const label = client.label(answer, secret);
+    await this.charge(costOf(client.definition.guarantee), label && `${client.definition.fingerprint} ${label}`);
+    return client.randomize(answer, { secret });
+  }
+  /**
+   * @param {number} units
+   * @param {string} [label] of what is charged once only
+   */
+  async charge(units, label) {
+    await this.update((stored) => ({ state: charged(
+      /** @type {State} */
+      stored,
+      units,
+      this.now(),
+      label
+    ), result: void 0 }));
+  }
+  /** What was spent and what is left, as decimal text, and since when it is counted. */
+  async balance() {
+    const { limits, spent: last, since } = await this.state();
+    const spent = today(last, this.now());
+    const line = (period, limit) => limit === null ? void 0 : { limit: epsilonOf(limit), spent: epsilonOf(spent[period]), left: epsilonOf(Math.max(0, limit - spent[period])) };
+    return { since, lifetime: line("lifetime", limits.lifetime), day: line("day", limits.day) };
+  }
+  /** @returns {Promise<State>} */
+  async state() {
+    return (
+      /** @type {Promise<State>} */
+      this.update((state) => ({ state, result: state }))
+    );
+  }
+  close() {
+    this.database.close();
+  }
+  /**
+   * Reads and writes in one transaction, which no other page of this device comes between.
+   * @template T
+   * @param {(state: State | undefined) => { state: State | undefined, result: T }} change
+   * @returns {Promise<T>}
+   */
+  update(change) {
+    return this.transact([], async (transaction) => {
+      const store = transaction.objectStore(STORE);
+      const read2 = await answered(store.get(KEY));
+      const { state, result } = change(read2);
+      if (state !== read2) store.put(state, KEY);
+      return result;
+    });
+  }
+  /**
+   * Does some work in one transaction on the budget and other stores: all of it is kept, durably, or none. The work may
+   * wait for what it asks of the stores, and for nothing else.
+   * @template T
+   * @param {string[]} stores
+   * @param {(transaction: IDBTransaction) => Promise<T>} work
+   * @returns {Promise<T>}
+   */
+  async transact(stores, work) {
+    const transaction = this.database.transaction([STORE, ...stores], "readwrite", { durability: "strict" });
+    const done = new Promise((resolve, reject) => {
+      transaction.oncomplete = () => resolve();
+      transaction.onabort = () => reject(transaction.error);
+    });
+    const ended = done.catch(() => {
+    });
+    let result;
+    try {
+      result = await work(transaction);
+    } catch (error) {
+      try {
+        transaction.abort();
+      } catch {
+      }
+      await ended;
+      throw error;
+    }
+    await done;
+    return result;
+  }
+  /**
+   * What is kept, within a transaction on the budget.
+   * @param {IDBTransaction} transaction
+   * @returns {Promise<State>}
+   */
+  stateWithin(transaction) {
+    return answered(transaction.objectStore(STORE).get(KEY));
+  }
+  /**
+   * Keeps another state, within a transaction on the budget.
+   * @param {IDBTransaction} transaction
+   * @param {State} state
+   */
+  keepWithin(transaction, state) {
+    transaction.objectStore(STORE).put(state, KEY);
+  }
+};
+function answered(request2) {
+  return new Promise((resolve, reject) => {
+    request2.onsuccess = () => resolve(request2.result);
+    request2.onerror = () => reject(request2.error);
+  });
+}
+function charged(state, units, now, label) {
+  if (label && state.labels.includes(label)) return state;
+  const spent = today(state.spent, now);
+  const over = [
+    { period: "lifetime", limit: state.limits.lifetime, spent: spent.lifetime },
+    ...state.limits.day === null ? [] : [{ period: "day", limit: state.limits.day, spent: spent.day }]
+  ].filter((each) => each.spent + units > each.limit);
+  if (over.length) throw new OverBudget(units, over);
+  const after = { ...spent, lifetime: spent.lifetime + units, day: spent.day + units };
+  return { ...state, spent: after, labels: label ? [...state.labels, label] : state.labels };
+}
+function made(limits, now) {
+  return { secret: newSecret(), since: now.toISOString(), limits, spent: { lifetime: 0, day: 0, date: dateOf(now) }, labels: [] };
+}
+function today(spent, now) {
+  const date2 = dateOf(now);
+  return date2 > spent.date ? { ...spent, day: 0, date: date2 } : spent;
+}
+var dateOf = (now) => now.toISOString().slice(0, 10);
+function costOf(guarantee) {
+  const epsilon = guarantee.answer_epsilon ?? guarantee.epsilon;
+  if (epsilon === null || Number(guarantee.delta) !== 0) {
+    throw new TypeError(`a device charges promises of ε alone; this one is ε = ${epsilon}, δ = ${guarantee.delta}`);
+  }
+  return unitsOf(epsilon, true);
+}
+function unitsOf(text, up2) {
+  const parts = /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,3}))?$/.exec(text);
+  if (!parts) throw new TypeError(`expected a decimal >= 0 as text; found ${text}`);
+  const [, whole, fraction2 = "", power = "0"] = parts;
+  const places = UNITS + Number(power) - fraction2.length;
+  const digits = BigInt(whole + fraction2);
+  const cut = 10n ** BigInt(Math.abs(places));
+  const units = Number(places >= 0 ? digits * cut : digits / cut + (up2 && digits % cut ? 1n : 0n));
+  if (!Number.isSafeInteger(units)) throw new RangeError(`expected a decimal up to 9007199; found ${text}`);
+  return units;
+}
+function epsilonOf(units) {
+  const text = String(units).padStart(UNITS + 1, "0");
+  return `${text.slice(0, -UNITS)}.${text.slice(-UNITS)}`.replace(/\.?0+$/, "");
+}
+async function opened(indexedDB2, name) {
+  const request2 = indexedDB2.open(name, VERSION2);
+  request2.onupgradeneeded = () => {
+    for (const store of STORES) {
+      if (!request2.result.objectStoreNames.contains(store)) request2.result.createObjectStore(store);
+    }
+  };
+  const database = await answered(request2);
+  database.onversionchange = () => database.close();
+  return database;
+}
+
+// clients/js/src/outbox.js
+var STORE2 = "outbox";
+var Outbox = class {
+  /** @param {DeviceBudget} budget */
+  constructor(budget) {
+    this.budget = budget;
+  }
+  /**
+   * The report of a key: drawn now, and charged before, or the one that was drawn under this key earlier, whatever
+   * is answered now.
+   * @param {string} key
+   * @param {Client} client
+   * @param {string | number} answer
+   * @param {{ about?: any, uncounted?: boolean }} [options] `about` is kept beside it; `uncounted`: draw also where a
+   *   promise has a δ, or no ε, which no device's budget counts
+   * @returns {Promise<Entry>}
+   * @throws {import("./budget.js").OverBudget} where it does not fit the budget of the device; nothing was drawn
+   * @throws {RangeError} for an answer that the collection does not have
+   */
+  draw(key, client, answer, { about = {}, uncounted = false } = {}) {
+    return this.budget.transact([STORE2], async (transaction) => {
+      const kept = transaction.objectStore(STORE2);
+      const before = await answered(kept.get(key));
+      if (before) return before;
+      client.program.read(client.numbered(answer));
+      const { definition } = client;
+      const units = uncounted && !counts(definition.guarantee) ? null : costOf(definition.guarantee);
+      const state = await this.budget.stateWithin(transaction);
+      const { secret } = state;
+      const label = client.label(answer, secret);
+      const now = this.budget.now();
+      const once = label && `${definition.fingerprint} ${label}`;
+      const after = units === null ? state : charged(state, units, now, once);
+      this.budget.keepWithin(transaction, after);
+      const paid = after.spent.lifetime - state.spent.lifetime;
+      const entry = {
+        ...{ key, collection: definition.name, digest: definition.digest, at: now.toISOString(), state: "waiting" },
+        ...{ report: client.randomize(answer, { secret }), label, units: units === null ? null : paid, about }
+      };
+      kept.add(entry, key);
+      return entry;
+    });
+  }
+  /**
+   * Says what has become of a report. What was settled stays as it is.
+   * @param {string} key
+   * @param {Partial<Entry> & Record<string, any>} change such as a `state`; undefined drops what there was
+   * @returns {Promise<Entry | undefined>} as it is kept now
+   */
+  settle(key, change) {
+    return this.budget.transact([STORE2], async (transaction) => {
+      const kept = transaction.objectStore(STORE2);
+      const before = await answered(kept.get(key));
+      if (!before || before.state !== "waiting") return before;
+      const after = { ...before, ...change };
+      kept.put(after, key);
+      return after;
+    });
+  }
+  /**
+   * @param {string} key
+   * @returns {Promise<Entry | undefined>}
+   */
+  entry(key) {
+    return this.budget.transact([STORE2], (transaction) => answered(transaction.objectStore(STORE2).get(key)));
+  }
+  /** @returns {Promise<Entry[]>} all of them, oldest first */
+  async entries() {
+    const all = await this.budget.transact([STORE2], (transaction) => answered(transaction.objectStore(STORE2).getAll()));
+    return all.sort((a, b) => a.at < b.at ? -1 : 1);
+  }
+};
+var counts = (guarantee) => guarantee.epsilon !== null && Number(guarantee.delta) === 0;
+
+// clients/survey/src/service.js
+var PATIENCE_MS = 2e4;
+var PASSING = /* @__PURE__ */ new Set([408, 425, 429, 500, 502, 503, 504]);
+var STUCK = /* @__PURE__ */ new Set([401, 403, 404, 405]);
+var Problem = class extends Error {
+  /** @param {string} code @param {any} [body] */
+  constructor(code, body = {}) {
+    super(code);
+    this.code = code;
+    this.body = body;
+  }
+};
+function request(path, { token, headers = {}, ...rest } = {}) {
+  return fetch(path, {
+    ...{ cache: "no-store", credentials: "omit", redirect: "error", referrerPolicy: "no-referrer" },
+    ...{ ...rest, body: (
+      /** @type {any} */
+      rest.body
+    ) },
+    headers: { ...headers, ...token ? { Authorization: `Bearer ${token}` } : {} },
+    signal: AbortSignal.timeout(PATIENCE_MS)
+  });
+}
+async function codeOf(response) {
+  const body = await response.json().catch(() => ({}));
+  return new Problem(String(body.type ?? "").split("/").pop() || `status-${response.status}`, body);
+}
+async function read(path, token) {
+  const response = await request(path, { token }).catch(() => {
+    throw new Problem("network");
+  });
+  if (!response.ok) throw await codeOf(response);
+  return response.json().catch(() => {
+    throw new Problem("network");
+  });
+}
+var definitionOf = (collection2) => read(`/s/${encodeURIComponent(collection2)}/definition.json`);
+var meAt = (token) => read("/v1/me", token);
+async function send(entry) {
+  let response;
+  try {
+    response = await request(`/v1/collections/${encodeURIComponent(entry.collection)}/reports`, {
+      method: "POST",
+      token: entry.about.token,
+      headers: {
+        "Content-Type": "application/octet-stream",
+        "Idempotency-Key": entry.key,
+        "X-Collection": entry.digest,
+        ...entry.label ? { "X-Label": entry.label } : {}
+      },
+      body: entry.report
+    });
+  } catch {
+    return { state: "waiting", why: "network" };
+  }
+  const after = 1e3 * Number(response.headers.get("Retry-After") ?? 0) || 0;
+  if (response.ok) {
+    const receipt = await response.json().catch(() => void 0);
+    return receipt ? { state: "arrived", receipt } : { state: "waiting", why: "network" };
+  }
+  const { code, body } = await codeOf(response);
+  if (PASSING.has(response.status) || code === "in-flight") return { state: "waiting", why: "busy", after };
+  if (STUCK.has(response.status)) return { state: "waiting", why: code, stuck: true };
+  if (code === "budget-exceeded") return { state: "refused", limits: body.failed ?? body.limits ?? [] };
+  if (code === "wrong-collection") return { state: "changed" };
+  if (code === "key-conflict") return { state: "taken" };
+  return { state: "rejected", why: code };
+}
+
+// clients/survey/src/delivery.js
+var FIRST_MS = 1e3;
+var MOST_MS = 5 * 6e4;
+var Delivery = class {
+  /**
+   * @param {Outbox} outbox
+   * @param {(entry: Entry, why?: string) => void} told of what has become of one; `why` it still waits
+   */
+  constructor(outbox, told) {
+    this.outbox = outbox;
+    this.told = told;
+    this.failures = 0;
+    this.timer = void 0;
+    this.running = void 0;
+    this.stuck = /* @__PURE__ */ new Set();
+    this.others = new BroadcastChannel("ldp-budget");
+    this.others.onmessage = async ({ data }) => {
+      const entry = await this.outbox.entry(data);
+      if (entry) this.told(entry);
+    };
+    addEventListener("online", () => this.now());
+    document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && this.now());
+  }
+  /** Sends at once what waits, whatever came of it before. */
+  now() {
+    this.failures = 0;
+    this.stuck.clear();
+    return this.run();
+  }
+  run() {
+    clearTimeout(this.timer);
+    this.running ??= this.alone(() => this.round()).finally(() => this.running = void 0);
+    return this.running;
+  }
+  /**
+   * Does it unless another page is just doing it. Two that send the same are no harm: the service takes it once.
+   * @param {() => Promise<void>} work
+   */
+  async alone(work) {
+    if (!navigator.locks) return work();
+    await navigator.locks.request("ldp-budget outbox", { ifAvailable: true }, (lock) => lock ? work() : this.later(FIRST_MS));
+  }
+  async round() {
+    let longest = 0;
+    let waits = false;
+    for (const entry of await this.outbox.entries()) {
+      if (entry.state !== "waiting" || this.stuck.has(entry.key)) continue;
+      const { state, after = 0, stuck = false, why, ...found } = await send(entry);
+      if (state === "waiting") {
+        if (stuck) this.stuck.add(entry.key);
+        else waits = true;
+        longest = Math.max(longest, after);
+        this.told(entry, why);
+        continue;
+      }
+      await this.settle(entry, { state, why, ...found });
+    }
+    if (waits) this.later(Math.max(longest, this.backoff()));
+    else this.failures = 0;
+  }
+  /**
+   * @param {Entry} entry
+   * @param {any} found
+   */
+  async settle(entry, found) {
+    const about = { ...entry.about, token: void 0 };
+    const settled = await this.outbox.settle(entry.key, { ...found, about, ...found.state === "arrived" ? {} : { report: void 0 } });
+    this.others.postMessage(entry.key);
+    if (settled) this.told(settled);
+  }
+  /** How long to wait after so many failures: twice as long each time, and not all devices at once. */
+  backoff() {
+    const most = Math.min(MOST_MS, FIRST_MS * 2 ** this.failures++);
+    return most * (0.5 + 0.5 * Math.random());
+  }
+  /** @param {number} ms */
+  later(ms) {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.run(), ms);
+  }
+};
+
+// clients/survey/src/elements.js
+function el(name, attributes = {}, ...children) {
+  const made2 = document.createElement(name);
+  for (const [attribute, value] of Object.entries(attributes)) {
+    if (value === null || value === void 0 || value === false) continue;
+    if (attribute.startsWith("on")) made2.addEventListener(attribute.slice(2), value);
+    else made2.setAttribute(attribute, value === true ? "" : String(value));
+  }
+  made2.append(...nodes(children));
+  return made2;
+}
+function nodes(children) {
+  return children.flat(9).filter((child) => child !== null && child !== void 0 && child !== false).map((child) => child instanceof Node ? child : String(child));
+}
+function show(children, { focus = false } = {}) {
+  const main = (
+    /** @type {HTMLElement} */
+    document.querySelector("main")
+  );
+  main.replaceChildren(...nodes(children));
+  const heading = main.querySelector("h1");
+  if (focus && heading) {
+    heading.tabIndex = -1;
+    heading.focus();
+  }
+  document.body.dataset.ready = "true";
+}
+function announce(text) {
+  const region = (
+    /** @type {HTMLElement} */
+    document.getElementById("status")
+  );
+  if (region.textContent !== text) region.textContent = text;
+}
+function section(title, { class: kind = "card", id }, ...children) {
+  return el("section", { class: kind, "aria-labelledby": id }, el("h2", { id }, title), ...children);
+}
+function facts(rows) {
+  return el("dl", { class: "facts" }, rows.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
+}
+
+// clients/survey/src/links.js
+var STORE3 = "links";
+function taken(collection2) {
+  const fragment = location.hash.slice(1);
+  if (location.hash || location.href.endsWith("#")) history.replaceState(null, "", location.pathname + location.search);
+  const [token, agreed = ""] = fragment.split("~");
+  if (!/^[\w.=-]{16,2000}$/.test(token) || !/^([0-9a-f]{16,64})?$/.test(agreed)) return void 0;
+  return { collection: collection2, token, key: keyOf(token), agreed };
+}
+var keyOf = (token) => toHex(sha256(utf8(`ldp-budget invitation ${token}`))).slice(0, 32);
+var Links = class _Links {
+  static async open() {
+    const request2 = indexedDB.open("ldp-budget-links", 1);
+    request2.onupgradeneeded = () => request2.result.createObjectStore(STORE3, { keyPath: "collection" });
+    return new _Links(await answered(request2));
+  }
+  /** @param {IDBDatabase} database */
+  constructor(database) {
+    this.database = database;
+    database.onversionchange = () => database.close();
+  }
+  /** @param {"readonly" | "readwrite"} mode */
+  store(mode) {
+    return this.database.transaction(STORE3, mode).objectStore(STORE3);
+  }
+  /** @param {string} collection @returns {Promise<Link | undefined>} */
+  find(collection2) {
+    return answered(this.store("readonly").get(collection2));
+  }
+  /** @returns {Promise<Link[]>} */
+  all() {
+    return answered(this.store("readonly").getAll());
+  }
+  /**
+   * Keeps an invitation; the same one again changes nothing.
+   * @param {Link} link
+   * @returns {Promise<Link>} as it is kept
+   */
+  async keep(link2) {
+    const before = await this.find(link2.collection);
+    if (before?.token === link2.token && (before.seen || !link2.seen)) return before;
+    await answered(this.store("readwrite").put(link2));
+    return link2;
+  }
+  /** @param {string} collection */
+  async forget(collection2) {
+    await answered(this.store("readwrite").delete(collection2));
+  }
+};
+
+// service/ldp_budget_service/pages/texts/survey.de.json
+var survey_de_default = {
+  language: "de",
+  "language.name": "Deutsch",
+  "page.survey": "Private Umfrage",
+  "page.mine": "Mein Budget",
+  "nav.skip": "Zum Inhalt springen",
+  "nav.languages": "Sprachen",
+  "nav.pages": "Seiten",
+  "nav.mine": "Mein Budget",
+  "page.loading": "Einen Moment …",
+  "noscript.title": "Diese Seite braucht JavaScript",
+  "noscript.text": "Ihre Antwort wird hier, auf Ihrem Gerät, zufällig verändert, damit sie es nie verlässt. Dafür braucht es ein Programm, und dieser Browser führt keines aus. Es wurde nichts gesendet und nichts angerechnet.",
+  "footer.text": "Diese Seite lädt nichts von anderen Servern, setzt keine Cookies und behält auf Ihrem Gerät nur, was nötig ist.",
+  "ask.eyebrow": "Sie sind zu einer Umfrage eingeladen",
+  "ask.choose": "Bitte wählen",
+  "ask.range": "Eine Zahl von {least} bis {most}.",
+  "ask.before": "Ihre Antwort bleibt hier. Aus ihr wird ein zufälliger Bericht gezogen und sofort gesendet; danach sehen Sie genau, was gesendet wurde.",
+  "ask.send": "Zufällig verändern und senden",
+  "ask.decline": "Nicht teilnehmen",
+  "ask.missing": "Bitte geben Sie zuerst eine Antwort; es wurde nichts gesendet.",
+  "ask.contact": "Fragen? Kontakt:",
+  "cost.title": "Was es Sie kostet",
+  "cost.budget": "Ihr Budget, vorher und nachher",
+  "cost.balance": "Ihr Budget jetzt",
+  "cost.unbounded": "Verlust ohne Grenze",
+  "cost.notcounted": "nicht gezählt",
+  "cost.repeated": "Diese Umfrage wiederholt, was für eine Antwort einmal gezogen wurde. Ihr Gerät rechnet eine Antwort einmal und ganz an; der Dienst rechnet jeden Bericht an, und weniger, wenn er eine frühere Ziehung wiederholt.",
+  "cost.uncounted": "Das Budget des Geräts zählt nur Zusagen allein aus ε und zählt diesen Bericht nicht.",
+  "cost.fresh": "Das Budget dieses Geräts ist neu: Von früher Gesendetem ist hier nichts bekannt.",
+  "meaning.none": "Es ist nichts darüber zugesagt, was ein Bericht verrät; darum sendet diese Seite keinen.",
+  "meaning.pure": "Was Sie auch antworten: Wer den Bericht sieht, kann sich Ihrer Antwort höchstens {times}-mal so sicher sein wie vorher.",
+  "meaning.approximate": "Was Sie auch antworten: Vergleicht man zwei beliebige Antworten, so kann niemand, der den Bericht sieht, die eine gegenüber der anderen für mehr als {times}-mal so wahrscheinlich halten wie vorher. Es gibt eine Ausnahme mit einer Wahrscheinlichkeit von höchstens {delta}, in der der Bericht Ihre Antwort verraten kann.",
+  "meaning.repeated": "Wie oft Sie dieselbe Antwort auch geben: Alle ihre Berichte zusammen machen niemanden mehr als {times}-mal so sicher.",
+  "meaning.changed": "Wenn sich Ihre Antworten mit der Zeit ändern, bleibt alles für diese Umfrage Gesendete innerhalb des {times}-Fachen.",
+  "meaning.pattern": "Verglichen werden Sie dabei mit Menschen, deren Antworten sich zu denselben Zeitpunkten ändern: Dass sich eine Antwort geändert hat, kann sichtbar werden.",
+  "meaning.little": "ε = {epsilon} ist so viel, dass die Zusage wenig bedeutet: Ein Bericht kann Ihre Antwort verraten.",
+  "budget.service": "Bei diesem Dienst, {period}",
+  "budget.device": "Eigenes Budget dieses Geräts, {period}",
+  "budget.after": "{spent} von ε = {limit} verbraucht; {after} nach diesem Bericht.",
+  "budget.now": "{spent} von ε = {limit} verbraucht.",
+  "budget.share": "{spent} verbraucht.",
+  "budget.resets": "Beginnt neu am {date}.",
+  "period.lifetime": "insgesamt",
+  "period.day": "pro Tag",
+  "period.week": "pro Woche",
+  "period.month": "pro Monat",
+  "how.title": "Wie es funktioniert und was Sie prüfen können",
+  "how.draw": "Diese Seite zieht aus Ihrer Antwort einen zufälligen Bericht, mit einem Programm, das Teil der veröffentlichten Definition ist.",
+  "how.keep": "Bericht und Anrechnung werden in einem Schritt auf Ihrem Gerät festgehalten, bevor etwas gesendet wird. Ihre Antwort wird nicht aufbewahrt.",
+  "how.send": "Dieselben Bytes werden gesendet, bis sie angekommen sind. Nichts wird zweimal gezogen oder angerechnet, auch wenn Sie die Seite neu laden.",
+  "how.seen": "Danach sehen Sie, was gesendet wurde, wie wahrscheinlich das bei jeder Antwort war, und eine Quittung.",
+  "how.mechanism": "Mechanismus",
+  "how.epsilon": "ε eines Berichts, genau",
+  "how.delta": "δ eines Berichts, genau",
+  "how.digest": "Prüfsumme der Definition",
+  "how.compare": "Vergleichen Sie die Prüfsumme mit der in Ihrer Einwilligung oder Ankündigung. Ist es eine andere, nehmen Sie nicht teil.",
+  "declined.title": "Sie nehmen nicht teil",
+  "declined.text": "Es wurde nichts gesendet und nichts angerechnet. Der Link wurde auf diesem Gerät vergessen; öffnen Sie ihn erneut, wenn Sie es sich anders überlegen.",
+  "state.waiting.title": "Unterwegs",
+  "state.waiting.text": "Ihr Bericht ist gezogen und bleibt auf diesem Gerät, bis er angekommen ist. Er wird von selbst gesendet und nicht noch einmal gezogen.",
+  "state.waiting.short": "unterwegs",
+  "state.arrived.title": "Gesendet und angekommen",
+  "state.arrived.text": "Vielen Dank. Ihr Bericht wurde einmal gezählt. Unten steht, was dieses Gerät verlassen hat.",
+  "state.arrived.short": "angekommen",
+  "state.refused.title": "Abgelehnt: Ihr Budget reicht nicht",
+  "state.refused.text": "Der Dienst hat den Bericht abgelehnt und nicht gezählt. Es wird nichts mehr gesendet.",
+  "state.refused.short": "abgelehnt",
+  "state.changed.title": "Abgelehnt: Die Umfrage wurde geändert",
+  "state.changed.text": "Der Bericht gehört zu einer anderen Definition, als der Dienst sie jetzt hat. Er wurde nicht gezählt und verworfen; es wird nichts mehr gesendet.",
+  "state.changed.short": "abgelehnt, Umfrage geändert",
+  "state.taken.title": "Dieser Link wurde schon benutzt",
+  "state.taken.text": "Mit ihm wurde schon ein anderer Bericht gesendet, vielleicht von einem anderen Gerät. Dieser wurde nicht gezählt und verworfen; der Dienst hat dafür nichts angerechnet.",
+  "state.taken.short": "Link schon benutzt",
+  "state.rejected.title": "Der Dienst hat den Bericht nicht angenommen",
+  "state.rejected.text": "Er wurde nicht gezählt und verworfen; es wird nichts mehr gesendet. Bitte sagen Sie dem Kontakt der Umfrage Bescheid.",
+  "state.rejected.short": "nicht angenommen",
+  "waiting.now": "Jetzt versuchen",
+  "waiting.network": "Der Dienst ist gerade nicht erreichbar. Ihr Bericht bleibt auf diesem Gerät und geht von selbst hinaus, sobald Sie online sind; er wird nicht noch einmal gezogen.",
+  "waiting.busy": "Der Dienst ist ausgelastet. Ihr Bericht bleibt auf diesem Gerät und wird von selbst erneut gesendet; er wird nicht noch einmal gezogen.",
+  "waiting.unauthorized": "Der Link gilt nicht mehr. Ob der Bericht vorher angekommen ist, lässt sich von hier nicht sagen; er wird aufbewahrt und nicht noch einmal gezogen.",
+  "refused.title": "Durch welche Grenze",
+  "refused.until": "Ihr Budget {period} ist verbraucht, bis {date}.",
+  "refused.forever": "Ihr Budget {period} ist verbraucht und beginnt nicht neu.",
+  "refused.dropped": "Der Bericht wurde verworfen und wird nicht noch einmal gezogen. Er hatte dieses Gerät schon verlassen, als er abgelehnt wurde; darum zählt ihn das Budget des Geräts weiter.",
+  "receipt.title": "Quittung",
+  "receipt.number": "Nummer",
+  "receipt.drawn": "Gezogen",
+  "receipt.charged": "Vom Dienst angerechnet",
+  "receipt.device": "Von diesem Gerät angerechnet",
+  "receipt.export": "Quittung als Datei speichern",
+  "sent.bytes_title": "Was dieses Gerät verlassen hat",
+  "sent.bytes": "Der Bericht, {count} Byte:",
+  "sent.nothing_else": "Sonst wurde nichts gesendet, was von Ihrer Antwort abhängt.",
+  "sent.hex": "Die Bytes hexadezimal",
+  "sent.parts": "Dasselbe als Zahlen",
+  "sent.more": "… und {count} weitere",
+  "sent.label": "Mitgesendet wurde ein nichtssagender Name, der angibt, welche Berichte dieselbe Ziehung wiederholen, und sonst nichts, was von Ihrer Antwort abhängt: {label}",
+  "likely.title": "Wie wahrscheinlich dieser Bericht war",
+  "likely.text": "Genau diese Bytes hätten herauskommen können, was Sie auch geantwortet hätten. So groß war die Wahrscheinlichkeit bei jeder Antwort.",
+  "likely.impossible": "So groß war die Wahrscheinlichkeit genau dieser Bytes bei jeder Antwort.",
+  "likely.many": "Es gibt zu viele Antworten oder Ziehungen, um die Wahrscheinlichkeiten hier aufzulisten; die Zusage gilt für alle.",
+  "likely.answer": "Antwort",
+  "likely.chance": "Wahrscheinlichkeit",
+  "notice.nolink.title": "Zum Antworten brauchen Sie Ihren persönlichen Link",
+  "notice.nolink.text": "Das wird gefragt. Um teilzunehmen, öffnen Sie den Link, der Ihnen geschickt wurde; er ist nicht Teil dieser Adresse.",
+  "notice.nopromise.title": "Hier sendet diese Seite nichts",
+  "notice.nopromise.text": "Für den Mechanismus der Umfrage gibt es keine Grenze dessen, was ein Bericht verrät. Es wurde nichts gesendet und nichts angerechnet.",
+  "notice.noservice.title": "Ihr Budget lässt diesen Bericht nicht zu",
+  "notice.noservice.text": "Der Dienst würde ihn ablehnen, darum wird keiner gezogen. Es wurde nichts gesendet und nichts angerechnet.",
+  "notice.nodevice.title": "Das Budget dieses Geräts lässt diesen Bericht nicht zu",
+  "notice.nodevice.text": "Es wird kein Bericht gezogen. Es wurde nichts gesendet und nichts angerechnet.",
+  "problem.network.title": "Der Dienst ist nicht erreichbar",
+  "problem.network.text": "Dabei wurde nichts gesendet. Bitte versuchen Sie es noch einmal, wenn Sie online sind.",
+  "problem.again": "Noch einmal versuchen",
+  "problem.unauthorized.title": "Dieser Link gilt nicht oder nicht mehr",
+  "problem.unauthorized.text": "Er kann abgelaufen oder zurückgezogen sein. Es wurde nichts gesendet und nichts angerechnet. Bitten Sie die Einladenden um einen neuen.",
+  "problem.forbidden.title": "Dieser Link gehört zu einer anderen Umfrage",
+  "problem.forbidden.text": "Es wurde nichts gesendet und nichts angerechnet.",
+  "problem.unknown-name.title": "Diese Umfrage gibt es nicht",
+  "problem.unknown-name.text": "Prüfen Sie den Link, der Ihnen geschickt wurde. Es wurde nichts gesendet und nichts angerechnet.",
+  "problem.changed.title": "Das ist nicht die vereinbarte Umfrage",
+  "problem.changed.text": "Ihre Definition passt nicht zu ihrer Prüfsumme oder nicht zu der, die Ihr Link nennt. Es wurde nichts gesendet und nichts angerechnet, und diese Seite sendet dafür nichts. Bitte sagen Sie dem Kontakt der Umfrage Bescheid.",
+  "problem.storage.title": "Dieser Browser bewahrt für diese Seite nichts auf",
+  "problem.storage.text": "Ein Bericht muss aufbewahrt werden, bis er angekommen ist, damit er nie zweimal gezogen wird. Es wurde nichts gesendet und nichts angerechnet. Ein privates Fenster oder eine Einstellung kann der Grund sein.",
+  "problem.unexpected.title": "Etwas ist schiefgegangen",
+  "problem.unexpected.text": "Ein gezogener Bericht bleibt aufbewahrt und wird weder noch einmal gezogen noch angerechnet. Bitte versuchen Sie es erneut.",
+  "mine.eyebrow": "Auf diesem Gerät",
+  "mine.lead": "Was dieses Gerät beantwortet hat, was dafür angerechnet wurde und was übrig ist. Diese Liste gibt es nur auf Ihrem Gerät.",
+  "mine.device": "Das eigene Budget dieses Geräts",
+  "mine.device_hint": "Es wird hier gezählt, für alle Umfragen dieser Seite zusammen, und niemandem mitgeteilt. Wer die Daten des Browsers löscht, löscht auch dies.",
+  "mine.since": "Gezählt seit {date}.",
+  "mine.fresh": "Es ist neu: Von früher Gesendetem ist hier nichts bekannt.",
+  "mine.sent": "Auf diesem Gerät beantwortet",
+  "mine.none": "Noch nichts.",
+  "mine.service": "Was der Dienst gezählt hat",
+  "mine.asking": "Der Dienst wird gefragt …",
+  "mine.nolinks": "Dieses Gerät hat gerade keine Einladung. Öffnen Sie einen Ihrer Links, um zu sehen, was der Dienst für Sie gezählt hat.",
+  "mine.uncharged": "Es wurde nichts angerechnet.",
+  "mine.charges": "Anrechnungen",
+  "mine.forget": "Diesen Link auf diesem Gerät vergessen",
+  "mine.survey": "Umfrage",
+  "mine.what": "Wofür",
+  "mine.when": "Wann",
+  "mine.charged": "Angerechnet",
+  "mine.state": "Stand",
+  "kind.spent": "angerechnet",
+  "kind.reserved": "reserviert",
+  "kind.committed": "bestätigt",
+  "kind.voided": "zurückgegeben"
+};
+
+// service/ldp_budget_service/pages/texts/survey.en.json
+var survey_en_default = {
+  language: "en",
+  "language.name": "English",
+  "page.survey": "Private survey",
+  "page.mine": "My budget",
+  "nav.skip": "Skip to the content",
+  "nav.languages": "Languages",
+  "nav.pages": "Pages",
+  "nav.mine": "My budget",
+  "page.loading": "One moment …",
+  "noscript.title": "This page needs JavaScript",
+  "noscript.text": "Your answer is randomized here, on your device, so that it never leaves it. That takes a program, and this browser runs none. Nothing was sent, and nothing was charged.",
+  "footer.text": "This page uses nothing from other hosts, sets no cookies, and keeps on your device only what it has to.",
+  "ask.eyebrow": "You are invited to a survey",
+  "ask.choose": "Choose an answer",
+  "ask.range": "A number from {least} to {most}.",
+  "ask.before": "Your answer stays here. One randomized report is drawn from it and sent at once; you see afterwards exactly what left.",
+  "ask.send": "Randomize and send",
+  "ask.decline": "Don’t take part",
+  "ask.missing": "Please choose an answer first; nothing was sent.",
+  "ask.contact": "Questions? Contact:",
+  "cost.title": "What it costs you",
+  "cost.budget": "Your budget, before and after",
+  "cost.balance": "Your budget now",
+  "cost.unbounded": "no limit to what is lost",
+  "cost.notcounted": "not counted",
+  "cost.repeated": "This survey repeats what was drawn once for an answer. Your device pays for an answer once and in full; the service charges each report, and less for one that repeats an earlier draw.",
+  "cost.uncounted": "The device’s own budget counts promises of ε alone, and does not count this report.",
+  "cost.fresh": "This device’s budget is new: nothing is known here of what was sent earlier.",
+  "meaning.none": "Nothing is promised about what a report gives away, so this page sends none.",
+  "meaning.pure": "Whatever you answer: nobody who sees the report can be more than {times} times as sure of your answer as they were before.",
+  "meaning.approximate": "Whatever you answer: take any two answers, and nobody who sees the report can hold one of them, against the other, for more than {times} times as likely as before. There is one exception, with a chance of at most {delta}, in which the report may give your answer away.",
+  "meaning.repeated": "However often you give this same answer, all of its reports together make nobody more than {times} times as sure.",
+  "meaning.changed": "If your answers change over time, everything sent for this survey stays within {times} times.",
+  "meaning.pattern": "This compares you with people whose answers change at the same moments as yours: that an answer has changed can show.",
+  "meaning.little": "ε = {epsilon} is so much that the promise means little: a report may give your answer away.",
+  "budget.service": "With this service, {period}",
+  "budget.device": "This device’s own budget, {period}",
+  "budget.after": "{spent} of ε = {limit} used; {after} after this report.",
+  "budget.now": "{spent} of ε = {limit} used.",
+  "budget.share": "{spent} used.",
+  "budget.resets": "Starts anew on {date}.",
+  "period.lifetime": "in all",
+  "period.day": "per day",
+  "period.week": "per week",
+  "period.month": "per month",
+  "how.title": "How it works, and what you can check",
+  "how.draw": "This page draws a random report from your answer, by a program that is part of the published definition.",
+  "how.keep": "Report and charge are put down on your device in one step, before anything is sent. Your answer is not kept.",
+  "how.send": "The same bytes are sent until they have arrived. Nothing is drawn or charged twice, also if you reload the page.",
+  "how.seen": "Afterwards you see what left, how likely it was for each answer, and a receipt.",
+  "how.mechanism": "Mechanism",
+  "how.epsilon": "ε of one report, exactly",
+  "how.delta": "δ of one report, exactly",
+  "how.digest": "Digest of the definition",
+  "how.compare": "Compare the digest with the one in your consent form or announcement. If it is another one, do not take part.",
+  "declined.title": "You are not taking part",
+  "declined.text": "Nothing was sent and nothing was charged. The link was forgotten on this device; open it again if you change your mind.",
+  "state.waiting.title": "On its way",
+  "state.waiting.text": "Your report is drawn and kept on this device until it has arrived. It is sent by itself, and is not drawn again.",
+  "state.waiting.short": "on its way",
+  "state.arrived.title": "Sent, and received",
+  "state.arrived.text": "Thank you. Your report was counted once. Below is what left this device.",
+  "state.arrived.short": "received",
+  "state.refused.title": "Refused: your budget does not allow it",
+  "state.refused.text": "The service refused the report and did not count it. Nothing more will be sent.",
+  "state.refused.short": "refused",
+  "state.changed.title": "Refused: the survey was changed",
+  "state.changed.text": "The report belongs to another definition than the service has now. It was not counted and was dropped; nothing more will be sent.",
+  "state.changed.short": "refused, survey changed",
+  "state.taken.title": "This link was used before",
+  "state.taken.text": "Another report was sent with it, perhaps from another device. This one was not counted and was dropped; the service charged nothing for it.",
+  "state.taken.short": "link used before",
+  "state.rejected.title": "The service did not accept the report",
+  "state.rejected.text": "It was not counted and was dropped; nothing more will be sent. Please tell the contact of the survey.",
+  "state.rejected.short": "not accepted",
+  "waiting.now": "Try now",
+  "waiting.network": "The service cannot be reached just now. Your report is kept on this device and goes out by itself once you are online; it is not drawn again.",
+  "waiting.busy": "The service is busy. Your report is kept on this device and sent again by itself; it is not drawn again.",
+  "waiting.unauthorized": "The link is no longer valid. Whether the report arrived before cannot be told from here; it is kept, and not drawn again.",
+  "refused.title": "By which limit",
+  "refused.until": "Your budget {period} is used up until {date}.",
+  "refused.forever": "Your budget {period} is used up, and does not start anew.",
+  "refused.dropped": "The report was dropped and will not be drawn again. It had left this device when it was refused, so the device’s own budget keeps counting it.",
+  "receipt.title": "Receipt",
+  "receipt.number": "Number",
+  "receipt.drawn": "Drawn",
+  "receipt.charged": "Charged by the service",
+  "receipt.device": "Charged by this device",
+  "receipt.export": "Save the receipt as a file",
+  "sent.bytes_title": "What left this device",
+  "sent.bytes": "The report, {count} bytes:",
+  "sent.nothing_else": "Nothing else was sent that depends on your answer.",
+  "sent.hex": "The bytes in hexadecimal",
+  "sent.parts": "The same, as numbers",
+  "sent.more": "… and {count} more",
+  "sent.label": "With it went an opaque name that says which reports repeat the same draw, and nothing else that depends on your answer: {label}",
+  "likely.title": "How likely this report was",
+  "likely.text": "The very same bytes could have come out whatever you had answered. This is the chance of it for each answer.",
+  "likely.impossible": "This is the chance of these very bytes for each answer.",
+  "likely.many": "There are too many answers or draws to list the chances here; the promise above holds for all of them.",
+  "likely.answer": "Answer",
+  "likely.chance": "Chance",
+  "notice.nolink.title": "You need your personal link to answer",
+  "notice.nolink.text": "This is what is asked. To take part, open the link that you were sent; it is not part of this address.",
+  "notice.nopromise.title": "This page sends nothing here",
+  "notice.nopromise.text": "The survey’s mechanism has no bound on what a report gives away. Nothing was sent, and nothing was charged.",
+  "notice.noservice.title": "Your budget does not allow this report",
+  "notice.noservice.text": "The service would refuse it, so none is drawn. Nothing was sent, and nothing was charged.",
+  "notice.nodevice.title": "This device’s own budget does not allow this report",
+  "notice.nodevice.text": "No report is drawn. Nothing was sent, and nothing was charged.",
+  "problem.network.title": "The service cannot be reached",
+  "problem.network.text": "Nothing was sent by this. Please try again when you are online.",
+  "problem.again": "Try again",
+  "problem.unauthorized.title": "This link is not valid, or no longer",
+  "problem.unauthorized.text": "It may have expired, or been withdrawn. Nothing was sent, and nothing was charged. Ask those who invited you for another one.",
+  "problem.forbidden.title": "This link is for another survey",
+  "problem.forbidden.text": "Nothing was sent, and nothing was charged.",
+  "problem.unknown-name.title": "There is no such survey",
+  "problem.unknown-name.text": "Check the link that you were sent. Nothing was sent, and nothing was charged.",
+  "problem.changed.title": "This is not the survey that was agreed on",
+  "problem.changed.text": "Its definition does not match its digest, or the one that your link names. Nothing was sent, nothing was charged, and this page sends nothing for it. Please tell the contact of the survey.",
+  "problem.storage.title": "This browser keeps nothing for this page",
+  "problem.storage.text": "A report has to be kept until it has arrived, so that it is never drawn twice. Nothing was sent, and nothing was charged. A private window or a setting may be the reason.",
+  "problem.unexpected.title": "Something went wrong",
+  "problem.unexpected.text": "A report that was drawn is kept, and is neither drawn nor charged again. Please try again.",
+  "mine.eyebrow": "On this device",
+  "mine.lead": "What this device has answered, what that was charged, and what is left. This list is on your device alone.",
+  "mine.device": "This device’s own budget",
+  "mine.device_hint": "It is counted here, for all surveys of this site together, and told to nobody. Clearing the browser’s data clears it too.",
+  "mine.since": "Counted since {date}.",
+  "mine.fresh": "It is new: nothing is known here of what was sent earlier.",
+  "mine.sent": "Answered on this device",
+  "mine.none": "Nothing yet.",
+  "mine.service": "What the service has counted",
+  "mine.asking": "Asking the service …",
+  "mine.nolinks": "This device has no invitation just now. Open one of your links to see what the service has counted for you.",
+  "mine.uncharged": "Nothing was charged.",
+  "mine.charges": "Charges",
+  "mine.forget": "Forget this link on this device",
+  "mine.survey": "Survey",
+  "mine.what": "For what",
+  "mine.when": "When",
+  "mine.charged": "Charged",
+  "mine.state": "State",
+  "kind.spent": "charged",
+  "kind.reserved": "reserved",
+  "kind.committed": "kept",
+  "kind.voided": "given back"
+};
+
+// service/ldp_budget_service/pages/texts/survey.ko.json
+var survey_ko_default = {
+  language: "ko",
+  "language.name": "한국어",
+  "page.survey": "비공개 설문",
+  "page.mine": "내 예산",
+  "nav.skip": "본문으로 건너뛰기",
+  "nav.languages": "언어",
+  "nav.pages": "페이지",
+  "nav.mine": "내 예산",
+  "page.loading": "잠시만 기다려 주세요 …",
+  "noscript.title": "이 페이지에는 JavaScript가 필요합니다",
+  "noscript.text": "답변은 바로 이 기기에서 무작위로 바뀌므로 기기 밖으로 나가지 않습니다. 그러려면 프로그램이 실행되어야 하는데, 이 브라우저에서는 실행되지 않습니다. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
+  "footer.text": "이 페이지는 다른 서버의 것을 쓰지 않고 쿠키를 남기지 않으며, 꼭 필요한 것만 이 기기에 보관합니다.",
+  "ask.eyebrow": "설문에 초대되었습니다",
+  "ask.choose": "답을 고르세요",
+  "ask.range": "{least}부터 {most}까지의 수.",
+  "ask.before": "답변은 이 기기에 남습니다. 답변에서 무작위 보고서 하나를 뽑아 바로 전송하며, 정확히 무엇이 나갔는지는 그 뒤에 보여 드립니다.",
+  "ask.send": "무작위로 바꿔 보내기",
+  "ask.decline": "참여하지 않기",
+  "ask.missing": "먼저 답을 골라 주세요. 아무것도 전송되지 않았습니다.",
+  "ask.contact": "문의처:",
+  "cost.title": "드는 비용",
+  "cost.budget": "예산: 지금과 보낸 뒤",
+  "cost.balance": "현재 예산",
+  "cost.unbounded": "손실의 한도 없음",
+  "cost.notcounted": "계산되지 않음",
+  "cost.repeated": "이 설문은 답마다 한 번 뽑은 결과를 되풀이해 씁니다. 이 기기의 예산에는 답 하나의 전체 비용이 한 번만 매겨지고, 서비스는 보고서마다 비용을 매기되 앞서 뽑은 것을 되풀이하면 더 적게 매깁니다.",
+  "cost.uncounted": "기기 자체 예산은 ε만으로 된 약속만 셈하므로 이 보고서는 셈하지 않습니다.",
+  "cost.fresh": "이 기기의 예산은 새로 만들어졌습니다. 이전에 무엇을 보냈는지는 여기서 알 수 없습니다.",
+  "meaning.none": "보고서가 무엇을 드러낼지 아무 약속도 없으므로 이 페이지는 아무것도 보내지 않습니다.",
+  "meaning.pure": "무엇을 답하든, 보고서를 본 사람이 당신의 답을 확신하는 정도는 보기 전의 {times}배를 넘을 수 없습니다.",
+  "meaning.approximate": "무엇을 답하든, 어느 두 답을 견주어도 보고서를 본 사람이 한쪽을 다른 쪽보다 그럴듯하게 여기는 정도는 보기 전의 {times}배를 넘을 수 없습니다. 단, 많아야 {delta}의 확률로 보고서가 답을 드러낼 수 있습니다.",
+  "meaning.repeated": "같은 답을 몇 번을 하든, 그 보고서를 모두 합쳐도 확신은 {times}배를 넘지 않습니다.",
+  "meaning.changed": "시간이 지나며 답이 바뀌어도, 이 설문으로 보낸 모든 것을 합쳐 {times}배 이내입니다.",
+  "meaning.pattern": "이 약속은 답이 당신과 같은 때에 바뀌는 사람들과 견준 것입니다. 답이 바뀌었다는 사실은 드러날 수 있습니다.",
+  "meaning.little": "ε = {epsilon}은 너무 커서 약속이 거의 의미가 없습니다. 보고서가 답을 드러낼 수 있습니다.",
+  "budget.service": "이 서비스, {period}",
+  "budget.device": "이 기기 자체 예산, {period}",
+  "budget.after": "ε = {limit} 중 {spent} 사용, 이 보고서를 보내면 {after}.",
+  "budget.now": "ε = {limit} 중 {spent} 사용.",
+  "budget.share": "{spent} 사용.",
+  "budget.resets": "{date}에 새로 시작합니다.",
+  "period.lifetime": "전체 기간",
+  "period.day": "하루",
+  "period.week": "한 주",
+  "period.month": "한 달",
+  "how.title": "작동 방식과 확인할 수 있는 것",
+  "how.draw": "이 페이지는 공개된 정의에 포함된 프로그램으로 답변에서 무작위 보고서를 뽑습니다.",
+  "how.keep": "보고서와 비용은 무엇이든 전송되기 전에 한 번에 이 기기에 기록됩니다. 답변은 보관하지 않습니다.",
+  "how.send": "도착할 때까지 같은 바이트를 보냅니다. 페이지를 새로 고쳐도 다시 뽑거나 두 번 매기지 않습니다.",
+  "how.seen": "그 뒤에 무엇이 나갔는지, 답마다 그 확률이 얼마였는지, 영수증을 볼 수 있습니다.",
+  "how.mechanism": "메커니즘",
+  "how.epsilon": "보고서 하나의 ε (정확한 값)",
+  "how.delta": "보고서 하나의 δ (정확한 값)",
+  "how.digest": "정의의 다이제스트",
+  "how.compare": "동의서나 공지에 있는 다이제스트와 비교해 보세요. 다르면 참여하지 마세요.",
+  "declined.title": "참여하지 않습니다",
+  "declined.text": "아무것도 전송되지 않았고 예산도 쓰이지 않았습니다. 링크는 이 기기에서 지워졌습니다. 마음이 바뀌면 링크를 다시 여세요.",
+  "state.waiting.title": "전송 중",
+  "state.waiting.text": "보고서를 뽑았고 도착할 때까지 이 기기에 보관합니다. 저절로 전송되며 다시 뽑지 않습니다.",
+  "state.waiting.short": "전송 중",
+  "state.arrived.title": "보고서가 도착했습니다",
+  "state.arrived.text": "감사합니다. 보고서가 한 번 집계되었습니다. 아래는 이 기기에서 나간 것입니다.",
+  "state.arrived.short": "도착",
+  "state.refused.title": "거절됨: 예산이 모자랍니다",
+  "state.refused.text": "서비스가 보고서를 거절했고 집계하지 않았습니다. 더는 아무것도 전송되지 않습니다.",
+  "state.refused.short": "거절됨",
+  "state.changed.title": "거절됨: 설문이 바뀌었습니다",
+  "state.changed.text": "보고서가 서비스의 현재 정의와 다른 정의에 속합니다. 집계되지 않고 버려졌으며 더는 아무것도 전송되지 않습니다.",
+  "state.changed.short": "거절됨 (설문 변경)",
+  "state.taken.title": "이미 사용된 링크입니다",
+  "state.taken.text": "이 링크로 다른 보고서가 이미 전송되었습니다. 다른 기기에서 보냈을 수 있습니다. 이번 보고서는 집계되지 않고 버려졌으며 서비스는 비용을 매기지 않았습니다.",
+  "state.taken.short": "이미 사용된 링크",
+  "state.rejected.title": "서비스가 보고서를 받지 않았습니다",
+  "state.rejected.text": "집계되지 않고 버려졌으며 더는 아무것도 전송되지 않습니다. 설문 담당자에게 알려 주세요.",
+  "state.rejected.short": "받지 않음",
+  "waiting.now": "지금 시도",
+  "waiting.network": "지금은 서비스에 연결할 수 없습니다. 보고서는 이 기기에 보관되며 온라인이 되면 저절로 전송됩니다. 다시 뽑지 않습니다.",
+  "waiting.busy": "서비스가 바쁩니다. 보고서는 이 기기에 보관되며 저절로 다시 전송됩니다. 다시 뽑지 않습니다.",
+  "waiting.unauthorized": "링크가 더는 유효하지 않습니다. 보고서가 그 전에 도착했는지는 여기서 알 수 없습니다. 보고서는 보관되며 다시 뽑지 않습니다.",
+  "refused.title": "거절한 한도",
+  "refused.until": "{period} 예산을 모두 썼습니다. {date}까지입니다.",
+  "refused.forever": "{period} 예산을 모두 썼으며 새로 시작하지 않습니다.",
+  "refused.dropped": "보고서는 버려졌고 다시 뽑지 않습니다. 거절될 때 이미 이 기기를 떠났으므로 기기 자체 예산에는 그대로 셈해 둡니다.",
+  "receipt.title": "영수증",
+  "receipt.number": "번호",
+  "receipt.drawn": "뽑은 때",
+  "receipt.charged": "서비스가 매긴 비용",
+  "receipt.device": "이 기기가 매긴 비용",
+  "receipt.export": "영수증을 파일로 저장",
+  "sent.bytes_title": "이 기기에서 나간 것",
+  "sent.bytes": "보고서 {count}바이트:",
+  "sent.nothing_else": "답변에 따라 달라지는 것은 이것 말고는 전송되지 않았습니다.",
+  "sent.hex": "16진수로 나타낸 바이트",
+  "sent.parts": "같은 것을 수로 나타냄",
+  "sent.more": "… 외 {count}개",
+  "sent.label": "어느 보고서들이 같은 결과를 되풀이하는지 알려 주는 뜻 없는 이름이 함께 전송되었고, 답변에 따라 달라지는 것은 그 밖에 없습니다: {label}",
+  "likely.title": "이 보고서가 나올 확률",
+  "likely.text": "무엇을 답했더라도 바로 이 바이트가 나올 수 있었습니다. 답마다 그 확률은 이렇습니다.",
+  "likely.impossible": "답마다 바로 이 바이트가 나올 확률입니다.",
+  "likely.many": "답이나 뽑기의 수가 너무 많아 확률을 여기에 모두 적을 수 없습니다. 약속은 그 모두에 대해 성립합니다.",
+  "likely.answer": "답",
+  "likely.chance": "확률",
+  "notice.nolink.title": "답하려면 개인 링크가 필요합니다",
+  "notice.nolink.text": "질문 내용은 다음과 같습니다. 참여하려면 받은 링크를 여세요. 이 주소에는 링크가 들어 있지 않습니다.",
+  "notice.nopromise.title": "이 페이지는 아무것도 보내지 않습니다",
+  "notice.nopromise.text": "이 설문의 메커니즘에는 보고서가 드러내는 것의 한도가 없습니다. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
+  "notice.noservice.title": "예산이 이 보고서를 허용하지 않습니다",
+  "notice.noservice.text": "서비스가 거절할 것이므로 뽑지 않습니다. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
+  "notice.nodevice.title": "이 기기의 자체 예산이 이 보고서를 허용하지 않습니다",
+  "notice.nodevice.text": "보고서를 뽑지 않습니다. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
+  "problem.network.title": "서비스에 연결할 수 없습니다",
+  "problem.network.text": "이로 인해 전송된 것은 없습니다. 온라인일 때 다시 시도해 주세요.",
+  "problem.again": "다시 시도",
+  "problem.unauthorized.title": "유효하지 않거나 만료된 링크입니다",
+  "problem.unauthorized.text": "만료되었거나 취소되었을 수 있습니다. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다. 초대한 쪽에 새 링크를 요청하세요.",
+  "problem.forbidden.title": "다른 설문의 링크입니다",
+  "problem.forbidden.text": "아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
+  "problem.unknown-name.title": "그런 설문이 없습니다",
+  "problem.unknown-name.text": "받은 링크를 확인해 주세요. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
+  "problem.changed.title": "합의된 설문과 다릅니다",
+  "problem.changed.text": "정의가 다이제스트 또는 링크에 적힌 것과 맞지 않습니다. 아무것도 전송되지 않았고 예산도 쓰이지 않았으며, 이 페이지는 이 설문으로 아무것도 보내지 않습니다. 설문 담당자에게 알려 주세요.",
+  "problem.storage.title": "이 브라우저는 이 페이지의 데이터를 보관하지 않습니다",
+  "problem.storage.text": "보고서를 두 번 뽑지 않으려면 도착할 때까지 보관해야 합니다. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다. 시크릿 창이나 설정 때문일 수 있습니다.",
+  "problem.unexpected.title": "문제가 발생했습니다",
+  "problem.unexpected.text": "뽑은 보고서가 있다면 보관되어 있으며 다시 뽑거나 다시 매기지 않습니다. 다시 시도해 주세요.",
+  "mine.eyebrow": "이 기기에서",
+  "mine.lead": "이 기기에서 답한 것, 매겨진 비용, 남은 예산입니다. 이 목록은 이 기기에만 있습니다.",
+  "mine.device": "이 기기의 자체 예산",
+  "mine.device_hint": "이 사이트의 모든 설문을 합쳐 이 기기에서만 셈하며 누구에게도 알리지 않습니다. 브라우저 데이터를 지우면 함께 지워집니다.",
+  "mine.since": "{date}부터 셈했습니다.",
+  "mine.fresh": "새로 만들어졌습니다. 이전에 무엇을 보냈는지는 여기서 알 수 없습니다.",
+  "mine.sent": "이 기기에서 답한 설문",
+  "mine.none": "아직 없습니다.",
+  "mine.service": "서비스가 셈한 것",
+  "mine.asking": "서비스에 묻는 중 …",
+  "mine.nolinks": "지금 이 기기에는 초대 링크가 없습니다. 서비스가 셈한 것을 보려면 받은 링크를 여세요.",
+  "mine.uncharged": "매겨진 비용이 없습니다.",
+  "mine.charges": "매겨진 비용",
+  "mine.forget": "이 기기에서 링크 지우기",
+  "mine.survey": "설문",
+  "mine.what": "내용",
+  "mine.when": "때",
+  "mine.charged": "비용",
+  "mine.state": "상태",
+  "kind.spent": "매겨짐",
+  "kind.reserved": "예약됨",
+  "kind.committed": "확정됨",
+  "kind.voided": "돌려받음"
+};
+
+// clients/survey/src/texts.js
+var LANGUAGES = { en: survey_en_default, ko: survey_ko_default, de: survey_de_default };
+var language = document.documentElement.lang in LANGUAGES ? document.documentElement.lang : "en";
+var texts = LANGUAGES[language];
+function say(key, values = {}) {
+  const text = texts[key] ?? key;
+  return text.replace(/\{([a-z_]+)\}/g, (place2, name) => name in values ? String(values[name]) : place2);
+}
+var said = (key) => key in texts;
+var DIGITS = { maximumSignificantDigits: 3, useGrouping: false };
+var ceiling = new Intl.NumberFormat(
+  language,
+  /** @type {any} */
+  { ...DIGITS, roundingMode: "ceil" }
+);
+var floor = new Intl.NumberFormat(
+  language,
+  /** @type {any} */
+  { ...DIGITS, roundingMode: "floor" }
+);
+var shares = new Intl.NumberFormat(language, { style: "percent", maximumFractionDigits: 1 });
+var dates = new Intl.DateTimeFormat(language, { dateStyle: "long", timeStyle: "short" });
+var up = (number) => ceiling.format(
+  /** @type {any} */
+  String(number)
+);
+var down = (number) => floor.format(
+  /** @type {any} */
+  String(number)
+);
+var share = (number) => shares.format(number);
+var date = (moment) => dates.format(new Date(moment));
+
+// clients/survey/src/budgets.js
+function budgetBar({ name, limit, spent, asked = 0, text }) {
+  const part = (amount) => limit > 0 ? Math.min(1, amount / limit) : 1;
+  const used = el("span", { class: "used" });
+  const next = el("span", { class: "next" });
+  used.style.width = `${100 * part(spent)}%`;
+  next.style.width = `${100 * Math.max(0, Math.min(part(asked), 1 - part(spent)))}%`;
+  const bar = el("div", { class: "bar", "aria-hidden": "true" }, used, next);
+  return el("div", { class: "budget" }, el("p", { class: "budget-name" }, name), bar, el("p", { class: "budget-text" }, text));
+}
+var periodNamed = (period) => said(`period.${period}`) ? say(`period.${period}`) : period;
+function limitBar(limit, cost) {
+  const name = say("budget.service", { period: periodNamed(limit.period) });
+  const resets = limit.resets_at ? ` ${say("budget.resets", { date: date(limit.resets_at) })}` : "";
+  const [measure] = Object.keys(limit.capacity);
+  const capacity = limit.capacity[measure];
+  const spent = limit.spent[measure];
+  if (measure !== "epsilon") {
+    const text2 = say("budget.share", { spent: share(capacity ? Math.min(1, spent / capacity) : 1) }) + resets;
+    return budgetBar({ name, limit: capacity, spent, text: text2 });
+  }
+  const text = cost ? moving(capacity, spent, cost) : say("budget.now", { spent: up(spent), limit: down(capacity) });
+  return budgetBar({ name, limit: capacity, spent, asked: cost ?? 0, text: text + resets });
+}
+function deviceBars(balance, cost) {
+  return (
+    /** @type {const} */
+    ["lifetime", "day"].filter((period) => balance[period]).map((period) => {
+      const { limit, spent } = balance[period];
+      const name = say("budget.device", { period: periodNamed(period) });
+      const text = cost ? moving(limit, spent, cost) : say("budget.now", { spent: up(spent), limit: down(limit) });
+      return budgetBar({ name, limit: Number(limit), spent: Number(spent), asked: Number(cost ?? 0), text });
+    })
+  );
+}
+function moving(limit, spent, cost) {
+  const after = epsilonOf(unitsOf(String(spent), true) + unitsOf(String(cost), true));
+  return say("budget.after", { spent: up(spent), after: up(after), limit: down(limit) });
+}
+function refusedBy(limit) {
+  const name = periodNamed(limit.period);
+  return limit.resets_at ? say("refused.until", { period: name, date: date(limit.resets_at) }) : say("refused.forever", { period: name });
+}
+
+// clients/survey/src/guarantee.js
+var MOST_EPSILON = 15;
+var times = (epsilon) => up(Math.exp(Number(epsilon)) * (1 + 2 ** -50));
+var promises = (guarantee) => guarantee.epsilon !== null && Number(guarantee.delta) < 1;
+function meaning(guarantee) {
+  if (!promises(guarantee)) return [say("meaning.none")];
+  const { epsilon, delta, answer_epsilon: cap, lifetime_epsilon: lifetime, relation } = guarantee;
+  if (Number(delta) > 0) return [said2("meaning.approximate", epsilon, { delta: up(delta) })];
+  const sentences = [said2("meaning.pure", epsilon)];
+  if (cap === void 0) return sentences;
+  sentences.push(said2("meaning.repeated", cap));
+  if (Number(lifetime) > Number(cap)) sentences.push(said2("meaning.changed", lifetime));
+  if (relation !== "any inputs") sentences.push(say("meaning.pattern"));
+  return sentences;
+}
+function said2(key, epsilon, more = {}) {
+  return Number(epsilon) > MOST_EPSILON ? say("meaning.little", { epsilon: up(epsilon) }) : say(key, { times: times(epsilon), ...more });
+}
+function price(guarantee) {
+  if (!promises(guarantee)) return say("cost.unbounded");
+  const { epsilon, delta } = guarantee;
+  return Number(delta) > 0 ? `ε = ${up(epsilon)}, δ = ${up(delta)}` : `ε = ${up(epsilon)}`;
+}
+var priceHere = (guarantee) => counts(guarantee) ? String(guarantee.answer_epsilon ?? guarantee.epsilon) : void 0;
+
+// clients/survey/src/mine.js
+var Mine = class {
+  /** @param {Device} device */
+  constructor(device) {
+    this.device = device;
+  }
+  async start() {
+    const { budget, outbox, links } = this.device;
+    const [balance, entries, held] = [await budget.balance(), await outbox.entries(), await links.all()];
+    document.title = say("page.mine");
+    const services = el("div", { id: "services" }, el("p", { class: "hint" }, held.length ? say("mine.asking") : say("mine.nolinks")));
+    show([
+      el("p", { class: "eyebrow" }, say("mine.eyebrow")),
+      el("h1", {}, say("page.mine")),
+      el("p", { class: "lead" }, say("mine.lead")),
+      section(
+        say("mine.device"),
+        { id: "device" },
+        el("p", {}, budget.fresh ? say("mine.fresh") : say("mine.since", { date: date(balance.since) })),
+        el("div", { class: "budgets" }, deviceBars(balance)),
+        el("p", { class: "hint" }, say("mine.device_hint"))
+      ),
+      section(say("mine.sent"), { id: "sent" }, entries.length ? answered2(entries) : el("p", {}, say("mine.none"))),
+      section(say("mine.service"), { id: "service" }, services)
+    ]);
+    const shown = await Promise.all(held.map((link2) => this.ofService(link2)));
+    if (shown.length) services.replaceChildren(...shown);
+  }
+  told() {
+    return this.start();
+  }
+  /**
+   * What the service says of whoever an invitation is for.
+   * @param {import("./links.js").Link} link
+   */
+  async ofService(link2) {
+    const forget = el("button", { type: "button", class: "quiet", onclick: () => this.forget(link2.collection) }, say("mine.forget"));
+    const head = el("h3", {}, el("a", { href: `/s/${encodeURIComponent(link2.collection)}${location.search}` }, link2.collection));
+    try {
+      const me = await meAt(link2.token);
+      return el(
+        "div",
+        { class: "service" },
+        head,
+        el("div", { class: "budgets" }, me.limits.map((limit) => limitBar(limit))),
+        me.charges.length ? charged2(me.charges) : el("p", {}, say("mine.uncharged")),
+        forget
+      );
+    } catch (error) {
+      const code = error instanceof Problem && said(`problem.${error.code}.title`) ? error.code : "unexpected";
+      return el("div", { class: "service" }, head, el("p", {}, say(`problem.${code}.title`)), forget);
+    }
+  }
+  /** @param {string} collection */
+  async forget(collection2) {
+    await this.device.links.forget(collection2);
+    await this.start();
+    document.getElementById("service")?.scrollIntoView();
+  }
+};
+function answered2(entries) {
+  const rows = [...entries].reverse().map((entry) => el(
+    "tr",
+    {},
+    el("th", { scope: "row" }, el("a", { href: `/s/${encodeURIComponent(entry.collection)}${location.search}` }, entry.about.title || entry.collection)),
+    el("td", {}, el("time", { datetime: entry.at }, date(entry.at))),
+    el("td", { class: "number" }, entry.units === null ? say("cost.notcounted") : price({ epsilon: epsilonOf(entry.units), delta: 0 })),
+    el("td", {}, say(`state.${entry.state}.short`))
+  ));
+  return table("mine.sent", ["mine.survey", "mine.when", "mine.charged", "mine.state"], rows);
+}
+function charged2(charges) {
+  const rows = charges.map(({ at, collection: collection2, mechanism, epsilon, delta, kind }) => el(
+    "tr",
+    {},
+    el("td", {}, el("time", { datetime: at }, date(at))),
+    el("td", {}, collection2 ?? mechanism ?? ""),
+    el("td", { class: "number" }, price({ epsilon, delta: delta ?? 0 })),
+    el("td", {}, said(`kind.${kind}`) ? say(`kind.${kind}`) : kind)
+  ));
+  return table("mine.charges", ["mine.when", "mine.what", "mine.charged", "mine.state"], rows);
+}
+function table(title, columns, rows) {
+  return el(
+    "div",
+    { class: "scroll", tabindex: 0, role: "region", "aria-label": say(title) },
+    el("table", {}, el("thead", {}, el("tr", {}, columns.map((name) => el("th", { scope: "col" }, say(name))))), el("tbody", {}, rows))
+  );
+}
+
+// clients/survey/src/report.js
+var MOST_SHOWN = 64;
+function partsOf(definition, report) {
+  let at = 0;
+  return definition.report.parts.map(([kind, name, ...rest]) => {
+    const [size, count] = kind === "uint" ? rest.map(Number) : kind === "packed" ? [Math.ceil(Number(rest[0]) / 8), 1] : [8, 1];
+    const bytes = report.subarray(at, at += size * count);
+    if (kind === "packed") return { name, values: Array.from({ length: Number(rest[0]) }, (_, i) => String(bytes[i >> 3] >> (i & 7) & 1)) };
+    if (kind === "float64") return { name, values: [String(new DataView(bytes.buffer, bytes.byteOffset, 8).getFloat64(0, true))] };
+    return { name, values: Array.from({ length: count }, (_, i) => String(fromLittleEndian(bytes.subarray(i * size, (i + 1) * size)))) };
+  });
+}
+var hexOf = (report) => toHex(report).replace(/(..)(?=.)/g, "$1 ");
+function bytesShown(definition, report, answers, label) {
+  const rows = partsOf(definition, report).map(({ name, values }) => {
+    const named = answers && values.length === answers.length && values.length > 1;
+    const shown = values.slice(0, MOST_SHOWN).map((value, i) => named ? `${answers[i]}: ${value}` : value);
+    if (values.length > MOST_SHOWN) shown.push(say("sent.more", { count: values.length - MOST_SHOWN }));
+    return el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, named ? el("ul", {}, shown.map((text) => el("li", {}, text))) : shown.join(" ")));
+  });
+  return section(
+    say("sent.bytes_title"),
+    { id: "bytes" },
+    el("p", {}, say("sent.bytes", { count: report.length })),
+    el("pre", { tabindex: 0, "aria-label": say("sent.hex") }, el("code", { id: "hex" }, hexOf(report))),
+    el("table", {}, el("caption", { class: "hidden" }, say("sent.parts")), el("tbody", {}, rows)),
+    el("p", { class: "hint" }, label ? say("sent.label", { label }) : say("sent.nothing_else"))
+  );
+}
+function likelihoodsShown(client, report, answers) {
+  const found = client.explain(report);
+  if (!found || found.length > MOST_SHOWN) return section(say("likely.title"), { id: "likely" }, el("p", {}, say("likely.many")));
+  const most = Math.max(...found.map((each) => each.likelihood));
+  const rows = found.map(({ answer, likelihood }, i) => {
+    const bar = el("span", { class: "likely-bar" });
+    bar.style.width = `${most ? 100 * likelihood / most : 0}%`;
+    return el(
+      "tr",
+      {},
+      el("th", { scope: "row" }, answers ? answers[i] : answer),
+      el("td", { class: "number" }, share(likelihood)),
+      el("td", { class: "picture", "aria-hidden": "true" }, bar)
+    );
+  });
+  return section(
+    say("likely.title"),
+    { id: "likely" },
+    el("p", {}, say(found.every(({ likelihood }) => likelihood > 0) ? "likely.text" : "likely.impossible")),
+    el(
+      "table",
+      { class: "likely" },
+      el("caption", { class: "hidden" }, say("likely.title")),
+      el("thead", {}, el("tr", {}, el("th", { scope: "col" }, say("likely.answer")), el("th", { scope: "col", class: "number" }, say("likely.chance")), el("td", { "aria-hidden": "true" }))),
+      el("tbody", {}, rows)
+    )
+  );
+}
+
+// clients/survey/src/survey.js
+var FEW = 12;
+var Survey = class {
+  /**
+   * @param {Device} device
+   * @param {string} collection
+   * @param {Link | undefined} link that was in the address bar
+   */
+  constructor(device, collection2, link2) {
+    this.device = device;
+    this.collection = collection2;
+    this.link = link2;
+    this.shown = void 0;
+    addEventListener("hashchange", () => this.invited());
+  }
+  /** Another link was opened in this very page. */
+  async invited() {
+    this.link = taken(this.collection);
+    if (this.link) await this.start();
+  }
+  async start() {
+    const { links } = this.device;
+    this.link = this.link ? await links.keep(this.link) : await links.find(this.collection);
+    try {
+      this.client = await this.agreed();
+      this.shown = void 0;
+      const entry = this.link && await this.device.outbox.entry(this.link.key);
+      if (entry) this.told(entry);
+      else await this.ask();
+    } catch (error) {
+      this.failed(error);
+    }
+  }
+  /** The client of the definition that was agreed on; any other is refused. */
+  async agreed() {
+    const definition = await definitionOf(this.collection);
+    const { agreed = "", seen = definition.digest } = this.link ?? {};
+    let client;
+    try {
+      client = new Client(definition, { digest: seen });
+    } catch (error) {
+      throw new Problem("changed", { error });
+    }
+    if (definition.name !== this.collection || !definition.digest.startsWith(agreed)) throw new Problem("changed");
+    if (this.link) this.link = await this.device.links.keep({ ...this.link, seen: definition.digest });
+    return client;
+  }
+  get definition() {
+    return (
+      /** @type {Client} */
+      this.client.definition
+    );
+  }
+  /** The texts of the collection, in the language of the page where it has them. */
+  get words() {
+    const { title, question, purpose, answers, languages = {} } = this.definition;
+    const found = Object.keys(languages).find((tag) => tag.toLowerCase() === language) ?? Object.keys(languages).find((tag) => tag.split("-")[0].toLowerCase() === language);
+    const translated = found ? languages[found] : {};
+    return {
+      title: translated.title || title,
+      question: translated.question || question,
+      purpose: translated.purpose || purpose,
+      answers: (
+        /** @type {string[] | undefined} */
+        (translated.answers ?? answers) || void 0
+      )
+    };
+  }
+  // -- before ------------------------------------------------------------------------------------------------------
+  async ask() {
+    const { title, purpose } = this.words;
+    const head = [
+      el("p", { class: "eyebrow" }, say("ask.eyebrow")),
+      el("h1", {}, title),
+      purpose && el("p", { class: "lead" }, purpose)
+    ];
+    if (!this.link) {
+      this.view([...head, this.notice("nolink"), this.cost(), this.how()]);
+      return;
+    }
+    const me = await meAt(this.link.token);
+    this.view([...head, await this.offered(me), this.how()]);
+  }
+  /** The question with its button; or, where there is no budget for it, what stands in the way. @param {any} me */
+  async offered(me) {
+    const { guarantee } = this.definition;
+    const here = priceHere(guarantee);
+    const balance = await this.device.budget.balance();
+    if (!promises(guarantee)) return [this.notice("nopromise"), this.cost()];
+    const anew = !this.client?.memoises;
+    const binding = me.limits.filter((limit) => me.quote.binding.includes(limit.period));
+    if (me.erased || anew && me.quote.binding.length) {
+      return [this.notice("noservice", el("ul", {}, binding.map((each) => el("li", {}, refusedBy(each))))), this.cost(me, balance)];
+    }
+    if (anew && here && ["lifetime", "day"].some((period) => lacks(
+      /** @type {any} */
+      balance[period],
+      here
+    ))) {
+      return [this.notice("nodevice"), this.cost(me, balance)];
+    }
+    return this.form(me, balance, here);
+  }
+  /**
+   * @param {any} me
+   * @param {any} balance
+   * @param {string | undefined} here
+   */
+  form(me, balance, here) {
+    const send2 = el("button", { type: "submit", class: "primary" }, say("ask.send"));
+    const form = el(
+      "form",
+      { novalidate: true, autocomplete: "off", onsubmit: (event) => this.submitted(event, form, send2) },
+      this.question(),
+      this.cost(me, balance, here),
+      el(
+        "div",
+        { class: "actions" },
+        el("p", { class: "error", id: "error" }),
+        el("p", { class: "before" }, say("ask.before")),
+        send2,
+        el("button", { type: "button", class: "quiet", onclick: () => this.declined() }, say("ask.decline"))
+      )
+    );
+    return form;
+  }
+  /** What is asked, in the way in which it can be answered. */
+  question() {
+    const { input, answers: names } = this.definition;
+    const { question, answers, title } = this.words;
+    const legend = question || title;
+    if (names && answers && names.length <= FEW) {
+      const choices = names.map((name, i) => el("label", { class: "choice" }, el("input", { type: "radio", name: "answer", value: name, required: true, "aria-describedby": "error" }), el("span", {}, answers[i])));
+      return el("fieldset", { class: "question" }, el("legend", {}, legend), choices);
+    }
+    const given = { id: "answer", name: "answer", required: true, "aria-describedby": "error" };
+    if (names && answers) {
+      const options = names.map((name, i) => el("option", { value: name }, answers[i]));
+      return el("div", { class: "question" }, el("label", { for: "answer" }, legend), el("select", given, el("option", { value: "" }, say("ask.choose")), options));
+    }
+    if (input.kind === "answer" && input.text) return el("div", { class: "question" }, el("label", { for: "answer" }, legend), el("input", { ...given, type: "text", maxlength: 1e3 }));
+    const [least, most, step] = input.kind === "number" ? [input.lower, input.upper, "any"] : [0, Number(input.count) - 1, 1];
+    return el(
+      "div",
+      { class: "question" },
+      el("label", { for: "answer" }, legend),
+      el("p", { class: "hint", id: "range" }, say("ask.range", { least: String(least), most: String(most) })),
+      el("input", { ...given, type: "number", min: least, max: most, step, inputmode: "decimal", "aria-describedby": "range error" })
+    );
+  }
+  /**
+   * What it costs and what that means.
+   * @param {any} [me]
+   * @param {any} [balance]
+   * @param {string} [here]
+   */
+  cost(me, balance, here) {
+    const { guarantee } = this.definition;
+    const asked = here !== void 0;
+    const cost = asked && !this.client?.memoises ? me?.quote.cost.epsilon : null;
+    const bars = [...(me?.limits ?? []).map((limit) => limitBar(limit, cost)), ...balance ? deviceBars(balance, here) : []];
+    return section(
+      say("cost.title"),
+      { id: "cost" },
+      el("p", { class: "price" }, price(guarantee)),
+      el("div", { class: "meaning" }, meaning(guarantee).map((sentence) => el("p", {}, sentence))),
+      bars.length ? el("div", { class: "budgets" }, el("h3", {}, asked ? say("cost.budget") : say("cost.balance")), bars) : null,
+      me && cost === null && asked ? el("p", { class: "hint" }, say("cost.repeated")) : null,
+      me && !priceHere(guarantee) && promises(guarantee) ? el("p", { class: "hint" }, say("cost.uncounted")) : null,
+      balance && this.device.budget.fresh ? el("p", { class: "hint" }, say("cost.fresh")) : null
+    );
+  }
+  how() {
+    const { contact, digest, mechanism, guarantee } = this.definition;
+    return [
+      contact && el("p", { class: "contact" }, say("ask.contact"), " ", el("strong", {}, contact)),
+      el(
+        "details",
+        { class: "how" },
+        el("summary", {}, say("how.title")),
+        el("ol", {}, ["draw", "keep", "send", "seen"].map((step) => el("li", {}, say(`how.${step}`)))),
+        facts([
+          [say("how.mechanism"), mechanism],
+          [say("how.epsilon"), String(guarantee.epsilon)],
+          [say("how.delta"), String(guarantee.delta)],
+          [say("how.digest"), el("code", { class: "digest" }, digest)]
+        ]),
+        el("p", { class: "hint" }, say("how.compare"))
+      )
+    ];
+  }
+  /** @param {Event} event @param {any} form @param {any} button */
+  async submitted(event, form, button) {
+    event.preventDefault();
+    if (this.busy) return;
+    const error = form.querySelector("#error");
+    const answer = this.answerIn(form);
+    if (answer === void 0) {
+      error.textContent = say("ask.missing");
+      form.querySelector("[name=answer]").focus();
+      return;
+    }
+    this.busy = true;
+    error.textContent = "";
+    button.setAttribute("aria-disabled", "true");
+    try {
+      await this.draw(answer);
+    } catch (problem) {
+      if (problem instanceof RangeError) error.textContent = say("ask.missing");
+      else if (problem instanceof OverBudget) this.view([el("h1", {}, this.words.title), this.notice("nodevice")], true);
+      else this.failed(problem);
+    } finally {
+      this.busy = false;
+      button.removeAttribute("aria-disabled");
+    }
+  }
+  /** @param {any} form @returns {string | number | undefined} */
+  answerIn(form) {
+    const { input, answers } = this.definition;
+    const given = form.elements.namedItem("answer").value;
+    if (given === "") return void 0;
+    return answers || input.text ? given : Number(given);
+  }
+  /** Charges, draws and keeps a report, and has it sent; there is no way back from here. @param {string | number} answer */
+  async draw(answer) {
+    const { key, token } = (
+      /** @type {Link} */
+      this.link
+    );
+    const { guarantee } = this.definition;
+    const { title, question } = this.words;
+    const about = { token, title, question, epsilon: guarantee.epsilon, delta: guarantee.delta };
+    const entry = await this.device.outbox.draw(
+      key,
+      /** @type {Client} */
+      this.client,
+      answer,
+      { about, uncounted: true }
+    );
+    this.told(entry, void 0, true);
+    await this.device.delivery.now();
+  }
+  async declined() {
+    await this.device.links.forget(this.collection);
+    this.link = void 0;
+    this.view([el("h1", {}, say("declined.title")), el("p", { class: "lead" }, say("declined.text"))], true);
+    announce(say("declined.title"));
+  }
+  // -- after -------------------------------------------------------------------------------------------------------
+  /**
+   * What has become of a report, shown if it is the one of this page.
+   * @param {Entry} entry
+   * @param {string} [why] it waits still
+   * @param {boolean} [focus]
+   */
+  told(entry, why, focus = false) {
+    if (!this.client || entry.key !== this.link?.key) return;
+    const { state, report } = entry;
+    const title = say(`state.${state}.title`);
+    const text = state === "waiting" && why && said(`waiting.${why}`) ? say(`waiting.${why}`) : say(`state.${state}.text`);
+    const shown = `${entry.key} ${state} ${why}`;
+    if (this.shown === shown) return;
+    const asked = focus || this.shown !== void 0;
+    this.shown = shown;
+    announce(`${title} ${text}`);
+    this.view([
+      el("p", { class: "eyebrow" }, this.words.title),
+      el("h1", { class: `state ${state}` }, title),
+      el("p", { class: "lead" }, text),
+      state === "waiting" && el("p", {}, el("button", { type: "button", class: "secondary", onclick: () => this.device.delivery.now() }, say("waiting.now"))),
+      state === "refused" && this.refusal(entry),
+      state === "arrived" && this.receipt(entry),
+      report && bytesShown(this.definition, report, this.words.answers, entry.label),
+      report && likelihoodsShown(this.client, report, this.words.answers),
+      state === "arrived" && this.export(entry),
+      el("p", { class: "contact" }, el("a", { href: `/me${location.search}` }, say("nav.mine")))
+    ], asked && focus);
+  }
+  /** @param {any} entry */
+  refusal(entry) {
+    return section(say("refused.title"), { id: "refused" }, el("ul", {}, entry.limits.map((limit) => el("li", {}, refusedBy(limit)))), el("p", {}, say("refused.dropped")));
+  }
+  /** @param {any} entry */
+  receipt(entry) {
+    const { receipt } = entry.receipt;
+    return section(
+      say("receipt.title"),
+      { id: "receipt" },
+      facts([
+        [say("receipt.number"), el("code", { id: "number" }, receipt)],
+        [say("receipt.drawn"), el("time", { datetime: entry.at }, date(entry.at))],
+        [say("receipt.charged"), price({ epsilon: entry.receipt.cost.epsilon, delta: entry.receipt.cost.delta ?? 0 })],
+        [say("receipt.device"), entry.units === null ? say("cost.notcounted") : price({ epsilon: epsilonOf(entry.units), delta: 0 })]
+      ]),
+      el("div", { class: "budgets" }, entry.receipt.limits.map((limit) => limitBar(limit)))
+    );
+  }
+  /** A file of all that is known here of it, the answer apart, which nobody knows any more. @param {any} entry */
+  export(entry) {
+    const { definition } = this;
+    const saved = () => {
+      const file = {
+        ...{ format: "ldp-budget receipt", version: 1, collection: definition.name, title: this.words.title, question: this.words.question },
+        ...{ definition: definition.digest, guarantee: definition.guarantee, drawn_at: entry.at, key: entry.key },
+        ...{ report: toHex(entry.report), label: entry.label, likelihoods: this.client?.explain(entry.report), receipt: entry.receipt }
+      };
+      const url = URL.createObjectURL(new Blob([`${JSON.stringify(file, null, 2)}
+`], { type: "application/json" }));
+      el("a", { href: url, download: `${definition.name}.receipt.json` }).click();
+      setTimeout(() => URL.revokeObjectURL(url), 6e4);
+    };
+    return el("p", {}, el("button", { type: "button", class: "secondary", onclick: saved }, say("receipt.export")));
+  }
+  // -- what is wrong -----------------------------------------------------------------------------------------------
+  /** @param {string} kind @param {any[]} more */
+  notice(kind, ...more) {
+    return el("div", { class: "notice", "data-notice": kind }, el("h2", {}, say(`notice.${kind}.title`)), el("p", {}, say(`notice.${kind}.text`)), more);
+  }
+  /** @param {any} error */
+  failed(error) {
+    const code = error instanceof Problem ? error.code : "unexpected";
+    const kind = said(`problem.${code}.title`) ? code : "unexpected";
+    if (kind === "unexpected") console.error(error);
+    announce(say(`problem.${kind}.title`));
+    this.view([
+      el("h1", { class: "state problem", "data-problem": code }, say(`problem.${kind}.title`)),
+      el("p", { class: "lead" }, say(`problem.${kind}.text`)),
+      ["network", "unexpected"].includes(kind) && el("p", {}, el("button", { type: "button", class: "secondary", onclick: () => this.start() }, say("problem.again")))
+    ], false);
+  }
+  /** @param {any[]} children @param {boolean} [focus] */
+  view(children, focus = false) {
+    document.title = this.client ? `${this.words.title} · ${say("page.survey")}` : say("page.survey");
+    show(children, { focus });
+  }
+};
+var lacks = (line, cost) => line !== void 0 && unitsOf(line.left, false) < unitsOf(cost, true);
+
+// clients/survey/src/main.js
+var place = /^\/s\/([^/]+)$/.exec(location.pathname);
+var collection = place && decodeURIComponent(place[1]);
+var link = collection ? taken(collection) : void 0;
+var page;
+async function start() {
+  const { lifetime = "", day } = document.body.dataset;
+  const budget = await DeviceBudget.open({ lifetime, day: day || void 0 });
+  const outbox = new Outbox(budget);
+  const delivery = new Delivery(outbox, (entry, why) => page?.told(entry, why));
+  const device = { budget, outbox, links: await Links.open(), delivery };
+  page = collection ? new Survey(device, collection, link) : new Mine(device);
+  await page.start();
+  await delivery.now();
+}
+try {
+  await start();
+} catch (error) {
+  console.error(error);
+  show([el("h1", { class: "state problem", "data-problem": "storage" }, say("problem.storage.title")), el("p", { class: "lead" }, say("problem.storage.text"))]);
+}
