@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 import ldp_budget
+from ldp_budget.access.invitations import Invitations
 from ldp_budget.access.keys import ApiKeys
 
 from . import problems
@@ -17,9 +18,22 @@ from .guarding.door import Door, Load
 from .guarding.rates import Rate
 from .held import Collections
 from .in_flight import InFlight
-from .pages import static_files
+from .inboxes import Inboxes
+from .pages import static_files, survey
 from .paths import Undecoded
-from .routes import balances, batch, collections, ledger, mechanisms, policies, reservations, spends, users
+from .routes import (
+    balances,
+    batch,
+    collections,
+    ledger,
+    me,
+    mechanisms,
+    policies,
+    reports,
+    reservations,
+    spends,
+    users,
+)
 from .settings import Settings
 from .watching import health, metrics
 from .watching.requests import Watched
@@ -48,6 +62,9 @@ ROUTERS = (
     health.router,
     metrics.router,
     static_files.router,
+    survey.router,
+    me.router,
+    reports.router,
 )
 
 STREAMED = ("/v1/spends:batch",)
@@ -75,7 +92,8 @@ def create_app(accountant: Accountant, settings: Settings | None = None) -> Fast
     )
     app.state.accountant, app.state.settings = accountant, settings
     app.state.keys, app.state.in_flight = ApiKeys(accountant), InFlight()
-    app.state.collections = Collections(accountant)
+    app.state.collections, app.state.invitations = Collections(accountant), Invitations(accountant)
+    app.state.inboxes = Inboxes(accountant, settings.reports)
     app.state.rates, app.state.load = Rate(settings.rate, settings.burst), Load()
     app.state.health = health.Health(accountant, settings, app.state.load)
     app.state.metrics = metrics.Metrics(accountant, app.state.load)

@@ -26,6 +26,9 @@ class Settings:
         threads: how many requests may be at the ledger at a time; they share its transactions.
         open_metrics: whether `/metrics` needs no API key when asked for from this machine.
         tracing: whether each request is a span of OpenTelemetry.
+        device_lifetime: ε that a respondent's device allows itself on this service's pages, as a decimal; whoever has
+            the device can lower it.
+        device_day: ε that it allows itself a day; None: no limit of a day.
     """
 
     reports: Path | None = None
@@ -41,3 +44,5 @@ class Settings:
     threads: int = 64
     open_metrics: bool = False
     tracing: bool = False
+    device_lifetime: str = "16"
+    device_day: str | None = None

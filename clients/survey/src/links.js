@@ -2,15 +2,14 @@
 // once, and kept on the device for a reload and for reports that are still on their way.
 
 import { answered } from "../../js/src/budget.js";
-import { toHex, utf8 } from "../../js/src/bytes.js";
-import { sha256 } from "../../js/src/hashes.js";
 
 /**
  * @typedef {object} Link
  * @property {string} collection
  * @property {string} token
- * @property {string} key under which the one report of this invitation is charged
  * @property {string} agreed how the digest of the definition begins that the invitation was made for; empty: not said
+ * @property {string} [key] under which the one report of this invitation is charged, once the service has said it
+ * @property {string} [title] of the collection
  * @property {string} [seen] the digest that the definition had when the link was opened first
  */
 
@@ -26,14 +25,8 @@ export function taken(collection) {
   if (location.hash || location.href.endsWith("#")) history.replaceState(null, "", location.pathname + location.search);
   const [token, agreed = ""] = fragment.split("~");
   if (!/^[\w.=-]{16,2000}$/.test(token) || !/^([0-9a-f]{16,64})?$/.test(agreed)) return undefined;
-  return { collection, token, key: keyOf(token), agreed };
+  return { collection, token, agreed };
 }
-
-/**
- * The key of the one report that an invitation is good for. The service knows it from the token as well.
- * @param {string} token
- */
-export const keyOf = (token) => toHex(sha256(utf8(`ldp-budget invitation ${token}`))).slice(0, 32);
 
 /** The invitations that this device has, the newest of each collection. */
 export class Links {
@@ -65,15 +58,15 @@ export class Links {
   }
 
   /**
-   * Keeps an invitation; the same one again changes nothing.
+   * Keeps an invitation, with all that was known of the same one.
    * @param {Link} link
    * @returns {Promise<Link>} as it is kept
    */
   async keep(link) {
     const before = await this.find(link.collection);
-    if (before?.token === link.token && (before.seen || !link.seen)) return before;
-    await answered(this.store("readwrite").put(link));
-    return link;
+    const kept = before?.token === link.token ? { ...before, ...link } : link;
+    await answered(this.store("readwrite").put(kept));
+    return kept;
   }
 
   /** @param {string} collection */

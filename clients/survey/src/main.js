@@ -34,5 +34,5 @@ try {
   await start();
 } catch (error) {
   console.error(error);
-  show([el("h1", { class: "state problem", "data-problem": "storage" }, say("problem.storage.title")), el("p", { class: "lead" }, say("problem.storage.text"))]);
+  show([el("h1", { "data-problem": "storage" }, say("problem.storage.title")), el("p", { class: "lead" }, say("problem.storage.text"))]);
 }

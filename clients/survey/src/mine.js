@@ -45,7 +45,7 @@ export class Mine {
    */
   async ofService(link) {
     const forget = el("button", { type: "button", class: "quiet", onclick: () => this.forget(link.collection) }, say("mine.forget"));
-    const head = el("h3", {}, el("a", { href: `/s/${encodeURIComponent(link.collection)}${location.search}` }, link.collection));
+    const head = el("h3", {}, el("a", { href: `/s/${encodeURIComponent(link.collection)}${location.search}` }, link.title || link.collection));
     try {
       const me = await meAt(link.token);
       return el("div", { class: "service" }, head,

@@ -2,7 +2,7 @@
 
 import { fromLittleEndian, toHex } from "../../js/src/bytes.js";
 import { el, section } from "./elements.js";
-import { say, share } from "./texts.js";
+import { bytes, say, share } from "./texts.js";
 
 const MOST_SHOWN = 64;
 
@@ -16,10 +16,10 @@ export function partsOf(definition, report) {
   let at = 0;
   return definition.report.parts.map((/** @type {any[]} */ [kind, name, ...rest]) => {
     const [size, count] = kind === "uint" ? rest.map(Number) : kind === "packed" ? [Math.ceil(Number(rest[0]) / 8), 1] : [8, 1];
-    const bytes = report.subarray(at, (at += size * count));
-    if (kind === "packed") return { name, values: Array.from({ length: Number(rest[0]) }, (_, i) => String((bytes[i >> 3] >> (i & 7)) & 1)) };
-    if (kind === "float64") return { name, values: [String(new DataView(bytes.buffer, bytes.byteOffset, 8).getFloat64(0, true))] };
-    return { name, values: Array.from({ length: count }, (_, i) => String(fromLittleEndian(bytes.subarray(i * size, (i + 1) * size)))) };
+    const own = report.subarray(at, (at += size * count));
+    if (kind === "packed") return { name, values: Array.from({ length: Number(rest[0]) }, (_, i) => String((own[i >> 3] >> (i & 7)) & 1)) };
+    if (kind === "float64") return { name, values: [String(new DataView(own.buffer, own.byteOffset, 8).getFloat64(0, true))] };
+    return { name, values: Array.from({ length: count }, (_, i) => String(fromLittleEndian(own.subarray(i * size, (i + 1) * size)))) };
   });
 }
 
@@ -41,7 +41,7 @@ export function bytesShown(definition, report, answers, label) {
     return el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, named ? el("ul", {}, shown.map((text) => el("li", {}, text))) : shown.join(" ")));
   });
   return section(say("sent.bytes_title"), { id: "bytes" },
-    el("p", {}, say("sent.bytes", { count: report.length })),
+    el("p", {}, say("sent.bytes", { size: bytes(report.length) })),
     el("pre", { tabindex: 0, "aria-label": say("sent.hex") }, el("code", { id: "hex" }, hexOf(report))),
     el("table", {}, el("caption", { class: "hidden" }, say("sent.parts")), el("tbody", {}, rows)),
     el("p", { class: "hint" }, label ? say("sent.label", { label }) : say("sent.nothing_else")));

@@ -54,7 +54,7 @@ async function read(path, token) {
 }
 
 /** The public definition. @param {string} collection */
-export const definitionOf = (collection) => read(`/s/${encodeURIComponent(collection)}/definition.json`);
+export const definitionOf = (collection) => read(`/v1/collections/${encodeURIComponent(collection)}`);
 
 /** What the service knows of whoever has the token. @param {string} token */
 export const meAt = (token) => read("/v1/me", token);

@@ -45,7 +45,7 @@ export class Survey {
     try {
       this.client = await this.agreed();
       this.shown = undefined;
-      const entry = this.link && (await this.device.outbox.entry(this.link.key));
+      const entry = this.link?.key && (await this.device.outbox.entry(this.link.key));
       if (entry) this.told(entry);
       else await this.ask();
     } catch (error) {
@@ -64,7 +64,7 @@ export class Survey {
       throw new Problem("changed", { error });
     }
     if (definition.name !== this.collection || !definition.digest.startsWith(agreed)) throw new Problem("changed");
-    if (this.link) this.link = await this.device.links.keep({ ...this.link, seen: definition.digest });
+    if (this.link) this.link = await this.device.links.keep({ ...this.link, seen: definition.digest, title: definition.title });
     return client;
   }
 
@@ -95,11 +95,16 @@ export class Survey {
       purpose && el("p", { class: "lead" }, purpose),
     ];
     if (!this.link) {
-      this.view([...head, this.notice("nolink"), this.cost(), this.how()]);
+      this.view([...head, this.notice("nolink"), this.asked(), this.cost(), this.how()]);
       return;
     }
     const me = await meAt(this.link.token);
-    this.view([...head, await this.offered(me), this.how()]);
+    if (me.collection !== this.collection) throw new Problem("forbidden");
+    if (me.digest !== this.definition.digest) throw new Problem("changed");
+    this.link = await this.device.links.keep({ ...this.link, key: me.key });
+    const entry = await this.device.outbox.entry(me.key); // it was answered by another link to the same round
+    if (entry) this.told(entry);
+    else this.view([...head, await this.offered(me), this.how()]);
   }
 
   /** The question with its button; or, where there is no budget for it, what stands in the way. @param {any} me */
@@ -107,15 +112,16 @@ export class Survey {
     const { guarantee } = this.definition;
     const here = priceHere(guarantee);
     const balance = await this.device.budget.balance();
-    if (!promises(guarantee)) return [this.notice("nopromise"), this.cost()];
+    if (!promises(guarantee)) return [this.notice("nopromise"), this.asked(), this.cost()];
     // Of a memoised answer only the first report costs, and which one that is depends on the answer.
     const anew = !this.client?.memoises;
     const binding = me.limits.filter((/** @type {any} */ limit) => me.quote.binding.includes(limit.period));
     if (me.erased || (anew && me.quote.binding.length)) {
-      return [this.notice("noservice", el("ul", {}, binding.map((/** @type {any} */ each) => el("li", {}, refusedBy(each))))), this.cost(me, balance)];
+      const limits = el("ul", {}, binding.map((/** @type {any} */ each) => el("li", {}, refusedBy(each))));
+      return [this.notice("noservice", limits), this.asked(), this.cost(me, balance)];
     }
     if (anew && here && ["lifetime", "day"].some((period) => lacks(/** @type {any} */ (balance)[period], here))) {
-      return [this.notice("nodevice"), this.cost(me, balance)];
+      return [this.notice("nodevice"), this.asked(), this.cost(me, balance)];
     }
     return this.form(me, balance, here);
   }
@@ -136,6 +142,13 @@ export class Survey {
         send,
         el("button", { type: "button", class: "quiet", onclick: () => this.declined() }, say("ask.decline"))));
     return form;
+  }
+
+  /** What is asked, where it cannot be answered. */
+  asked() {
+    const { question, answers } = this.words;
+    const listed = answers && answers.length <= FEW ? el("ul", {}, answers.map((answer) => el("li", {}, answer))) : null;
+    return question || listed ? [el("p", { class: "asked" }, question), listed] : null;
   }
 
   /** What is asked, in the way in which it can be answered. */
@@ -175,6 +188,7 @@ export class Survey {
     return section(say("cost.title"), { id: "cost" },
       el("p", { class: "price" }, price(guarantee)),
       el("div", { class: "meaning" }, meaning(guarantee).map((sentence) => el("p", {}, sentence))),
+      promises(guarantee) ? el("p", { class: "hint" }, say("cost.epsilon")) : null,
       bars.length ? el("div", { class: "budgets" }, el("h3", {}, asked ? say("cost.budget") : say("cost.balance")), bars) : null,
       me && cost === null && asked ? el("p", { class: "hint" }, say("cost.repeated")) : null,
       me && !priceHere(guarantee) && promises(guarantee) ? el("p", { class: "hint" }, say("cost.uncounted")) : null,
@@ -234,7 +248,7 @@ export class Survey {
 
   /** Charges, draws and keeps a report, and has it sent; there is no way back from here. @param {string | number} answer */
   async draw(answer) {
-    const { key, token } = /** @type {Link} */ (this.link);
+    const { key, token } = /** @type {Required<Link>} */ (this.link);
     const { guarantee } = this.definition;
     const { title, question } = this.words;
     const about = { token, title, question, epsilon: guarantee.epsilon, delta: guarantee.delta };
@@ -269,8 +283,9 @@ export class Survey {
     this.shown = shown;
     announce(`${title} ${text}`);
     this.view([
+      mark(state === "arrived" || state === "waiting" ? state : "stopped"),
       el("p", { class: "eyebrow" }, this.words.title),
-      el("h1", { class: `state ${state}` }, title),
+      el("h1", { "data-state": state }, title),
       el("p", { class: "lead" }, text),
       state === "waiting" && el("p", {}, el("button", { type: "button", class: "secondary", onclick: () => this.device.delivery.now() }, say("waiting.now"))),
       state === "refused" && this.refusal(entry),
@@ -330,7 +345,8 @@ export class Survey {
     if (kind === "unexpected") console.error(error);
     announce(say(`problem.${kind}.title`));
     this.view([
-      el("h1", { class: "state problem", "data-problem": code }, say(`problem.${kind}.title`)),
+      mark("stopped"),
+      el("h1", { "data-problem": code }, say(`problem.${kind}.title`)),
       el("p", { class: "lead" }, say(`problem.${kind}.text`)),
       ["network", "unexpected"].includes(kind) && el("p", {}, el("button", { type: "button", class: "secondary", onclick: () => this.start() }, say("problem.again"))),
     ], false);
@@ -342,6 +358,9 @@ export class Survey {
     show(children, { focus });
   }
 }
+
+/** A sign for those who would rather look. @param {"arrived" | "waiting" | "stopped"} kind */
+const mark = (kind) => el("div", { class: `mark ${kind}`, "aria-hidden": "true" });
 
 /**
  * Whether a budget of the device has not enough left.

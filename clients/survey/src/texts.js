@@ -30,6 +30,8 @@ const floor = new Intl.NumberFormat(language, /** @type {any} */ ({ ...DIGITS, r
 const shares = new Intl.NumberFormat(language, { style: "percent", maximumFractionDigits: 1 });
 const dates = new Intl.DateTimeFormat(language, { dateStyle: "long", timeStyle: "short" });
 
+const sizes = new Intl.NumberFormat(language, { style: "unit", unit: "byte", unitDisplay: "long" });
+
 /** Rounded up. @param {string | number} number a decimal, of which every digit counts */
 export const up = (number) => ceiling.format(/** @type {any} */ (String(number)));
 
@@ -38,6 +40,9 @@ export const down = (number) => floor.format(/** @type {any} */ (String(number))
 
 /** @param {number} number */
 export const share = (number) => shares.format(number);
+
+/** @param {number} count */
+export const bytes = (count) => sizes.format(count);
 
 /** @param {string | Date} moment */
 export const date = (moment) => dates.format(new Date(moment));

@@ -1,24 +1,24 @@
-// made by clients/survey/build.mjs from 25 files with the digest ac0e52e622c67b791ac1322386b63a6ee8e8b5dab939bcebf59fb1c50a97099f
+// made by clients/survey/build.mjs from 25 files with the digest f7246b0128672ae71a01edee82fac2e23e6ae95337405b971472f19aacc8f98c
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
 function littleEndian(number, size) {
-  const bytes = new Uint8Array(size);
+  const bytes2 = new Uint8Array(size);
   let rest = BigInt(number);
   for (let i = 0; i < size; i++) {
-    bytes[i] = Number(rest & 255n);
+    bytes2[i] = Number(rest & 255n);
     rest >>= 8n;
   }
-  return bytes;
+  return bytes2;
 }
-function fromLittleEndian(bytes) {
+function fromLittleEndian(bytes2) {
   let number = 0n;
-  for (let i = bytes.length; i--; ) number = number << 8n | BigInt(bytes[i]);
+  for (let i = bytes2.length; i--; ) number = number << 8n | BigInt(bytes2[i]);
   return number;
 }
-function words(bytes) {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-  return Array.from({ length: bytes.length >> 3 }, (_, i) => view.getBigUint64(8 * i, true));
+function words(bytes2) {
+  const view = new DataView(bytes2.buffer, bytes2.byteOffset, bytes2.length);
+  return Array.from({ length: bytes2.length >> 3 }, (_, i) => view.getBigUint64(8 * i, true));
 }
 function joined(...parts) {
   const all = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
@@ -29,7 +29,7 @@ function joined(...parts) {
   }
   return all;
 }
-var toHex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+var toHex = (bytes2) => Array.from(bytes2, (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 // clients/js/src/numbers.js
 var MOST = 2 ** 23;
@@ -197,9 +197,9 @@ var BLOCK = 1 << 18;
 var PLACES = 40;
 var MOST_BYTES = 65536;
 function systemBytes(count) {
-  const bytes = new Uint8Array(count);
-  for (let at = 0; at < count; at += MOST_BYTES) globalThis.crypto.getRandomValues(bytes.subarray(at, at + MOST_BYTES));
-  return bytes;
+  const bytes2 = new Uint8Array(count);
+  for (let at = 0; at < count; at += MOST_BYTES) globalThis.crypto.getRandomValues(bytes2.subarray(at, at + MOST_BYTES));
+  return bytes2;
 }
 var bitLength = (number) => number ? number.toString(2).length : 0;
 var widthOf = (last) => (
@@ -239,11 +239,11 @@ var Draws = class {
   compared(threshold, size, ties) {
     const top = Number(threshold >> 56n);
     const low = threshold & LOW;
-    const bytes = Array.from(this.read(size));
-    const tied = ties ? bytes.filter((byte) => byte === top).length : 0;
+    const bytes2 = Array.from(this.read(size));
+    const tied = ties ? bytes2.filter((byte) => byte === top).length : 0;
     const more = tied ? this.read(7 * tied) : new Uint8Array(0);
     let at = 0;
-    return bytes.map((byte) => {
+    return bytes2.map((byte) => {
       if (byte !== top || !ties) return byte < top ? 1 : 0;
       at += 7;
       return fromLittleEndian(more.subarray(at - 7, at)) < low ? 1 : 0;
@@ -278,9 +278,9 @@ var Draws = class {
    * @returns {Vector}
    */
   words(width, count, last) {
-    const bytes = this.read(width * count);
+    const bytes2 = this.read(width * count);
     const mask = (1n << BigInt(bitLength(last))) - 1n;
-    const words2 = Array.from({ length: count }, (_, i) => fromLittleEndian(bytes.subarray(width * i, width * (i + 1))));
+    const words2 = Array.from({ length: count }, (_, i) => fromLittleEndian(bytes2.subarray(width * i, width * (i + 1))));
     return words2.map((word) => word & mask).flatMap((word) => word <= last ? [small(word)] : []);
   }
   /**
@@ -292,10 +292,10 @@ var Draws = class {
     const found = [];
     let pending = bounds.map((_, slot) => slot);
     while (pending.length) {
-      const bytes = this.read(width * pending.length).slice();
+      const bytes2 = this.read(width * pending.length).slice();
       pending = pending.filter((slot, i) => {
         const last = BigInt(bounds[slot] - 1);
-        const word = fromLittleEndian(bytes.subarray(width * i, width * (i + 1)));
+        const word = fromLittleEndian(bytes2.subarray(width * i, width * (i + 1)));
         found[slot] = Number(word & (1n << BigInt(bitLength(last))) - 1n);
         return found[slot] > Number(last);
       });
@@ -1375,7 +1375,7 @@ async function read(path, token) {
     throw new Problem("network");
   });
 }
-var definitionOf = (collection2) => read(`/s/${encodeURIComponent(collection2)}/definition.json`);
+var definitionOf = (collection2) => read(`/v1/collections/${encodeURIComponent(collection2)}`);
 var meAt = (token) => read("/v1/me", token);
 async function send(entry) {
   let response;
@@ -1538,9 +1538,8 @@ function taken(collection2) {
   if (location.hash || location.href.endsWith("#")) history.replaceState(null, "", location.pathname + location.search);
   const [token, agreed = ""] = fragment.split("~");
   if (!/^[\w.=-]{16,2000}$/.test(token) || !/^([0-9a-f]{16,64})?$/.test(agreed)) return void 0;
-  return { collection: collection2, token, key: keyOf(token), agreed };
+  return { collection: collection2, token, agreed };
 }
-var keyOf = (token) => toHex(sha256(utf8(`ldp-budget invitation ${token}`))).slice(0, 32);
 var Links = class _Links {
   static async open() {
     const request2 = indexedDB.open("ldp-budget-links", 1);
@@ -1565,15 +1564,15 @@ var Links = class _Links {
     return answered(this.store("readonly").getAll());
   }
   /**
-   * Keeps an invitation; the same one again changes nothing.
+   * Keeps an invitation, with all that was known of the same one.
    * @param {Link} link
    * @returns {Promise<Link>} as it is kept
    */
   async keep(link2) {
     const before = await this.find(link2.collection);
-    if (before?.token === link2.token && (before.seen || !link2.seen)) return before;
-    await answered(this.store("readwrite").put(link2));
-    return link2;
+    const kept = before?.token === link2.token ? { ...before, ...link2 } : link2;
+    await answered(this.store("readwrite").put(kept));
+    return kept;
   }
   /** @param {string} collection */
   async forget(collection2) {
@@ -1592,6 +1591,7 @@ var survey_de_default = {
   "nav.pages": "Seiten",
   "nav.mine": "Mein Budget",
   "page.loading": "Einen Moment …",
+  "page.late": "Erscheint hier nichts weiter, so ist das Programm dieser Seite nicht angekommen, oder es wurde unterwegs verändert und darum nicht ausgeführt. Es wurde nichts gesendet und nichts angerechnet.",
   "noscript.title": "Diese Seite braucht JavaScript",
   "noscript.text": "Ihre Antwort wird hier, auf Ihrem Gerät, zufällig verändert, damit sie es nie verlässt. Dafür braucht es ein Programm, und dieser Browser führt keines aus. Es wurde nichts gesendet und nichts angerechnet.",
   "footer.text": "Diese Seite lädt nichts von anderen Servern, setzt keine Cookies und behält auf Ihrem Gerät nur, was nötig ist.",
@@ -1604,6 +1604,7 @@ var survey_de_default = {
   "ask.missing": "Bitte geben Sie zuerst eine Antwort; es wurde nichts gesendet.",
   "ask.contact": "Fragen? Kontakt:",
   "cost.title": "Was es Sie kostet",
+  "cost.epsilon": "ε (Epsilon) sagt, wie viel ein Bericht verraten kann: je kleiner, desto weniger. Was Sie senden, summiert sich, und Ihr Budget ist die Grenze dieser Summe.",
   "cost.budget": "Ihr Budget, vorher und nachher",
   "cost.balance": "Ihr Budget jetzt",
   "cost.unbounded": "Verlust ohne Grenze",
@@ -1663,8 +1664,8 @@ var survey_de_default = {
   "waiting.busy": "Der Dienst ist ausgelastet. Ihr Bericht bleibt auf diesem Gerät und wird von selbst erneut gesendet; er wird nicht noch einmal gezogen.",
   "waiting.unauthorized": "Der Link gilt nicht mehr. Ob der Bericht vorher angekommen ist, lässt sich von hier nicht sagen; er wird aufbewahrt und nicht noch einmal gezogen.",
   "refused.title": "Durch welche Grenze",
-  "refused.until": "Ihr Budget {period} ist verbraucht, bis {date}.",
-  "refused.forever": "Ihr Budget {period} ist verbraucht und beginnt nicht neu.",
+  "refused.until": "Ihr Budget {period} reicht für diesen Bericht nicht. Es beginnt neu am {date}.",
+  "refused.forever": "Ihr Budget {period} reicht für diesen Bericht nicht und beginnt nicht neu.",
   "refused.dropped": "Der Bericht wurde verworfen und wird nicht noch einmal gezogen. Er hatte dieses Gerät schon verlassen, als er abgelehnt wurde; darum zählt ihn das Budget des Geräts weiter.",
   "receipt.title": "Quittung",
   "receipt.number": "Nummer",
@@ -1673,7 +1674,7 @@ var survey_de_default = {
   "receipt.device": "Von diesem Gerät angerechnet",
   "receipt.export": "Quittung als Datei speichern",
   "sent.bytes_title": "Was dieses Gerät verlassen hat",
-  "sent.bytes": "Der Bericht, {count} Byte:",
+  "sent.bytes": "Der Bericht, {size}:",
   "sent.nothing_else": "Sonst wurde nichts gesendet, was von Ihrer Antwort abhängt.",
   "sent.hex": "Die Bytes hexadezimal",
   "sent.parts": "Dasselbe als Zahlen",
@@ -1684,7 +1685,7 @@ var survey_de_default = {
   "likely.impossible": "So groß war die Wahrscheinlichkeit genau dieser Bytes bei jeder Antwort.",
   "likely.many": "Es gibt zu viele Antworten oder Ziehungen, um die Wahrscheinlichkeiten hier aufzulisten; die Zusage gilt für alle.",
   "likely.answer": "Antwort",
-  "likely.chance": "Wahrscheinlichkeit",
+  "likely.chance": "Chance",
   "notice.nolink.title": "Zum Antworten brauchen Sie Ihren persönlichen Link",
   "notice.nolink.text": "Das wird gefragt. Um teilzunehmen, öffnen Sie den Link, der Ihnen geschickt wurde; er ist nicht Teil dieser Adresse.",
   "notice.nopromise.title": "Hier sendet diese Seite nichts",
@@ -1744,6 +1745,7 @@ var survey_en_default = {
   "nav.pages": "Pages",
   "nav.mine": "My budget",
   "page.loading": "One moment …",
+  "page.late": "If nothing else appears here, this page’s program did not arrive, or was changed on its way and therefore not run. Nothing was sent, and nothing was charged.",
   "noscript.title": "This page needs JavaScript",
   "noscript.text": "Your answer is randomized here, on your device, so that it never leaves it. That takes a program, and this browser runs none. Nothing was sent, and nothing was charged.",
   "footer.text": "This page uses nothing from other hosts, sets no cookies, and keeps on your device only what it has to.",
@@ -1756,6 +1758,7 @@ var survey_en_default = {
   "ask.missing": "Please choose an answer first; nothing was sent.",
   "ask.contact": "Questions? Contact:",
   "cost.title": "What it costs you",
+  "cost.epsilon": "ε (epsilon) says how much a report can give away: the smaller, the less. What you send adds up, and your budget is the most that it may come to.",
   "cost.budget": "Your budget, before and after",
   "cost.balance": "Your budget now",
   "cost.unbounded": "no limit to what is lost",
@@ -1815,8 +1818,8 @@ var survey_en_default = {
   "waiting.busy": "The service is busy. Your report is kept on this device and sent again by itself; it is not drawn again.",
   "waiting.unauthorized": "The link is no longer valid. Whether the report arrived before cannot be told from here; it is kept, and not drawn again.",
   "refused.title": "By which limit",
-  "refused.until": "Your budget {period} is used up until {date}.",
-  "refused.forever": "Your budget {period} is used up, and does not start anew.",
+  "refused.until": "Your budget {period} has too little left for this report. It starts anew on {date}.",
+  "refused.forever": "Your budget {period} has too little left for this report, and does not start anew.",
   "refused.dropped": "The report was dropped and will not be drawn again. It had left this device when it was refused, so the device’s own budget keeps counting it.",
   "receipt.title": "Receipt",
   "receipt.number": "Number",
@@ -1825,7 +1828,7 @@ var survey_en_default = {
   "receipt.device": "Charged by this device",
   "receipt.export": "Save the receipt as a file",
   "sent.bytes_title": "What left this device",
-  "sent.bytes": "The report, {count} bytes:",
+  "sent.bytes": "The report, {size}:",
   "sent.nothing_else": "Nothing else was sent that depends on your answer.",
   "sent.hex": "The bytes in hexadecimal",
   "sent.parts": "The same, as numbers",
@@ -1896,6 +1899,7 @@ var survey_ko_default = {
   "nav.pages": "페이지",
   "nav.mine": "내 예산",
   "page.loading": "잠시만 기다려 주세요 …",
+  "page.late": "여기에 다른 내용이 나타나지 않으면 이 페이지의 프로그램이 도착하지 않았거나, 오는 도중에 바뀌어 실행되지 않은 것입니다. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
   "noscript.title": "이 페이지에는 JavaScript가 필요합니다",
   "noscript.text": "답변은 바로 이 기기에서 무작위로 바뀌므로 기기 밖으로 나가지 않습니다. 그러려면 프로그램이 실행되어야 하는데, 이 브라우저에서는 실행되지 않습니다. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
   "footer.text": "이 페이지는 다른 서버의 것을 쓰지 않고 쿠키를 남기지 않으며, 꼭 필요한 것만 이 기기에 보관합니다.",
@@ -1908,6 +1912,7 @@ var survey_ko_default = {
   "ask.missing": "먼저 답을 골라 주세요. 아무것도 전송되지 않았습니다.",
   "ask.contact": "문의처:",
   "cost.title": "드는 비용",
+  "cost.epsilon": "ε(엡실론)은 보고서가 얼마나 드러낼 수 있는지를 나타냅니다. 작을수록 적게 드러납니다. 보낸 것은 더해지며, 예산은 그 합의 한도입니다.",
   "cost.budget": "예산: 지금과 보낸 뒤",
   "cost.balance": "현재 예산",
   "cost.unbounded": "손실의 한도 없음",
@@ -1967,8 +1972,8 @@ var survey_ko_default = {
   "waiting.busy": "서비스가 바쁩니다. 보고서는 이 기기에 보관되며 저절로 다시 전송됩니다. 다시 뽑지 않습니다.",
   "waiting.unauthorized": "링크가 더는 유효하지 않습니다. 보고서가 그 전에 도착했는지는 여기서 알 수 없습니다. 보고서는 보관되며 다시 뽑지 않습니다.",
   "refused.title": "거절한 한도",
-  "refused.until": "{period} 예산을 모두 썼습니다. {date}까지입니다.",
-  "refused.forever": "{period} 예산을 모두 썼으며 새로 시작하지 않습니다.",
+  "refused.until": "{period} 예산이 이 보고서에 모자랍니다. {date}에 새로 시작합니다.",
+  "refused.forever": "{period} 예산이 이 보고서에 모자라며 새로 시작하지 않습니다.",
   "refused.dropped": "보고서는 버려졌고 다시 뽑지 않습니다. 거절될 때 이미 이 기기를 떠났으므로 기기 자체 예산에는 그대로 셈해 둡니다.",
   "receipt.title": "영수증",
   "receipt.number": "번호",
@@ -1977,7 +1982,7 @@ var survey_ko_default = {
   "receipt.device": "이 기기가 매긴 비용",
   "receipt.export": "영수증을 파일로 저장",
   "sent.bytes_title": "이 기기에서 나간 것",
-  "sent.bytes": "보고서 {count}바이트:",
+  "sent.bytes": "보고서, {size}:",
   "sent.nothing_else": "답변에 따라 달라지는 것은 이것 말고는 전송되지 않았습니다.",
   "sent.hex": "16진수로 나타낸 바이트",
   "sent.parts": "같은 것을 수로 나타냄",
@@ -2059,6 +2064,7 @@ var floor = new Intl.NumberFormat(
 );
 var shares = new Intl.NumberFormat(language, { style: "percent", maximumFractionDigits: 1 });
 var dates = new Intl.DateTimeFormat(language, { dateStyle: "long", timeStyle: "short" });
+var sizes = new Intl.NumberFormat(language, { style: "unit", unit: "byte", unitDisplay: "long" });
 var up = (number) => ceiling.format(
   /** @type {any} */
   String(number)
@@ -2068,6 +2074,7 @@ var down = (number) => floor.format(
   String(number)
 );
 var share = (number) => shares.format(number);
+var bytes = (count) => sizes.format(count);
 var date = (moment) => dates.format(new Date(moment));
 
 // clients/survey/src/budgets.js
@@ -2176,7 +2183,7 @@ var Mine = class {
    */
   async ofService(link2) {
     const forget = el("button", { type: "button", class: "quiet", onclick: () => this.forget(link2.collection) }, say("mine.forget"));
-    const head = el("h3", {}, el("a", { href: `/s/${encodeURIComponent(link2.collection)}${location.search}` }, link2.collection));
+    const head = el("h3", {}, el("a", { href: `/s/${encodeURIComponent(link2.collection)}${location.search}` }, link2.title || link2.collection));
     try {
       const me = await meAt(link2.token);
       return el(
@@ -2235,10 +2242,10 @@ function partsOf(definition, report) {
   let at = 0;
   return definition.report.parts.map(([kind, name, ...rest]) => {
     const [size, count] = kind === "uint" ? rest.map(Number) : kind === "packed" ? [Math.ceil(Number(rest[0]) / 8), 1] : [8, 1];
-    const bytes = report.subarray(at, at += size * count);
-    if (kind === "packed") return { name, values: Array.from({ length: Number(rest[0]) }, (_, i) => String(bytes[i >> 3] >> (i & 7) & 1)) };
-    if (kind === "float64") return { name, values: [String(new DataView(bytes.buffer, bytes.byteOffset, 8).getFloat64(0, true))] };
-    return { name, values: Array.from({ length: count }, (_, i) => String(fromLittleEndian(bytes.subarray(i * size, (i + 1) * size)))) };
+    const own = report.subarray(at, at += size * count);
+    if (kind === "packed") return { name, values: Array.from({ length: Number(rest[0]) }, (_, i) => String(own[i >> 3] >> (i & 7) & 1)) };
+    if (kind === "float64") return { name, values: [String(new DataView(own.buffer, own.byteOffset, 8).getFloat64(0, true))] };
+    return { name, values: Array.from({ length: count }, (_, i) => String(fromLittleEndian(own.subarray(i * size, (i + 1) * size)))) };
   });
 }
 var hexOf = (report) => toHex(report).replace(/(..)(?=.)/g, "$1 ");
@@ -2252,7 +2259,7 @@ function bytesShown(definition, report, answers, label) {
   return section(
     say("sent.bytes_title"),
     { id: "bytes" },
-    el("p", {}, say("sent.bytes", { count: report.length })),
+    el("p", {}, say("sent.bytes", { size: bytes(report.length) })),
     el("pre", { tabindex: 0, "aria-label": say("sent.hex") }, el("code", { id: "hex" }, hexOf(report))),
     el("table", {}, el("caption", { class: "hidden" }, say("sent.parts")), el("tbody", {}, rows)),
     el("p", { class: "hint" }, label ? say("sent.label", { label }) : say("sent.nothing_else"))
@@ -2313,7 +2320,7 @@ var Survey = class {
     try {
       this.client = await this.agreed();
       this.shown = void 0;
-      const entry = this.link && await this.device.outbox.entry(this.link.key);
+      const entry = this.link?.key && await this.device.outbox.entry(this.link.key);
       if (entry) this.told(entry);
       else await this.ask();
     } catch (error) {
@@ -2331,7 +2338,7 @@ var Survey = class {
       throw new Problem("changed", { error });
     }
     if (definition.name !== this.collection || !definition.digest.startsWith(agreed)) throw new Problem("changed");
-    if (this.link) this.link = await this.device.links.keep({ ...this.link, seen: definition.digest });
+    if (this.link) this.link = await this.device.links.keep({ ...this.link, seen: definition.digest, title: definition.title });
     return client;
   }
   get definition() {
@@ -2364,29 +2371,35 @@ var Survey = class {
       purpose && el("p", { class: "lead" }, purpose)
     ];
     if (!this.link) {
-      this.view([...head, this.notice("nolink"), this.cost(), this.how()]);
+      this.view([...head, this.notice("nolink"), this.asked(), this.cost(), this.how()]);
       return;
     }
     const me = await meAt(this.link.token);
-    this.view([...head, await this.offered(me), this.how()]);
+    if (me.collection !== this.collection) throw new Problem("forbidden");
+    if (me.digest !== this.definition.digest) throw new Problem("changed");
+    this.link = await this.device.links.keep({ ...this.link, key: me.key });
+    const entry = await this.device.outbox.entry(me.key);
+    if (entry) this.told(entry);
+    else this.view([...head, await this.offered(me), this.how()]);
   }
   /** The question with its button; or, where there is no budget for it, what stands in the way. @param {any} me */
   async offered(me) {
     const { guarantee } = this.definition;
     const here = priceHere(guarantee);
     const balance = await this.device.budget.balance();
-    if (!promises(guarantee)) return [this.notice("nopromise"), this.cost()];
+    if (!promises(guarantee)) return [this.notice("nopromise"), this.asked(), this.cost()];
     const anew = !this.client?.memoises;
     const binding = me.limits.filter((limit) => me.quote.binding.includes(limit.period));
     if (me.erased || anew && me.quote.binding.length) {
-      return [this.notice("noservice", el("ul", {}, binding.map((each) => el("li", {}, refusedBy(each))))), this.cost(me, balance)];
+      const limits = el("ul", {}, binding.map((each) => el("li", {}, refusedBy(each))));
+      return [this.notice("noservice", limits), this.asked(), this.cost(me, balance)];
     }
     if (anew && here && ["lifetime", "day"].some((period) => lacks(
       /** @type {any} */
       balance[period],
       here
     ))) {
-      return [this.notice("nodevice"), this.cost(me, balance)];
+      return [this.notice("nodevice"), this.asked(), this.cost(me, balance)];
     }
     return this.form(me, balance, here);
   }
@@ -2412,6 +2425,12 @@ var Survey = class {
       )
     );
     return form;
+  }
+  /** What is asked, where it cannot be answered. */
+  asked() {
+    const { question, answers } = this.words;
+    const listed2 = answers && answers.length <= FEW ? el("ul", {}, answers.map((answer) => el("li", {}, answer))) : null;
+    return question || listed2 ? [el("p", { class: "asked" }, question), listed2] : null;
   }
   /** What is asked, in the way in which it can be answered. */
   question() {
@@ -2453,6 +2472,7 @@ var Survey = class {
       { id: "cost" },
       el("p", { class: "price" }, price(guarantee)),
       el("div", { class: "meaning" }, meaning(guarantee).map((sentence) => el("p", {}, sentence))),
+      promises(guarantee) ? el("p", { class: "hint" }, say("cost.epsilon")) : null,
       bars.length ? el("div", { class: "budgets" }, el("h3", {}, asked ? say("cost.budget") : say("cost.balance")), bars) : null,
       me && cost === null && asked ? el("p", { class: "hint" }, say("cost.repeated")) : null,
       me && !priceHere(guarantee) && promises(guarantee) ? el("p", { class: "hint" }, say("cost.uncounted")) : null,
@@ -2513,7 +2533,7 @@ var Survey = class {
   /** Charges, draws and keeps a report, and has it sent; there is no way back from here. @param {string | number} answer */
   async draw(answer) {
     const { key, token } = (
-      /** @type {Link} */
+      /** @type {Required<Link>} */
       this.link
     );
     const { guarantee } = this.definition;
@@ -2553,8 +2573,9 @@ var Survey = class {
     this.shown = shown;
     announce(`${title} ${text}`);
     this.view([
+      mark(state === "arrived" || state === "waiting" ? state : "stopped"),
       el("p", { class: "eyebrow" }, this.words.title),
-      el("h1", { class: `state ${state}` }, title),
+      el("h1", { "data-state": state }, title),
       el("p", { class: "lead" }, text),
       state === "waiting" && el("p", {}, el("button", { type: "button", class: "secondary", onclick: () => this.device.delivery.now() }, say("waiting.now"))),
       state === "refused" && this.refusal(entry),
@@ -2612,7 +2633,8 @@ var Survey = class {
     if (kind === "unexpected") console.error(error);
     announce(say(`problem.${kind}.title`));
     this.view([
-      el("h1", { class: "state problem", "data-problem": code }, say(`problem.${kind}.title`)),
+      mark("stopped"),
+      el("h1", { "data-problem": code }, say(`problem.${kind}.title`)),
       el("p", { class: "lead" }, say(`problem.${kind}.text`)),
       ["network", "unexpected"].includes(kind) && el("p", {}, el("button", { type: "button", class: "secondary", onclick: () => this.start() }, say("problem.again")))
     ], false);
@@ -2623,6 +2645,7 @@ var Survey = class {
     show(children, { focus });
   }
 };
+var mark = (kind) => el("div", { class: `mark ${kind}`, "aria-hidden": "true" });
 var lacks = (line, cost) => line !== void 0 && unitsOf(line.left, false) < unitsOf(cost, true);
 
 // clients/survey/src/main.js
@@ -2644,5 +2667,5 @@ try {
   await start();
 } catch (error) {
   console.error(error);
-  show([el("h1", { class: "state problem", "data-problem": "storage" }, say("problem.storage.title")), el("p", { class: "lead" }, say("problem.storage.text"))]);
+  show([el("h1", { "data-problem": "storage" }, say("problem.storage.title")), el("p", { class: "lead" }, say("problem.storage.text"))]);
 }

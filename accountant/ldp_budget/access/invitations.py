@@ -1,0 +1,249 @@
+"""Invitations: signed links by which respondents of a collection report without an API key.
+
+A token says for whom it is, for which collection and round, when it was made and until when it is good, and is signed
+under the ledger's key. So nothing is stored of an invitation, however many there are; that some are good no more is a
+record. Whoever has a token may do what it is for: it is to travel like a password.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from hmac import compare_digest
+from typing import TYPE_CHECKING, NamedTuple
+
+from .._checks import check_many, check_name, check_text, shown
+from .._json import canonical_json
+from ..errors import InvalidParameter
+from .following import FRESH_SECONDS, Following
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..accounting.accountant import Accountant
+    from ..accounting.records import Record
+
+REVOKED = "invitations-revoked"
+"""The kind of record by which invitations end."""
+
+MOST_TEXT = 500
+"""How many characters the name of a user and that of a round may have, as they are part of a link."""
+
+_MOST_TOKEN = 10_000
+_EVERYBODY = ""
+
+
+@dataclass(frozen=True)
+class Invitation:
+    """That `user` may send one report for a round of `collection`, before `expires`.
+
+    `key` is the idempotency key of that report, whichever of the invitations to the same round is used: so there is
+    one report of each user in a round, though a link was sent twice.
+    """
+
+    collection: str
+    user: str
+    round: str
+    made: datetime
+    expires: datetime
+    key: str
+
+    def __repr__(self) -> str:
+        # Not for whom: it may end up in a log.
+        return f"<Invitation to {self.collection}, expires {self.expires.isoformat()}>"
+
+
+class _Revoked(NamedTuple):
+    """Until when invitations were revoked, by collection and by a digest of the user, or for everybody."""
+
+    until: Mapping[tuple[str, str], datetime]
+
+
+def _follow(revoked: _Revoked, record: Record) -> _Revoked:
+    if record.kind != REVOKED:
+        return revoked
+    return _Revoked({**revoked.until, (record.name, record.body["user"]): record.at})
+
+
+class Invitations:
+    """The invitations to the collections of a ledger.
+
+    What another process revokes is known here `fresh` seconds later at the latest, see `Following`.
+
+    Parameters:
+        accountant: of the ledger.
+        fresh: in seconds; 0 asks the ledger each time.
+    """
+
+    def __init__(self, accountant: Accountant, *, fresh: float = FRESH_SECONDS) -> None:
+        self._accountant = accountant
+        self._revoked = Following(accountant, _Revoked({}), _follow, fresh=fresh)
+
+    def __repr__(self) -> str:
+        return f"<Invitations of {self._accountant.name}>"
+
+    def invite(
+        self, collection: str, users: Iterable[str], expires: datetime, *, round: str = ""
+    ) -> Iterator[tuple[str, str]]:
+        """Invite users to a collection; nothing is written, and nobody is charged.
+
+        Parameters:
+            collection: the name of a collection of the ledger.
+            users: whom, a stream of any length.
+            expires: until when they may report, an aware datetime.
+            round: which time it is asked; each user may report once in each round.
+
+        Returns:
+            For each user, in order, the name and a token.
+
+        Raises:
+            UnknownName: there is no such collection.
+            InvalidParameter: one of them is of another kind, or `expires` is over already.
+        """
+        self._accountant.collection(collection)
+        _short("round", round, least=0)
+        if not isinstance(expires, datetime) or expires.utcoffset() is None:
+            raise InvalidParameter("expires", "an aware datetime", shown(expires))
+        now = self._accountant.now()
+        if expires <= now:
+            raise InvalidParameter("expires", f"a moment after now, {now.isoformat()}", expires.isoformat())
+        until = expires.astimezone(UTC)
+        invited = check_many("users", users, "many users; a single text would be read letter by letter")
+        return (
+            (user, self._write(Invitation(collection, _short("user", user), round, now, until, "")))
+            for user in invited
+        )
+
+    def find(self, token: str) -> Invitation | None:
+        """The invitation of a token; None of anything that is none of this ledger's, and of one that is over.
+
+        Parameters:
+            token: what somebody says is one.
+
+        Raises:
+            Nothing but `LedgerError`.
+        """
+        read = self._read(token)
+        if read is None or self._accountant.now() >= read.expires:
+            return None
+        until = self._revoked.known().until
+        for whom in (_EVERYBODY, self._whom(read.collection, read.user)):
+            ended = until.get((read.collection, whom))
+            if ended is not None and read.made <= ended:
+                return None
+        return read
+
+    def revoke(self, collection: str, user: str | None = None) -> None:
+        """End the invitations to a collection that were made so far; later ones are good again.
+
+        Parameters:
+            collection: the name of a collection of the ledger.
+            user: whose; None for everybody's.
+
+        Raises:
+            UnknownName: there is no such collection.
+            InvalidParameter: one of them is no text.
+        """
+        self._accountant.collection(collection)
+        whom = _EVERYBODY if user is None else self._whom(collection, _short("user", user))
+        self._revoked.append(lambda _: (REVOKED, collection, {"user": whom}))
+
+    # -- tokens -----------------------------------------------------------------------------------------------
+
+    def _write(self, invitation: Invitation) -> str:
+        said = [
+            *(invitation.collection, invitation.user, invitation.round),
+            *(_micros(invitation.made), _micros(invitation.expires)),
+        ]
+        content = _text_of(canonical_json(said).encode())
+        return f"{content}.{self._signature(content)}"
+
+    def _read(self, token: str) -> Invitation | None:
+        """What a token says, if it was signed here."""
+        if not isinstance(token, str) or len(token) > _MOST_TOKEN or not token.isascii():
+            return None
+        content, _, signature = token.partition(".")
+        if not compare_digest(signature, self._signature(content)):
+            return None
+        try:
+            collection, user, round, made, expires = json.loads(_bytes_of(content))
+        except (binascii.Error, ValueError):
+            return None
+        key = self._digest("report", collection, user, round)
+        return Invitation(collection, user, round, _moment(made), _moment(expires), key)
+
+    def _signature(self, content: str) -> str:
+        return _text_of(bytes.fromhex(self._digest("token", content)))
+
+    def _whom(self, collection: str, user: str) -> str:
+        """A user in a record, where nobody without the ledger's key can tell who it is."""
+        return self._digest("user", collection, user)
+
+    def _digest(self, purpose: str, *texts: str) -> str:
+        return self._accountant.keyed_digest(canonical_json(["ldp-budget invitation 1", purpose, *texts]).encode())
+
+
+def invite(
+    accountant: Accountant, collection: str, users: Iterable[str], expires: datetime, *, round: str = ""
+) -> Iterator[tuple[str, str]]:
+    """`Invitations.invite`, of a ledger.
+
+    Parameters:
+        accountant: of the ledger.
+        collection: as there.
+        users: as there.
+        expires: as there.
+        round: as there.
+
+    Returns:
+        For each user, in order, the name and a token.
+
+    Raises:
+        UnknownName: there is no such collection.
+        InvalidParameter: one of them is of another kind, or `expires` is over already.
+    """
+    return Invitations(accountant).invite(collection, users, expires, round=round)
+
+
+def read(accountant: Accountant, token: str) -> Invitation | None:
+    """`Invitations.find`, of a ledger.
+
+    Parameters:
+        accountant: of the ledger.
+        token: as there.
+
+    Raises:
+        Nothing but `LedgerError`.
+    """
+    return Invitations(accountant, fresh=0).find(token)
+
+
+def _short(option: str, text: str, least: int = 1) -> str:
+    """A text that may stand in a link."""
+    found = check_text(option, text) if least else check_name(option, text)
+    if len(found) > MOST_TEXT:
+        raise InvalidParameter(option, f"at most {MOST_TEXT} characters", len(found))
+    return found
+
+
+def _micros(moment: datetime) -> int:
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def _moment(micros: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=micros)
+
+
+def _text_of(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _bytes_of(text: str) -> bytes:
+    return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

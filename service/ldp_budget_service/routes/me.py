@@ -1,0 +1,65 @@
+"""`GET /v1/me`: what a respondent may know of what they were charged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict
+
+from ldp_budget.accounting.policies import DEFAULT
+
+from ..answers import Row, told
+from ..problems import documented
+from ..respondents import Invited
+
+router = APIRouter(tags=["respondents"])
+
+_SHOWN = ("at", "kind", "state", "collection", "mechanism", "reports", "epsilon", "delta")
+_CHARGES = {"spent", "reserved", "committed", "voided", "expired"}
+
+
+class MeAnswer(BaseModel):
+    """Whoever has the invitation: what it is for, and their budget."""
+
+    model_config = ConfigDict(extra="allow")
+
+    collection: str
+    digest: str
+    key: str
+    expires: str
+    policy: str
+    limits: list[Row]
+    quote: Row
+    charges: list[Row]
+
+
+@router.get("/v1/me", response_model=MeAnswer, responses=documented("unknown-name"))
+def me(invited: Invited) -> Response:
+    """What an invitation is for, the respondent's balance, what a report would cost now, and what was charged.
+
+    The report that is sent under it has the idempotency key `key` and is of the definition `digest`.
+    """
+    accountant, user, collection = invited.accountant, invited.user, invited.collection
+    position = accountant.position(user)
+    balance = accountant.balance(user, DEFAULT)
+    shown: dict[str, Any] = {
+        "collection": collection.name,
+        "digest": invited.digest,
+        "key": invited.invitation.key,
+        "round": invited.invitation.round,
+        "expires": invited.invitation.expires.isoformat().replace("+00:00", "Z"),
+        **{name: value for name, value in balance.to_row().items() if name != "user"},
+        "quote": _quote(invited),
+        "charges": [
+            {name: row[name] for name in _SHOWN} for row in accountant.history(user) if row["kind"] in _CHARGES
+        ],
+    }
+    return told(position, shown, {"Cache-Control": "no-store"})
+
+
+def _quote(invited: Invited) -> Row:
+    """What a report would cost that repeats none, and what stands in its way."""
+    quoted = invited.accountant.quote(invited.user, invited.collection.mechanism, policy=DEFAULT).to_json()
+    return {name: quoted[name] for name in ("cost", "binding", "affordable_reports")}
