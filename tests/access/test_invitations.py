@@ -1,0 +1,138 @@
+"""Invitations: what a signed link is good for, until when, and that nothing is stored of it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from conftest import Clock
+from ldp_budget import Accountant, Collection, InvalidParameter, UnknownName
+from ldp_budget.access.invitations import Invitation, Invitations, invite, read
+
+
+@pytest.fixture
+def accountant(clock: Clock, coin: Any) -> Iterator[Accountant]:
+    with Accountant(":memory:", clock=clock) as made:
+        made.add_collection(Collection("commute", coin(1), ("no", "yes")))
+        made.add_collection(Collection("lunch", coin(1), ("no", "yes")))
+        yield made
+
+
+@pytest.fixture
+def invitations(accountant: Accountant) -> Invitations:
+    return Invitations(accountant)
+
+
+def token(invitations: Invitations, clock: Clock, user: str = "alice", collection: str = "commute", **more: Any) -> str:
+    [(named, made)] = invitations.invite(collection, [user], clock.now + timedelta(days=7), **more)
+    assert named == user
+    return made
+
+
+def found(invitations: Invitations, text: str) -> Invitation:
+    invitation = invitations.find(text)
+    assert invitation is not None
+    return invitation
+
+
+def test_a_token_says_for_whom_and_for_what_until_it_expires(invitations: Invitations, clock: Clock) -> None:
+    made = token(invitations, clock)
+    invitation = found(invitations, made)
+    assert (invitation.user, invitation.collection, invitation.round) == ("alice", "commute", "")
+    assert invitation.expires == clock.now + timedelta(days=7)
+    clock.advance(days=7, microseconds=-1)
+    assert invitations.find(made) is not None
+    clock.advance(microseconds=1)
+    assert invitations.find(made) is None
+
+
+def test_any_other_text_is_no_token(invitations: Invitations, clock: Clock) -> None:
+    made = token(invitations, clock)
+    content, signature = made.split(".")
+    said = json.loads(base64.urlsafe_b64decode(content + "=="))
+    forged = base64.urlsafe_b64encode(json.dumps(["commute", "bob", *said[2:]]).encode()).decode().rstrip("=")
+    for other in (f"{forged}.{signature}", f"{content}.", content, made + "A", made.swapcase(), "", ".", "é.é"):
+        assert invitations.find(other) is None
+    for odd in (None, 7, made.encode(), "\ud800", "A" * 10**6):
+        assert invitations.find(odd) is None  # type: ignore[arg-type]
+
+
+def test_every_changed_character_is_found(invitations: Invitations, clock: Clock) -> None:
+    made = token(invitations, clock)
+    for place, character in enumerate(made):
+        assert invitations.find(made[:place] + ("A" if character != "A" else "B") + made[place + 1 :]) is None
+
+
+def test_a_token_of_another_ledger_is_none(invitations: Invitations, clock: Clock, coin: Any) -> None:
+    with Accountant(":memory:", clock=clock) as other:
+        other.add_collection(Collection("commute", coin(1), ("no", "yes")))
+        assert invitations.find(token(Invitations(other), clock)) is None
+
+
+def test_nothing_is_written_and_nobody_is_named(accountant: Accountant, invitations: Invitations, clock: Clock) -> None:
+    before = accountant.stats()["entries"]
+    assert "alice" not in repr(found(invitations, token(invitations, clock)))
+    assert accountant.stats()["entries"] == before
+
+
+def test_a_user_has_one_key_in_a_round_however_often_a_link_is_sent(invitations: Invitations, clock: Clock) -> None:
+    def key(**more: Any) -> str:
+        clock.advance(hours=1)
+        return found(invitations, token(invitations, clock, **more)).key
+
+    assert key() == key() == key(round="")
+    others = [key(), key(user="bob"), key(collection="lunch"), key(round="2"), key(round="3")]
+    assert len(set(others)) == len(others)
+
+
+def test_what_was_made_before_it_was_revoked_is_good_no_more(invitations: Invitations, clock: Clock) -> None:
+    alice, bob = token(invitations, clock), token(invitations, clock, "bob")
+    lunch = token(invitations, clock, collection="lunch")
+    invitations.revoke("commute", "alice")
+    assert [invitations.find(each) is not None for each in (alice, bob, lunch)] == [False, True, True]
+    invitations.revoke("commute")
+    assert [invitations.find(each) is not None for each in (alice, bob, lunch)] == [False, False, True]
+    clock.advance(seconds=1)
+    assert invitations.find(token(invitations, clock)) is not None
+
+
+def test_the_record_of_it_does_not_name_the_user(accountant: Accountant, invitations: Invitations) -> None:
+    invitations.revoke("commute", "alice")
+    [record] = accountant.records()
+    assert (record.kind, record.name) == ("invitations-revoked", "commute")
+    assert "alice" not in str(record.to_json())
+
+
+def test_another_process_knows_of_it_at_once_where_the_ledger_is_asked(accountant: Accountant, clock: Clock) -> None:
+    [(_, made)] = invite(accountant, "commute", ["alice"], clock.now + timedelta(days=1))
+    assert read(accountant, made) is not None
+    Invitations(accountant).revoke("commute")
+    assert read(accountant, made) is None
+
+
+@pytest.mark.parametrize("user", ["a/b", "김철수", "o'neil@example.org", "\ud800", " ", "x" * 500])
+def test_any_name_comes_back(invitations: Invitations, clock: Clock, user: str) -> None:
+    assert found(invitations, token(invitations, clock, user)).user == user
+
+
+def test_what_cannot_be_is_refused(invitations: Invitations, clock: Clock) -> None:
+    soon = clock.now + timedelta(days=1)
+    with pytest.raises(UnknownName):
+        invitations.invite("nix", ["alice"], soon)
+    with pytest.raises(UnknownName):
+        invitations.revoke("nix")
+    for expires in (clock.now, datetime(2026, 12, 24), "2026-12-24", None):  # noqa: DTZ001
+        with pytest.raises(InvalidParameter, match="expires"):
+            invitations.invite("commute", ["alice"], expires)  # type: ignore[arg-type]
+    with pytest.raises(InvalidParameter, match="users"):
+        invitations.invite("commute", "alice", soon)
+    for user in ("", "x" * 501, None):
+        with pytest.raises(InvalidParameter, match="user"):
+            list(invitations.invite("commute", [user], soon))  # type: ignore[list-item]
+    with pytest.raises(InvalidParameter, match="round"):
+        invitations.invite("commute", ["alice"], soon, round=None)  # type: ignore[arg-type]
