@@ -217,6 +217,9 @@ class ToyRows:
     def stored_answers(self) -> Iterator[e.StoredAnswer]:
         return iter(self._answers.values())
 
+    def answers_apart(self, first: int, last: int) -> Iterator[e.StoredAnswer]:
+        return iter([each for each in self._answers.values() if -last <= each.place <= -first])
+
     def counts(self) -> dict[str, Any]:
         gone = sum(user.hash is None for user in self._users.values())
         keys = sum(bool(answer.request) for answer in self._answers.values())

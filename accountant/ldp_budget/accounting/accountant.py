@@ -159,6 +159,7 @@ class Accountant(Books):
     journal = looking.journal
     position = looking.position
     stats = looking.stats
+    overview = looking.overview
 
     @property
     def repeated(self) -> dict[str, int]:

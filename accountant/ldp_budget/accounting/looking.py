@@ -16,6 +16,8 @@ from .reservations import reservation_row
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from .overview import Overview
+
 
 def balance(self: Books, user: str, policy: str = DEFAULT) -> Balance:
     """What a user has spent under each limit of a policy, in the windows that are open now.
@@ -193,3 +195,16 @@ def position(self: Books, user: str | None = None) -> str:
     lane = self._ledger.lane_of(self._hash(user))
     with self._ledger.reading(lane) as reading:
         return f"{lane}:{reading.end.entries}"
+
+
+def overview(self: Books) -> Overview:
+    """What the ledger adds up to without naming anybody: charges and refusals by day, and what is left of limits.
+
+    Keep it: it remembers what it has read, and reads on from there.
+
+    Raises:
+        Nothing.
+    """
+    from .overview import Overview
+
+    return Overview(self._ledger)

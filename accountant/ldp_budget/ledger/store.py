@@ -165,6 +165,9 @@ class Snapshot(Protocol):
     def stored_answers(self) -> Iterator[StoredAnswer]:
         """Every stored answer, in any order."""
 
+    def answers_apart(self, first: int, last: int) -> Iterator[StoredAnswer]:
+        """Those that belong to no entry, from place -`first` down to -`last`, in any order."""
+
     def counts(self) -> dict[str, Any]:
         """How many `users`, `erased`, `cut_off`, `keys`, `notes` there are, `entries_by_kind`, and `engine`.
 

@@ -302,6 +302,9 @@ class SqliteRows:
     def stored_answers(self) -> Iterator[StoredAnswer]:
         return map(StoredAnswer._make, self._execute(_ANSWER))
 
+    def answers_apart(self, first: int, last: int) -> Iterator[StoredAnswer]:
+        return map(StoredAnswer._make, self._execute(f"{_ANSWER} WHERE place BETWEEN ? AND ?", (-last, -first)))
+
     def counts(self) -> dict[str, Any]:
         def count(rows: str) -> int:
             number: int = self._execute(f"SELECT count(*) FROM {rows}").fetchone()[0]

@@ -1,0 +1,88 @@
+"""What a journal adds up to by the hour, without any user: how much was charged, and to how many."""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..ledger.entries import CLOCK, ERASED, RESERVED, SPENT, VOIDED
+from ..ledger.windows import DAY_MICROS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+HOUR_MICROS = 3_600_000_000
+HOURS = DAY_MICROS // HOUR_MICROS
+_NEVER = -1
+
+
+class Charged(NamedTuple):
+    """How often something was charged, for how many reports, and when last (in microseconds)."""
+
+    charges: int = 0
+    reports: int = 0
+    last: int = 0
+
+
+class Activity:
+    """The journal of one lane, as far as it was added.
+
+    `hours` holds for each hour since 1970 how many charges there were, of how many reports, and how many of these
+    were given back; `users` for each day how many accounts were charged. A day that a repair of the clock enters for
+    the second time counts its accounts anew. `charged` goes by the number of the stored charge.
+    """
+
+    def __init__(self) -> None:
+        self.entries = 0
+        """The newest entry that was added."""
+        self.hours: dict[int, list[int]] = {}
+        self.users: dict[int, int] = {}
+        self.charged: dict[int, Charged] = {}
+        self.erased = 0
+        """How many users were erased, and how many of these had an account."""
+        self.cut_off = 0
+        self._last_day = array("i")
+        self._changed: set[int] = set()
+        self._upset = False
+
+    def add(self, rows: Iterable[tuple[tuple[Any, ...], bytes | None]]) -> None:
+        """Add the entries that follow."""
+        last_day, changed = self._last_day, self._changed
+        for row, _ in rows:
+            number, at, kind, account = row[:4]
+            self.entries = number
+            if kind in (SPENT, RESERVED):
+                hour = self._hour(at)
+                hour[0] += 1
+                hour[1] += row[6]
+                self._count(row[4], 1, row[6], at)
+                day = at // DAY_MICROS
+                if account > len(last_day):
+                    last_day.extend([_NEVER] * (account - len(last_day)))
+                if last_day[account - 1] != day:
+                    last_day[account - 1] = day
+                    self.users[day] = self.users.get(day, 0) + 1
+                changed.add(account)
+            elif kind == VOIDED:
+                self._hour(at)[2] += row[6]
+                self._count(row[4], -1, -row[6], at)
+                changed.add(account)
+            elif kind == ERASED:
+                self.erased += 1
+                self.cut_off += row[6]
+                self._upset = self._upset or row[6] > 0
+            elif kind == CLOCK:
+                self._upset = True
+
+    def _hour(self, at: int) -> list[int]:
+        return self.hours.setdefault(at // HOUR_MICROS, [0, 0, 0])
+
+    def _count(self, charge: int, charges: int, reports: int, at: int) -> None:
+        before = self.charged.get(charge, Charged())
+        self.charged[charge] = Charged(before.charges + charges, before.reports + reports, max(before.last, at))
+
+    def changed(self) -> set[int] | None:
+        """The accounts whose sums have changed since this was asked; None where any may have."""
+        found = None if self._upset else self._changed
+        self._changed, self._upset = set(), False
+        return found

@@ -1,0 +1,350 @@
+"""A ledger at a glance: who it is of nobody can tell, how much it is everybody can.
+
+It is worked out from snapshots of the store alone, a part at a time, and remembered: entries are added once, and of
+the accounts only those are read again that were charged since. So a glance at a ledger that was looked at before
+costs what has happened since, and one at a ledger of millions takes as long as it was given, says how far it came,
+and goes on from there the next time.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter, deque
+from typing import TYPE_CHECKING, Any
+
+from ..guarantees.amounts import float_up
+from ..ledger.windows import DAY_MICROS, from_micros
+from .activity import HOUR_MICROS, HOURS, Activity, Charged
+from .levels import FULL, Levels, Watched, in_parts, ranges
+from .policies import Policy
+from .refusals import Refusal, Refusals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ..ledger import Ledger, Reading
+    from ..ledger.entries import StoredCharge, StoredPolicy
+
+_ENTRIES_TOGETHER = 20_000
+_ACCOUNTS_TOGETHER = 10_000
+_ANSWERS_TOGETHER = 20_000
+
+
+class Overview:
+    """What a ledger adds up to, as far as it was read; `look` reads on. Threads may share it.
+
+    Days are those of UTC, as windows are. Users are accounts: whoever was erased is in `erased` and in no limit.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._lanes = [_Lane(ledger, number) for number in ledger.lanes]
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        done, total = self.progress
+        return f"<Overview of {self._ledger.name}: {done} of {total} read>"
+
+    def look(self, seconds: float = 1.0) -> bool:
+        """Read on for about so long, and say whether everything there was is in it.
+
+        Where another thread reads on just now, this waits for it as long.
+
+        Parameters:
+            seconds: how long, at least 0; one part of the ledger is read in any case.
+
+        Raises:
+            Nothing but `LedgerError`.
+        """
+        until = time.monotonic() + seconds
+        if not self._lock.acquire(timeout=max(0.0, seconds)):
+            return False
+        try:
+            # All of them are asked, though the time of the first may be over: each goes on a little.
+            done = [lane.look(until) for lane in self._lanes]
+            return all(done)
+        finally:
+            self._lock.release()
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How many entries and accounts were read, and how many there were when it was looked at last."""
+        steps = [lane.progress for lane in self._lanes]
+        return sum(done for done, _ in steps), sum(total for _, total in steps)
+
+    # -- what happened ------------------------------------------------------------------------------------
+
+    def totals(self) -> dict[str, int]:
+        """Since the beginning: accounts, erased users, charges, reports, and the refusals that the ledger knows of.
+
+        `refused_in_bulk` are those of bulk runs, of which nobody knows when they were.
+
+        Raises:
+            Nothing.
+        """
+        activities = [lane.activity for lane in self._lanes]
+        hours = [hour for each in activities for hour in list(each.hours.values())]
+        return {
+            "users": sum(lane.accounts for lane in self._lanes) - sum(each.cut_off for each in activities),
+            "erased": sum(each.erased for each in activities),
+            "charges": sum(hour[0] for hour in hours),
+            "reports": sum(hour[1] - hour[2] for hour in hours),
+            "refused": sum(self._refused().values()),
+            "refused_in_bulk": sum(lane.refusals.in_bulk for lane in self._lanes),
+        }
+
+    def days(self, most: int = 30) -> list[dict[str, Any]]:
+        """What was charged and refused on each of the last days, oldest first, quiet ones as well.
+
+        Parameters:
+            most: how many days, today the last of them.
+
+        Raises:
+            Nothing but `LedgerError`.
+        """
+        today = self._now() // DAY_MICROS
+        first = max(today - most + 1, min(self._first_day(), today))
+        rows = {day: _row(day) for day in range(first, today + 1)}
+        for lane in self._lanes:
+            for hour, (charges, reports, voided) in list(lane.activity.hours.items()):
+                if hour // HOURS in rows:
+                    _add(rows[hour // HOURS], charges=charges, reports=reports, voided=voided)
+            for day, users in list(lane.activity.users.items()):
+                if day in rows:
+                    _add(rows[day], users=users)
+        for refusal, count in self._refused().items():
+            if refusal.hour // HOURS in rows:
+                _add(rows[refusal.hour // HOURS], refused=count)
+        return list(rows.values())
+
+    def refusals(self, most: int = 30) -> list[dict[str, Any]]:
+        """The refusals that the ledger knows of in the last days: by day, policy and limit; `other` is no limit.
+
+        Parameters:
+            most: how many days, today the last of them.
+
+        Raises:
+            Nothing but `LedgerError`.
+        """
+        first = self._now() // DAY_MICROS - most + 1
+        counts: Counter[tuple[int, str, str]] = Counter()
+        for refusal, count in self._refused().items():
+            if refusal.hour // HOURS >= first:
+                counts[refusal.hour // HOURS, refusal.policy, refusal.limit] += count
+        return [
+            {"day": _day(day), "policy": policy, "limit": limit, "refused": count}
+            for (day, policy, limit), count in sorted(counts.items())
+        ]
+
+    def recent(self, hours: int = 1) -> dict[str, int]:
+        """How many requests were charged and refused in the last whole hours and the one that goes on.
+
+        Parameters:
+            hours: how many hours.
+
+        Raises:
+            Nothing but `LedgerError`.
+        """
+        first = self._now() // HOUR_MICROS - hours
+        activities = [list(lane.activity.hours.items()) for lane in self._lanes]
+        return {
+            "charges": sum(found[0] for each in activities for hour, found in each if hour >= first),
+            "refused": sum(count for refusal, count in self._refused().items() if refusal.hour >= first),
+        }
+
+    def charged(self) -> list[dict[str, Any]]:
+        """What was charged, by mechanism and collection: how often, for how many reports, when last; most first.
+
+        Raises:
+            Nothing.
+        """
+        found: dict[tuple[str, str, str], list[int]] = {}
+        for lane in self._lanes:
+            for charge, counted in lane.charged():
+                sums = found.setdefault((charge.mechanism, charge.declared, charge.collection), [0, 0, 0])
+                sums[:] = sums[0] + counted.charges, sums[1] + counted.reports, max(sums[2], counted.last)
+        rows = [
+            {
+                "mechanism": mechanism,
+                "declared": declared,
+                "collection": collection or None,
+                "charges": charges,
+                "reports": reports,
+                "last": _iso(last),
+            }
+            for (mechanism, declared, collection), (charges, reports, last) in found.items()
+        ]
+        return sorted(rows, key=lambda row: (-int(str(row["reports"])), str(row["mechanism"])))
+
+    # -- what is left -------------------------------------------------------------------------------------
+
+    def limits(self) -> list[dict[str, Any]]:
+        """Every limit of the newest policies, with how many users have used how much of it in its open window.
+
+        `used` counts the users by whole percent used, rounded down: the first has used none or less than one, and
+        the last, of `users` in all, has nothing left.
+
+        Raises:
+            Nothing.
+        """
+        found: dict[Watched, list[int]] = {}
+        for lane in self._lanes:
+            for watched, spread in lane.spread():
+                sums = found.setdefault(watched, [0] * (FULL + 1))
+                sums[:] = map(sum, zip(sums, spread, strict=True))
+        return [
+            {
+                "policy": policy,
+                "period": limit.period,
+                "rule": limit.rule,
+                "epsilon": float_up(limit.epsilon),
+                "delta": float_up(limit.delta),
+                "users": sum(used),
+                "used": used,
+            }
+            for (policy, limit), used in found.items()
+        ]
+
+    # -- when ---------------------------------------------------------------------------------------------
+
+    def _now(self) -> int:
+        return max(lane.micros for lane in self._lanes)
+
+    def _first_day(self) -> int:
+        hours = [min(lane.activity.hours, default=None) for lane in self._lanes]
+        hours += [min((each.hour for each in list(lane.refusals.counts)), default=None) for lane in self._lanes]
+        return min((hour for hour in hours if hour is not None), default=2**62) // HOURS
+
+    def _refused(self) -> Counter[Refusal]:
+        found: Counter[Refusal] = Counter()
+        for lane in self._lanes:
+            found.update(dict(lane.refusals.counts))
+        return found
+
+
+class _Lane:
+    """What was read of one lane."""
+
+    def __init__(self, ledger: Ledger, number: int) -> None:
+        self._ledger = ledger
+        self._number = number
+        self.activity = Activity()
+        self.refusals = Refusals()
+        self.levels = Levels(())
+        self.accounts = 0
+        self.micros = 0
+        """The moment of the newest reading."""
+        self._end = self._answered = 0
+        self._due: deque[tuple[int, int]] = deque()
+        self._charges: list[StoredCharge] = []
+        self._spread: list[tuple[Watched, list[int]]] | None = None
+
+    def look(self, until: float) -> bool:
+        """Read on until then, and say whether all was read."""
+        with self._ledger.reading(self._number) as reading:
+            self._take_over(reading)
+        # What the entries have changed is read after them, in snapshots whose windows they lie in.
+        return self._entries(until) and self._answers(until) and self._sums(until)
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        known = self.levels.accounts
+        again = sum(last - first + 1 for first, last in list(self._due) if last <= known)
+        return self.activity.entries + known - min(again, known), self._end + self.accounts
+
+    def _take_over(self, reading: Reading) -> None:
+        """What is known of the lane without going through anything."""
+        self.micros, self._end, self.accounts = reading.moment.micros, reading.end.entries, reading.end.accounts
+        self._answered = reading.end.answers
+        if reading.end.charges > len(self._charges):
+            self._charges += list(reading.rows.charges(len(self._charges) + 1))
+        watched = tuple(
+            Watched(policy.name, limit)
+            for policy in map(_policy, reading.newest_policies())
+            for limit in policy.limits
+        )
+        if watched != self.levels.watched:
+            self.levels = Levels(watched)
+            self._due.clear()
+
+    def _entries(self, until: float) -> bool:
+        while self.activity.entries < self._end:
+            first = self.activity.entries + 1
+            with self._ledger.reading(self._number) as reading:
+                self.activity.add(reading.rows.entries(first, min(self._end, first + _ENTRIES_TOGETHER - 1)))
+            if time.monotonic() > until:
+                return self.activity.entries >= self._end
+        return True
+
+    def _answers(self, until: float) -> bool:
+        while self.refusals.answers < self._answered:
+            first = self.refusals.answers + 1
+            last = min(self._answered, first + _ANSWERS_TOGETHER - 1)
+            with self._ledger.reading(self._number) as reading:
+                names = {policy.number: policy.name for policy in reading.rows.policies()}
+                self.refusals.add(reading.rows.answers_apart(first, last), names)
+            self.refusals.answers = last
+            if time.monotonic() > until:
+                return last >= self._answered
+        return True
+
+    def _sums(self, until: float) -> bool:
+        self._plan()
+        while self._due:
+            with self._ledger.reading(self._number) as reading:
+                self.levels.begin(reading)
+                while self._due:
+                    self.levels.read(reading, *self._due.popleft(), erased=bool(self.activity.cut_off))
+                    self._spread = None
+                    if time.monotonic() > until:
+                        return not self._due
+        with self._ledger.reading(self._number) as reading:
+            if self.levels.begin(reading):
+                self._spread = None
+        return True
+
+    def _plan(self) -> None:
+        """Which accounts are to be read: those never read, those whose sums have changed, or all."""
+        changed = self.activity.changed()
+        if changed is None or (not self.levels.accounts and not self._due):
+            self._due = deque(in_parts(1, self.accounts, _ACCOUNTS_TOGETHER))
+            return
+        known = self.levels.accounts
+        before = {each for each in changed if each <= known}
+        self._due.extend(part for each in ranges(before) for part in in_parts(*each, _ACCOUNTS_TOGETHER))
+        planned = max([known, *(last for _, last in self._due)])
+        self._due.extend(in_parts(planned + 1, self.accounts, _ACCOUNTS_TOGETHER))
+
+    def charged(self) -> Iterator[tuple[StoredCharge, Charged]]:
+        """What was charged, each with how often."""
+        charges = {charge.number: charge for charge in self._charges}
+        return ((charges[number], counted) for number, counted in list(self.activity.charged.items()))
+
+    def spread(self) -> Iterable[tuple[Watched, list[int]]]:
+        """Each limit, with how many accounts have used how much of it."""
+        if self._spread is None:
+            self._spread = list(zip(self.levels.watched, self.levels.spread(), strict=True))
+        return self._spread
+
+
+def _policy(stored: StoredPolicy) -> Policy:
+    return Policy.read(stored.definition)
+
+
+def _row(day: int) -> dict[str, Any]:
+    counts = dict.fromkeys(("users", "charges", "reports", "voided", "refused"), 0)
+    return {"day": _day(day), **counts}
+
+
+def _add(row: dict[str, Any], **counts: int) -> None:
+    for name, count in counts.items():
+        row[name] += count
+
+
+def _day(day: int) -> str:
+    return from_micros(day * DAY_MICROS).date().isoformat()
+
+
+def _iso(micros: int) -> str:
+    return from_micros(micros).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,272 @@
+"""A ledger at a glance: the counts are those of its journal, its balances and its receipts, which others tell."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from conftest import Clock
+from ldp_budget import Accountant, Collection, Limit, mechanism
+from ldp_budget.accounting.levels import level, ranges
+from ldp_budget.accounting.overview import Overview
+from ldp_budget.guarantees.amounts import Costs
+from ledger_places import InMemory, InToys
+from postgres_places import new_ledger
+
+RR = mechanism("randomized-response")
+KEPT = mechanism("d-bit-flip")(epsilon=1, buckets=8, bits=2, memoize=True)
+
+
+def seen(overview: Overview) -> Overview:
+    """All of it, however little it reads at a time."""
+    while not overview.look(0):
+        pass
+    return overview
+
+
+@pytest.fixture(params=["sqlite", "toys", "three lanes", pytest.param("postgresql", marks=pytest.mark.slow)])
+def ledger(request: pytest.FixtureRequest, clock: Clock) -> Iterator[Accountant]:
+    if request.param == "postgresql":
+        with Accountant(new_ledger(lanes=3), clock=clock) as made:
+            yield made
+        return
+    place: Any = {"sqlite": InMemory(), "toys": InToys(), "three lanes": InToys(3)}[request.param]
+    with place.open(clock) as made:
+        yield made
+
+
+# -- an oracle: the same from the journal, from balances, and from what was answered --------------------------------
+
+
+def days_in_journal(accountant: Accountant) -> dict[str, Counter[str]]:
+    days: dict[str, Counter[str]] = {}
+    users: dict[str, set[tuple[int, int]]] = {}
+    for row in accountant.journal():
+        counts = days.setdefault(row["at"][:10], Counter())
+        if row["kind"] in ("spent", "reserved"):
+            counts.update(charges=1, reports=row["reports"])
+            users.setdefault(row["at"][:10], set()).add((row.get("lane", 0), row["account"]))
+        elif row["kind"] == "voided":
+            counts.update(voided=row["reports"])
+    for day, them in users.items():
+        days[day]["users"] = len(them)
+    return days
+
+
+def levels_in_balances(accountant: Accountant, policy: str) -> dict[tuple[str, str], Counter[int]]:
+    found: dict[tuple[str, str], Counter[int]] = {}
+    for balance in accountant.balances(policy=policy):
+        for state in balance.limits:
+            used = level(state.limit, state.spent_units)
+            found.setdefault((state.limit.period, state.limit.rule), Counter())[used] += 1
+    return found
+
+
+def check(accountant: Accountant, overview: Overview, refused: Counter[tuple[str, str, str]]) -> None:
+    """Everything it says, against the oracle."""
+    expected = days_in_journal(accountant)
+    shown = overview.days(400)
+    for row in shown:
+        counts = expected.get(row["day"], Counter())
+        assert {name: row[name] for name in ("users", "charges", "reports", "voided")} == {
+            name: counts[name] for name in ("users", "charges", "reports", "voided")
+        }
+    assert {day for day, counts in expected.items() if counts["charges"]} <= {row["day"] for row in shown}
+    assert {(row["day"], row["policy"], row["limit"]): row["refused"] for row in overview.refusals(400)} == refused
+    assert sum(row["refused"] for row in shown) == refused.total() == overview.totals()["refused"]
+    for policy in accountant.policies():
+        told = {
+            (row["period"], row["rule"]): Counter({used: count for used, count in enumerate(row["used"]) if count})
+            for row in overview.limits()
+            if row["policy"] == policy.name
+        }
+        balances = levels_in_balances(accountant, policy.name)
+        assert told == {
+            (limit.period, limit.rule): balances.get((limit.period, limit.rule), Counter()) for limit in policy.limits
+        }
+    counts = accountant.stats()
+    assert (overview.totals()["users"], overview.totals()["erased"]) == (counts["users"], counts["erased"])
+
+
+def test_it_agrees_with_journal_balances_and_answers(ledger: Accountant, clock: Clock) -> None:
+    draws = random.Random(7)
+    ledger.set_policy("default", [Limit("lifetime", epsilon=6), Limit("day", epsilon=1), Limit("week", epsilon=2)])
+    ledger.set_policy("strict", ["lifetime=3,1e-6,zcdp"])
+    overview, refused, open_receipts = ledger.overview(), Counter[tuple[str, str, str]](), list[str]()
+    for step in range(160):
+        user, day = f"user {draws.randrange(25)}", clock.now.date().isoformat()
+        what = draws.random()
+        charge = KEPT if what < 0.2 else RR(epsilon=draws.choice(["0.1", "0.4", "0.7"]))
+        label = f"value {draws.randrange(2)}" if charge is KEPT else None
+        policy = draws.choice(["default", "default", "strict"])
+        if what < 0.7:
+            receipt = ledger.spend(user, charge, key=f"{step}", label=label, policy=policy)
+            erased = ledger.is_erased(user)
+            if receipt.status == "refused" and not erased:
+                refused[day, policy, " and ".join(receipt.binding)] += 1
+        elif what < 0.8:
+            receipt = ledger.reserve(user, charge, label=label, policy=policy)
+            open_receipts += [receipt.receipt] if receipt.receipt else []
+        elif what < 0.84 and open_receipts:
+            ledger.void(open_receipts.pop())
+            open_receipts.clear()
+        elif what < 0.88:
+            ledger.spend_many([f"user {number}" for number in range(12)], charge, policy="default")
+        elif what < 0.9:
+            if ledger.history(user) and not refused:  # which would go with the user
+                ledger.erase(user)
+        else:
+            clock.advance(hours=draws.choice([1, 9, 30]))
+            open_receipts.clear()
+        if step == 100:
+            ledger.set_policy("default", [Limit("lifetime", epsilon=7), Limit("day", epsilon=1), "month=4"])
+        if step % 7 == 0 or step > 150:
+            check(ledger, seen(overview), refused)
+    assert refused.total() > 5
+    check(ledger, seen(ledger.overview()), refused)
+
+
+# -- each figure by hand -------------------------------------------------------------------------------------------
+
+
+def test_users_are_counted_once_a_day(accountant: Accountant, clock: Clock) -> None:
+    accountant.set_policy("default", ["lifetime=9"])
+    for user in ("alice", "alice", "bob"):
+        accountant.spend(user, RR(epsilon=1))
+    clock.advance(days=2)
+    accountant.spend("alice", RR(epsilon=1), reports=3)
+    assert seen(accountant.overview()).days() == [
+        {"day": "2026-11-21", "users": 2, "charges": 3, "reports": 3, "voided": 0, "refused": 0},
+        {"day": "2026-11-22", "users": 0, "charges": 0, "reports": 0, "voided": 0, "refused": 0},
+        {"day": "2026-11-23", "users": 1, "charges": 1, "reports": 3, "voided": 0, "refused": 0},
+    ]
+
+
+def test_a_refusal_under_a_key_is_known_once_and_one_without_never(accountant: Accountant) -> None:
+    accountant.set_policy("default", ["lifetime=2", "day=1"])
+    for key in ("a", "a", "b", None):
+        assert accountant.spend("alice", RR(epsilon=3), key=key).status == "refused"
+    accountant.spend("bob", RR(epsilon="1.5"), key="c")
+    overview = seen(accountant.overview())
+    assert overview.refusals() == [
+        {"day": "2026-11-21", "policy": "default", "limit": "day", "refused": 1},
+        {"day": "2026-11-21", "policy": "default", "limit": "lifetime and day", "refused": 2},
+    ]
+    assert overview.recent(1) == {"charges": 0, "refused": 3}
+
+
+def test_what_no_budget_would_help_is_no_limit(accountant: Accountant) -> None:
+    accountant.set_policy("default", ["lifetime=9"], relation="any")
+    assert accountant.spend("alice", KEPT, key="a").why
+    assert [row["limit"] for row in seen(accountant.overview()).refusals()] == ["other"]
+
+
+def test_of_a_bulk_run_only_the_number_is_known(accountant: Accountant) -> None:
+    accountant.set_policy("default", ["lifetime=1"])
+    for run in ("a", "b", "b"):
+        accountant.spend_many(["alice", "bob"], RR(epsilon=1), key=run)
+    overview = seen(accountant.overview())
+    assert overview.totals() == {
+        **{"users": 2, "erased": 0, "charges": 2, "reports": 2},
+        **{"refused": 0, "refused_in_bulk": 2},
+    }
+
+
+def test_a_new_window_is_full_again(accountant: Accountant, clock: Clock) -> None:
+    accountant.set_policy("default", ["lifetime=4", "day=1"])
+    accountant.spend("alice", RR(epsilon=1))
+    overview = seen(accountant.overview())
+    assert [row["used"][25] + row["used"][100] for row in overview.limits()] == [1, 1]
+    clock.advance(days=1)
+    assert [row["used"][25] + row["used"][100] for row in seen(overview).limits()] == [1, 0]
+    assert [row["users"] for row in overview.limits()] == [1, 1]
+
+
+def test_a_repaired_clock_counts_in_the_windows_that_are_open_now(accountant: Accountant, clock: Clock) -> None:
+    accountant.set_policy("default", ["lifetime=4", "day=1"])
+    clock.advance(days=3)
+    accountant.spend("alice", RR(epsilon="0.5"))
+    overview = seen(accountant.overview())
+    clock.advance(days=-3)
+    accountant.repair_clock()
+    assert [row["used"][12] + row["used"][50] for row in seen(overview).limits()] == [1, 1]
+
+
+def test_whoever_was_erased_is_in_no_limit(accountant: Accountant) -> None:
+    accountant.set_policy("default", ["lifetime=4"])
+    for user in ("alice", "bob"):
+        accountant.spend(user, RR(epsilon=1))
+    overview = seen(accountant.overview())
+    accountant.erase("alice")
+    accountant.erase("carol", unknown=True)
+    (limit,) = seen(overview).limits()
+    assert (limit["users"], limit["used"][25]) == (1, 1)
+    assert (overview.totals()["users"], overview.totals()["erased"]) == (1, 2)
+
+
+def test_nothing_says_who(accountant: Accountant) -> None:
+    accountant.set_policy("default", ["lifetime=4"])
+    accountant.add_collection(Collection("coins", RR(epsilon=1)))
+    accountant.spend("alice", accountant.collection("coins"), key="monday", note="a note")
+    overview = seen(accountant.overview())
+    told = repr([overview.totals(), overview.days(), overview.refusals(), overview.charged(), overview.limits()])
+    assert not [word for word in ("alice", "monday", "a note") if word in told]
+    assert overview.charged() == [
+        {
+            "mechanism": "randomized-response",
+            "declared": '{"epsilon":"1"}',
+            "collection": "coins",
+            "charges": 1,
+            "reports": 1,
+            "last": "2026-11-21T12:00:00Z",
+        }
+    ]
+
+
+# -- how much it reads ---------------------------------------------------------------------------------------------
+
+
+def test_it_goes_on_where_it_was_stopped_and_reads_nothing_twice(
+    accountant: Accountant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ldp_budget.accounting import overview as module
+
+    monkeypatch.setattr(module, "_ENTRIES_TOGETHER", 10)
+    monkeypatch.setattr(module, "_ACCOUNTS_TOGETHER", 10)
+    accountant.set_policy("default", ["lifetime=4"])
+    accountant.spend_many([f"user {number}" for number in range(35)], RR(epsilon=1))
+    overview = accountant.overview()
+    steps = [overview.progress]
+    while not overview.look(0):
+        steps.append(overview.progress)
+    assert steps == [(0, 0), *((done, 71) for done in (10, 20, 30, 46, 56, 66))]
+    assert overview.progress == (71, 71)
+    (limit,) = overview.limits()
+    assert limit["used"][25] == 35
+    accountant.spend("user 3", RR(epsilon=1))
+    assert overview.look(0)
+    assert overview.limits()[0]["used"][25:51:25] == [34, 1]
+
+
+def test_accounts_that_are_neighbours_are_read_together() -> None:
+    assert ranges({9, 1, 3, 30, 31}) == [(1, 3), (9, 9), (30, 31)]
+    assert ranges(()) == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "spent", "expected"),
+    [
+        ("lifetime=1", Costs(0, 0, 0, 0), 0),
+        ("lifetime=1", Costs(999_999_999, 0, 0, 0), 99),
+        ("lifetime=1", Costs(10**9, 0, 0, 0), 100),
+        ("lifetime=1", Costs(None, 0, 0, 0), 100),
+        ("lifetime=1", Costs(10**8, 5, 0, 0), 100),  # a δ where none is admitted
+        ("lifetime=1,1e-6", Costs(10**8, 5 * 10**11, 0, 0), 50),
+    ],
+)
+def test_the_level_is_that_of_the_amount_of_which_least_is_left(limit: str, spent: Costs, expected: int) -> None:
+    assert level(Limit.parse(limit), spent) == expected
