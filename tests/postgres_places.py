@@ -17,12 +17,14 @@ FIRST_TABLES = """
     ALTER TABLE charges DROP COLUMN collection;
     ALTER TABLE charges ADD UNIQUE (lane, fingerprint, guarantee);
     DROP TABLE records;
+    DROP INDEX answers_apart;
     UPDATE meta SET value = '1' WHERE name = 'schema';
 """
 """Makes of the tables of today, where nothing is in the new ones, those of version 1."""
 
 SECOND_TABLES = """
     DROP TABLE records;
+    DROP INDEX answers_apart;
     UPDATE meta SET value = '2' WHERE name = 'schema';
 """
 """Likewise those of version 2."""

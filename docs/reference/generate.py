@@ -23,7 +23,7 @@ import click
 
 import ldp_budget
 from ldp_budget import composition, guarantees, randomness, testing
-from ldp_budget.accounting import bulk, policies, receipts, remaining
+from ldp_budget.accounting import bulk, overview, policies, receipts, remaining
 from ldp_budget.authoring import domain, estimates, fields, packing, quadrature
 from ldp_budget.authoring.operators import OPERATORS
 from ldp_budget.catalogue import certificates, ranking
@@ -178,6 +178,7 @@ def _sentence(text: str) -> str:
 ANSWERS: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (receipts, ("Receipt", "LimitState", "Balance", "Amounts")),
     (remaining, ("Remaining", "Left")),
+    (overview, ("Overview",)),
     (bulk, ("BulkResult",)),
     (policies, ("Policy",)),
     (integrity, ("Integrity",)),

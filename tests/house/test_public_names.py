@@ -110,6 +110,7 @@ ldp_budget.access.following
 ldp_budget.access.keys
 ldp_budget.accounting
 ldp_budget.accounting.accountant
+ldp_budget.accounting.activity
 ldp_budget.accounting.agreed
 ldp_budget.accounting.balances
 ldp_budget.accounting.books
@@ -121,14 +122,17 @@ ldp_budget.accounting.decision
 ldp_budget.accounting.ending
 ldp_budget.accounting.idempotency
 ldp_budget.accounting.keeping
+ldp_budget.accounting.levels
 ldp_budget.accounting.limits
 ldp_budget.accounting.looking
 ldp_budget.accounting.many
+ldp_budget.accounting.overview
 ldp_budget.accounting.places
 ldp_budget.accounting.plans
 ldp_budget.accounting.policies
 ldp_budget.accounting.receipts
 ldp_budget.accounting.records
+ldp_budget.accounting.refusals
 ldp_budget.accounting.remaining
 ldp_budget.accounting.request
 ldp_budget.accounting.reservations

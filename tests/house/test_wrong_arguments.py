@@ -157,7 +157,9 @@ def calls(accountant: Accountant) -> dict[str, Call]:
             "parse": {"text": "day=1", "asked": ()},
         },
     }
-    policy = accountant.policy()
+    policy, overview = accountant.policy(), accountant.overview()
+    overview.look()
+    of_overviews = {"look": {"seconds": 1}, "days": {"most": 9}, "refusals": {"most": 9}, "recent": {"hours": 2}}
     aggregate, total = OUE.aggregate(REPORTS), LAPLACE.aggregate(NUMBERS)
     released = {
         **{"out": "out", "collection": POLL, "accountant": accountant, "values": np.array([0, 1])},
@@ -237,6 +239,7 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         "read_reports": (lambda **given: list(read_reports(**given)), {"path": "none", "collection": POLL}),
         "release": (released_anew, released),
         "checked": (certificates.checked, {"mechanism": mechanism("oue")}),
+        **{f"Overview.{name}": (getattr(overview, name), given) for name, given in of_overviews.items()},
         "Balance.shuffled": (accountant.balance("u").shuffled, {"users": 1000}),
         "Policy.planned": (policy.planned, {"others": None}),
         "Policy.overdrawn_by": (policy.overdrawn_by, {"price": (Decimal(1), Decimal(0))}),

@@ -121,7 +121,8 @@ def test_the_tables_of_the_second_version_are_brought_forward(tmp_path: Path, cl
         head = check(accountant)
     connection = sqlite3.connect(path)
     connection.executescript(
-        "DROP TABLE records; DELETE FROM _sqlite_migrations WHERE name = 'v3_records'; PRAGMA user_version = 2"
+        "DROP TABLE records; DROP INDEX answers_apart;"
+        "DELETE FROM _sqlite_migrations WHERE name = 'v3_records'; PRAGMA user_version = 2"
     )
     connection.close()
     with Accountant(path, create=False, clock=clock) as accountant:

@@ -13,6 +13,8 @@ import time
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Any
 
+from .._checks import check_whole, shown
+from ..errors import InvalidParameter
 from ..guarantees.amounts import float_up
 from ..ledger.windows import DAY_MICROS, from_micros
 from .activity import HOUR_MICROS, HOURS, Activity, Charged
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 _ENTRIES_TOGETHER = 20_000
 _ACCOUNTS_TOGETHER = 10_000
 _ANSWERS_TOGETHER = 20_000
+_MOST_SECONDS = 3600
+_MOST_DAYS = 36_600
 
 
 class Overview:
@@ -47,18 +51,21 @@ class Overview:
         return f"<Overview of {self._ledger.name}: {done} of {total} read>"
 
     def look(self, seconds: float = 1.0) -> bool:
-        """Read on for about so long, and say whether everything there was is in it.
-
-        Where another thread reads on just now, this waits for it as long.
+        """Read on for about so long. Where another thread reads on just now, this waits for it as long.
 
         Parameters:
-            seconds: how long, at least 0; one part of the ledger is read in any case.
+            seconds: how long, from 0 to an hour; one part of the ledger is read in any case.
+
+        Returns:
+            Whether everything there was is in it.
 
         Raises:
-            Nothing but `LedgerError`.
+            InvalidParameter: it is no such number.
         """
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= _MOST_SECONDS:
+            raise InvalidParameter("seconds", f"seconds >= 0 and <= {_MOST_SECONDS}", shown(seconds))
         until = time.monotonic() + seconds
-        if not self._lock.acquire(timeout=max(0.0, seconds)):
+        if not self._lock.acquire(timeout=seconds):
             return False
         try:
             # All of them are asked, though the time of the first may be over: each goes on a little.
@@ -76,9 +83,11 @@ class Overview:
     # -- what happened ------------------------------------------------------------------------------------
 
     def totals(self) -> dict[str, int]:
-        """Since the beginning: accounts, erased users, charges, reports, and the refusals that the ledger knows of.
+        """What there was since the beginning.
 
-        `refused_in_bulk` are those of bulk runs, of which nobody knows when they were.
+        Returns:
+            How many `users` have an account, how many were `erased`, and the `charges`, the `reports` and what was
+            `refused`, as far as the ledger knows; `refused_in_bulk` by bulk runs, of which nobody knows when.
 
         Raises:
             Nothing.
@@ -101,8 +110,9 @@ class Overview:
             most: how many days, today the last of them.
 
         Raises:
-            Nothing but `LedgerError`.
+            InvalidParameter: it is no whole number from 1 to 36,600.
         """
+        check_whole("most", most, 1, _MOST_DAYS)
         today = self._now() // DAY_MICROS
         first = max(today - most + 1, min(self._first_day(), today))
         rows = {day: _row(day) for day in range(first, today + 1)}
@@ -125,8 +135,9 @@ class Overview:
             most: how many days, today the last of them.
 
         Raises:
-            Nothing but `LedgerError`.
+            InvalidParameter: it is no whole number from 1 to 36,600.
         """
+        check_whole("most", most, 1, _MOST_DAYS)
         first = self._now() // DAY_MICROS - most + 1
         counts: Counter[tuple[int, str, str]] = Counter()
         for refusal, count in self._refused().items():
@@ -138,14 +149,18 @@ class Overview:
         ]
 
     def recent(self, hours: int = 1) -> dict[str, int]:
-        """How many requests were charged and refused in the last whole hours and the one that goes on.
+        """What was charged and refused in the last whole hours, and in the one that goes on.
 
         Parameters:
             hours: how many hours.
 
+        Returns:
+            How many `charges` there were, and how many requests were `refused`.
+
         Raises:
-            Nothing but `LedgerError`.
+            InvalidParameter: it is no whole number from 1 to 878,400.
         """
+        check_whole("hours", hours, 1, _MOST_DAYS * HOURS)
         first = self._now() // HOUR_MICROS - hours
         activities = [list(lane.activity.hours.items()) for lane in self._lanes]
         return {

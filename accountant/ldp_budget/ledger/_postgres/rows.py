@@ -355,7 +355,7 @@ class PostgresRows:
             where, values = "lane = %s AND (owner, key) > (%b, %b)", (self._lane, *part[-1][:2])
 
     def answers_apart(self, first: int, last: int) -> Iterator[StoredAnswer]:
-        sql = f"{_ANSWER} WHERE lane = %s AND place BETWEEN %s AND %s"
+        sql = f"{_ANSWER} WHERE lane = %s AND place < 0 AND place BETWEEN %s AND %s"
         return map(StoredAnswer._make, self._ask(sql, self._lane, -last, -first))
 
     def counts(self) -> dict[str, Any]:

@@ -46,6 +46,7 @@ _NOTES = (
 _RECORDS = """CREATE TABLE records (
         lane int4, number int8, at int8 NOT NULL, kind text NOT NULL, name text NOT NULL, body text NOT NULL,
         made_by int8 NOT NULL, PRIMARY KEY (lane, number))"""
+_APART = "CREATE INDEX answers_apart ON keys (lane, place) WHERE place < 0"
 _RESERVATIONS = "CREATE INDEX reservations ON journal (lane, expires) WHERE expires IS NOT NULL"
 
 TABLES = (
@@ -91,6 +92,7 @@ TABLES = (
     """CREATE TABLE keys (
         lane int4, owner bytea, key bytea, place int8 NOT NULL, request bytea NOT NULL, answer text NOT NULL,
         seal bytea NOT NULL, PRIMARY KEY (lane, owner, key))""",
+    _APART,
     """CREATE TABLE collections (
         lane int4, number int8, name text NOT NULL, fingerprint text NOT NULL, definition text NOT NULL,
         seal bytea NOT NULL, PRIMARY KEY (lane, number), UNIQUE (lane, name))""",
@@ -111,6 +113,7 @@ _SECOND = (
 )
 _THIRD = (
     _RECORDS,
+    _APART,
     "UPDATE meta SET value = '3' WHERE name = 'schema'",
 )
 STEPS = {"1": (*_SECOND, *_THIRD), "2": _THIRD}

@@ -31,6 +31,8 @@ _NOTES = "CREATE TABLE notes (entry INTEGER PRIMARY KEY, note TEXT NOT NULL, sea
 _RECORDS = """CREATE TABLE records (
         number INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, body TEXT NOT NULL,
         made_by INTEGER NOT NULL) STRICT"""
+# By which the answers that belong to no entry are found, most of them refusals, among all those that do.
+_APART = "CREATE INDEX answers_apart ON keys (place) WHERE place < 0"
 _RESERVATIONS = "CREATE INDEX reservations ON journal (expires) WHERE expires IS NOT NULL"
 
 TABLES = (
@@ -90,6 +92,7 @@ TABLES = (
     """CREATE TABLE keys (
         user BLOB NOT NULL, key BLOB NOT NULL, place INTEGER NOT NULL, request BLOB NOT NULL, answer TEXT NOT NULL,
         seal BLOB NOT NULL, PRIMARY KEY (user, key)) STRICT""",
+    _APART,
     """CREATE TABLE collections (
         number INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, fingerprint TEXT NOT NULL, definition TEXT NOT NULL,
         seal BLOB NOT NULL) STRICT""",
@@ -148,6 +151,7 @@ def migrate(connection: sqlite3.Connection) -> None:
     def v3_records(database: Database) -> None:
         if not database["records"].exists():
             database.execute(_RECORDS)
+            database.execute(_APART)
         database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     migrations.apply(Database(connection))
