@@ -227,6 +227,20 @@ def test_nothing_says_who(accountant: Accountant) -> None:
     ]
 
 
+def test_a_glance_puts_nothing_down(ledger: Accountant) -> None:
+    ledger.set_policy("default", ["lifetime=4"])
+    ledger.spend("alice", RR(epsilon=1))
+    position, overview = ledger.position(), ledger.overview()
+    lanes = overview.head()["lanes"]
+    assert overview.head()["head"] == (ledger.stats()["head"] if lanes == 1 else None)
+    assert ledger.position() == position
+    head = ledger.checkpoint() if lanes > 1 else ledger.stats()["head"]
+    assert overview.head() == {
+        **{"head": head, "head_at": "2026-11-21T12:00:00Z", "last_entry_at": "2026-11-21T12:00:00Z"},
+        **{"entries": lanes + 1, "lanes": lanes},
+    }
+
+
 # -- how much it reads ---------------------------------------------------------------------------------------------
 
 

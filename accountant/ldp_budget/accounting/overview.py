@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from .._checks import check_whole, shown
 from ..errors import InvalidParameter
 from ..guarantees.amounts import float_up
+from ..ledger.checkpoints import head_of
 from ..ledger.windows import DAY_MICROS, from_micros
 from .activity import HOUR_MICROS, HOURS, Activity, Charged
 from .levels import FULL, Levels, Watched, in_parts, ranges
@@ -79,6 +80,39 @@ class Overview:
         """How many entries and accounts were read, and how many there were when it was looked at last."""
         steps = [lane.progress for lane in self._lanes]
         return sum(done for done, _ in steps), sum(total for _, total in steps)
+
+    def head(self) -> dict[str, Any]:
+        """Where the ledger ends.
+
+        Returns:
+            Its newest `head`, of several lanes that of the newest checkpoint; when that was (`head_at`) and the
+            newest entry (`last_entry_at`); and how many `entries` and `lanes` there are.
+
+        Raises:
+            Nothing but `LedgerError`.
+        """
+        entries, newest = 0, list[int]()
+        for lane in self._ledger.lanes:
+            with self._ledger.reading(lane) as reading:
+                entries += reading.end.entries
+                newest += [] if reading.end.at is None else [reading.end.at]
+        last = _iso(max(newest)) if newest else None
+        head, at = self._head(last)
+        return {
+            "head": head,
+            "head_at": at,
+            "last_entry_at": last,
+            "entries": entries,
+            "lanes": len(self._ledger.lanes),
+        }
+
+    def _head(self, last: str | None) -> tuple[str | None, str | None]:
+        """What people note, without putting anything down for it: a glance changes nothing."""
+        with self._ledger.reading() as reading:
+            if len(self._ledger.lanes) == 1:
+                return reading.end.head, last
+            found = next(reading.rows.checkpoints(max(1, reading.end.checkpoints)), None)
+        return (None, None) if found is None else (head_of(found), _iso(found.at))
 
     # -- what happened ------------------------------------------------------------------------------------
 
