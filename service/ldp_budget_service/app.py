@@ -12,6 +12,7 @@ from fastapi.openapi.utils import get_openapi
 import ldp_budget
 from ldp_budget.access.invitations import Invitations
 from ldp_budget.access.keys import ApiKeys
+from ldp_budget.collecting.rounds import Rounds
 
 from . import problems
 from .guarding.door import Door, Load
@@ -19,7 +20,7 @@ from .guarding.rates import Rate
 from .held import Collections
 from .in_flight import InFlight
 from .inboxes import Inboxes
-from .pages import static_files, survey
+from .pages import dashboard, static_files, survey
 from .paths import Undecoded
 from .routes import (
     balances,
@@ -28,6 +29,7 @@ from .routes import (
     ledger,
     me,
     mechanisms,
+    overview,
     policies,
     reports,
     reservations,
@@ -59,6 +61,8 @@ ROUTERS = (
     mechanisms.router,
     balances.router,
     ledger.router,
+    overview.router,
+    dashboard.router,
     health.router,
     metrics.router,
     static_files.router,
@@ -94,6 +98,8 @@ def create_app(accountant: Accountant, settings: Settings | None = None) -> Fast
     app.state.keys, app.state.in_flight = ApiKeys(accountant), InFlight()
     app.state.collections, app.state.invitations = Collections(accountant), Invitations(accountant)
     app.state.inboxes = Inboxes(accountant, settings.reports)
+    app.state.overview = accountant.overview()
+    app.state.rounds = None if settings.reports is None else Rounds(settings.reports)
     app.state.rates, app.state.load = Rate(settings.rate, settings.burst), Load()
     app.state.health = health.Health(accountant, settings, app.state.load)
     app.state.metrics = metrics.Metrics(accountant, app.state.load)

@@ -1,4 +1,4 @@
-"""Respondents: they come with an invitation, and may send the one report that it is for, and see what they were charged."""
+"""Respondents: they come with an invitation, may send the one report it is for, and see what they were charged."""
 
 from __future__ import annotations
 

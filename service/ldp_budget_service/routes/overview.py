@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
 from ldp_budget import NotSupported
@@ -18,9 +18,9 @@ from ldp_budget.catalogue.certificates import checked
 from ldp_budget.catalogue.plugins import registry
 from ldp_budget.collecting.rounds import Rounds
 
-from ..answers import POSITION
+from ..answers import Row, told
 from ..callers import Desk, Reader
-from ..problems import ServiceError, documented
+from ..problems import documented
 
 router = APIRouter(prefix="/v1/overview", tags=["overview"])
 
@@ -44,7 +44,7 @@ class RowsAnswer(BaseModel):
     """Rows, and how much of the ledger they are about."""
 
     progress: Progress
-    rows: list[dict[str, Any]]
+    rows: list[Row]
 
 
 class SummaryAnswer(BaseModel):
@@ -53,6 +53,9 @@ class SummaryAnswer(BaseModel):
     progress: Progress
     totals: dict[str, int] = Field(description="Since the ledger was made.")
     recent: dict[str, int] = Field(description="In the last 24 hours.")
+    seen: dict[str, int] = Field(
+        description="How charges ended that this instance was asked for since it was started, by outcome."
+    )
     ledger: dict[str, Any] = Field(description="Where it ends; `head` is what people note.")
 
 
@@ -65,6 +68,7 @@ def summary(request: Request, desk: Reader) -> Response:
         {
             "totals": overview.totals(),
             "recent": {"hours": RECENT_HOURS, **overview.recent(RECENT_HOURS)},
+            "seen": request.app.state.metrics.asked(),
             "ledger": {**overview.head(), "rehearsal": desk.accountant.rehearsal},
         }
     )
@@ -126,10 +130,7 @@ class _Look:
     """One look at the overview of this process, by somebody who may have it."""
 
     def __init__(self, request: Request, desk: Desk) -> None:
-        for what, bound in (("policies", desk.key.policies), ("collections", desk.key.collections)):
-            if bound is not None:
-                why = f"this key is bound to the {what} {', '.join(bound)}; this is about all of the ledger"
-                raise ServiceError("forbidden", why)
+        desk.check_unbound()
         # Whatever was written by then is in the figures, once they are complete.
         self._position = desk.accountant.position()
         self.overview = request.app.state.overview
@@ -139,7 +140,7 @@ class _Look:
 
     def told(self, content: dict[str, Any]) -> Response:
         """An answer with how far it goes."""
-        return JSONResponse({"progress": self._progress, **content}, headers={POSITION: self._position})
+        return told(self._position, {"progress": self._progress, **content})
 
     def rows(self, rows: list[dict[str, Any]]) -> Response:
         """Rows with how far they go."""

@@ -103,6 +103,11 @@ class Metrics:
         for period in {period.partition(" ")[0] for period in periods}:
             self._refusals.labels(period if period in PERIODS else OTHER).inc(number)
 
+    def asked(self) -> dict[str, int]:
+        """How many charges ended how since this was started, by outcome."""
+        samples = (sample for family in self._charges.collect() for sample in family.samples)
+        return {each.labels["outcome"]: int(each.value) for each in samples if each.name.endswith("_total")}
+
 
 class _OfTheLedger:
     """What the ledger itself says, asked for when somebody looks."""

@@ -148,7 +148,7 @@ class Refusals {
     this.table.update(rows.toReversed());
     const told = [t("refusals.truth")];
     if (totals.refused_in_bulk) told.push(t("refusals.bulk", { count: count(totals.refused_in_bulk) }));
-    if (seen) told.push(t("refusals.seen", { count: count(seen.refused) }));
+    told.push(t("refusals.seen", { count: count(seen.refused ?? 0) }));
     this.truth.textContent = told.join(" ");
   }
 }
