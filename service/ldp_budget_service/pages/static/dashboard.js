@@ -11,6 +11,7 @@ const NEAR = 80;
 const LIMITS = ["lifetime", "month", "week", "day", "plan", "several", "other"];
 const MOST_TRENDS = 6;
 
+const amount = (value) => (value && value < 1e-3 ? value.toExponential() : String(value));
 const sum = (numbers) => numbers.reduce((total, each) => total + each, 0);
 const time = () => new Date().toISOString().slice(11, 16);
 
@@ -222,7 +223,10 @@ class Limits {
     rows.forEach((row, at) => {
       const { figure, title, note } = this.figures[at];
       const period = named("limit", row.period);
-      title.textContent = t(row.delta ? "limits.limit_delta" : "limits.limit_title", { ...row, period: period[0].toUpperCase() + period.slice(1) });
+      title.textContent = t(row.delta ? "limits.limit_delta" : "limits.limit_title", {
+        ...row,
+        ...{ period: period[0].toUpperCase() + period.slice(1), epsilon: amount(row.epsilon), delta: amount(row.delta) },
+      });
       const counts = { near: count(usedAtLeast(row, NEAR)), users: count(row.users), left: 100 - NEAR, none: count(row.used[100]) };
       note.textContent = t("limits.limit_note", counts);
       const label = `${t("limits.label", { period })}: ${note.textContent}`;
