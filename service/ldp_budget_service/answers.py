@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from ldp_budget.accounting.receipts import Receipt
+from ldp_budget.remote.forms import receipt_form
 
 from . import current
 from .problems import json_answer, refusal
@@ -37,6 +38,9 @@ class ReceiptAnswer(BaseModel):
     limits: list[dict[str, Any]]
     binding: list[str]
     affordable_reports: int | None
+    units: dict[str, Any] = Field(
+        {}, description="What the rest has rounded, exactly: whole units of 1e-9 of ε, 1e-18 of δ, 1e-12 of the rest."
+    )
 
 
 def told(position: str, content: Any, headers: Mapping[str, str] | None = None) -> Response:
@@ -51,5 +55,5 @@ def answered(desk: Desk, receipt: Receipt, user: str | None) -> Response:
     if receipt.repeated:
         headers[REPLAYED] = "true"
     if not receipt and receipt.status == "refused":
-        return refusal(receipt.to_json(), receipt.explain(), headers)
-    return json_answer(receipt.to_json(), headers=headers)
+        return refusal(receipt_form(receipt), receipt.explain(), headers)
+    return json_answer(receipt_form(receipt), headers=headers)

@@ -22,20 +22,7 @@ from .in_flight import InFlight
 from .inboxes import Inboxes
 from .pages import dashboard, static_files, survey
 from .paths import Undecoded
-from .routes import (
-    balances,
-    batch,
-    collections,
-    ledger,
-    me,
-    mechanisms,
-    overview,
-    policies,
-    reports,
-    reservations,
-    spends,
-    users,
-)
+from .routes import ROUTERS as ROUTES
 from .settings import Settings
 from .watching import health, metrics
 from .watching.requests import Watched
@@ -51,25 +38,7 @@ Errors are problem details (RFC 9457) whose `type` ends in the code of the error
 `Idempotency-Key`; answers say in `Journal-Position` how far the journal was.
 """
 
-ROUTERS = (
-    spends.router,
-    batch.router,
-    reservations.router,
-    users.router,
-    policies.router,
-    collections.router,
-    mechanisms.router,
-    balances.router,
-    ledger.router,
-    overview.router,
-    dashboard.router,
-    health.router,
-    metrics.router,
-    static_files.router,
-    survey.router,
-    me.router,
-    reports.router,
-)
+ROUTERS = (*ROUTES, health.router, metrics.router, static_files.router, survey.router, dashboard.router)
 
 STREAMED = ("/v1/spends:batch",)
 """Where bodies of any length are taken, a line at a time."""

@@ -9,13 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from fastapi import Header
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ldp_budget import Collection, InvalidParameter, Mechanism, mechanism
+from ldp_budget import Collection, InvalidParameter, Mechanism, NotSupported, UnknownName, mechanism
 from ldp_budget.accounting.policies import DEFAULT
+from ldp_budget.accounting.request import charge_of
 
 from .problems import ServiceError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .callers import Desk
+
+Amount = Annotated[int, Field(ge=0)] | None
 
 KeyHeader = Annotated[
     str | None,
@@ -73,7 +78,7 @@ def _mechanism(asked: str) -> Mechanism:
 
 
 class ChargeAsked(Asked):
-    """Who is charged for what: a mechanism, or a collection by its name."""
+    """Who is charged for what: a mechanism, or a collection by its name; or both, of whoever knows what it is."""
 
     user: str = Field(min_length=1, examples=["alice"])
     mechanism: MechanismAsked | None = None
@@ -83,10 +88,21 @@ class ChargeAsked(Asked):
     digest: str | None = Field(None, description="Hexadecimal; binds the report itself to the key.")
     note: str | None = Field(None, description="One line, kept beside the charge until the user is erased.")
     policy: str = DEFAULT
+    at_least: tuple[Amount, Amount, Amount, Amount] | None = Field(
+        None,
+        description="What one report costs at least by the caller's own copy of the mechanism, in whole units of ε, "
+        "δ, ρ and μ² (1e-9, 1e-18, 1e-12, 1e-12; null: unbounded). Refused where it costs less here: then the two "
+        "copies promise different things.",
+    )
 
     def charge(self, desk: Desk) -> Mechanism | Collection:
         """What is charged. Raises as the library does."""
-        return charged(desk, self.mechanism, self.collection)
+        if self.mechanism is not None and self.collection is not None:
+            asked = _of_collection(desk, self.mechanism.chosen(), self.collection)
+        else:
+            asked = charged(desk, self.mechanism, self.collection)
+        _check_cost(asked, self.at_least)
+        return asked
 
 
 def charged(desk: Desk, mechanism: MechanismAsked | None, collection: str | None) -> Mechanism | Collection:
@@ -98,6 +114,35 @@ def charged(desk: Desk, mechanism: MechanismAsked | None, collection: str | None
         return mechanism.chosen()
     assert collection is not None
     return desk.collection(collection)
+
+
+def _of_collection(desk: Desk, mechanism: Mechanism, name: str) -> Collection:
+    """A collection of which the caller knows the mechanism: that of the ledger, if it has one of that name.
+
+    As in the library, a caller may charge for one that is agreed on elsewhere; not one who is bound to some.
+    """
+    try:
+        stored = desk.collection(name)
+    except UnknownName:
+        if desk.key.collections is not None:
+            raise
+        return Collection(name, mechanism)
+    if stored.mechanism.fingerprint != mechanism.fingerprint:
+        raise InvalidParameter("mechanism", f"that of the collection {name}, {stored.mechanism!r}", repr(mechanism))
+    return stored
+
+
+def _check_cost(asked: Mechanism | Collection, at_least: Sequence[int | None] | None) -> None:
+    """Refuse to charge less than the caller's copy of a mechanism costs for certain."""
+    if at_least is None:
+        return
+    mechanism = asked.mechanism if isinstance(asked, Collection) else asked
+    for here, there in zip(charge_of(asked).cost, at_least, strict=True):
+        if here is not None and (there is None or here < there):
+            raise NotSupported(
+                f"the mechanism {mechanism.name} promises more here than where it is used, so that a charge would be "
+                "too small; the same version of its plugin is needed in both places"
+            )
 
 
 def required(key: str | None) -> str:

@@ -15,7 +15,9 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
-from ldp_budget import BudgetExceeded, InvalidParameter, LdpBudgetError, LedgerError, ReportFileError
+from ldp_budget import BudgetExceeded, LdpBudgetError, LedgerError, ReportFileError
+from ldp_budget.remote.forms import receipt_form
+from ldp_budget.remote.problems import members_of
 
 from . import current
 
@@ -36,6 +38,7 @@ STATUSES: dict[str, int] = {
     "name-taken": 409,
     "budget-exceeded": 409,
     "reservation-conflict": 409,
+    "record-conflict": 409,
     "key-conflict": 422,
     "rehearsal-error": 503,
     "ledger-missing": 503,
@@ -151,7 +154,7 @@ def _finite(content: Any) -> Any:
 def answer_to(error: LdpBudgetError) -> Response:
     """What an error of the library is over HTTP."""
     if isinstance(error, BudgetExceeded):
-        return refusal(error.receipt.to_json(), error.receipt.explain())
+        return refusal(receipt_form(error.receipt), error.receipt.explain())
     body = problem_of(error)
     return json_answer(body, body["status"], getattr(error, "headers", None), MEDIA_TYPE)
 
@@ -163,15 +166,8 @@ def problem_of(error: LdpBudgetError) -> dict[str, Any]:
     if isinstance(error, LedgerError | ReportFileError):
         # Where the ledger lies, and why it fails, is for whoever runs the service.
         _log.error("ledger", extra={"error": str(error)})
-        unknown = getattr(error, "unknown", False)
-        then = "; nobody knows whether something was charged: ask again with the same key" if unknown else ""
-        return _body(error.code, f"the ledger cannot be used just now{then}", {"unknown": unknown})
-    told = vars(error).items()
-    plain = (str, int, float, tuple, list)
-    more: dict[str, Any] = {name: value for name, value in told if isinstance(value, plain)}
-    if isinstance(error, InvalidParameter):
-        more = {"option": error.option, "expected": error.expected, "found": _shown(error.found)}
-    return _body(error.code, str(error), more)
+    detail, members = members_of(error)
+    return _body(error.code, detail, members)
 
 
 def refusal(receipt: Mapping[str, Any], explained: str, headers: Mapping[str, str] | None = None) -> Response:
@@ -179,10 +175,6 @@ def refusal(receipt: Mapping[str, Any], explained: str, headers: Mapping[str, st
     failed = [limit for limit in receipt["limits"] if limit["period"] in receipt["binding"]]
     rest = {name: value for name, value in receipt.items() if name != "status"}
     return problem("budget-exceeded", explained, {**rest, "outcome": receipt["status"], "failed": failed}, headers)
-
-
-def _shown(found: object) -> str | int | float | bool | None:
-    return found if found is None or isinstance(found, str | int | float | bool) else str(found)
 
 
 def in_openapi(schema: dict[str, Any]) -> dict[str, Any]:

@@ -124,12 +124,7 @@ def _read(ledger: Ledger, first: int) -> list[Record]:
 
 def _add(ledger: Ledger, caller: Caller, kind: str, name: str, body: Mapping[str, Any], expected: int) -> Record:
     """Add a record behind number `expected`. Raises `InvalidParameter`, `RecordConflict`."""
-    if not isinstance(kind, str) or not _KIND.fullmatch(kind):
-        raise InvalidParameter("kind", "1 to 40 small letters of ASCII and hyphens, a letter first", shown(kind))
-    if len(check_text("name", name)) > MOST_NAME:
-        raise InvalidParameter("name", f"at most {MOST_NAME} characters", f"{len(name)}")
-    text = _text(body)
-    check_whole("expected", expected, 0, LARGEST)
+    text = check_record(kind, name, body, expected)
 
     def work(transaction: Transaction) -> StoredRecord:
         newest = max((each.number for each in transaction.rows.records(expected or 1)), default=0)
@@ -140,6 +135,17 @@ def _add(ledger: Ledger, caller: Caller, kind: str, name: str, body: Mapping[str
     stored = ledger.run(work)
     ledger.see_record(stored.number)
     return _shown(stored, {caller.number: caller.name} if caller.number else {})
+
+
+def check_record(kind: str, name: str, body: Mapping[str, Any], expected: int) -> str:
+    """The body as it is stored, if these make a record. Raises `InvalidParameter`."""
+    if not isinstance(kind, str) or not _KIND.fullmatch(kind):
+        raise InvalidParameter("kind", "1 to 40 small letters of ASCII and hyphens, a letter first", shown(kind))
+    if len(check_text("name", name)) > MOST_NAME:
+        raise InvalidParameter("name", f"at most {MOST_NAME} characters", f"{len(name)}")
+    text = _text(body)
+    check_whole("expected", expected, 0, LARGEST)
+    return text
 
 
 def _newest(reading: Reading) -> int:

@@ -82,11 +82,7 @@ def simulate(
     that memoises repeat one value, and go along its curve. The plan, if there is one, comes last. Raises
     `InvalidParameter`, and `NotSupported` where the policy admits no such report whatever it costs.
     """
-    if not isinstance(every, str) or every not in EVERY:
-        found = every if isinstance(every, str) else shown(every)
-        raise InvalidParameter("every", f"one of {', '.join(EVERY)}", found)
-    if not isinstance(start, datetime) or start.utcoffset() is None or not _BEGIN <= start < _END:
-        raise InvalidParameter("start", "an aware datetime from 1970 to 9997", shown(start))
+    check_series(every, start)
     memoised = isinstance(mechanism.guarantee, Memoised)
     label = "the value" if memoised else None
     request = Request(Key(new_key()), "somebody", mechanism, reports=reports, policy=policy.name, label=label)
@@ -94,6 +90,17 @@ def simulate(
     if why:
         raise NotSupported(why)
     return _Series(policy, request).play(moments(start.astimezone(UTC), every))
+
+
+def check_series(every: str, start: datetime | None) -> None:
+    """Raise `InvalidParameter` unless a series may be asked so, beginning now if no start is given."""
+    if not isinstance(every, str) or every not in EVERY:
+        found = every if isinstance(every, str) else shown(every)
+        raise InvalidParameter("every", f"one of {', '.join(EVERY)}", found)
+    if start is None:
+        return
+    if not isinstance(start, datetime) or start.utcoffset() is None or not _BEGIN <= start < _END:
+        raise InvalidParameter("start", "an aware datetime from 1970 to 9997", shown(start))
 
 
 def moments(start: datetime, every: str) -> Iterator[datetime]:

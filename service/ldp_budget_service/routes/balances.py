@@ -9,6 +9,7 @@ from fastapi.responses import Response
 from pydantic import Field
 
 from ldp_budget.accounting.policies import DEFAULT
+from ldp_budget.remote.forms import balance_row
 
 from ..asked import Asked
 from ..callers import Reader
@@ -37,5 +38,5 @@ def balances(asked: BalancesAsked, desk: Reader) -> Response:
     if (asked.users is None) is not asked.all:
         raise ServiceError("malformed", "users: expected users, or all in their place")
     position = desk.accountant.position()
-    rows = (balance.to_row() for balance in desk.accountant.balances(asked.users, asked.policy))
+    rows = (balance_row(balance) for balance in desk.accountant.balances(asked.users, asked.policy))
     return streamed(position, rows)

@@ -12,6 +12,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from ldp_budget import Limit, Plan
 from ldp_budget.accounting.limits import as_limits
 from ldp_budget.guarantees import from_json
+from ldp_budget.remote.forms import binding_form
 
 from ..answers import Row, told
 from ..asked import Asked, MechanismAsked, charged
@@ -146,7 +147,7 @@ def simulate(
     charge = charged(desk, None if mechanism is None else MechanismAsked.read(mechanism), collection)
     position, begun = desk.accountant.position(), None if start is None else _in_range(start)
     found = desk.accountant.simulate(charge, every=every, reports=reports, start=begun, policy=name)
-    return told(position, [binding.to_json() for binding in found])
+    return told(position, [binding_form(binding) for binding in found])
 
 
 @router.get(

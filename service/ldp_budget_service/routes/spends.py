@@ -8,6 +8,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import Field
 
+from ldp_budget.remote.forms import receipt_form
+
 from ..answers import ReceiptAnswer, answered, told
 from ..asked import ChargeAsked, KeyHeader, required
 from ..callers import Desk, Spender
@@ -36,7 +38,7 @@ def spend(asked: SpendAsked, request: Request, desk: Spender, key: KeyHeader = N
         quoted = desk.accountant.quote(
             asked.user, charge, reports=asked.reports, label=asked.label, policy=asked.policy
         )
-        return told(position, quoted.to_json())
+        return told(position, receipt_form(quoted))
     key = required(key)
     with request.app.state.in_flight.only(desk.key.name, asked.user, key):
         receipt = desk.accountant.spend(asked.user, charge, key=key, **terms(asked))

@@ -1,0 +1,496 @@
+"""`RemoteAccountant`: an accountant whose ledger a service keeps."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
+
+from .._checks import check_call, check_instance, check_many, check_name, check_switch, check_text, check_whole, shown
+from ..accounting.accountant import Accountant
+from ..accounting.limits import as_limits
+from ..accounting.plans import Plan
+from ..accounting.policies import DEFAULT
+from ..accounting.receipts import BudgetExceeded
+from ..accounting.records import Record, check_record
+from ..accounting.request import MOST_REPORTS, mechanism_of
+from ..accounting.reservations import MOST_SECONDS
+from ..accounting.simulating import check_series
+from ..catalogue.collections import Collection
+from ..errors import InvalidParameter, KeyConflict, LedgerError, NotSupported, RecordConflict, UnknownName
+from . import forms
+from .asking import Service
+from .bodies import asked_for, charge_body, charged, chunks, header_of, missing_there, sendable
+from .problems import BUDGET_EXCEEDED, error_of
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from ..accounting.bulk import BulkResult
+    from ..accounting.copying import Copied
+    from ..accounting.limits import Limit
+    from ..accounting.policies import Policy
+    from ..accounting.receipts import Balance, Receipt
+    from ..accounting.remaining import Remaining
+    from ..accounting.simulating import Binding
+    from ..authoring.base import Mechanism
+    from ..ledger.integrity import Integrity
+    from ..ledger.store import Store
+    from .asking import Answer
+
+T = TypeVar("T")
+
+VERIFYING_SECONDS = 3600.0
+
+
+class RemoteAccountant(Accountant):
+    """The privacy budgets of the users of one service: what an `Accountant` does, over HTTP.
+
+    Requests are sent again where nothing was heard of them, or the service is busy, until `patience` is over; then
+    the error is a `LedgerError`, and its `unknown` says whether it may have been done. Whatever charges is sent under
+    an idempotency key, a fresh one where none is given, so that nobody is charged twice. Even a refusal is kept under
+    that key. What an API key is not good for raises `ServiceProblem`.
+
+    May be shared by threads; after a fork it connects anew. What only the machine of the ledger can do, such as a
+    backup, raises `NotSupported`.
+
+    Parameters:
+        url: of the service, `https://…`.
+        key: an API key of the service; it is in no message.
+        timeout: how long one try may take, in seconds.
+        patience: how long all tries of a request may take, in seconds.
+        tls: how the service's certificate is verified; None: by the authorities that are commonly trusted.
+        plain_http: allow `http://` to other machines than this one: whoever is on the way reads the key and the users.
+
+    Raises:
+        InvalidParameter: one of them is of another kind.
+        NotSupported: what speaks HTTP is not installed.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        *,
+        timeout: float = 30.0,
+        patience: float = 60.0,
+        tls: ssl.SSLContext | None = None,
+        plain_http: bool = False,
+    ) -> None:
+        # Nothing of what a ledger at hand would need is set up.
+        self._service = Service(url, key, timeout=timeout, patience=patience, tls=tls, plain_http=plain_http)
+        self._secret = key.encode()
+        self._rehearsal: bool | None = None
+        self._newest_record = 0
+
+    def __repr__(self) -> str:
+        return f"<RemoteAccountant of {self.name}>"
+
+    @property
+    def name(self) -> str:
+        """The address of the service."""
+        return self._service.url
+
+    @property
+    def rehearsal(self) -> bool:
+        """Whether the service's ledger is a rehearsal, in which nothing counts."""
+        if self._rehearsal is None:
+            self._rehearsal = self._read(lambda told: check_switch("rehearsal", told["rehearsal"]), self._about())
+        return self._rehearsal
+
+    @property
+    def repeated(self) -> dict[str, int]:
+        """How often this process sent a request again, by the reason: the status it got, or `connection`."""
+        return dict(sorted(self._service.repeated.items()))
+
+    def close(self) -> None:
+        self._service.close()
+
+    # -- policies ---------------------------------------------------------------------------------------
+
+    def set_policy(
+        self,
+        name: str,
+        limits: Sequence[Limit | str],
+        *,
+        relation: str | None = None,
+        unbounded: bool = False,
+        checked: bool = False,
+        plan: Plan | None = None,
+    ) -> Policy:
+        if plan is not None:
+            check_instance("plan", plan, Plan, "a `Plan`, or None")
+        body = {
+            "limits": [str(limit) for limit in as_limits(limits)],
+            "relation": check_relation(relation),
+            "unbounded": check_switch("unbounded", unbounded),
+            "checked": check_switch("checked", checked),
+            "plan": None if plan is None else plan.to_json(),
+        }
+        path = f"/v1/policies/{_in_path(_policy_name(name))}"
+        return self._read(forms.policy_of, self._service.ask("PUT", path, body, writes=True))
+
+    def policy(self, name: str = DEFAULT) -> Policy:
+        check_name("name", name)
+        if not name:
+            raise UnknownName("policy", name, [policy.name for policy in self.policies()])
+        return self._read(forms.policy_of, self._service.ask("GET", f"/v1/policies/{_in_path(name)}"))
+
+    def policies(self) -> list[Policy]:
+        return self._read_all(forms.policy_of, self._service.ask("GET", "/v1/policies"))
+
+    def simulate(
+        self,
+        mechanism: Mechanism | Collection,
+        *,
+        every: str,
+        reports: int = 1,
+        start: datetime | None = None,
+        policy: str = DEFAULT,
+    ) -> tuple[Binding, ...]:
+        check_series(every, start)
+        query = {
+            **{name: json.dumps(asked) for name, asked in asked_for(mechanism_of(mechanism)).items()},
+            "every": every,
+            "reports": check_whole("reports", reports, 1, MOST_REPORTS),
+            **({} if start is None else {"start": start.isoformat()}),
+        }
+        path = f"/v1/policies/{_in_path(_policy_name(policy))}/simulation"
+        with _Plugins(self.name, mechanism):
+            answer = self._service.ask("GET", path, query=query)
+        return tuple(self._read_all(forms.binding_of, answer))
+
+    # -- charging ---------------------------------------------------------------------------------------
+
+    def quote(
+        self,
+        user: str,
+        mechanism: Mechanism | Collection,
+        *,
+        reports: int = 1,
+        label: str | None = None,
+        policy: str = DEFAULT,
+    ) -> Receipt:
+        body = charge_body(user, mechanism, reports=reports, policy=policy, label=label)
+        with _Plugins(self.name, mechanism):
+            answer = self._service.ask("POST", "/v1/spends", {**body, "dry_run": True})
+        return self._read(forms.receipt_of, answer)
+
+    def spend(
+        self,
+        user: str,
+        mechanism: Mechanism | Collection,
+        *,
+        reports: int = 1,
+        key: str | None = None,
+        label: str | None = None,
+        digest: str | None = None,
+        note: str | None = None,
+        policy: str = DEFAULT,
+        strict: bool = False,
+    ) -> Receipt:
+        body = charge_body(user, mechanism, reports=reports, policy=policy, label=label, digest=digest, note=note)
+        return self._charge("/v1/spends", body, mechanism, key, strict)
+
+    def spend_many(
+        self,
+        users: Iterable[str],
+        mechanism: Mechanism | Collection,
+        *,
+        key: str | None = None,
+        digest: str | None = None,
+        note: str | None = None,
+        policy: str = DEFAULT,
+        on_batch: Callable[[int, list[str]], None] | None = None,
+    ) -> BulkResult:
+        raise NotImplementedError
+
+    def reserve(
+        self,
+        user: str,
+        mechanism: Mechanism | Collection,
+        *,
+        reports: int = 1,
+        expires: float = 3600,
+        key: str | None = None,
+        label: str | None = None,
+        digest: str | None = None,
+        note: str | None = None,
+        policy: str = DEFAULT,
+        strict: bool = False,
+    ) -> Receipt:
+        if isinstance(expires, bool) or not isinstance(expires, int | float) or not 0 < expires <= MOST_SECONDS:
+            raise InvalidParameter("expires", f"seconds > 0 and <= {MOST_SECONDS}", shown(expires))
+        body = charge_body(user, mechanism, reports=reports, policy=policy, label=label, digest=digest, note=note)
+        return self._charge("/v1/reservations", {**body, "expires": expires}, mechanism, key, strict)
+
+    def commit(self, receipt: str) -> Receipt:
+        return self._end(receipt, "commit")
+
+    def void(self, receipt: str) -> Receipt:
+        return self._end(receipt, "void")
+
+    def erase(self, user: str, *, unknown: bool = False) -> bool:
+        body = {**_user(user), "unknown": check_switch("unknown", unknown)}
+        answer = self._service.ask("POST", "/v1/users:erase", body, writes=True)
+        return self._read(lambda told: check_switch("erased", told["erased"]), answer)
+
+    # -- looking at users -------------------------------------------------------------------------------
+
+    def balance(self, user: str, policy: str = DEFAULT) -> Balance:
+        body = {**_user(user), "policy": check_name("policy", policy)}
+        return self._read(forms.balance_of, self._service.ask("POST", "/v1/users:balance", body))
+
+    def balances(self, users: Iterable[str] | None = None, policy: str = DEFAULT) -> Iterator[Balance]:
+        # One that there is not is told, even where nobody asks for a balance.
+        return self._balances(users, self.policy(policy))
+
+    def remaining_over_time(self, user: str, policy: str = DEFAULT) -> tuple[Remaining, ...]:
+        body = {**_user(user), "policy": check_name("policy", policy)}
+        return tuple(self._read_all(forms.remaining_of, self._service.ask("POST", "/v1/users:remaining", body)))
+
+    def is_erased(self, user: str) -> bool:
+        answer = self._service.ask("POST", "/v1/users:erased", _user(user))
+        return self._read(lambda told: check_switch("erased", told["erased"]), answer)
+
+    def history(self, user: str) -> list[dict[str, Any]]:
+        return self._read_all(dict, self._service.ask("POST", "/v1/users:history", _user(user)))
+
+    def open_reservations(self, most: int | None = 20, *, user: str | None = None) -> list[dict[str, Any]]:
+        if most is not None:
+            check_whole("most", most)
+        body = {"most": most, **({} if user is None else _user(user))}
+        return self._read_all(dict, self._service.ask("POST", "/v1/users:reservations", body))
+
+    def reservation(self, receipt: str) -> dict[str, Any]:
+        body = {"receipt": sendable("receipt", check_text("receipt", receipt))}
+        return self._read(dict, self._service.ask("POST", "/v1/users:reservation", body))
+
+    # -- looking at the ledger --------------------------------------------------------------------------
+
+    def journal(self, users: Iterable[str] | None = None) -> Iterator[dict[str, Any]]:
+        if users is None:
+            return iter(self._service.lines("GET", "/v1/ledger/journal"))
+        many = check_many("users", users, "many users; a single text would be read letter by letter")
+        named = [sendable("user", check_text("user", user)) for user in many]
+        return iter(self._service.lines("POST", "/v1/ledger/journal", {"users": named}))
+
+    def now(self) -> datetime:
+        return self._read(lambda told: datetime.fromisoformat(told["now"]), self._about())
+
+    def stats(self) -> dict[str, Any]:
+        return self._read(dict, self._service.ask("GET", "/v1/ledger/stats"))
+
+    def checkpoint(self) -> str:
+        answer = self._service.ask("POST", "/v1/ledger/checkpoint")
+        return self._read(lambda told: check_text("head", told["head"]), answer)
+
+    def verify(
+        self, expect: str | None = None, *, on_progress: Callable[[int, int], None] | None = None
+    ) -> Integrity:
+        query = {} if expect is None else {"expect": sendable("expect", check_text("expect", expect))}
+        check_call("on_progress", on_progress)
+        answer = self._service.ask("GET", "/v1/ledger/verify", query=query, patience=VERIFYING_SECONDS)
+        return self._read(forms.integrity_of, answer)
+
+    def repair_clock(self) -> bool:
+        answer = self._service.ask("POST", "/v1/ledger/repair-clock", writes=True)
+        return self._read(lambda told: check_switch("repaired", told["repaired"]), answer)
+
+    # -- records ----------------------------------------------------------------------------------------
+
+    def position(self, user: str | None = None) -> str:
+        answer = self._service.ask("POST", "/v1/ledger/position", {} if user is None else _user(user))
+        return self._read(lambda told: check_text("position", told["position"]), answer)
+
+    def records(self, first: int = 1) -> list[Record]:
+        query = {"first": check_whole("first", first, 1)}
+        found = self._read_all(forms.record_of, self._service.ask("GET", "/v1/ledger/records", query=query))
+        self._newest_record = max([self._newest_record, *(record.number for record in found)])
+        return found
+
+    def record(self, kind: str, name: str, body: dict[str, Any], *, expected: int) -> Record:
+        check_record(kind, name, body, expected)
+        asked = {"kind": kind, "name": sendable("name", name), "body": body, "expected": expected}
+        answer = self._service.ask("POST", "/v1/ledger/records", asked, writes=True, accept=RecordConflict.code)
+        if answer.code != RecordConflict.code:
+            added = self._read(forms.record_of, answer)
+            self._newest_record = max(self._newest_record, added.number)
+            return added
+        # An earlier try, of which nothing was heard, may have added it.
+        for found in self.records(expected + 1)[:1] if answer.doubtful else ():
+            if (found.kind, found.name, found.body) == (kind, name, body):
+                return found
+        raise error_of(self.name, answer.status, answer.data)
+
+    @property
+    def newest_record(self) -> int:
+        return self._newest_record
+
+    # -- collections ------------------------------------------------------------------------------------
+
+    def add_collection(self, collection: Collection) -> None:
+        check_instance("collection", collection, Collection, "a collection")
+        with _Plugins(self.name, collection):
+            self._service.ask("POST", "/v1/collections", collection.to_json(), writes=True)
+
+    def collection(self, name: str) -> Collection:
+        check_name("name", name)
+        found = self.collections()
+        for definition in found:
+            if definition["name"] == name:
+                return self._read_value(Collection.from_json, definition)
+        raise UnknownName("collection", name, [definition["name"] for definition in found])
+
+    def collections(self) -> list[dict[str, Any]]:
+        return self._read_all(dict, self._service.ask("GET", "/v1/collections"))
+
+    # -- what stays where the ledger lies -----------------------------------------------------------------
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        raise _not_here("a backup is made on the machine of the ledger, by its path")
+
+    def copy_to(
+        self,
+        ledger: str | os.PathLike[str] | Store,
+        *,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> Copied:
+        raise _not_here("a ledger is moved on its own machine, by its path")
+
+    def give_up_copy(self, ledger: str | os.PathLike[str] | Store) -> None:
+        raise _not_here("a ledger is moved on its own machine, by its path")
+
+    def keyed_digest(self, data: bytes) -> str:
+        """A digest of data, in hex, by which nobody without this accountant's API key can guess it.
+
+        Nothing is sent: the data may be answers, which are nobody else's business.
+
+        Parameters:
+            data: bytes.
+
+        Raises:
+            InvalidParameter: they are none.
+        """
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise InvalidParameter("data", "bytes", shown(data))
+        return hmac.digest(self._secret, b"ldp-budget data\0" + bytes(data), "sha256").hex()
+
+    # -- inside -----------------------------------------------------------------------------------------
+
+    def _charge(
+        self, path: str, body: dict[str, Any], chosen: Mechanism | Collection, key: str | None, strict: bool
+    ) -> Receipt:
+        check_switch("strict", strict)
+        sent = header_of(key)
+        try:
+            with _Plugins(self.name, chosen):
+                answer = self._service.ask("POST", path, body, key=sent, writes=True, accept=BUDGET_EXCEEDED)
+        except KeyConflict:
+            raise KeyConflict(sent if key is None else key) from None
+        except LedgerError as error:
+            if error.unknown:
+                raise _with_key(error, sent if key is None else key) from None
+            raise
+        if answer.code != BUDGET_EXCEEDED:
+            return self._read(forms.receipt_of, answer)
+        receipt = self._read(lambda told: forms.receipt_of(told, told["outcome"]), answer)
+        if strict:
+            raise BudgetExceeded(receipt)
+        return receipt
+
+    def _end(self, receipt: str, how: str) -> Receipt:
+        check_text("receipt", receipt)
+        path = f"/v1/reservations/{_in_path(sendable('receipt', receipt))}/{how}"
+        return self._read(forms.receipt_of, self._service.ask("POST", path, writes=True))
+
+    def _balances(self, users: Iterable[str] | None, policy: Policy) -> Iterator[Balance]:
+        if users is None:
+            lists: Iterable[dict[str, Any]] = [{"all": True}]
+        else:
+            many = check_many("users", users, "many users; a single text would be read letter by letter")
+            lists = ({"users": chunk} for chunk in chunks(many))
+        for asked in lists:
+            for line in self._service.lines("POST", "/v1/balances", {**asked, "policy": policy.name}):
+                if policy.version != self._read_value(lambda told: told["units"]["version"], line):
+                    policy = self.policy(policy.name)
+                yield self._read_value(partial(_of_version, policy), line)
+
+    def _about(self) -> Answer:
+        return self._service.ask("GET", "/v1/ledger")
+
+    def _read(self, form: Callable[[Any], T], answer: Answer) -> T:
+        return self._read_value(form, answer.data)
+
+    def _read_all(self, form: Callable[[Any], T], answer: Answer) -> list[T]:
+        return self._read_value(lambda told: [form(each) for each in told], answer.data)
+
+    def _read_value(self, form: Callable[[Any], T], told: Any) -> T:
+        """What an answer says. Raises `LedgerError` where it is no such answer."""
+        try:
+            return form(told)
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise LedgerError(self.name, f"its answer cannot be read: {error}") from None
+
+
+class _Plugins:
+    """Says of a mechanism that the service has not got which plugin it is missing."""
+
+    def __init__(self, url: str, chosen: Mechanism | Collection) -> None:
+        self._url, self._chosen = url, chosen
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, UnknownName) and error.kind == "mechanism":
+            raise missing_there(self._url, self._chosen) from None
+
+
+def _with_key(error: LedgerError, key: str) -> LedgerError:
+    """The error, which names the key by which the same request asks what has become of it."""
+    why = str(error).removeprefix(f"ledger {error.path}: ")
+    named = LedgerError(error.path, f"{why}; the same request with the key {key!r} will tell", unknown=True)
+    vars(named)["key"] = key
+    return named
+
+
+def _not_here(why: str) -> NotSupported:
+    return NotSupported(f"not over HTTP: {why}")
+
+
+def _user(user: str) -> dict[str, Any]:
+    return {"user": sendable("user", check_text("user", user))}
+
+
+def _policy_name(name: object) -> str:
+    if not isinstance(name, str) or not name:
+        raise InvalidParameter("name", "a name of at least one character", shown(name))
+    return sendable("name", name)
+
+
+def check_relation(relation: object) -> str | None:
+    """The relation of a policy, as `Policy` checks it."""
+    from ..accounting.policies import ANY_RELATION
+
+    if relation is None or (isinstance(relation, str) and relation == ANY_RELATION):
+        return ANY_RELATION if relation else None
+    raise InvalidParameter("relation", ANY_RELATION, relation if isinstance(relation, str) else shown(relation))
+
+
+def _in_path(name: str) -> str:
+    """A name as one piece of a path; dots alone would lead to another one."""
+    quoted = quote(name, safe="")
+    return quoted.replace(".", "%2E") if not quoted.strip(".") else quoted
+
+
+def _of_version(policy: Policy, told: Any) -> Balance:
+    """A balance under a policy. Raises ValueError if it was changed meanwhile."""
+    if told["units"]["version"] != policy.version:
+        raise ValueError(f"policy {policy.name} was changed meanwhile")
+    return forms.balance_of(told, policy)

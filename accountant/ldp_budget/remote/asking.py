@@ -1,0 +1,365 @@
+"""Requests to a service, sent again where nobody knows what came of them: within a bounded time, under one key.
+
+Whatever charges somebody bears an idempotency key, so that it is charged once however often it is sent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import ssl
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .._checks import check_instance, shown
+from ..errors import ClockError, InvalidParameter, LdpBudgetError, LedgerError, NotSupported, RehearsalError
+from .address import checked, checked_key
+from .problems import ServiceProblem, code_of, error_of
+
+if TYPE_CHECKING:
+    import httpx2
+
+HINT = "a service is asked by httpx2: pip install 'ldp-budget[remote]'"
+
+FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
+"""Seconds: a retry waits at random up to the first, twice that before the next one, and so on up to the longest."""
+LONGEST = 86_400.0
+
+# What comes of a request only later, or elsewhere; the service says the same of some by their codes.
+_LATER = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT)
+# Said by a ledger that has the last word: what was asked before, under the same key, was not done either.
+_CONCLUSIVE = frozenset(
+    "invalid-parameter outside-domain unknown-name name-taken not-supported key-conflict reservation-conflict "
+    "record-conflict budget-exceeded".split()
+)
+
+# Clients that came with a fork. Their sockets are the parent's, so they are kept and never closed here.
+_OF_PARENTS: list[Any] = []
+
+
+class Answer(NamedTuple):
+    """What the service answered: the status of HTTP, the code of a problem, and the JSON."""
+
+    status: int
+    code: str
+    data: Any
+    headers: Mapping[str, str]
+    doubtful: bool = False
+    """Whether it may have been done by an earlier try, of which nothing was heard."""
+
+
+class Failure(NamedTuple):
+    """Why a request is sent again."""
+
+    reason: str
+    """In short: the status, or `connection`."""
+    why: str
+    doubt: bool
+    """Whether it may have been done all the same."""
+    wait: float = 0.0
+    """For how many seconds the service asks to wait."""
+
+
+class Service:
+    """One service, as it is asked with one API key. May be shared by threads; after a fork it connects anew.
+
+    Parameters as those of `RemoteAccountant`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        *,
+        timeout: float,
+        patience: float,
+        tls: ssl.SSLContext | None,
+        plain_http: bool,
+    ) -> None:
+        self._address = checked(url, plain_http)
+        self._key = checked_key(key)
+        self._timeout = _seconds("timeout", timeout)
+        self._patience = _seconds("patience", patience)
+        if tls is not None:
+            check_instance("tls", tls, ssl.SSLContext, "an `ssl.SSLContext`, or None")
+        self._tls = tls
+        try:
+            import httpx2
+        except ImportError:
+            raise NotSupported(HINT) from None
+        self._http = httpx2
+        self._closed = False
+        self._made: tuple[int, httpx2.Client] | None = None
+        self.url = self._address.url
+        self.repeated: Counter[str] = Counter()
+
+    def close(self) -> None:
+        self._closed = True
+        made, self._made = self._made, None
+        if made is not None and made[0] == os.getpid():
+            made[1].close()
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        query: Mapping[str, Any] | None = None,
+        key: str | None = None,
+        writes: bool = False,
+        accept: str = "",
+        patience: float | None = None,
+    ) -> Answer:
+        """The answer to a request; with `accept` a problem of that code is one as well.
+
+        Of a request that `writes`, an error says whether it may have been done. Raises what the service tells of.
+        """
+        tries = _Tries(self, writes, self._patience if patience is None else patience)
+        while True:
+            client, request = self._request(method, path, body, query, key, tries.left(self._timeout, patience))
+            try:
+                response = client.send(request)
+            except self._http.TransportError as error:
+                tries.again(self._lost(error, tries))
+                continue
+            except RuntimeError:
+                raise self._closed_meanwhile(tries) from None
+            answer = self._answer(response, tries)
+            if answer is not None and (answer.code in ("", accept)):
+                return answer._replace(doubtful=tries.doubt)
+            if answer is not None:
+                raise tries.settled(answer)
+
+    def lines(self, method: str, path: str, body: Any = None, *, query: Mapping[str, Any] | None = None) -> Lines:
+        """The lines of an answer of any length, each a JSON value; asked again only before the first."""
+        tries = _Tries(self, False, self._patience)
+        while True:
+            client, request = self._request(method, path, body, query, None, tries.left(self._timeout, None))
+            try:
+                response = client.send(request, stream=True)
+                if response.status_code == HTTPStatus.OK:
+                    return Lines(self, response)
+                response.read()
+            except self._http.TransportError as error:
+                tries.again(self._lost(error, tries))
+                continue
+            except RuntimeError:
+                raise self._closed_meanwhile(tries) from None
+            answer = self._answer(response, tries)
+            if answer is not None:
+                raise tries.settled(answer)
+
+    # -- requests ---------------------------------------------------------------------------------------
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        body: Any,
+        query: Mapping[str, Any] | None,
+        key: str | None,
+        timeout: float,
+    ) -> tuple[httpx2.Client, httpx2.Request]:
+        client = self._client()
+        headers = {} if key is None else {"Idempotency-Key": key}
+        content = None
+        if body is not None:
+            kind, content = (
+                ("application/x-ndjson", body)
+                if isinstance(body, bytes)
+                else ("application/json", json.dumps(body, separators=(",", ":")).encode())
+            )
+            headers["Content-Type"] = kind
+        request = client.build_request(
+            method, self.url + path, params=query, content=content, headers=headers, timeout=timeout
+        )
+        return client, request
+
+    def _client(self) -> httpx2.Client:
+        """The client of this process."""
+        if self._closed:
+            raise LedgerError(self.url, "it is closed")
+        made, here = self._made, os.getpid()
+        if made is not None and made[0] == here:
+            return made[1]
+        if made is not None:
+            _OF_PARENTS.append(made[1])
+        client = self._new_client()
+        self._made = here, client  # of two threads that come first at the same time, one uses its own once
+        return client
+
+    def _new_client(self) -> httpx2.Client:
+        from .. import __version__
+
+        encrypted = self._address.encrypted
+        return self._http.Client(
+            headers={"Authorization": f"Bearer {self._key}", "User-Agent": f"ldp-budget/{__version__}"},
+            # Where nothing is encrypted nothing is verified, and nothing that is encrypted is ever asked.
+            verify=(self._tls or True) if encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+            # A proxy would see what is not encrypted, the key too.
+            trust_env=encrypted,
+            follow_redirects=False,
+            limits=self._http.Limits(max_connections=None, max_keepalive_connections=100),
+        )
+
+    # -- answers ----------------------------------------------------------------------------------------
+
+    def _answer(self, response: httpx2.Response, tries: _Tries) -> Answer | None:
+        """What the service answered; None where it is to be asked again, and has been waited for."""
+        data = _json(response)
+        problem = data if isinstance(data, dict) and response.status_code >= HTTPStatus.BAD_REQUEST else {}
+        answer = Answer(response.status_code, code_of(problem), data, response.headers)
+        failure = _failure(answer)
+        if failure is not None:
+            tries.again(failure)
+            return None
+        if answer.status != HTTPStatus.OK and not answer.code:
+            raise tries.error(f"{answer.status} was answered, which is no answer of a service of budgets", True)
+        if answer.status == HTTPStatus.OK and data is None:
+            raise tries.error("what was answered is no JSON, and no answer of a service of budgets", True)
+        return answer
+
+    def _lost(self, error: httpx2.TransportError, tries: _Tries) -> Failure:
+        """What is known of a request whose connection failed."""
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, ssl.SSLCertVerificationError):
+                raise tries.error(f"its certificate cannot be verified: {cause.verify_message}") from None
+            cause = cause.__cause__ or cause.__context__
+        http = self._http
+        nothing_sent = http.ConnectError, http.ConnectTimeout, http.PoolTimeout, http.ProxyError
+        if isinstance(error, http.LocalProtocolError | http.UnsupportedProtocol):
+            raise tries.error("it cannot be asked that") from None
+        if isinstance(error, nothing_sent):
+            return Failure("connection", "it cannot be reached", False)
+        return Failure("connection", "the connection was lost before it answered", True)
+
+    def _closed_meanwhile(self, tries: _Tries) -> LedgerError:
+        return tries.error("it was closed meanwhile", True)
+
+
+class Lines:
+    """The lines of an answer, to be gone through once."""
+
+    def __init__(self, service: Service, response: httpx2.Response) -> None:
+        self._service, self._response = service, response
+
+    def __iter__(self) -> Iterator[Any]:
+        rest = b""
+        try:
+            for chunk in self._response.iter_bytes():
+                *whole, rest = (rest + chunk).split(b"\n")
+                yield from map(self._row, filter(None, whole))
+            if rest:
+                yield self._row(rest)
+        except (self._service._http.TransportError, ValueError):
+            raise LedgerError(self._service.url, "the connection was lost before all was told") from None
+        finally:
+            self._response.close()
+
+    def _row(self, line: bytes) -> Any:
+        """A row, or what ended them too early."""
+        row = json.loads(line)
+        if isinstance(row, dict) and row.keys() == {"problem"}:
+            problem = row["problem"]
+            raise error_of(self._service.url, problem["status"], problem)
+        return row
+
+
+class _Tries:
+    """The tries of one request: how long they may take together, and whether one of them may have been done."""
+
+    def __init__(self, service: Service, writes: bool, patience: float) -> None:
+        self._service, self._writes = service, writes
+        self._end = time.monotonic() + patience
+        self._wait = FIRST_WAIT
+        self.doubt = False
+
+    def left(self, timeout: float, patience: float | None) -> float:
+        """How long the next try may take, in seconds."""
+        most = timeout if patience is None else patience
+        return max(0.001, min(most, self._end - time.monotonic()))
+
+    def again(self, failure: Failure) -> None:
+        """Wait for the next try; raises `LedgerError` where there is no time for one."""
+        self.doubt |= failure.doubt
+        wait = max(failure.wait, random.uniform(0, self._wait))
+        self._wait = min(2 * self._wait, LONGEST_WAIT)
+        if time.monotonic() + wait >= self._end:
+            raise self.error(failure.why)
+        self._service.repeated[failure.reason] += 1
+        time.sleep(wait)
+
+    def error(self, why: str, doubt: bool = False) -> LedgerError:
+        """That there is no answer. Whether anything was done is unknown where that may be."""
+        unknown = self._writes and (self.doubt or doubt)
+        if self._writes:
+            why += "; nobody knows whether it was done" if unknown else "; nothing was changed"
+        return LedgerError(self._service.url, why, unknown=unknown)
+
+    def settled(self, answer: Answer) -> LdpBudgetError:
+        """The error that the service tells of."""
+        if answer.code in ("not-found", "method-not-allowed"):
+            error: LdpBudgetError = NotSupported(f"the service at {self._service.url} has no answer to this")
+        else:
+            error = error_of(self._service.url, answer.status, answer.data)
+        if isinstance(error, ServiceProblem) and answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            return self.error(str(error), True)
+        if not (self._writes and self.doubt) or answer.code in _CONCLUSIVE:
+            return error
+        # An earlier try may have been done, whatever stands in the way by now.
+        if isinstance(error, ClockError | RehearsalError) or type(error) is LedgerError:
+            error.unknown = True
+            return error
+        return self.error(str(error))
+
+
+def _failure(answer: Answer) -> Failure | None:
+    """Why a request that was answered so is sent again; None where it is not."""
+    status, wait = answer.status, _asked_to_wait(answer.headers)
+    if answer.code == "in-flight":
+        return Failure("409", "the same request is still being worked on", True, wait)
+    if answer.code == "position-not-reached":
+        return Failure("409", "what was written is not there yet", False, wait)
+    if answer.code == "ledger-error":
+        unknown = answer.data.get("unknown") is not False
+        return Failure(str(status), str(answer.data.get("detail", "")), unknown, wait)
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        return Failure(str(status), "too many requests at a time", False, wait)
+    if status in _LATER or (status == HTTPStatus.SERVICE_UNAVAILABLE and not answer.code):
+        return Failure(str(status), f"{status} was answered", True, wait)
+    return None
+
+
+def _asked_to_wait(headers: Mapping[str, str]) -> float:
+    """Seconds, by `Retry-After`: a number, or a date."""
+    said = headers.get("Retry-After", "")
+    if said.isascii() and said.isdigit() and len(said) < 10:
+        return float(said)
+    try:
+        return max(0.0, parsedate_to_datetime(said).timestamp() - time.time())
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
+
+
+def _json(response: httpx2.Response) -> Any:
+    """The JSON of an answer; None where it is something else."""
+    try:
+        return response.json()
+    except ValueError:
+        return None
+
+
+def _seconds(option: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= LONGEST:
+        raise InvalidParameter(option, f"seconds > 0 and <= {LONGEST:g}", shown(value))
+    return float(value)
+
+
+__all__ = ["Answer", "Service", "ServiceProblem"]

@@ -1,0 +1,113 @@
+"""What is asked of a service: checked here as the library does, so that nothing wrong is ever sent."""
+
+from __future__ import annotations
+
+import secrets
+from functools import lru_cache
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from .._checks import check_name, check_text, check_whole, shown
+from ..accounting.request import MOST_REPORTS, charge_of, check_digest, check_note, mechanism_of
+from ..catalogue.collections import Collection
+from ..catalogue.plugins import registry
+from ..errors import InvalidParameter, NotSupported
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ..authoring.base import Mechanism
+
+Body = dict[str, Any]
+
+_HASHED = "sha256:"
+_LONGEST_KEY = 200
+_TOGETHER, _BYTES_TOGETHER = 2_000, 1 << 19
+
+
+def charge_body(
+    user: str,
+    chosen: Mechanism | Collection,
+    *,
+    reports: int,
+    policy: str,
+    label: str | None,
+    digest: str | None = None,
+    note: str | None = None,
+) -> Body:
+    """Who is charged for what. Raises `InvalidParameter` as `Accountant.spend` does."""
+    body = {
+        "user": sendable("user", check_text("user", user)),
+        "reports": check_whole("reports", reports, 1, MOST_REPORTS),
+        "policy": sendable("policy", check_name("policy", policy)),
+        "label": None if label is None else sendable("label", check_text("label", label)),
+        "digest": check_digest(digest),
+        "note": check_note(note),
+    }
+    return {**{name: value for name, value in body.items() if value is not None}, **charged(chosen)}
+
+
+def charged(chosen: Mechanism | Collection) -> Body:
+    """A mechanism by its name and what was declared, a collection's name, and what one report costs at least.
+
+    By the last the service can tell that its own copy of the mechanism promises as much.
+    """
+    mechanism_of(chosen)  # what is neither may not even have a hash
+    return _charged(chosen)
+
+
+@lru_cache(maxsize=1024)
+def _charged(chosen: Mechanism | Collection) -> Body:
+    guarantee, mechanism = charge_of(chosen).guarantee, mechanism_of(chosen)
+    named = {"collection": chosen.name} if isinstance(chosen, Collection) else {}
+    return {**named, **asked_for(mechanism), "at_least": list(guarantee.least_costs())}
+
+
+def asked_for(mechanism: Mechanism) -> Body:
+    """A mechanism by its name and what was declared."""
+    return {"mechanism": {"name": mechanism.name, **mechanism.declared}}
+
+
+def missing_there(url: str, chosen: Mechanism | Collection) -> NotSupported:
+    """That a service does not have the mechanism, and what brings it."""
+    mechanism = mechanism_of(chosen)
+    plugins = [str(plugin) for kind, plugin in registry().items() if isinstance(mechanism, kind)]
+    brings = f"here {plugins[0]} brings it" if plugins else "no plugin that is installed here brings it either"
+    return NotSupported(
+        f"the service at {url} has no mechanism {mechanism.name!r}; {brings}, and the service needs that plugin too"
+    )
+
+
+def sendable(option: str, text: str) -> str:
+    """`text`, if it can be written in UTF-8. Raises `InvalidParameter`."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidParameter(option, "a text without halves of characters, as it is sent", shown(text)) from None
+    return text
+
+
+def header_of(key: str | None) -> str:
+    """An idempotency key as it is sent, the same text always in the same way; a fresh one where there is none."""
+    if key is None:
+        return f"random:{secrets.token_urlsafe(24)}"
+    check_text("key", key)
+    plain = key.isascii() and key.isprintable() and " " not in key and len(key) <= _LONGEST_KEY
+    if plain and not key.startswith((_HASHED, "random:")):
+        return key
+    return _HASHED + sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def chunks(users: Iterable[Any]) -> Iterator[list[str]]:
+    """Users in lists that a service takes at a time. Raises `InvalidParameter` at one that is no text."""
+    chunk: list[str] = []
+    size = 0
+    for user in users:
+        length = len(sendable("user", check_text("user", user)))
+        if chunk and (len(chunk) >= _TOGETHER or size + length > _BYTES_TOGETHER):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(user)
+        size += length
+    if chunk:
+        yield chunk

@@ -1,0 +1,145 @@
+"""Errors over HTTP: as members of a problem (RFC 9457), and back as the errors that they were.
+
+Where a ledger lies, and why it cannot be used, is the business of whoever runs the service, and stays there.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from ..errors import (
+    ClockError,
+    InvalidParameter,
+    KeyConflict,
+    LdpBudgetError,
+    LedgerError,
+    LedgerMissing,
+    NameTaken,
+    NotSupported,
+    OutsideDomain,
+    PluginError,
+    RecordConflict,
+    RehearsalError,
+    ReportFileError,
+    ReservationConflict,
+    UnknownName,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Members = dict[str, Any]
+
+BUDGET_EXCEEDED = "budget-exceeded"
+UNUSABLE = "the ledger cannot be used just now"
+
+
+class ServiceProblem(LdpBudgetError):
+    """What only a service says, such as that a key is unknown to it or not good for this.
+
+    Attributes: `code`, its name for the kind of problem, such as `unauthorized` or `forbidden`, and `status`, that of
+    HTTP.
+    """
+
+    def __init__(self, code: str, why: str, status: int) -> None:
+        self.code = code  # type: ignore[misc]  # each has its own
+        self.status = status
+        super().__init__(why)
+
+
+# What stands in an error, by its code. Of the ledger's own errors nothing that says where it lies.
+_MEMBERS: dict[str, tuple[str, ...]] = {
+    "invalid-parameter": ("option", "expected", "found"),
+    "outside-domain": ("domain", "found", "position"),
+    "unknown-name": ("kind", "name", "known", "hint"),
+    "name-taken": ("kind", "name"),
+    "plugin-error": ("plugin", "why"),
+    "key-conflict": ("key",),
+    "reservation-conflict": ("receipt", "state"),
+    "record-conflict": ("expected", "newest"),
+    "clock-error": ("repairable", "newest"),
+    "rehearsal-error": ("rehearsal",),
+    "ledger-error": ("unknown",),
+}
+
+_KINDS: dict[str, type[LdpBudgetError]] = {
+    kind.code: kind
+    for kind in (
+        InvalidParameter,
+        OutsideDomain,
+        UnknownName,
+        NameTaken,
+        PluginError,
+        NotSupported,
+        KeyConflict,
+        ReservationConflict,
+        RecordConflict,
+        LdpBudgetError,
+    )
+}
+
+_OF_LEDGERS: dict[str, Callable[[str, Mapping[str, Any]], LdpBudgetError]] = {
+    "ledger-error": lambda url, said: LedgerError(url, str(said["detail"]), unknown=said.get("unknown") is True),
+    "ledger-missing": lambda url, said: LedgerMissing(url),
+    "rehearsal-error": lambda url, said: RehearsalError(url, said.get("rehearsal") is True),
+    "clock-error": lambda url, said: ClockError(
+        url, str(said["detail"]), repairable=said.get("repairable") is True, newest=_moment(said.get("newest"))
+    ),
+    # Files of the service are as far away as its ledger.
+    "report-file-error": lambda url, said: ReportFileError(url, str(said["detail"])),
+}
+
+
+def members_of(error: LdpBudgetError) -> tuple[str, Members]:
+    """What a problem says of an error: its `detail`, and its members.
+
+    Everything but a path of the service, and what is wrong there.
+    """
+    members = {name: _plain(getattr(error, name, None)) for name in _MEMBERS.get(error.code, ())}
+    if isinstance(error, ClockError):
+        return str(error).removeprefix(f"ledger {error.path}: "), members
+    if isinstance(error, LedgerError):
+        unknown = "; nobody knows whether something was charged: ask again with the same key" if error.unknown else ""
+        return UNUSABLE + unknown, members
+    if isinstance(error, ReportFileError):
+        return "reports cannot be kept just now", members
+    return str(error), members
+
+
+def error_of(url: str, status: int, problem: Mapping[str, Any]) -> LdpBudgetError:
+    """The error that a problem of the service at `url` tells of."""
+    code, detail = code_of(problem), str(problem.get("detail", ""))
+    if code in _OF_LEDGERS:
+        return _OF_LEDGERS[code](url, {**problem, "detail": detail})
+    kind = _KINDS.get(code)
+    if kind is None:
+        return ServiceProblem(code, f"{url}: {detail or code}", status)
+    # Not by its constructor: the service has put the words together.
+    error = kind.__new__(kind, detail)
+    vars(error).update({name: _restored(name, problem.get(name)) for name in _MEMBERS.get(code, ())})
+    return error
+
+
+def code_of(problem: Mapping[str, Any]) -> str:
+    """The code in which the `type` of a problem ends; empty where it has none."""
+    return str(problem.get("type", "")).rpartition("/")[2]
+
+
+def _plain(value: object) -> Any:
+    """A value as JSON has it; what JSON has not, in words."""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, tuple | list):
+        return [_plain(each) for each in value]
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+
+
+def _restored(name: str, value: Any) -> Any:
+    if name == "known":
+        return tuple(value or ())
+    return "" if name == "hint" and value is None else value
+
+
+def _moment(said: object) -> datetime | None:
+    return datetime.fromisoformat(said) if isinstance(said, str) else None
