@@ -51,9 +51,14 @@ class Promise(Base):
         return self.promised
 
 
+PROMISED: dict[int, Guarantee] = {}
+"""What was promised under which number: who knows a promise by its name and number alone finds it here."""
+
+
 def promising(guarantee: Guarantee) -> Mechanism:
     """A mechanism with this guarantee, and a fingerprint of its own."""
     number = int.from_bytes(sha256(canonical_json(guarantee.to_json()).encode()).digest()[:6])
+    PROMISED[number] = guarantee
     return type("Promise", (Promise,), {"promised": guarantee})(of=number)
 
 

@@ -97,6 +97,7 @@ class ChargeAsked(Asked):
 
     def charge(self, desk: Desk) -> Mechanism | Collection:
         """What is charged. Raises as the library does."""
+        asked: Mechanism | Collection
         if self.mechanism is not None and self.collection is not None:
             asked = _of_collection(desk, self.mechanism.chosen(), self.collection)
         else:

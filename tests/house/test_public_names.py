@@ -216,6 +216,13 @@ ldp_budget.randomness
 ldp_budget.randomness.memoisation
 ldp_budget.randomness.streams
 ldp_budget.randomness.thresholds
+ldp_budget.remote
+ldp_budget.remote.accountant
+ldp_budget.remote.address
+ldp_budget.remote.asking
+ldp_budget.remote.bodies
+ldp_budget.remote.forms
+ldp_budget.remote.problems
 ldp_budget.testing
 ldp_budget.trust
 ldp_budget.trust.auditing

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 import os
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,7 +25,7 @@ from ..catalogue.collections import Collection
 from ..errors import InvalidParameter, KeyConflict, LedgerError, NotSupported, RecordConflict, UnknownName
 from . import forms
 from .asking import Service
-from .bodies import asked_for, charge_body, charged, chunks, header_of, missing_there, sendable
+from .bodies import asked_for, charge_body, chunks, collection_body, header_of, missing_there, sendable
 from .problems import BUDGET_EXCEEDED, error_of
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class RemoteAccountant(Accountant):
         timeout: how long one try may take, in seconds.
         patience: how long all tries of a request may take, in seconds.
         tls: how the service's certificate is verified; None: by the authorities that are commonly trusted.
-        plain_http: allow `http://` to other machines than this one: whoever is on the way reads the key and the users.
+        plain_http: allow `http://` to other machines than this one: whoever is on the way reads the key and more.
 
     Raises:
         InvalidParameter: one of them is of another kind.
@@ -195,7 +196,7 @@ class RemoteAccountant(Accountant):
         strict: bool = False,
     ) -> Receipt:
         body = charge_body(user, mechanism, reports=reports, policy=policy, label=label, digest=digest, note=note)
-        return self._charge("/v1/spends", body, mechanism, key, strict)
+        return self._ask_to_charge("/v1/spends", body, mechanism, key, strict)
 
     def spend_many(
         self,
@@ -227,13 +228,13 @@ class RemoteAccountant(Accountant):
         if isinstance(expires, bool) or not isinstance(expires, int | float) or not 0 < expires <= MOST_SECONDS:
             raise InvalidParameter("expires", f"seconds > 0 and <= {MOST_SECONDS}", shown(expires))
         body = charge_body(user, mechanism, reports=reports, policy=policy, label=label, digest=digest, note=note)
-        return self._charge("/v1/reservations", {**body, "expires": expires}, mechanism, key, strict)
+        return self._ask_to_charge("/v1/reservations", {**body, "expires": expires}, mechanism, key, strict)
 
     def commit(self, receipt: str) -> Receipt:
-        return self._end(receipt, "commit")
+        return self._ask_to_end(receipt, "commit")
 
     def void(self, receipt: str) -> Receipt:
-        return self._end(receipt, "void")
+        return self._ask_to_end(receipt, "void")
 
     def erase(self, user: str, *, unknown: bool = False) -> bool:
         body = {**_user(user), "unknown": check_switch("unknown", unknown)}
@@ -337,15 +338,20 @@ class RemoteAccountant(Accountant):
     def add_collection(self, collection: Collection) -> None:
         check_instance("collection", collection, Collection, "a collection")
         with _Plugins(self.name, collection):
-            self._service.ask("POST", "/v1/collections", collection.to_json(), writes=True)
+            self._service.ask("POST", "/v1/collections", collection_body(collection), writes=True)
 
     def collection(self, name: str) -> Collection:
         check_name("name", name)
-        found = self.collections()
-        for definition in found:
-            if definition["name"] == name:
-                return self._read_value(Collection.from_json, definition)
-        raise UnknownName("collection", name, [definition["name"] for definition in found])
+        path = f"/v1/collections/{_in_path(sendable('name', name))}"
+        try:
+            if not name:
+                raise UnknownName("collection", name, [])
+            answer = self._service.ask("GET", path, query={"plain": "true"})
+        except UnknownName:
+            # Those that there are it tells only whoever has a key.
+            known = [str(definition["name"]) for definition in self.collections()]
+            raise UnknownName("collection", name, known) from None
+        return replace(self._read(Collection.from_json, answer), rehearsal=self.rehearsal)
 
     def collections(self) -> list[dict[str, Any]]:
         return self._read_all(dict, self._service.ask("GET", "/v1/collections"))
@@ -383,7 +389,7 @@ class RemoteAccountant(Accountant):
 
     # -- inside -----------------------------------------------------------------------------------------
 
-    def _charge(
+    def _ask_to_charge(
         self, path: str, body: dict[str, Any], chosen: Mechanism | Collection, key: str | None, strict: bool
     ) -> Receipt:
         check_switch("strict", strict)
@@ -404,7 +410,7 @@ class RemoteAccountant(Accountant):
             raise BudgetExceeded(receipt)
         return receipt
 
-    def _end(self, receipt: str, how: str) -> Receipt:
+    def _ask_to_end(self, receipt: str, how: str) -> Receipt:
         check_text("receipt", receipt)
         path = f"/v1/reservations/{_in_path(sendable('receipt', receipt))}/{how}"
         return self._read(forms.receipt_of, self._service.ask("POST", path, writes=True))

@@ -9,15 +9,30 @@ import json
 import os
 import random
 import ssl
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakSet
 
 from .._checks import check_instance, shown
-from ..errors import ClockError, InvalidParameter, LdpBudgetError, LedgerError, NotSupported, RehearsalError
+from ..errors import (
+    ClockError,
+    InvalidParameter,
+    KeyConflict,
+    LdpBudgetError,
+    LedgerError,
+    NameTaken,
+    NotSupported,
+    OutsideDomain,
+    RecordConflict,
+    RehearsalError,
+    ReservationConflict,
+    UnknownName,
+)
 from .address import checked, checked_key
 from .problems import ServiceProblem, code_of, error_of
 
@@ -34,12 +49,22 @@ LONGEST = 86_400.0
 _LATER = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT)
 # Said by a ledger that has the last word: what was asked before, under the same key, was not done either.
 _CONCLUSIVE = frozenset(
-    "invalid-parameter outside-domain unknown-name name-taken not-supported key-conflict reservation-conflict "
-    "record-conflict budget-exceeded".split()
+    kind.code
+    for kind in (
+        InvalidParameter,
+        OutsideDomain,
+        UnknownName,
+        NameTaken,
+        NotSupported,
+        KeyConflict,
+        ReservationConflict,
+        RecordConflict,
+    )
 )
 
 # Clients that came with a fork. Their sockets are the parent's, so they are kept and never closed here.
 _OF_PARENTS: list[Any] = []
+_SERVICES: WeakSet[Service] = WeakSet()
 
 
 class Answer(NamedTuple):
@@ -94,15 +119,26 @@ class Service:
             raise NotSupported(HINT) from None
         self._http = httpx2
         self._closed = False
-        self._made: tuple[int, httpx2.Client] | None = None
+        self._made: httpx2.Client | None = None
+        self._lock = threading.Lock()
         self.url = self._address.url
         self.repeated: Counter[str] = Counter()
+        _SERVICES.add(self)
 
     def close(self) -> None:
-        self._closed = True
-        made, self._made = self._made, None
-        if made is not None and made[0] == os.getpid():
-            made[1].close()
+        """Ask nothing any more; whoever waits for an answer is told so."""
+        with self._lock:
+            self._closed = True
+            made, self._made = self._made, None
+        if made is not None:
+            made.close()
+
+    def forked(self) -> None:
+        """Leave what belongs to the parent alone, in the child."""
+        self._lock = threading.Lock()
+        if self._made is not None:
+            _OF_PARENTS.append(self._made)
+            self._made = None
 
     def ask(
         self,
@@ -183,23 +219,17 @@ class Service:
 
     def _client(self) -> httpx2.Client:
         """The client of this process."""
-        if self._closed:
-            raise LedgerError(self.url, "it is closed")
-        made, here = self._made, os.getpid()
-        if made is not None and made[0] == here:
-            return made[1]
-        if made is not None:
-            _OF_PARENTS.append(made[1])
-        client = self._new_client()
-        self._made = here, client  # of two threads that come first at the same time, one uses its own once
-        return client
+        with self._lock:
+            if self._closed:
+                raise LedgerError(self.url, "it is closed")
+            if self._made is None:
+                self._made = self._new_client()
+            return self._made
 
     def _new_client(self) -> httpx2.Client:
-        from .. import __version__
-
         encrypted = self._address.encrypted
         return self._http.Client(
-            headers={"Authorization": f"Bearer {self._key}", "User-Agent": f"ldp-budget/{__version__}"},
+            headers={"Authorization": f"Bearer {self._key}", "User-Agent": "ldp-budget"},
             # Where nothing is encrypted nothing is verified, and nothing that is encrypted is ever asked.
             verify=(self._tls or True) if encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
             # A proxy would see what is not encrypted, the key too.
@@ -362,4 +392,10 @@ def _seconds(option: str, value: object) -> float:
     return float(value)
 
 
-__all__ = ["Answer", "Service", "ServiceProblem"]
+def _forked() -> None:
+    for service in list(_SERVICES):
+        service.forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

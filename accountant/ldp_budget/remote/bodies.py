@@ -68,6 +68,12 @@ def asked_for(mechanism: Mechanism) -> Body:
     return {"mechanism": {"name": mechanism.name, **mechanism.declared}}
 
 
+def collection_body(collection: Collection) -> Body:
+    """A collection with all that was declared of it."""
+    categories = {} if collection.categories is None else {"categories": list(collection.categories)}
+    return {"name": collection.name, **asked_for(collection.mechanism), **categories, **collection.about.to_json()}
+
+
 def missing_there(url: str, chosen: Mechanism | Collection) -> NotSupported:
     """That a service does not have the mechanism, and what brings it."""
     mechanism = mechanism_of(chosen)

@@ -35,7 +35,7 @@ BUDGET_EXCEEDED = "budget-exceeded"
 UNUSABLE = "the ledger cannot be used just now"
 
 
-class ServiceProblem(LdpBudgetError):
+class ServiceProblem(LdpBudgetError):  # noqa: N818 - it is called so where it comes from
     """What only a service says, such as that a key is unknown to it or not good for this.
 
     Attributes: `code`, its name for the kind of problem, such as `unauthorized` or `forbidden`, and `status`, that of

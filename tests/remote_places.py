@@ -1,0 +1,130 @@
+"""Where the tests keep ledgers behind a real service, see `ledger_contract.Place`.
+
+The service runs in a thread of this process, over real sockets, so that it shares the clock of a test. Starting a
+server takes longer than most tests, so all of a process share one, and each puts its own ledger behind it.
+"""
+
+from __future__ import annotations
+
+import functools
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+from unittest.mock import patch
+
+import uvicorn
+
+from ldp_budget import Accountant, Mechanism
+from ldp_budget.access.keys import ApiKey
+from ldp_budget.catalogue import plugins
+from ldp_budget.catalogue.plugins import Plugin, Registry
+from ldp_budget.remote import RemoteAccountant
+from ldp_budget_service import Settings, create_app
+from ldp_budget_service.held import Collections
+from ldp_budget_service.in_flight import InFlight
+from ledger_contract import PROMISED, Place, Promise
+
+Now = Callable[[], datetime | float]
+
+HOST = "127.0.0.1"
+SECRET = "ldpb_of-the-tests"
+PATIENCE = 20.0
+
+
+class OneKey:
+    """Instead of the keys of a ledger, which would be records in it: one that is good for everything."""
+
+    key = ApiKey(0, "tests", ("admin",), None, None, None, None, None, datetime.min, None)
+
+    def find(self, secret: str) -> ApiKey | None:
+        return self.key if secret == SECRET else None
+
+
+class Served:
+    """A service that runs in a thread; which ledger is behind it can be changed."""
+
+    def __init__(self) -> None:
+        with Accountant(":memory:") as nothing:
+            self.app = create_app(nothing, Settings())
+        # asyncio lets answers go at once only where it is told that the protocol is TCP.
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        self._socket.bind((HOST, 0))
+        self._socket.listen(200)
+        self.port = self._socket.getsockname()[1]
+        config = uvicorn.Config(self.app, log_config=None, lifespan="off", access_log=False)
+        self._server = uvicorn.Server(config)
+        # Nothing of it is needed once the tests have ended.
+        threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, daemon=True).start()
+        end = time.monotonic() + 30
+        while not self._server.started:
+            assert time.monotonic() < end
+            time.sleep(0.005)
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.port}"
+
+    def serve(self, accountant: Accountant, keys: Any = None) -> None:
+        """Put a ledger behind it."""
+        state = self.app.state
+        state.accountant, state.keys = accountant, OneKey() if keys is None else keys
+        state.in_flight, state.collections = InFlight(), Collections(accountant)
+
+
+@functools.cache
+def shared_service() -> Served:
+    """The service of this process."""
+    return Served()
+
+
+class Remote(RemoteAccountant):
+    """An accountant of the shared service, with the ledger that is behind it."""
+
+    def __init__(self, behind: Accountant) -> None:
+        service = shared_service()
+        service.serve(behind)
+        self.behind = behind
+        super().__init__(service.url, SECRET, patience=PATIENCE)
+
+    def close(self) -> None:
+        super().close()
+        self.behind.close()
+
+
+class Behind:
+    """A place whose ledger is behind the service."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+
+    def open(self, clock: Now) -> Accountant:
+        return Remote(self.place.open(clock))
+
+    def reopen(self, accountant: Accountant, clock: Now) -> Accountant:
+        assert isinstance(accountant, Remote)
+        behind = self.place.reopen(accountant.behind, clock)
+        RemoteAccountant.close(accountant)
+        return Remote(behind)
+
+
+class Promised(Promise):
+    """The promises of the tests, as a plugin of the service has them: by the number that tells them apart."""
+
+    def __new__(cls, of: int) -> Any:
+        return type("Promise", (Promise,), {"promised": PROMISED[of]})(of=of)
+
+
+@contextmanager
+def plugin_of_promises() -> Iterator[None]:
+    """While this lasts, a plugin brings the promises."""
+    installed = Registry([*plugins.registry().plugins, Plugin("promises", "1", (Promised,))])
+    with patch.object(plugins, "registry", lambda: installed):
+        yield
+
+
+def mechanism_of(name: str) -> type[Mechanism]:
+    return plugins.registry().mechanism(name)
