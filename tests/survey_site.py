@@ -27,7 +27,11 @@ COMMUTE = About(
     purpose="To plan parking, showers and the shuttle.",
     contact="mobility desk",
     languages={
-        "ko": {"title": "출근길", "question": "오늘 어떻게 출근하셨나요?", "answers": ["걸어서", "자전거", "버스", "차"]},
+        "ko": {
+            "title": "출근길",
+            "question": "오늘 어떻게 출근하셨나요?",
+            "answers": ["걸어서", "자전거", "버스", "차"],
+        },
         "de": {"question": "Wie sind Sie heute zur Arbeit gekommen?", "answers": ["zu Fuß", "Rad", "Bus", "Auto"]},
     },
 )
@@ -48,7 +52,9 @@ def collections() -> list[Collection]:
 def ledger(place: Path | str = ":memory:", **options: Any) -> Accountant:
     """A ledger of these surveys, in which each user has ε = 4 in all and 2 a day, and for δ a little."""
     accountant = Accountant(place, **options)
-    accountant.set_policy("default", [Limit("lifetime", epsilon="4", delta="1e-5"), Limit("day", epsilon="2", delta="1e-5")])
+    accountant.set_policy(
+        "default", [Limit("lifetime", epsilon="4", delta="1e-5"), Limit("day", epsilon="2", delta="1e-5")]
+    )
     for collection in collections():
         accountant.add_collection(collection)
     return accountant
@@ -68,7 +74,9 @@ class Site:
     origin: str
     reports: Path
 
-    def link(self, user: str, collection: str = "commute", *, agreed: bool = True, lang: str = "", **more: Any) -> str:
+    def link(
+        self, user: str, collection: str = "commute", *, agreed: bool = True, lang: str = "", **more: Any
+    ) -> str:
         """The link that a user is sent."""
         [token] = tokens(self.accountant, [user], collection, **more)
         digest = self.accountant.collection(collection).client if agreed else None

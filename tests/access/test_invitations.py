@@ -28,7 +28,9 @@ def invitations(accountant: Accountant) -> Invitations:
     return Invitations(accountant)
 
 
-def token(invitations: Invitations, clock: Clock, user: str = "alice", collection: str = "commute", **more: Any) -> str:
+def token(
+    invitations: Invitations, clock: Clock, user: str = "alice", collection: str = "commute", **more: Any
+) -> str:
     [(named, made)] = invitations.invite(collection, [user], clock.now + timedelta(days=7), **more)
     assert named == user
     return made
@@ -74,7 +76,9 @@ def test_a_token_of_another_ledger_is_none(invitations: Invitations, clock: Cloc
         assert invitations.find(token(Invitations(other), clock)) is None
 
 
-def test_nothing_is_written_and_nobody_is_named(accountant: Accountant, invitations: Invitations, clock: Clock) -> None:
+def test_nothing_is_written_and_nobody_is_named(
+    accountant: Accountant, invitations: Invitations, clock: Clock
+) -> None:
     before = accountant.stats()["entries"]
     assert "alice" not in repr(found(invitations, token(invitations, clock)))
     assert accountant.stats()["entries"] == before

@@ -42,7 +42,11 @@ class Device:
 
     def send(self, report: bytes = b"\x02", collection: str = "commute", **headers: str) -> Any:
         me = self.me().json()
-        given = {"Content-Type": "application/octet-stream", "Idempotency-Key": me["key"], "X-Collection": me["digest"]}
+        given = {
+            "Content-Type": "application/octet-stream",
+            "Idempotency-Key": me["key"],
+            "X-Collection": me["digest"],
+        }
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return self.client.post(
             f"/v1/collections/{collection}/reports", content=report, headers={**given, **self.bearer, **named}
@@ -60,7 +64,10 @@ def code(answer: Any) -> tuple[int, str]:
 
 def test_a_respondent_sees_the_budget_what_a_report_costs_and_what_was_charged(device: Device) -> None:
     before = device.me().json()
-    assert [(limit["period"], limit["spent"]["epsilon"]) for limit in before["limits"]] == [("lifetime", 0), ("day", 0)]
+    assert [(limit["period"], limit["spent"]["epsilon"]) for limit in before["limits"]] == [
+        ("lifetime", 0),
+        ("day", 0),
+    ]
     assert before["quote"] == {"cost": {"epsilon": 1.0, "delta": 0.0}, "binding": [], "affordable_reports": 2}
     assert before["charges"] == []
     assert device.send().status_code == 200

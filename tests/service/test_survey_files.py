@@ -71,7 +71,9 @@ def test_every_text_is_used_and_every_used_text_is_there() -> None:
     said += (PAGES / "static" / "survey.html").read_text()
     keys = set(texts("en"))
     named = set(re.findall(r"\bsa(?:y|id)\(\s*\"([a-z_.]+)\"", said))
-    named |= set(re.findall(r"\{\{text ([^}]+)\}\}", said)) | set(re.findall(r"\"(mine\.[a-z_]+|likely\.[a-z]+)\"", said))
+    named |= set(re.findall(r"\{\{text ([^}]+)\}\}", said)) | set(
+        re.findall(r"\"(mine\.[a-z_]+|likely\.[a-z]+)\"", said)
+    )
     named |= {f"meaning.{each}" for each in re.findall(r"\"meaning\.([a-z]+)\"", said)}
     assert named <= keys
     # Families whose members are put together: `state.${state}.title`.
@@ -140,7 +142,12 @@ def test_no_file_names_another_host(client: TestClient) -> None:
 
 
 def test_of_a_survey_that_there_is_not_the_status_says_so(client: TestClient) -> None:
-    assert [client.get(f"/s/{name}").status_code for name in ("commute", "start%20page", "nix", "a%2Fb")] == [200, 200, 404, 404]
+    assert [client.get(f"/s/{name}").status_code for name in ("commute", "start%20page", "nix", "a%2Fb")] == [
+        200,
+        200,
+        404,
+        404,
+    ]
 
 
 def test_a_page_that_the_browser_has_is_not_sent_again(client: TestClient) -> None:
@@ -159,7 +166,9 @@ def test_the_page_knows_what_the_device_may_spend(client: TestClient) -> None:
 
 def test_the_bundle_was_made_from_the_sources_as_they_are() -> None:
     first = (PAGES / "static" / "survey.js").read_text().partition("\n")[0]
-    found = re.fullmatch(r"// made by clients/survey/build\.mjs from (\d+) files with the digest ([0-9a-f]{64})", first)
+    found = re.fullmatch(
+        r"// made by clients/survey/build\.mjs from (\d+) files with the digest ([0-9a-f]{64})", first
+    )
     assert found, "the bundle has no digest"
     inputs = [*(SOURCES / "src").glob("*.js"), *(PAGES / "texts").glob("survey.*.json")]
     inputs += [path for path in (ROOT / "clients" / "js" / "src").glob("*.js")]

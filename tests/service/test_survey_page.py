@@ -193,7 +193,9 @@ def check_all(site: Site, respondents: list[Respondent], refused: int) -> None:
 
 
 def ways(**counts: int) -> list[Respondent]:
-    named = [way.replace("_", " ").replace("double ", "double-") for way, count in counts.items() for _ in range(count)]
+    named = [
+        way.replace("_", " ").replace("double ", "double-") for way, count in counts.items() for _ in range(count)
+    ]
     return [Respondent(number, way) for number, way in enumerate(named)]
 
 
