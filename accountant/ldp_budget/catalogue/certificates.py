@@ -7,7 +7,9 @@ Our own mechanisms need no record. Every release passes the same checks before i
 each promise is proved from the thresholds that are drawn, or the density, over many settings
 (`tests/trust/test_verification.py`); where there are finitely many reports, the law of whole ones is enumerated in
 fractions and is that of the proof (`tests/trust/test_drawn_laws.py`); and the draws that it is made of have the law
-that they promise (`tests/randomness`). Of a plugin's client none of this is known, and it is "audited" at most.
+that they promise (`tests/randomness`). Each has a client program, which is what the client draws, to the last byte
+(`tests/authoring/test_client_programs.py`), and whose law is that of the proof (`tests/trust/test_program_laws.py`).
+Of a plugin's client in Python none of this is known, and it is "audited" at most, whatever its program is.
 
 The records are a JSON file, `certificates.json` beside the default ledger or where LDP_BUDGET_CERTIFICATES says. It
 is a note to oneself, no proof to others: whoever can write it can also change what Python runs.

@@ -45,6 +45,8 @@ _OF_CLIENTS = (
     "reports_lie_on_their_grid",
     "users_are_drawn_alone_as_together",
     "noise_is_used_once",
+    "program_draws_what_the_client_draws",
+    "program_law_is_the_channel",
     "seed_decides",
 )
 """What is looked at with the settings that nobody could foresee."""
@@ -53,6 +55,11 @@ _OWN_PROGRAM = (
     "its client is a program of its own, of which samples were seen and nothing is proved: what it does once in "
     "many thousand reports, or elsewhere than here, they do not show; no plugin gets further today, so show others "
     "more by tests that enumerate its whole reports at small settings"
+)
+_OWN_BESIDE_PROVED = (
+    "its client is a program of its own, of which samples were seen: they agree with the client program, whose law "
+    "is proved, and do not show what it does once in many thousand reports, or elsewhere than here; no plugin gets "
+    "further today, so let devices run the client program"
 )
 _IN_DOUBLES = (
     "its promise holds by a density in double precision, which does not tell a loss from one that is 1e-9 of it "
@@ -83,7 +90,9 @@ def certify(
 
     A mechanism is checked "audited" where no check fails and every client was audited, else "no". "exact" is for
     those alone whose client's law is proved: where it is our own, every guarantee is proved, and every client was
-    seen to draw what the proof is about. `reasons` say why it is not more.
+    seen to draw what the proof is about, and, to the last byte, what its client program draws. The law of a program
+    is enumerated where that can be listed; one that is not what the promise is about fails. `reasons` say why it is
+    not more.
     """
     return {
         "distribution": distribution,
@@ -149,8 +158,9 @@ def _example(
     if chosen:
         samples = min(samples, max(_LEAST_SAMPLES, samples // 4))
     audits = [_audit(mechanism, samples, reports) for reports in _lengths(mechanism, samples)]
-    checked, reasons = _checked(mechanism, {each.check: each for each in checks}, audits, own)
     exact, whole = _exact(mechanism), describes_whole_reports(mechanism)
+    held_by = "" if own else _OWN_BESIDE_PROVED if exact.get("program") == HOLDS else _OWN_PROGRAM
+    checked, reasons = _checked(mechanism, {each.check: each for each in checks}, audits, held_by)
     if checked == AUDITED:
         reasons += _left_open(exact, whole)
     return {
@@ -204,17 +214,18 @@ def _audit(mechanism: Mechanism, samples: int, reports: int) -> dict[str, Any]:
 
 
 def _checked(
-    mechanism: Mechanism, checks: dict[str, Result], audits: list[dict[str, Any]], own: bool
+    mechanism: Mechanism, checks: dict[str, Result], audits: list[dict[str, Any]], held_by: str
 ) -> tuple[str, list[str]]:
-    """The level, and why it is not a higher one."""
+    """The level, and why it is not a higher one. `held_by`: why the client is held by samples alone, if it is."""
     failed = [f"{each.check}: {each.why}" for each in checks.values() if each.verdict == FAILED]
     failed += [f"audit: {each['why']}" for each in audits if each["verdict"] == FAILED]
     if failed:
         return NO, failed
     promises = not isinstance(mechanism.guarantee, Unbounded)
-    needed = [checks["guarantee_is_exact"], *([checks["client_matches_channel"]] if promises else [])]
+    seen = ("client_matches_channel",) if promises else ()
+    needed = [checks[name] for name in ("guarantee_is_exact", *seen, "program_draws_what_the_client_draws")]
     open_ = [f"{each.check}: {each.why}" for each in needed if each.verdict != PASSED]
-    if own and not open_:
+    if not held_by and not open_:
         return EXACT, []
     unheard = [f"no report of it was looked at: {each['why']}" for each in audits if each["verdict"] != PASSED]
-    return (NO, unheard) if unheard else (AUDITED, open_ if own else [_OWN_PROGRAM, *open_])
+    return (NO, unheard) if unheard else (AUDITED, [held_by, *open_] if held_by else open_)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-from itertools import permutations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,9 +10,10 @@ from ...authoring.interpreter import StreamDraws, read, run
 from ...errors import NotSupported
 from ...randomness.streams import SeededStream, Stream
 from .._advice import undefined
-from ..verification.laws import law
+from ..verification.dominance import UNPROVEN, VIOLATED
+from ..verification.programs import check_program
 from ._drawing import inputs_of, others_of, secrets_of
-from ._outcome import NotChecked, expect
+from ._outcome import Broken, NotChecked, expect
 
 if TYPE_CHECKING:
     from ...authoring.base import Mechanism
@@ -45,35 +44,12 @@ def program_draws_what_the_client_draws(mechanism: Mechanism) -> None:
 
 
 def program_law_is_the_channel(mechanism: Mechanism) -> None:
-    """The law of the program, every outcome enumerated in fractions, is exactly what `compare` says."""
-    program = _program(mechanism)
-    inputs = inputs_of(mechanism)[:_MOST_INPUTS]
-    try:
-        laws = {value: law(program, read(program, value), _MOST_OUTCOMES) for value in inputs}
-        pairs = [(pair, mechanism.compare(*pair).masses()) for pair in permutations(laws, 2)]
-    except NotSupported as error:
-        raise NotChecked(str(error)) from None
-    for (first, second), masses in pairs:
-        sums = _sums(mechanism, program, laws, first, second, len(masses))
-        expect(sums == list(masses), f"the law of the program is not what compare({first}, {second}) says")
-
-
-def _sums(
-    mechanism: Mechanism,
-    program: Program,
-    laws: dict[Any, dict[bytes, Fraction]],
-    first: Any,
-    second: Any,
-    outcomes: int,
-) -> list[tuple[Fraction, Fraction]]:
-    """How likely each outcome of a comparison is under the two laws."""
-    rows = sorted(laws[first].keys() | laws[second].keys())
-    reports = np.frombuffer(b"".join(rows), program.report["dtype"]).reshape(len(rows), *program.report["shape"])
-    sums = [[Fraction(0), Fraction(0)] for _ in range(outcomes)]
-    for row, code in zip(rows, np.asarray(mechanism.outcomes(reports, first, second)).tolist(), strict=True):
-        for side, value in enumerate((first, second)):
-            sums[int(code)][side] += laws[value].get(row, 0)
-    return [(own, other) for own, other in sums]
+    """Whole reports of the program, in fractions, are within the promise, and are what `compare` says."""
+    found = check_program(mechanism, inputs_of(mechanism)[:_MOST_INPUTS], _MOST_OUTCOMES)
+    if found.verdict == VIOLATED:
+        raise Broken(found.why)
+    if found.verdict == UNPROVEN:
+        raise NotChecked(found.why)
 
 
 def _program(mechanism: Mechanism) -> Program:

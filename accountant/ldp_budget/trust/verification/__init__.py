@@ -24,6 +24,7 @@ from .._advice import TWO_INPUTS, undefined
 from ._densities import DensityPair, check_density, largest_loss
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, check, check_ratio, loss_at, worst
 from .estimators import check_estimator
+from .programs import check_program
 
 if TYPE_CHECKING:
     from ...authoring.channels import Comparison
@@ -45,7 +46,9 @@ class Verification:
     over all pairs compared (where δ is promised, the ε at that δ), None where it is not known. `method`: "channel",
     "density" or "channel and density", "" where the mechanism describes neither. `pairs`: how many ordered pairs of
     inputs were compared. `estimator`: the same verdicts for `estimate` being unbiased with true standard errors.
-    `problems`: what speaks against each, in words.
+    `program`: the same for the client program, by the law of whole reports; a program that is "violated" makes the
+    verdict so, one that is "unproven" leaves it as it is. `problems`: what speaks against each, in words.
+    `program_open`: why a program is "unproven", in words.
     """
 
     verdict: str
@@ -55,6 +58,8 @@ class Verification:
     pairs: int = 0
     estimator: str = UNPROVEN
     problems: tuple[str, ...] = ()
+    program: str = UNPROVEN
+    program_open: str = ""
 
     def __repr__(self) -> str:
         bounds = "not known" if self.upper is None else f"from {self.lower!r} to {self.upper!r}"
@@ -91,6 +96,7 @@ def verify(mechanism: Mechanism) -> Verification:
     except NotSupported as error:
         why = undefined(mechanism, error, "critical_inputs")
         return Verification(HOLDS if isinstance(guarantee, Unbounded) else UNPROVEN, problems=(why,))
+    program = check_program(mechanism, list(dict.fromkeys(value for pair in pairs for value in pair)))
     comparisons, findings = _compared(mechanism, pairs)
     densities = _densities(mechanism, pairs)
     findings += [check_density(guarantee, density) for density in densities]
@@ -99,6 +105,8 @@ def verify(mechanism: Mechanism) -> Verification:
     methods = [name for name, found in (("channel", comparisons), ("density", densities)) if found]
     # A continuous promise is proved by its density; the channel of what is drawn is then a rounding of it.
     finding = worst(findings) if methods else Finding(UNPROVEN, _silent(mechanism, pairs))
+    if program.verdict == VIOLATED:
+        finding = worst([finding, program])
     shown = largest_loss(guarantee, densities) if densities and not comparisons else _loss(guarantee, comparisons)
     lower, upper = shown or (None, None)
     estimator = check_estimator(mechanism)
@@ -110,6 +118,8 @@ def verify(mechanism: Mechanism) -> Verification:
         2 * len(pairs) if methods else 0,
         estimator.verdict,
         tuple(dict.fromkeys(found.why for found in (finding, estimator) if found.why)),
+        program.verdict,
+        program.why if program.verdict == UNPROVEN else "",
     )
 
 

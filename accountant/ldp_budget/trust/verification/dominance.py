@@ -96,6 +96,11 @@ def check_ratio(bound: Decimal, comparison: Comparison) -> Finding:
     return Finding(UNPROVEN, f"the loss ln P/Q of a report is too near the claim ε = {bound}; {ROUND_UP}")
 
 
+def check_largest(bound: Decimal, ratio: Fraction) -> Finding:
+    """The same of the largest P/Q itself."""
+    return _compared("the largest P/Q of a report", ratio, _odds(bound), f"ε = {bound}")
+
+
 def _odds(bound: Decimal) -> tuple[Decimal, Decimal]:
     """e^bound, rounded down and up; far closer than a bound that is itself a logarithm rounded up."""
     if not bound:
