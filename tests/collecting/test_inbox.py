@@ -107,9 +107,47 @@ def test_a_folder_belongs_to_one_collection(box: Inbox, accountant: Accountant, 
     other = Collection("other", PARTY.mechanism)
     with pytest.raises(ReportFileError, match="inbox of another collection, party"):
         Inbox(accountant, other, tmp_path / "party.inbox")
+    with pytest.raises(ReportFileError, match=r"party \(\w{12}…\); expected that of other \(\w{12}…\)"):
+        Inbox(accountant, other, tmp_path / "party.inbox")
     (tmp_path / "file").write_text("")
     with pytest.raises(ReportFileError, match="cannot be an inbox"):
         Inbox(accountant, PARTY, tmp_path / "file")
+
+
+def test_a_folder_belongs_to_one_ledger_and_its_copies(box: Inbox, accountant: Accountant, tmp_path: Path) -> None:
+    box.take("alice", "poll", b"\x01")
+    with Accountant(tmp_path / "other.db") as other:
+        other.set_policy("default", ["lifetime=2"])
+        with pytest.raises(
+            ReportFileError, match=r"party in another ledger, .*budget\.db; this ledger is .*other\.db"
+        ):
+            Inbox(other, PARTY, tmp_path / "party.inbox")
+    accountant.copy_to(tmp_path / "moved.db")
+    with Accountant(tmp_path / "moved.db") as moved:
+        again = Inbox(moved, PARTY, tmp_path / "party.inbox")
+        assert again.take("alice", "poll", b"\x01").repeated
+        assert len(again) == 1
+
+
+def test_a_report_that_was_taken_is_not_taken_into_another_folder(
+    box: Inbox, accountant: Accountant, tmp_path: Path
+) -> None:
+    """Charged once, it would be counted in what either of them seals."""
+    box.take("alice", "poll", b"\x01")
+    other = Inbox(accountant, PARTY, tmp_path / "elsewhere")
+    with pytest.raises(KeyConflict, match=r"taken into another inbox than .*elsewhere"):
+        other.take("alice", "poll", b"\x01")
+    assert other.take("bob", "poll", b"\x01"), "each may take what the other has not"
+    assert (len(box), len(other), len(accountant.history("alice"))) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"id": "zz", "ledger": "", "name": ""}'])
+def test_a_folder_whose_identity_is_damaged_takes_nothing(
+    box: Inbox, accountant: Accountant, tmp_path: Path, content: str
+) -> None:
+    (tmp_path / "party.inbox" / "inbox.json").write_text(content)
+    with pytest.raises(ReportFileError, match="it is no inbox"):
+        Inbox(accountant, PARTY, tmp_path / "party.inbox")
 
 
 def test_a_file_that_is_there_is_not_replaced(box: Inbox, tmp_path: Path) -> None:

@@ -4,7 +4,11 @@ Whoever sends a report retries with the same key and the same report, as often a
 once. What is sealed says nothing of who sent a report, when, or with which key: a report file in an order that is
 drawn at random.
 
-The folder holds `collection.json` and, each a row of 16 bytes for the receipt and then the report:
+A folder is one inbox, of one collection and one ledger, and has an identity of its own, which what is charged for a
+report covers: a report that was taken into one folder is a conflict in any other, where it would be counted again.
+
+The folder holds `collection.json`, `inbox.json` (its identity, and whose it is: a digest that a copy of the ledger has
+too) and, each a row of 16 bytes for the receipt and then the report:
 
     pending    what was taken since the last seal
     sealing    what is being sealed; a seal that was stopped goes on with it
@@ -31,7 +35,7 @@ from .._files import PRIVATE, alone_in, create_private, replacing, sync_folder
 from .._json import canonical_json
 from ..accounting.policies import DEFAULT
 from ..catalogue.collections import Collection
-from ..errors import NotSupported, ReportFileError
+from ..errors import KeyConflict, NotSupported, ReportFileError
 from .reports import ReportWriter, read_reports
 
 if TYPE_CHECKING:
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
     from ..accounting.receipts import Receipt
 
 NAME_BYTES = 16
+_OWNER = b"ldp-budget inbox"
 _ROWS = 1 << 14
 
 
@@ -58,8 +63,8 @@ class _Known:
 class Inbox:
     """The inbox of a collection in a folder, made where there is none; several processes may share it.
 
-    Raises `ReportFileError` where the folder is that of another collection or cannot be written; `NotSupported` where
-    the collection's mechanism has no client program, which says how a report is laid out.
+    Raises `ReportFileError` where the folder is that of another collection or ledger, or cannot be written;
+    `NotSupported` where the collection's mechanism has no client program, which says how a report is laid out.
     """
 
     def __init__(
@@ -78,7 +83,8 @@ class Inbox:
         self._make()
 
     def _make(self) -> None:
-        file = self._folder / "collection.json"
+        file, about = (self._folder / name for name in ("collection.json", "inbox.json"))
+        ledger = self._accountant.keyed_digest(_OWNER)
         try:
             if not self._folder.exists():
                 self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -86,13 +92,25 @@ class Inbox:
             with alone_in(self._folder):
                 if not file.exists():
                     create_private(file, canonical_json(self._collection.to_json()).encode())
-            found = Collection.from_json(json.loads(file.read_bytes()))
+                if not about.exists():
+                    own = {"id": os.urandom(16).hex(), "ledger": ledger, "name": self._accountant.name}
+                    create_private(about, canonical_json(own).encode())
+            found, own = Collection.from_json(json.loads(file.read_bytes())), json.loads(about.read_bytes())
+            self._id, owner, name = bytes.fromhex(own["id"]), own["ledger"], own["name"]
         except OSError as error:
             raise ReportFileError(str(self._folder), f"it cannot be an inbox: {error.strerror}") from None
         except (ValueError, KeyError, TypeError) as error:
-            raise ReportFileError(str(file), f"it is no collection: {error}") from None
+            raise ReportFileError(str(self._folder), f"it is no inbox: {error}") from None
         if found.fingerprint != self._collection.fingerprint:
-            raise ReportFileError(str(self._folder), f"it is the inbox of another collection, {found.name}")
+            expected = f"expected that of {_named(self._collection)}"
+            raise ReportFileError(
+                str(self._folder), f"it is the inbox of another collection, {_named(found)}; {expected}"
+            )
+        if owner != ledger:
+            expected = f"this ledger is {self._accountant.name}"
+            raise ReportFileError(
+                str(self._folder), f"it is the inbox of {found.name} in another ledger, {name}; {expected}"
+            )
 
     # -- taking -------------------------------------------------------------------------------------------
 
@@ -103,18 +121,22 @@ class Inbox:
     def take(self, user: str, key: str, report: bytes, *, label: str | None = None) -> Receipt:
         """Check, charge and keep a report; the receipt says whether it was refused.
 
-        `key` belongs to this user and this report of this collection: the same again is charged and kept once,
-        another report under it raises `KeyConflict`, and so does one of another collection. `label`: for memoised
+        `key` belongs to this user and this report in this inbox: the same again is charged and kept once. Another
+        report under it raises `KeyConflict`, as does one that was taken into another folder. `label`: for memoised
         reports, which draw it repeats. Raises as `check` and as `Accountant.spend`; then nothing was kept, and
         nothing charged but by an earlier call. Raises `ReportFileError` where it was charged and cannot be kept; a
         retry keeps it.
         """
         self.check(report)
-        # Of the collection too: another one of the same mechanism is charged for an equal report of its own.
-        digest = hashlib.sha256(bytes.fromhex(self._collection.fingerprint) + report).hexdigest()
-        receipt = self._accountant.spend(
-            user, self._collection.mechanism, key=key, label=label, digest=digest, policy=self._policy
-        )
+        # Of the inbox too: another collection of the same mechanism is charged for an equal report of its own.
+        digest = hashlib.sha256(bytes.fromhex(self._collection.fingerprint) + self._id + report).hexdigest()
+        try:
+            receipt = self._accountant.spend(
+                user, self._collection.mechanism, key=key, label=label, digest=digest, policy=self._policy
+            )
+        except KeyConflict as error:
+            error.args = (f"{error}; or the same one was taken into another inbox than {self._folder}",)
+            raise
         if receipt and receipt.receipt is not None:
             self._keep(hashlib.sha256(ascii((receipt.receipt, user, key)).encode()).digest()[:NAME_BYTES], report)
         return receipt
@@ -261,3 +283,8 @@ class Inbox:
             os.close(descriptor)
         if new:
             sync_folder(self._folder)
+
+
+def _named(collection: Collection) -> str:
+    """A collection, so that another one of the same name is told from it."""
+    return f"{collection.name} ({collection.fingerprint[:12]}…)"
