@@ -75,5 +75,5 @@ def test_it_is_certified_as_audited(machine: Machine) -> None:
         assert example["exact"]["verdict"] == "holds"
         assert {each["verdict"] for each in example["checks"]} == {"passed", "skipped"}
         whys = {each["why"] for each in example["checks"] if each["verdict"] == "skipped"}
-        # Settings drawn by lot are not asked for a program.
-        assert whys - {"piecewise has no client program; define `client_program`"} == {"it memoises nothing"}
+        assert whys - {"it memoises nothing"} == {example["exact"]["program_open"].replace("4096", "20000")}
+        assert "its draws have more than" in example["exact"]["program_open"]

@@ -7,8 +7,8 @@ drawn at random.
 A folder is one inbox, of one collection and one ledger, and has an identity of its own, which what is charged for a
 report covers: a report that was taken into one folder is a conflict in any other, where it would be counted again.
 
-The folder holds `collection.json`, `inbox.json` (its identity, and whose it is: a digest that a copy of the ledger has
-too) and, each a row of 16 bytes for the receipt and then the report:
+The folder holds `collection.json`, `inbox.json` (its identity, and whose it is: a digest that a copy of the ledger
+has too) and, each a row of 16 bytes for the receipt and then the report:
 
     pending    what was taken since the last seal
     sealing    what is being sealed; a seal that was stopped goes on with it

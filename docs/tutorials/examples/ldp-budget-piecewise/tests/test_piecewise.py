@@ -80,6 +80,12 @@ def test_every_point_is_its_mean_report_and_the_variance_is_the_stated_one(coars
         assert mechanism.error_at(float(value)) == (0.0, pytest.approx(float(variance), rel=1e-12))
 
 
+@pytest.mark.parametrize("epsilon", ["0.05", "1", "6"])
+def test_the_client_program_draws_that_law_whatever_is_drawn(coarse: int, epsilon: str) -> None:
+    found = verify(made(epsilon=epsilon, lower=-3, upper=5))
+    assert (found.verdict, found.program) == ("holds", "holds")
+
+
 @pytest.mark.parametrize("value", [-1.0, -0.25, 1.0])
 def test_the_client_draws_that_law(coarse: int, value: float) -> None:
     mechanism, users = made(epsilon=2), 200_000

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ldp_budget.authoring.estimates import SumAggregate
+    from ldp_budget.authoring.programs import Program
     from ldp_budget.randomness import RandomSource
 
 POINTS = 2**20
@@ -186,13 +187,19 @@ class Piecewise(NumericMechanism):
 
     # -- client and server --------------------------------------------------------------------------------
 
+    @functools.cached_property
+    def _per_unit(self) -> float:
+        """Points to one unit of the value."""
+        return float(POINTS / (Fraction(self.upper) - Fraction(self.lower)))
+
     def points(self, values: Any) -> NDArray[np.int64]:
         """The points 0..M that the values are taken at. Raises `OutsideDomain`."""
         import numpy as np
 
-        lower, upper = self.interval.ends
-        shares = (self.interval.check(values) - lower) / (upper - lower)
-        return np.clip(np.rint(shares * POINTS), 0, POINTS).astype(np.int64)
+        lower, _ = self.interval.ends
+        # As `nearest` has it, double for double.
+        points = np.rint((self.interval.check(values) - lower) * self._per_unit)
+        return np.clip(points, 0, POINTS).astype(np.int64)
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.float64]:
         """Reports are numbers (n,) on the public grid, beyond lower and upper as well."""
@@ -209,6 +216,19 @@ class Piecewise(NumericMechanism):
         origin, step = self.grid()
         reports: NDArray[np.float64] = origin + np.where(kept, inside, outside) * step
         return reports
+
+    def client_program(self) -> Program:
+        from ldp_budget.authoring.programs import Program, float64, nearest, whole
+
+        steps: tuple[tuple[str, Any], ...] = (
+            ("kept", ["bit", whole(self._keep)]),
+            ("near", ["below", self.window]),
+            ("far", ["below", POINTS]),
+            ("inside", ["add", "value", "near"]),
+            ("outside", ["add", "far", ["where", ["ge", "far", "value"], self.window, 0]]),
+            ("cell", ["where", "kept", "inside", "outside"]),
+        )
+        return Program(nearest(self.interval, self._per_unit, POINTS), steps, float64("cell", *self.grid()))
 
     def cells(self, reports: Any) -> NDArray[np.int64]:
         """The cells of reports. Raises `NotSupported` for anything that no client of this mechanism sends."""
