@@ -40,9 +40,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("slow" if config.getoption("--slow") else "tests")
     if sys.dont_write_bytecode and hasattr(config, "cache"):
-        # Nothing may be written beside the sources, and a hundred processes would compile them anew.
-        os.environ["PYTHONPYCACHEPREFIX"] = str(config.cache.mkdir("bytecode"))
+        # Nothing may be written beside the sources, but what is compiled, here and in a hundred processes, is kept.
+        folder = str(config.cache.mkdir("bytecode"))
+        os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = folder
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        sys.dont_write_bytecode = False
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m slow` chooses
