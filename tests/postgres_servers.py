@@ -10,6 +10,9 @@ of its own. Who kills servers, or changes their settings, starts a `Server`:
 
 PostgreSQL refuses to be run by root. For root the servers are run by another user, and where that user cannot reach
 the folder, the data are kept in one that it can; the log always stands in the folder.
+
+Where the machine keeps files in memory, and has room, the data stand there. The servers sync as ever, and `kill`
+finds and leaves what it would on a disk: it takes a power cut, which no test makes, to lose what is in memory.
 """
 
 from __future__ import annotations
@@ -56,6 +59,8 @@ SETTINGS = {
 # Below the ports that connections take for their own end, so that nobody takes a server's while it is down.
 PORTS = range(15_000, 32_000)
 PATIENCE = 60.0  # seconds for whatever takes well under one
+MEMORY = Path("/dev/shm")
+ROOM = 8 << 30  # bytes that must be free in it: a server may keep a gigabyte of its log, and there are several
 
 # Ends a server whose tests were killed: the pipe then has no writer left.
 GUARD = """
@@ -171,10 +176,12 @@ def dismiss(guard: subprocess.Popen[bytes]) -> None:
 
 
 def folder_for_programs(folder: Path) -> Path:
-    """A new folder, in this one or where those who run the servers can reach it, that is theirs."""
+    """A new folder that belongs to those who run the servers: in memory, in this one, or where they can reach it."""
     folder.mkdir(parents=True, exist_ok=True)
     made = folder.resolve() / "data"
-    if _can_reach(folder):
+    if _has_room(MEMORY):
+        made = Path(tempfile.mkdtemp(prefix=PREFIX, dir=MEMORY))
+    elif _can_reach(folder):
         made.mkdir(mode=0o700)
     else:
         made = Path(tempfile.mkdtemp(prefix=PREFIX)).resolve()
@@ -182,6 +189,10 @@ def folder_for_programs(folder: Path) -> Path:
     if user is not None:
         shutil.chown(made, user)
     return made
+
+
+def _has_room(memory: Path) -> bool:
+    return os.access(memory, os.W_OK) and _can_reach(memory) and shutil.disk_usage(memory).free >= ROOM
 
 
 def in_this_process(action: Callable[[], None]) -> Callable[[], None]:
