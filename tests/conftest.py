@@ -67,8 +67,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 # What their first test sets up is dear, so one worker runs the whole file.
 TOGETHER = {
+    "tests/cli/test_plugin_commands.py",
     "tests/docs/test_example_plugin.py",
     "tests/docs/test_repeated_survey.py",
+    "tests/house/test_architecture.py",
+    "tests/house/test_decimal_contexts.py",
     "tests/house/test_wheel.py",
 }
 

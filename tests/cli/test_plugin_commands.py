@@ -188,6 +188,8 @@ def test_a_name_that_cannot_be_used_is_refused(workshop: Workshop, name: str, sa
 # -- plugin check ---------------------------------------------------------------------------------------------
 
 
+# By the names of the mechanism and of the module it is checked further below as well.
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", ["ldp-budget-tally-marks", "tally-marks", "tally_marks"])
 def test_check_certifies_what_is_installed(workshop: Workshop, name: str) -> None:
     done = workshop.ldp_budget("plugin", "check", name, "--samples", LEAST, "--json")
@@ -241,7 +243,7 @@ def test_a_promise_that_is_not_kept_fails(workshop: Workshop) -> None:
     honest = module.read_text()
     module.write_text(honest.replace("return Pure(self.epsilon)", "return Pure(self.epsilon / 2)"))
     try:
-        done = workshop.ldp_budget("plugin", "check", "tally-marks", "--samples", "40000", code=1)
+        done = workshop.ldp_budget("plugin", "check", "tally_marks", "--samples", "40000", code=1)
     finally:
         module.write_text(honest)
     failed = "failed: tally-marks(domain_size=5, epsilon=1)"

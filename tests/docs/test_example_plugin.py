@@ -129,6 +129,7 @@ def test_a_survey_from_agreement_to_estimate(machine: Machine) -> None:
     assert machine.ldp_budget("ledger", "verify")["ok"]
 
 
+@pytest.mark.slow  # what a check makes of an honest plugin is seen by tests/cli/test_plugin_commands.py
 def test_it_is_certified_as_audited(machine: Machine) -> None:
     certificate = machine.ldp_budget("plugin", "check", "ldp_budget_olh", "--samples", "50000")
     [checked] = certificate["mechanisms"]

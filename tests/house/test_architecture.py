@@ -88,6 +88,11 @@ def parsed(path: Path) -> ast.AST:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    return [*ast.walk(parsed(path))]
+
+
 def named(paths: Iterable[Path]) -> list[str]:
     return [str(path.relative_to(ROOT)) for path in paths]
 
@@ -113,16 +118,15 @@ def at_start(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def in_functions(tree: ast.AST) -> Iterator[ast.AST]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef):
-            yield from ast.walk(node)
+    for child in ast.iter_child_nodes(tree):
+        yield from ast.walk(child) if isinstance(child, ast.FunctionDef) else in_functions(child)
 
 
 ENGINES = [ACCOUNTANT / "ledger" / engine for engine in ("_sqlite", "_postgres")]
 
 
 def has_sql(path: Path) -> bool:
-    texts = (node.value for node in ast.walk(parsed(path)) if isinstance(node, ast.Constant))
+    texts = (node.value for node in nodes(path) if isinstance(node, ast.Constant))
     return any(isinstance(text, str) and SQL.match(text) for text in texts)
 
 
@@ -134,7 +138,7 @@ def test_sql_is_spoken_in_the_rooms_of_the_engines() -> None:
 
 def test_scipy_stats_is_never_used() -> None:
     paths = files(ACCOUNTANT, PLUGINS, CLI)
-    uses = [path for path in paths if any("scipy.stats" in name for name in imported(ast.walk(parsed(path))))]
+    uses = [path for path in paths if any("scipy.stats" in name for name in imported(nodes(path)))]
     assert named(uses) == []
 
 

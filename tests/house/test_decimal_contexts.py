@@ -39,7 +39,8 @@ def _figures(context: str, *options: str) -> dict[str, Any]:
     "context",
     [
         "one digit down",
-        "nothing rounded",
+        # Without `slow` it is that of a thread, below.
+        pytest.param("nothing rounded", marks=pytest.mark.slow),
         pytest.param("three digits up", marks=pytest.mark.slow),
         pytest.param("a hundred digits", marks=pytest.mark.slow),
     ],
