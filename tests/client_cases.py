@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -238,6 +239,11 @@ def vectors(name: str, count: int) -> Iterator[tuple[Any, bytes | None, bytes, b
 
 def interpreted(name: str, answer: Any, secret: bytes | None, stream: Stream) -> bytes:
     """The same report, as the reference interpreter makes it of the program."""
-    mechanism = CASES[name]
-    program = mechanism.client_program()
-    return run(program, read(program, answer), StreamDraws(stream, secret, mechanism.fingerprint))
+    program = _program(name)
+    return run(program, read(program, answer), StreamDraws(stream, secret, CASES[name].fingerprint))
+
+
+@cache
+def _program(name: str) -> Program:
+    """Its tables, of some of them tens of thousands of numbers, are worked out once."""
+    return CASES[name].client_program()

@@ -51,6 +51,20 @@ def run(folder: Path, client: Path = CLIENT) -> subprocess.CompletedProcess[str]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
+# Their tables have tens of thousands of rows, which the script works out in seconds.
+LARGE_TABLES = {"bounded-laplace.json", "bounded-laplace-at-20.json"}
+
+
+def test_every_vector_without_a_large_table_agrees(tmp_path: Path) -> None:
+    files = [path for path in VECTORS.iterdir() if path.name not in LARGE_TABLES]
+    assert len(files) == len(CASES) + 1 - len(LARGE_TABLES)
+    for path in files:
+        shutil.copy(path, tmp_path)
+    done = run(tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{len(files) * make.COUNT} vectors\n", "")
+
+
+@pytest.mark.slow
 def test_every_vector_agrees() -> None:
     done = run(VECTORS)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{(len(CASES) + 1) * make.COUNT} vectors\n", "")

@@ -1,4 +1,6 @@
 // Every vector of clients/vectors, on Node: the same bytes give the same report, and no more of them are read.
+//
+//     node test/vectors.mjs FOLDER [--first]     with `--first` it ends at the first file that differs
 
 import { readFileSync, readdirSync } from "node:fs";
 import { fromHex, toHex } from "../src/bytes.js";
@@ -33,6 +35,7 @@ for (const name of readdirSync(folder).sort()) {
   if (found.length) {
     process.exitCode = 1;
     console.log(`${name}: ${found.length} of ${file.vectors.length} differ; ${JSON.stringify(found[0]).slice(0, 300)}`);
+    if (process.argv[3] === "--first") break;
   }
 }
 console.log(`${count} vectors`);
