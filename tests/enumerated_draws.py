@@ -95,10 +95,10 @@ def _replace(patch: pytest.MonkeyPatch, name: str, draw: Callable[..., Any]) -> 
     import ldp_budget.randomness
 
     honest = getattr(ldp_budget.randomness, name)
+    patch.setitem(vars(ldp_budget.randomness), name, draw)
     for module in list(sys.modules.values()):
         if module.__name__.startswith("ldp_budget") and vars(module).get(name) is honest:
             patch.setattr(module, name, draw)
-    patch.setitem(vars(ldp_budget.randomness), name, draw)
 
 
 class Untouched(Stream):
