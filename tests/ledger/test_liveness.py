@@ -161,8 +161,7 @@ def test_a_thread_that_was_told_so_can_write_afterwards(path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seconds", [3, pytest.param(30, marks=pytest.mark.slow)])
-def test_forks_while_other_threads_open_accountants_hang_no_child(path: Path, seconds: int) -> None:
+def test_forks_while_other_threads_open_accountants_hang_no_child(path: Path) -> None:
     """The hooks were skipped with "Set changed size", and 5 of 150 children hung in SQLite's own locks."""
     script = """
         accountant = Accountant(path)
@@ -200,7 +199,8 @@ def test_forks_while_other_threads_open_accountants_hang_no_child(path: Path, se
         assert accountant.verify().ok
         print(children)
         """
-    children = int(run(script, path, seconds, seconds=120))
+    # One child in thirty hung: of some hundred, at least one does with a chance of 0.97 and more.
+    children = int(run(script, path, 15, seconds=120))
     assert children, "there were forks beside the openings"
     with Accountant(path, create=False) as accountant:
         assert spent(accountant, "bob")["lifetime"] * 10 == 2 * children
