@@ -11,230 +11,67 @@ Amounts are exact decimals or fractions inside; `epsilon` and `delta` are double
 from __future__ import annotations
 
 import bisect
-import dataclasses
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property, lru_cache
-from typing import Any, ClassVar, NamedTuple
+from functools import cached_property
+from typing import Any, ClassVar
 
 from .._checks import shown
-from ._renyi import RHO_LOOSENESS, Law
-from .amounts import DOWN, LARGEST, UP, ZERO, Costs, canonical, decimal, exp_down, exp_up, float_up, ln_up
+from ._guarantee import (
+    ANY_INPUTS,
+    MOST,
+    RELATIONS,
+    SAME_CHANGE_PATTERN,
+    Amounts,
+    Guarantee,
+    Number,
+    from_json,
+    number_within,
+    store,
+)
+from ._losses import (
+    Test,
+    corners,
+    decimal_down,
+    decimal_up,
+    divergence_of_pure,
+    mu_squared_of_laplace,
+    mu_squared_of_pure,
+    mu_squared_of_tests,
+    no_more_than_pure,
+    odds,
+    pure_amounts,
+    rho_of_pure,
+    symmetric_amounts,
+    symmetric_law,
+)
+from ._renyi import Law
+from .amounts import DOWN, LARGEST, UP, ZERO, Costs, exp_up, float_up, ln_up
 
-ANY_INPUTS = "any inputs"
-SAME_CHANGE_PATTERN = "same change pattern"
-RELATIONS = (ANY_INPUTS, SAME_CHANGE_PATTERN)
-
-Number = int | float | str | Decimal
-
-_FEW_DIGITS, _FEW_PARTS = 9, 5
-_SHORT = Context(prec=_FEW_DIGITS, rounding=ROUND_CEILING)
-
-_KINDS: dict[str, type[Guarantee]] = {}
-
-
-class Amounts(NamedTuple):
-    """What one report costs before it is counted in units: decimals, rounded up; None where unbounded."""
-
-    epsilon: Decimal | None
-    delta: Decimal | None
-    rho: Decimal | None
-    mu_squared: Decimal | None
-
-
-class Guarantee:
-    """What one report is promised to cost. The subclasses in this module are all there are.
-
-    Numbers may be given as text. Each raises ValueError for what is no number or out of its range.
-    """
-
-    kind: ClassVar[str]
-    relation: str = ANY_INPUTS
-
-    def __repr__(self) -> str:
-        fields: list[dataclasses.Field[Any]] = list(dataclasses.fields(self))  # type: ignore[arg-type]
-        values = {field.name: getattr(self, field.name) for field in fields}
-        given = [field.name for field in fields if values[field.name] != field.default]
-        return f"{type(self).__name__}({', '.join(f'{name}={_short(values[name])}' for name in given)})"
-
-    def __init_subclass__(cls) -> None:
-        if cls.__module__ != __name__:
-            raise TypeError("the vocabulary of guarantees is closed; build yours from the existing ones")
-        _KINDS[cls.kind] = cls
-
-    def loss(self) -> tuple[Decimal, Decimal] | None:
-        """The exact (ε, δ) that `basic` charges for one report; None where there is no such bound.
-
-        Raises:
-            Nothing.
-        """
-        raise NotImplementedError
-
-    def amounts(self) -> Amounts:
-        """The ε, δ, ρ (zCDP) and μ² (Gaussian DP) of one report, as decimals, rounded up.
-
-        Raises:
-            Nothing.
-        """
-        raise NotImplementedError
-
-    def costs(self) -> Costs:
-        """The four integer amounts that one report adds to an account, in units, see `amounts`.
-
-        Raises:
-            Nothing.
-        """
-        return Costs.of(*self.amounts())
-
-    def least_costs(self) -> Costs:
-        """What one report costs for certain, in units: a stored cost that is below it was not worked out from this.
-
-        `costs` may be larger, by their looseness and by what better bounds were found since they were stored.
-
-        Raises:
-            Nothing.
-        """
-        return Costs(
-            *(
-                None if cost is None else max(0, cost - 1 - cost // loose)
-                for cost, loose in zip(self.costs(), _LOOSENESS, strict=True)
-            )
-        )
-
-    def aside(self) -> Decimal | None:
-        """The δ of one report that `zcdp` and `renyi` set aside; what is left has ρ `concentrated`. None: unbounded.
-
-        The report is that of somebody with the probability δ, and else of a mechanism with these divergences.
-
-        Raises:
-            Nothing.
-        """
-        return Decimal(0)
-
-    def concentrated(self) -> Decimal | None:
-        """The ρ (zCDP) of one report but for what it sets aside; None where it is unbounded.
-
-        Raises:
-            Nothing.
-        """
-        return self.amounts().rho
-
-    def divergence(self, order: Decimal) -> Decimal | None:
-        """The Rényi divergence of one report but for what it sets aside, rounded up; None where it is unbounded.
-
-        Parameters:
-            order: a decimal > 1.
-
-        Raises:
-            Nothing.
-        """
-        raise NotImplementedError
-
-    @property
-    def epsilon(self) -> float:
-        """ε of one report, rounded up; infinity where it is unbounded."""
-        loss = self.loss()
-        return math.inf if loss is None else float_up(loss[0])
-
-    @property
-    def delta(self) -> float:
-        """δ of one report, rounded up; 1 where no (ε, δ) is promised."""
-        loss = self.loss()
-        return 1.0 if loss is None else float_up(loss[1])
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object that `from_json` turns back into an equal guarantee; every number as exact text.
-
-        Raises:
-            Nothing.
-        """
-        fields = {field.name: _encode(getattr(self, field.name)) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
-        return {"kind": self.kind, **fields}
-
-    def describe(self) -> dict[str, Any]:
-        """What `calibrate --json` prints: plain numbers, rounded up; null where unbounded.
-
-        Raises:
-            Nothing.
-        """
-        loss = self.loss()
-        return {
-            "epsilon": None if loss is None else self.epsilon,
-            "delta": None if loss is None else self.delta,
-            "kind": self.kind,
-            "relation": self.relation,
-        }
-
-
-def from_json(data: dict[str, Any]) -> Guarantee:
-    """Read back what `Guarantee.to_json` wrote. Raises ValueError for anything else."""
-    kind = data.get("kind") if isinstance(data, dict) else None
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise ValueError(f"not a guarantee: kind {kind!r}; expected one of {', '.join(_KINDS)}")
-    fields = {name: _decode(value) for name, value in data.items() if name != "kind"}
-    try:
-        return _KINDS[kind](**fields)
-    except (TypeError, ZeroDivisionError) as error:
-        raise ValueError(f"not a guarantee of kind {kind!r}: {error}") from None
-
-
-def _encode(value: Any) -> Any:
-    if isinstance(value, Decimal):
-        return canonical(value)
-    if isinstance(value, Fraction):
-        return str(value)
-    if isinstance(value, Guarantee):
-        return value.to_json()
-    if isinstance(value, tuple):
-        return [_encode(item) for item in value]
-    return value
-
-
-def _short(value: Any) -> str:
-    """A part of a guarantee as it prints: of a long number its first digits, rounded up, of a long list its ends."""
-    if isinstance(value, Decimal):
-        return canonical(value if len(value.as_tuple().digits) <= _FEW_DIGITS else _SHORT.plus(value))
-    if isinstance(value, Fraction):
-        return str(value) if len(str(value)) <= _FEW_DIGITS else f"{float(value):.6g}"
-    if isinstance(value, tuple):
-        listed = [_short(item) for item in value]
-        listed = listed if len(listed) <= _FEW_PARTS else [*listed[:3], "…", listed[-1]]
-        return f"({', '.join(listed)}{',' * (len(value) == 1)})"
-    return repr(value)
-
-
-def _decode(value: Any) -> Any:
-    return from_json(value) if isinstance(value, dict) else value
-
-
-def _coerce(guarantee: Guarantee, **values: Any) -> None:
-    """Store checked values in a frozen dataclass."""
-    for name, value in values.items():
-        object.__setattr__(guarantee, name, value)
-
-
-def _number(name: str, value: Number, low: int, high: float, *, open_low: bool = False) -> Decimal:
-    left = "(" if open_low else "["
-    try:
-        number = decimal(value)
-    except ValueError as error:
-        raise ValueError(
-            f"{name}: expected a number in {left}{low}, {high}]; found {shown(value)}, {error}"
-        ) from None
-    if number < low or number > high or (open_low and number == low):
-        raise ValueError(f"{name}: expected a number in {left}{low}, {high}]; found {value}")
-    return number
-
-
-# By how much costs may exceed the truth, relatively: ε, δ, ρ, μ².
-_LOOSENESS = (10**12, 10**12, int(1 / RHO_LOOSENESS) // 2, 10**8)
-
-# No promise above this is worth anything, and its exponential would not fit the arithmetic.
-_MOST = 10**6
-_LEAST = Decimal("1e-300")
+__all__ = [
+    "ANY_INPUTS",
+    "RELATIONS",
+    "SAME_CHANGE_PATTERN",
+    "Amounts",
+    "Approximate",
+    "Copies",
+    "FinitePair",
+    "Gaussian",
+    "Guarantee",
+    "Laplace",
+    "Memoised",
+    "Number",
+    "Pure",
+    "SymmetricPair",
+    "Unbounded",
+    "ZeroConcentrated",
+    "from_json",
+    "mu_squared_of_pure",
+    "odds",
+    "rho_of_pure",
+]
 
 
 @dataclass(frozen=True, repr=False)
@@ -245,16 +82,16 @@ class Pure(Guarantee):
     bound: Decimal
 
     def __post_init__(self) -> None:
-        _coerce(self, bound=_number("epsilon", self.bound, 0, _MOST))
+        store(self, bound=number_within("epsilon", self.bound, 0, MOST))
 
     def loss(self) -> tuple[Decimal, Decimal]:
         return self.bound, Decimal(0)
 
     def amounts(self) -> Amounts:
-        return _pure_amounts(self.bound)
+        return pure_amounts(self.bound)
 
     def divergence(self, order: Decimal) -> Decimal:
-        return _divergence_of_pure(self.bound, order)
+        return divergence_of_pure(self.bound, order)
 
 
 @dataclass(frozen=True, repr=False)
@@ -271,10 +108,10 @@ class SymmetricPair(Guarantee):
     tau: Decimal
 
     def __post_init__(self) -> None:
-        _coerce(
+        store(
             self,
-            bound=_number("epsilon", self.bound, 0, _MOST),
-            tau=_number("tau", self.tau, 0, 1),
+            bound=number_within("epsilon", self.bound, 0, MOST),
+            tau=number_within("tau", self.tau, 0, 1),
         )
 
     def loss(self) -> tuple[Decimal, Decimal]:
@@ -282,10 +119,10 @@ class SymmetricPair(Guarantee):
 
     def amounts(self) -> Amounts:
         # Never τ·ε·tanh(ε/2): that fails already for one report of OUE at ε ≥ 4.
-        return _symmetric_amounts(self.bound, self.tau)
+        return symmetric_amounts(self.bound, self.tau)
 
     def divergence(self, order: Decimal) -> Decimal:
-        return _symmetric_law(self.bound, self.tau).divergence(order)
+        return symmetric_law(self.bound, self.tau).divergence(order)
 
 
 @dataclass(frozen=True, repr=False)
@@ -307,13 +144,13 @@ class FinitePair(Guarantee):
         for name, side in (("P", [p for p, _ in pairs]), ("Q", [q for _, q in pairs])):
             if min(side, default=Fraction(-1)) < 0 or sum(side) != 1:
                 raise ValueError(f"outcomes: expected {name} to be probabilities that sum to 1; found {shown(side)}")
-        _coerce(self, outcomes=pairs)
+        store(self, outcomes=pairs)
 
     def loss(self) -> tuple[Decimal, Decimal]:
         delta = sum((p for p, q in self.outcomes if not q), Fraction(0))
         ratio = max((p / q for p, q in self.outcomes if q), default=Fraction(1))
-        epsilon = ln_up(_decimal_up(ratio)) if ratio > 1 else Decimal(0)
-        return epsilon, _decimal_up(delta)
+        epsilon = ln_up(decimal_up(ratio)) if ratio > 1 else Decimal(0)
+        return epsilon, decimal_up(delta)
 
     def amounts(self) -> Amounts:
         return self._amounts
@@ -324,7 +161,7 @@ class FinitePair(Guarantee):
         epsilon, delta = self.loss()
         if delta:
             return Amounts(epsilon, delta, None, None)
-        return _no_more_than_pure(epsilon, self._law.rho(), _mu_squared(self._tests()))
+        return no_more_than_pure(epsilon, self._law.rho(), mu_squared_of_tests(self._tests()))
 
     def aside(self) -> Decimal:
         return self.loss()[1]
@@ -341,14 +178,14 @@ class FinitePair(Guarantee):
     def _law(self) -> Law:
         """The loss under P, where it is finite."""
         both = [(p, q) for p, q in self.outcomes if p and q]
-        return Law(tuple([(_decimal_up(p), ln_up(_decimal_up(p / q))) for p, q in both]))
+        return Law(tuple([(decimal_up(p), ln_up(decimal_up(p / q))) for p, q in both]))
 
     def _tests(self) -> list[Test]:
         """The likelihood-ratio tests at the corners of the trade-off curve, but for the trivial ones."""
         outcomes = sorted(
             ((p, q) for p, q in self.outcomes if p or q), key=lambda each: each[0] / (each[0] + each[1])
         )
-        return _corners([(_decimal_up(p), _decimal_down(p), _decimal_down(q)) for p, q in reversed(outcomes)])
+        return corners([(decimal_up(p), decimal_down(p), decimal_down(q)) for p, q in reversed(outcomes)])
 
 
 @dataclass(frozen=True, repr=False)
@@ -364,10 +201,10 @@ class Approximate(Guarantee):
     slack: Decimal
 
     def __post_init__(self) -> None:
-        _coerce(
+        store(
             self,
-            bound=_number("epsilon", self.bound, 0, _MOST),
-            slack=_number("delta", self.slack, 0, 1),
+            bound=number_within("epsilon", self.bound, 0, MOST),
+            slack=number_within("delta", self.slack, 0, 1),
         )
 
     def loss(self) -> tuple[Decimal, Decimal]:
@@ -375,7 +212,7 @@ class Approximate(Guarantee):
 
     def amounts(self) -> Amounts:
         if not self.slack:
-            return _pure_amounts(self.bound)
+            return pure_amounts(self.bound)
         return Amounts(self.bound, self.slack, None, None)
 
     def aside(self) -> Decimal:
@@ -385,7 +222,7 @@ class Approximate(Guarantee):
         return rho_of_pure(self.bound)
 
     def divergence(self, order: Decimal) -> Decimal:
-        return _divergence_of_pure(self.bound, order)
+        return divergence_of_pure(self.bound, order)
 
 
 @dataclass(frozen=True, repr=False)
@@ -396,7 +233,7 @@ class ZeroConcentrated(Guarantee):
     rho: Decimal
 
     def __post_init__(self) -> None:
-        _coerce(self, rho=_number("rho", self.rho, 0, _MOST))
+        store(self, rho=number_within("rho", self.rho, 0, MOST))
 
     def loss(self) -> None:
         return None
@@ -419,20 +256,20 @@ class Laplace(Guarantee):
     bound: Decimal
 
     def __post_init__(self) -> None:
-        _coerce(self, bound=_number("epsilon", self.bound, 0, _MOST))
+        store(self, bound=number_within("epsilon", self.bound, 0, MOST))
 
     def loss(self) -> tuple[Decimal, Decimal]:
         return self.bound, Decimal(0)
 
     def amounts(self) -> Amounts:
         rho = UP.add(UP.subtract(self.bound, Decimal(1)), exp_up(self.bound.copy_negate()))
-        return Amounts(self.bound, Decimal(0), max(rho, Decimal(0)), _mu_squared_of_laplace(self.bound))
+        return Amounts(self.bound, Decimal(0), max(rho, Decimal(0)), mu_squared_of_laplace(self.bound))
 
     def divergence(self, order: Decimal) -> Decimal:
         """ln(α e^{(α-1)ε}/(2α-1) + (α-1) e^{-αε}/(2α-1))/(α-1) (Mironov 2017, Table II)."""
         excess, twice = UP.subtract(order, Decimal(1)), DOWN.subtract(DOWN.add(order, order), Decimal(1))
         exponent = UP.multiply(excess, self.bound)
-        if exponent > _MOST or excess <= 0:
+        if exponent > MOST or excess <= 0:
             return self.bound
         grown = UP.multiply(UP.divide(order, twice), exp_up(exponent))
         shrunk = UP.multiply(UP.divide(excess, twice), exp_up(DOWN.multiply(order, self.bound).copy_negate()))
@@ -456,11 +293,11 @@ class Gaussian(Guarantee):
     def __post_init__(self) -> None:
         if (self.bound is None) != (self.slack is None):
             raise ValueError("a calibration point needs both epsilon and delta")
-        _coerce(
+        store(
             self,
-            mu=_number("mu", self.mu, 0, _MOST),
-            bound=None if self.bound is None else _number("epsilon", self.bound, 0, _MOST),
-            slack=None if self.slack is None else _number("delta", self.slack, 0, 1),
+            mu=number_within("mu", self.mu, 0, MOST),
+            bound=None if self.bound is None else number_within("epsilon", self.bound, 0, MOST),
+            slack=None if self.slack is None else number_within("delta", self.slack, 0, 1),
         )
 
     def loss(self) -> tuple[Decimal, Decimal] | None:
@@ -492,25 +329,25 @@ class Memoised(Guarantee):
     relation: str = ANY_INPUTS
 
     def __post_init__(self) -> None:
-        cap = _number("cap", self.cap, 0, _MOST)
+        cap = number_within("cap", self.cap, 0, MOST)
         if isinstance(self.curve, str | bytes) or not isinstance(self.curve, Iterable):
             raise ValueError(f"curve: expected a list of numbers; found {shown(self.curve)}")
-        curve = tuple(_number("curve", point, 0, _MOST) for point in self.curve)
+        curve = tuple(number_within("curve", point, 0, MOST) for point in self.curve)
         if not curve or list(curve) != sorted(curve) or curve[-1] > cap:
             raise ValueError(f"curve: expected a non-decreasing list up to the cap {cap}; found {self.curve}")
         if self.relation not in RELATIONS:
             raise ValueError(f"relation: expected one of {RELATIONS}; found {self.relation!r}")
-        _coerce(self, cap=cap, curve=curve)
+        store(self, cap=cap, curve=curve)
 
     def loss(self) -> tuple[Decimal, Decimal]:
         return self.curve[0], Decimal(0)
 
     def amounts(self) -> Amounts:
         # The curve turned into ρ or μ is not a filter (errata.md), so there a value is charged its cap at once.
-        return _pure_amounts(self.cap)._replace(epsilon=self.curve[0])
+        return pure_amounts(self.cap)._replace(epsilon=self.curve[0])
 
     def divergence(self, order: Decimal) -> Decimal:
-        return _divergence_of_pure(self.cap, order)
+        return divergence_of_pure(self.cap, order)
 
     def step(self, done: int, reports: int) -> Costs:
         """What `reports` more reports of one value cost after `done` of them, where the value is known by a label.
@@ -547,7 +384,7 @@ class Memoised(Guarantee):
     @cached_property
     def _whole(self) -> Costs:
         """What the cap costs under the rules that charge a value at once."""
-        return Costs.of(*_pure_amounts(self.cap))
+        return Costs.of(*pure_amounts(self.cap))
 
     def describe(self) -> dict[str, Any]:
         # Of all reports there can be where that is bounded, else of those of one value.
@@ -610,126 +447,3 @@ class Unbounded(Guarantee):
 
     def divergence(self, order: Decimal) -> None:
         return None
-
-
-def _decimal_up(fraction: Fraction) -> Decimal:
-    return UP.divide(Decimal(fraction.numerator), Decimal(fraction.denominator))
-
-
-def _decimal_down(fraction: Fraction) -> Decimal:
-    return DOWN.divide(Decimal(fraction.numerator), Decimal(fraction.denominator))
-
-
-# -- ε-LDP and nothing more ----------------------------------------------------------------------------------
-
-
-def _pure_amounts(epsilon: Decimal) -> Amounts:
-    return Amounts(epsilon, Decimal(0), rho_of_pure(epsilon), mu_squared_of_pure(epsilon))
-
-
-def _no_more_than_pure(epsilon: Decimal, rho: Decimal, mu_squared: Decimal) -> Amounts:
-    """The amounts of a report that is ε-DP, and has this ρ and μ² as well."""
-    return Amounts(epsilon, Decimal(0), min(rho, rho_of_pure(epsilon)), min(mu_squared, mu_squared_of_pure(epsilon)))
-
-
-def rho_of_pure(epsilon: Decimal) -> Decimal:
-    """The ρ of zCDP that every ε-DP report satisfies: ε·tanh(ε/2), rounded up.
-
-    It is the Kullback-Leibler divergence of randomised response, the worst pair; sharper than the ε²/2 of Bun
-    and Steinke 2016, Proposition 1.4.
-    """
-    # tanh(ε/2) = 1 - 2/(e^ε + 1) grows with e^ε, so a larger exponential gives the larger bound.
-    divisor = UP.add(exp_up(epsilon), Decimal(1))
-    tanh = UP.subtract(Decimal(1), DOWN.divide(Decimal(2), divisor))
-    return UP.multiply(epsilon, tanh)
-
-
-def mu_squared_of_pure(epsilon: Decimal) -> Decimal:
-    """μ² of the Gaussian DP that every ε-DP report satisfies: μ = 2Φ⁻¹(e^ε/(1+e^ε)), rounded up."""
-    from .gaussian import mu_of_pure
-
-    if not epsilon:
-        return Decimal(0)
-    # μ grows with ε, so below the smallest ε it is computed for, the μ of that one is a bound.
-    mu = Decimal(mu_of_pure(float_up(max(epsilon, _LEAST))))
-    return UP.multiply(mu, mu)
-
-
-def _mu_squared_of_laplace(epsilon: Decimal) -> Decimal:
-    """μ² of Laplace noise, rounded up."""
-    from .gaussian import mu_of_laplace
-
-    if not epsilon:
-        return Decimal(0)
-    mu = Decimal(mu_of_laplace(float_up(max(epsilon, _LEAST))))
-    return UP.multiply(mu, mu)
-
-
-def odds(epsilon: Decimal) -> tuple[Decimal, Decimal]:
-    """A lower and an upper bound of e^ε; from them mechanisms round p, q and τ to the safe side."""
-    return exp_down(epsilon), exp_up(epsilon)
-
-
-@lru_cache(maxsize=1024)
-def _divergence_of_pure(epsilon: Decimal, order: Decimal) -> Decimal:
-    """The largest Rényi divergence of ε-DP reports, that of randomised response."""
-    return _symmetric_law(epsilon, Decimal(1)).divergence(order)
-
-
-# -- the trade-off curve of a pair ---------------------------------------------------------------------------
-
-Test = tuple[Decimal, Decimal, Decimal]
-"""Q(T) rounded down, P(T) up, and 1 - P(T) down."""
-
-
-def _corners(outcomes: list[Test]) -> list[Test]:
-    """The tests that accept the first outcomes and leave the others, from P rounded up and down, and Q down."""
-    misses = [Decimal(0)]
-    for _, p_down, _ in reversed(outcomes[1:]):
-        misses.append(DOWN.add(misses[-1], p_down))
-    alarms = power = Decimal(0)
-    tests = []
-    for p, _, q in outcomes[:-1]:
-        alarms, power = DOWN.add(alarms, q), UP.add(power, p)
-        tests.append((alarms, power, misses.pop()))
-    return tests
-
-
-def _mu_squared(tests: list[Test]) -> Decimal:
-    """μ² of the least Gaussian trade-off curve below that with these corners, rounded up; may be infinite."""
-    from .gaussian import mu_of_tests
-
-    mu = Decimal(mu_of_tests(tests))
-    return UP.multiply(mu, mu)
-
-
-# -- losses of ±ε with probability τ -------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=1024)
-def _symmetric_amounts(epsilon: Decimal, tau: Decimal) -> Amounts:
-    if tau == 1 or not epsilon:
-        return _pure_amounts(epsilon)
-    if not tau:
-        return _no_more_than_pure(epsilon, Decimal(0), Decimal(0))
-    # Accepting the loss ε alone is the first test at a corner; the other one mirrors it.
-    low, high = DOWN.divide(tau, UP.add(exp_up(epsilon), _ONE)), _high(epsilon, tau)
-    misses = DOWN.add(DOWN.subtract(_ONE, tau), low)
-    mu_squared = _mu_squared([(low, high, misses)])
-    return _no_more_than_pure(epsilon, _symmetric_law(epsilon, tau).rho(), mu_squared)
-
-
-@lru_cache(maxsize=1024)
-def _symmetric_law(epsilon: Decimal, tau: Decimal) -> Law:
-    """The loss under P."""
-    low = UP.divide(tau, DOWN.add(exp_down(epsilon), _ONE))
-    loss = epsilon if tau else Decimal(0)
-    return Law(((_high(epsilon, tau), loss), (low, loss.copy_negate()), (UP.subtract(_ONE, tau), Decimal(0))))
-
-
-def _high(epsilon: Decimal, tau: Decimal) -> Decimal:
-    """τe^ε/(1+e^ε), rounded up."""
-    return UP.divide(tau, DOWN.add(DOWN.divide(_ONE, exp_up(epsilon)), _ONE))
-
-
-_ONE = Decimal(1)
