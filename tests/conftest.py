@@ -77,6 +77,12 @@ TOGETHER = {
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One more than there are cores: many tests wait, for a disk, a server, another process, or a clock."""
+    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Each test goes to whoever is free, but for the files of `TOGETHER`, which are handed out first."""
     from xdist.scheduler import LoadScopeScheduling
