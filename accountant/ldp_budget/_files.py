@@ -104,7 +104,12 @@ def alone_in(folder: Path) -> Iterator[None]:
 
 def sync_folder(folder: Path) -> None:
     """Make the names in a folder durable: what was made, renamed or removed there stays so after a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
+    sync_file(folder)
+
+
+def sync_file(path: Path) -> None:
+    """Make what was written to a file durable, by whomever."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..._files import alone_in, create_private, sync_folder
+from ..._files import alone_in, create_private, sync_file, sync_folder
 from ...errors import LedgerError, LedgerMissing
 from .. import keys
 from .names import INDEX, JOURNAL, LOG, companion, refuse_strays
@@ -118,15 +118,17 @@ def _write_copy(draft: Path, connection: sqlite3.Connection) -> None:
 
 
 def _write_empty(draft: Path, key: keys.Key) -> None:
+    """A draft that is cut off is thrown away, so it need not reach the disk before it is whole."""
     connection = _connect(str(draft))
     try:
-        # Closing leaves one whole file.
-        give_log(connection)
-        _make_durable(connection)
+        connection.execute("PRAGMA journal_mode = MEMORY")
+        connection.execute("PRAGMA synchronous = OFF")
         migrate(connection)
         fill(connection, key)
+        give_log(connection)
     finally:
         connection.close()
+    sync_file(draft)
 
 
 def has_key(file: Path, secret: bytes | None = None) -> bool:
