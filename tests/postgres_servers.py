@@ -339,8 +339,12 @@ class Server(Databases):
             raise RuntimeError(f"{self.folder} is not promoted")
 
     def _initialize(self) -> None:
-        words = ["-A", "trust", "-U", "postgres", "--encoding=UTF8", "--locale=C", "--no-sync"]
-        self._tool("initdb", "-D", self.data, *words)
+        fresh = _fresh_data(self.binaries)
+        done = subprocess.run(
+            ["cp", "-R", f"{fresh}/.", self.data], capture_output=True, text=True, **_as_user(self.data)
+        )
+        if done.returncode:
+            raise RuntimeError(f"the data of a fresh server cannot be copied: {done.stderr}")
         self._configure()
 
     def _configure(self) -> None:
@@ -348,14 +352,6 @@ class Server(Databases):
         lines = [f"{name} = '{value}'\n" for name, value in self.settings.items()]
         with (self.data / "postgresql.conf").open("a") as file:
             file.writelines(["\n", *lines])
-
-    def _tool(self, name: str, *words: object) -> None:
-        command = [str(self.binaries / name), *map(str, words)]
-        done = subprocess.run(
-            command, capture_output=True, text=True, stdin=subprocess.DEVNULL, **_as_user(self.data)
-        )
-        if done.returncode:
-            raise RuntimeError(f"{name}: {done.stdout}{done.stderr}")
 
     def _try_to_start(self) -> str | None:
         """Start it; what its log says if it ends instead."""
@@ -408,6 +404,25 @@ class Server(Databases):
             subprocess.run(["ipcrm", "-m", words[1]], capture_output=True, **_as_user(self.data))
 
 
+def _run_tool(binaries: Path, data: Path, name: str, *words: object) -> None:
+    command = [str(binaries / name), *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, **_as_user(data))
+    if done.returncode:
+        raise RuntimeError(f"{name}: {done.stdout}{done.stderr}")
+
+
+@functools.cache
+def _fresh_data(binaries: Path) -> Path:
+    """The data of a server that has never run, made once for all servers of this process."""
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+    data = folder_for_programs(folder)
+    for each in (folder, data):
+        atexit.register(in_this_process(functools.partial(shutil.rmtree, each, ignore_errors=True)))
+    words = ["-A", "trust", "-U", "postgres", "--encoding=UTF8", "--locale=C", "--no-sync"]
+    _run_tool(binaries, data, "initdb", "-D", data, *words)
+    return data
+
+
 def standby_of(
     primary: Server, folder: Path, name: str, synchronous: bool = False, settings: Mapping[str, str] = {}
 ) -> Server:
@@ -418,7 +433,21 @@ def standby_of(
     standby = Server(folder, primary.binaries, {**primary.settings, **settings})
     try:
         source = f"{primary.url()}?application_name={quote(name, safe='')}"
-        standby._tool("pg_basebackup", "-D", standby.data, "-d", source, "-R", "-X", "stream", "-c", "fast", "-N")
+        _run_tool(
+            standby.binaries,
+            standby.data,
+            "pg_basebackup",
+            "-D",
+            standby.data,
+            "-d",
+            source,
+            "-R",
+            "-X",
+            "stream",
+            "-c",
+            "fast",
+            "-N",
+        )
         standby._configure()
         with (standby.data / "postgresql.auto.conf").open("a") as file:
             file.write("synchronous_standby_names = ''\n")  # once promoted it waits for nobody
