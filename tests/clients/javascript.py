@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).parents[2] / "clients" / "js"
 VECTORS = Path(__file__).parents[2] / "clients" / "vectors" / "cases"
+_INDEX = (PACKAGE / "src" / "index.js").as_uri()
 _LEAST = 20
 
 
@@ -39,19 +41,43 @@ def run(script: str | Path, *arguments: object) -> subprocess.CompletedProcess[s
 
 
 def evaluated(source: str) -> Any:
-    """What a module writes as JSON; it finds the package as `client`."""
-    index = (PACKAGE / "src" / "index.js").as_uri()
-    module = f"import * as client from {json.dumps(index)};\n{source}"
-    done = subprocess.run(
-        [node(), "--input-type=module", "-"], input=module, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert not done.returncode, done.stderr
-    return json.loads(done.stdout)
+    """What a module logs as JSON; it finds the package as `client`."""
+    return _asked(module=f"import * as client from {json.dumps(_INDEX)};\n{source}")
 
 
 def answered(lines: Iterable[Any]) -> list[Any]:
-    """What the adapter answers to lines of JSON."""
+    """What a client answers to lines of JSON, in the process of the other tests."""
+    found: list[Any] = _asked(lines=[*lines])
+    return found
+
+
+def adapted(lines: Iterable[Any]) -> list[Any]:
+    """The same, of the adapter in a process of its own."""
     asked = "".join(f"{json.dumps(line)}\n" for line in lines)
     adapter = [node(), str(PACKAGE / "src" / "adapter.mjs")]
     done = subprocess.run(adapter, input=asked, capture_output=True, text=True, timeout=300, check=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def _asked(**asked: Any) -> Any:
+    engine = _engine()
+    assert engine.stdin is not None
+    assert engine.stdout is not None
+    engine.stdin.write(f"{json.dumps(asked)}\n")
+    engine.stdin.flush()
+    answer = json.loads(engine.stdout.readline())
+    assert "failed" not in answer, answer["failed"]
+    return answer["said"]
+
+
+@cache
+def _engine() -> subprocess.Popen[str]:
+    """Node, started once for the tests of this process; it ends when its input does."""
+    engine = subprocess.Popen(
+        [node(), str(Path(__file__).with_name("engine.mjs")), _INDEX],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    atexit.register(engine.communicate)
+    return engine
