@@ -68,6 +68,7 @@ def check(foretold: tuple[Binding, ...], found: dict[str, tuple[datetime, int, i
     assert found.keys() <= {binding.period for binding in foretold}
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("limits", "asked", "every", "reports", "start"),
     [

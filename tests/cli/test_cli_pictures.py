@@ -82,6 +82,7 @@ def reports(made: Any, path: Path, values: list[int], seed: int = 1) -> Path:
 # -- the file ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("suffix", MAGIC)
 def test_a_picture_is_what_its_suffix_says_and_the_same_each_time(
     command: CommandLine, tmp_path: Path, suffix: str

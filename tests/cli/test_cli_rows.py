@@ -90,6 +90,7 @@ def test_the_rows_are_the_same_in_every_form(command: CommandLine, words: list[s
                 assert json.loads(text) == value
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("words", ROWS, ids=" ".join)
 @pytest.mark.parametrize("pair", [("--json", "--csv"), ("--nl", "--tsv"), ("--csv", "--tsv")])
 def test_two_forms_are_one_too_many(command: CommandLine, words: list[str], pair: tuple[str, str]) -> None:

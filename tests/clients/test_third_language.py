@@ -179,6 +179,7 @@ def test_another_label_is_seen(tmp_path: Path) -> None:
 # -- faults: one in the script is seen -----------------------------------------------------------------------------
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("case", "old", "new"),
     [

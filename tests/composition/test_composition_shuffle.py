@@ -338,6 +338,7 @@ def test_what_others_repeat_hides_nobody(charges: list[tuple[Guarantee, int]]) -
         shuffled(charges, 1000, "1e-6")
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(
     ("guarantee", "reports", "inputs"),
     [

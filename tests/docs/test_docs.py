@@ -45,6 +45,7 @@ def test_every_block_of_a_page_runs_and_prints_what_it_shows(page: Path, tmp_pat
         "LDP_BUDGET_LEDGER": str(tmp_path / "ledger.db"),
         "LDP_BUDGET_CERTIFICATES": str(tmp_path / "certificates.json"),
         "LDP_BUDGET_NO_PLUGINS": "1",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # a page that runs pytest shows none, and they load for seconds
         "PYTHONPATH": os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")])),
     }
     found = follow(page, tmp_path, environment)

@@ -90,6 +90,7 @@ def random_channel(source: random.Random) -> list[list[Fraction]]:
     return rows
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("seed", range(6))
 def test_a_finite_pair_is_charged_its_own_rho_and_mu(seed: int) -> None:
     pair = dominating_pair(random_channel(random.Random(seed)))

@@ -78,6 +78,7 @@ def test_the_density_integrates_to_one_and_has_the_stated_errors(epsilon, value)
     assert moments == pytest.approx((1, *mechanism.error_at(value)), rel=1e-10, abs=1e-10)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("epsilon", [0.01, 1, 30, 1000])
 def test_the_uniform_prior_is_an_average_of_the_stated_errors(epsilon):
     mechanism = BoundedLaplace.calibrate(epsilon=epsilon, lower=10, upper=20)

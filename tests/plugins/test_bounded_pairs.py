@@ -173,6 +173,7 @@ def test_the_pair_of_bounded_laplace_dominates_what_is_drawn(epsilon: str, cells
     assert_dominates(LaplaceWeights.of(Decimal(epsilon), cells).guarantee(), rows)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("epsilon", ["1e-6", "1", "20"])
 @pytest.mark.parametrize("reach", [1, 3, 4, 6, 8])
 def test_the_pair_of_the_bounded_staircase_dominates_what_is_drawn(epsilon: str, reach: int) -> None:

@@ -271,6 +271,7 @@ def one_report(sketch: Any, made: Any, cells: Any) -> dict[Any, float]:
     }
 
 
+@pytest.mark.some(3)
 @both
 @pytest.mark.parametrize(("k", "m"), [(1, 2), (2, 2), (1, 4)])
 def test_every_outcome_of_a_tiny_sketch_together_states_no_smaller_variance_than_there_is(

@@ -519,6 +519,7 @@ def test_the_largest_bound_takes_every_word_of_63_bits():
     assert integers(Script(script), np.full(4, 2**63, np.uint64), 4).tolist() == expected
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("bound", [7, 129, 1000, 70_000, 2**32 + 1, 3 * 2**61])
 def test_integer_frequencies(bound):
     draws = 10**6
