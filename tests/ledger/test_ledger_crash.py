@@ -86,7 +86,7 @@ def test_a_killed_process_loses_no_answer_and_no_key_counts_twice(path: Path, mo
 @pytest.mark.slow
 def test_a_killed_bulk_run_is_finished_by_running_it_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk, "BATCH", ledger_killer.BULK_USERS // 4)
-    told, heads = kill(path, "bulk", 70)
+    told, heads = kill(path, "bulk", 40)
     with Accountant(path, create=False) as accountant:
         for head in {*heads}:
             check(accountant, head)

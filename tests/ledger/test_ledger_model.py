@@ -45,7 +45,7 @@ class TestInToys(ToyMachine.TestCase):  # type: ignore[misc, name-defined]
 
 @pytest.mark.slow
 class TestLongInMemory(MemoryMachine.TestCase):  # type: ignore[misc, name-defined]
-    settings = settings(max_examples=400, stateful_step_count=100)
+    settings = settings(max_examples=200, stateful_step_count=100)
 
 
 @pytest.mark.slow
