@@ -885,6 +885,49 @@ class LedgerContract:
         assert accountant.history("alice")[0]["account"] == 1
         check(accountant)
 
+    # -- shares -------------------------------------------------------------------------------------------
+
+    def test_whoever_has_a_share_must_fit_it_and_the_limit(self, place: Place, clock: Clock) -> None:
+        accountant = place.open(clock)
+        shares = {"a": ["lifetime=1", "day=0.75"], "b": ["lifetime=3,1e-7"]}
+        accountant.set_policy("default", ["lifetime=4,1e-6", "day=3,1e-6"], shares=shares)
+        a, b = (accountant.acting_for(made(accountant, f"key of {share}", share)) for share in shares)
+        assert a.spend("alice", coin("0.5"))
+        assert a.spend("alice", coin("0.3"), key="k").binding == ("day (a)",)
+        assert a.spend("alice", coin("0.3"), key="k").repeated
+        assert b.spend("alice", coin(2))
+        assert accountant.spend("alice", coin("0.25"))
+        users = [f"user-{number}" for number in range(9)]
+        assert a.spend_many([*users, "alice"], coin("0.5")).refused_users == ["alice"]
+        assert a.spend_many([*users[:4], "alice"], coin("0.25")).refused == 0
+        assert b.spend_many([*users, "alice"], promising(Approximate("0.25", "1e-7"))).refused_users == ["alice"]
+        held = a.reserve("bob", coin("0.75")).receipt or ""
+        assert not a.spend("bob", coin("0.1"))
+        accountant.void(held)
+        assert a.spend("bob", coin("0.7"))
+        clock.advance(days=1)
+        assert a.spend("alice", coin("0.25"))
+        assert a.spend("alice", coin("0.25")).binding == ("lifetime (a)",)
+
+        def spent_of(user: str) -> dict[str, float]:
+            limits = accountant.balance(user).to_json()["limits"]
+            return {limit["period"]: limit["spent"]["epsilon"] for limit in limits}
+
+        told = {user: spent_of(user) for user in ("alice", "bob", users[0], users[8])}
+        assert told == {
+            "alice": {"lifetime": 3.25, "day": 0.25, "lifetime (a)": 1, "day (a)": 0.25, "lifetime (b)": 2},
+            "bob": {"lifetime": 0.7, "day": 0, "lifetime (a)": 0.7, "day (a)": 0, "lifetime (b)": 0},
+            users[0]: {"lifetime": 1, "day": 0, "lifetime (a)": 0.75, "day (a)": 0, "lifetime (b)": 0.25},
+            users[8]: {"lifetime": 0.75, "day": 0, "lifetime (a)": 0.5, "day (a)": 0, "lifetime (b)": 0.25},
+        }
+        head = check(accountant)
+        accountant.set_policy("default", ["lifetime=4,1e-6", "week=3"], shares={**shares, "a": ["week=1"]})
+        assert spent_of("alice")["week (a)"] == 1
+        accountant = place.reopen(accountant, clock)
+        assert spent_of("bob")["week (a)"] == 0.7
+        check(accountant, head)
+        accountant.close()
+
     # -- what is kept -------------------------------------------------------------------------------------
 
     def test_nothing_is_lost_by_closing(self, place: Place, clock: Clock) -> None:

@@ -29,7 +29,7 @@ from ldp_budget.guarantees import (
     ZeroConcentrated,
 )
 from ldp_budget.guarantees.amounts import ZERO, Costs, decimal
-from ledger_contract import Place, promising
+from ledger_contract import Place, made, promising
 
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -46,6 +46,7 @@ MECHANISMS = {guarantee: promising(guarantee) for guarantee in GUARANTEES}
 USERS = ("alice", "bob")
 LABELS = ("home", "work")
 NAMES = ("default", "default", "other", "planned", "planned", "second")
+SHARES = ("a", "b")
 
 
 @cache
@@ -65,9 +66,14 @@ class Terms:
     unbounded: bool = False
     relation: str | None = None
     plan: int = 0
+    shares: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def parsed(self) -> list[Limit]:
         return [parsed(limit) for limit in self.limits]
+
+    def of_share(self, share: str | None) -> list[Limit] | None:
+        """The limits of a share; None where there is no such share."""
+        return next(([parsed(limit) for limit in limits] for name, limits in self.shares if name == share), None)
 
 
 parsed = cache(Limit.parse)
@@ -78,10 +84,14 @@ def costs_of(guarantee: Guarantee) -> Costs:
     return guarantee.costs()
 
 
+SHARE_OF_B = ("b", ("lifetime=1.7,4e-7", "day=1.2,4e-7"))
 MENU = {
     "default": (
         Terms(("lifetime=9,1e-6",)),
         Terms(("lifetime=7,1e-6", "day=3,1e-6")),
+        Terms(("lifetime=7,1e-6", "day=3,1e-6"), shares=(("a", ("lifetime=2,4e-7",)), ("b", ("day=1.2,4e-7",)))),
+        Terms(("lifetime=9,1e-6", "day=4,1e-6"), shares=(("a", ("lifetime=3,4e-7", "day=1.5,1e-7")), SHARE_OF_B)),
+        Terms(("lifetime=9,1e-6,zcdp",), shares=(("b", ("lifetime=2,1e-6,zcdp",)),)),
         Terms(("lifetime=9,1e-6", "week=3,1e-6")),
         Terms(("day=2,3e-7", "month=5,1e-6"), unbounded=True),
         Terms(("lifetime=7,1e-6", "lifetime=9,1e-6,zcdp", "day=5,1e-6,gdp")),
@@ -90,6 +100,7 @@ MENU = {
     ),
     "other": (
         Terms(("lifetime=9,1e-6", "day=3,1e-6,zcdp"), relation="any"),
+        Terms(("lifetime=9,1e-6",), shares=(("a", ("lifetime=1.5,4e-7",)), ("b", ("lifetime=7.5,4e-7",)))),
         Terms(("month=20,1e-5,gdp",), unbounded=True),
         Terms(("week=5,0.5",), unbounded=True),
     ),
@@ -122,6 +133,7 @@ class Charged:
     plan: int
     expires: datetime | None = None
     state: str = "spent"
+    share: str | None = None
 
     @property
     def counts(self) -> bool:
@@ -146,9 +158,13 @@ class Model:
 
     # -- sums ---------------------------------------------------------------------------------------------
 
-    def spent(self, user: str, period: str, moment: datetime) -> Costs:
-        """What a user was charged in the window of `period` that holds `moment`: curves by label, the rest added."""
+    def spent(self, user: str, period: str, moment: datetime, share: str | None = None) -> Costs:
+        """What a user was charged in the window of `period` that holds `moment`: curves by label, the rest added.
+
+        With a share, only what was charged through that.
+        """
         mine = [c for c in self.charges if c.user == user and same_window(period, c.at, moment)]
+        mine = [c for c in mine if share in (None, c.share)]
         total = ZERO
         labelled: Counter[tuple[str, Guarantee]] = Counter()
         for charge in mine:
@@ -160,8 +176,16 @@ class Model:
             total = total.plus(along_curve(guarantee, reports))
         return total
 
-    def cost(self, user: str, guarantee: Guarantee, reports: int, label: str | None, period: str) -> Costs:
-        """What more reports would add to a user's current window."""
+    def cost(
+        self,
+        user: str,
+        guarantee: Guarantee,
+        reports: int,
+        label: str | None,
+        period: str,
+        share: str | None = None,
+    ) -> Costs:
+        """What more reports would add to a user's current window, or to that of a share."""
         if label is None or not isinstance(guarantee, Memoised):
             return costs_of(guarantee).times(reports)
         done = sum(
@@ -169,6 +193,7 @@ class Model:
             for c in self.charges
             if (c.user, c.guarantee, c.label, c.counts) == (user, guarantee, label, True)
             and same_window(period, c.at, self.moment)
+            and share in (None, c.share)
         )
         return along_curve(guarantee, done + reports).minus(along_curve(guarantee, done))
 
@@ -177,8 +202,19 @@ class Model:
     def terms(self, policy: str) -> Terms:
         return self.versions[policy][-1][0]
 
-    def fits(self, user: str, guarantee: Guarantee, reports: int, label: str | None, policy: str) -> bool:
+    def fits(
+        self,
+        user: str,
+        guarantee: Guarantee,
+        reports: int,
+        label: str | None,
+        policy: str,
+        share: str | None = None,
+    ) -> bool:
         terms = self.terms(policy)
+        mine = [] if share is None else terms.of_share(share)
+        if mine is None:
+            return False
         if user in self.erased or (terms.relation == "any" and guarantee.relation != "any inputs"):
             return False
         if terms.plan and (
@@ -186,10 +222,11 @@ class Model:
             or not fit_together({terms.plan, *self.plans_used(user)}, terms)
         ):
             return False
+        held = [*((limit, None) for limit in terms.parsed()), *((limit, share) for limit in mine)]
         return all(
-            within(self.spent(user, limit.period, self.moment), cost, limit.capacity)
-            for limit in terms.parsed()
-            for cost in [self.cost(user, guarantee, reports, label, limit.period)]
+            within(self.spent(user, limit.period, self.moment, of), cost, limit.capacity)
+            for limit, of in held
+            for cost in [self.cost(user, guarantee, reports, label, limit.period, of)]
         )
 
     def plans_used(self, user: str) -> set[int]:
@@ -213,17 +250,18 @@ class Model:
         label: str | None,
         policy: str,
         expires: int | None = None,
+        share: str | None = None,
     ) -> Charged:
         """Charge what fits."""
         terms, _ = self.versions[policy][-1]
         self.versions[policy][-1] = (terms, True)
         labelled = label if isinstance(guarantee, Memoised) else None
-        made = Charged(user, self.moment, guarantee, reports, labelled, terms.plan)
+        charge = Charged(user, self.moment, guarantee, reports, labelled, terms.plan, share=share)
         if expires is not None:
-            made.state, made.expires = "reserved", self.moment + timedelta(seconds=expires)
-        self.charges.append(made)
+            charge.state, charge.expires = "reserved", self.moment + timedelta(seconds=expires)
+        self.charges.append(charge)
         self.newest = self.moment
-        return made
+        return charge
 
     def may_follow(self, policy: str, terms: Terms) -> bool:
         """Whether a policy may be set so: charged limits keep rule and δ, and all plans fit the lifetime limit."""
@@ -232,6 +270,11 @@ class Model:
         for limit in (limit for earlier in charged for limit in earlier.parsed()):
             if any(p == limit.period for p, _, _ in new) and (limit.period, limit.rule, limit.delta) not in new:
                 return False
+        for share in SHARES:
+            mine = {(limit.period, limit.rule, limit.delta) for limit in terms.of_share(share) or ()}
+            for limit in (limit for earlier in charged for limit in earlier.of_share(share) or ()):
+                if any(p == limit.period for p, _, _ in mine) and (limit.period, limit.rule, limit.delta) not in mine:
+                    return False
         if not terms.plan:
             return True
         return fit_together({terms.plan, *(earlier.plan for earlier in charged)} - {0}, terms)
@@ -307,6 +350,7 @@ class LedgerMachine(RuleBasedStateMachine):
     counts = st.integers(1, 3)
     labels = st.sampled_from((None, *LABELS, *LABELS))
     names = st.sampled_from(NAMES)
+    shares = st.sampled_from((None, None, *SHARES))
 
     def __init__(self) -> None:
         super().__init__()
@@ -315,9 +359,14 @@ class LedgerMachine(RuleBasedStateMachine):
         self.accountant: Accountant = self.place.open(self._clock)
         self.heads: list[str] = []
         self.keys = 0
+        self.callers = {share: made(self.accountant, f"key of {share}", share) for share in SHARES}
 
     def _clock(self) -> datetime:
         return self.model.now
+
+    def by(self, share: str | None) -> Accountant:
+        """The ledger as it is used through a share, or through none."""
+        return self.accountant if share is None else self.accountant.acting_for(self.callers[share])
 
     def _key(self) -> str:
         self.keys += 1
@@ -346,7 +395,12 @@ class LedgerMachine(RuleBasedStateMachine):
 
     def _set(self, name: str, terms: Terms) -> None:
         self.accountant.set_policy(
-            name, terms.limits, relation=terms.relation, unbounded=terms.unbounded, plan=plans()[terms.plan]
+            name,
+            terms.limits,
+            relation=terms.relation,
+            unbounded=terms.unbounded,
+            plan=plans()[terms.plan],
+            shares={share: list(limits) for share, limits in terms.shares},
         )
         self.model.versions.setdefault(name, []).append((terms, False))
         self.model.newest = self.model.moment
@@ -366,9 +420,17 @@ class LedgerMachine(RuleBasedStateMachine):
         label=labels,
         policy=names,
         keyed=st.booleans(),
+        share=shares,
     )
     def spend(
-        self, user: str, guarantee: Guarantee, reports: int, label: str | None, policy: str, keyed: bool
+        self,
+        user: str,
+        guarantee: Guarantee,
+        reports: int,
+        label: str | None,
+        policy: str,
+        keyed: bool,
+        share: str | None,
     ) -> Any:
         request = {
             "user": user,
@@ -379,15 +441,15 @@ class LedgerMachine(RuleBasedStateMachine):
         }
         if keyed:
             request["key"] = self._key()
-        self._check_quote(user, guarantee, reports, label, policy)
-        fits = self.model.fits(user, guarantee, reports, label, policy)
+        self._check_quote(user, guarantee, reports, label, policy, share)
+        fits = self.model.fits(user, guarantee, reports, label, policy, share)
         cost = self.model.cost(user, guarantee, reports, label, "lifetime")
-        receipt = self.accountant.spend(**request)
+        receipt = self.by(share).spend(**request)
         assert (receipt.status, receipt.repeated) == ("spent" if fits else "refused", False)
         assert receipt.cost_units == cost
         if fits:
-            self.model.charge(user, guarantee, reports, label, policy)
-        return (request, receipt) if keyed else multiple()
+            self.model.charge(user, guarantee, reports, label, policy, share=share)
+        return (request, receipt, share) if keyed else multiple()
 
     @rule(
         target=held,
@@ -397,24 +459,33 @@ class LedgerMachine(RuleBasedStateMachine):
         label=labels,
         policy=names,
         expires=st.sampled_from((2, 3600, 10**7, 10**7)),
+        share=shares,
     )
     def reserve(
-        self, user: str, guarantee: Guarantee, reports: int, label: str | None, policy: str, expires: int
+        self,
+        user: str,
+        guarantee: Guarantee,
+        reports: int,
+        label: str | None,
+        policy: str,
+        expires: int,
+        share: str | None,
     ) -> Any:
         request = {"reports": reports, "label": label, "policy": policy, "expires": expires}
-        fits = self.model.fits(user, guarantee, reports, label, policy)
-        receipt = self.accountant.reserve(user, MECHANISMS[guarantee], **request)
+        fits = self.model.fits(user, guarantee, reports, label, policy, share)
+        receipt = self.by(share).reserve(user, MECHANISMS[guarantee], **request)
         assert receipt.status == ("reserved" if fits else "refused")
         if not fits:
             return multiple()
-        return Held(receipt.receipt or "", self.model.charge(user, guarantee, reports, label, policy, expires))
+        charged = self.model.charge(user, guarantee, reports, label, policy, expires, share)
+        return Held(receipt.receipt or "", charged)
 
-    @rule(held=held, step=st.sampled_from(("void", "void", "commit")))
-    def resolve(self, held: Held, step: str) -> None:
+    @rule(held=held, step=st.sampled_from(("void", "void", "commit")), share=shares)
+    def resolve(self, held: Held, step: str, share: str | None) -> None:
         charged = held.charged
         state = "expired" if charged.state == "reserved" and self._is_over(charged) else charged.state
         repeated = charged.state != "reserved"
-        call = getattr(self.accountant, step)
+        call = getattr(self.by(share), step)
         if state in (("voided",) if step == "commit" else ("committed", "expired")):
             with pytest.raises(ReservationConflict, match=f"is {state}"):
                 call(held.receipt)
@@ -429,13 +500,16 @@ class LedgerMachine(RuleBasedStateMachine):
     def _is_over(self, charged: Charged) -> bool:
         return charged.expires is not None and self.model.moment >= charged.expires
 
-    def _check_quote(self, user: str, guarantee: Guarantee, reports: int, label: str | None, policy: str) -> None:
+    def _check_quote(
+        self, user: str, guarantee: Guarantee, reports: int, label: str | None, policy: str, share: str | None
+    ) -> None:
         """A quote foretells the answer and how many would fit."""
-        quote = self.accountant.quote(user, MECHANISMS[guarantee], reports=reports, label=label, policy=policy)
-        assert (not quote.binding and not quote.why) == self.model.fits(user, guarantee, reports, label, policy)
+        quote = self.by(share).quote(user, MECHANISMS[guarantee], reports=reports, label=label, policy=policy)
+        fits = self.model.fits
+        assert (not quote.binding and not quote.why) == fits(user, guarantee, reports, label, policy, share)
         most = min(quote.affordable_reports, 50)
-        assert most == 0 or self.model.fits(user, guarantee, most, label, policy)
-        assert most == 50 or not self.model.fits(user, guarantee, most + 1, label, policy)
+        assert most == 0 or fits(user, guarantee, most, label, policy, share)
+        assert most == 50 or not fits(user, guarantee, most + 1, label, policy, share)
 
     @precondition(lambda self: len(self.model.charges) > 9 and not self.model.erased)
     @rule(user=users)
@@ -449,13 +523,13 @@ class LedgerMachine(RuleBasedStateMachine):
         asked=asked,
         other=st.sampled_from(({"reports": 4}, {"label": "else"}, {"digest": "00"}, {"policy": "x"})),
     )
-    def repeat(self, asked: tuple[dict[str, Any], Any], other: dict[str, Any]) -> None:
-        request, first = asked
+    def repeat(self, asked: tuple[dict[str, Any], Any, str | None], other: dict[str, Any]) -> None:
+        request, first, share = asked
         if request["user"] not in self.model.erased:
-            again = self.accountant.spend(**request)
+            again = self.by(share).spend(**request)
             assert again.to_json() == {**first.to_json(), "repeated": True}
             with pytest.raises(KeyConflict):
-                self.accountant.spend(**{**request, **other})
+                self.by(share).spend(**{**request, **other})
 
     # -- many users ---------------------------------------------------------------------------------------
 
@@ -465,34 +539,35 @@ class LedgerMachine(RuleBasedStateMachine):
         guarantee=guarantees,
         policy=st.sampled_from(NAMES[:3]),
         keyed=st.booleans(),
+        share=shares,
     )
-    def spend_many(self, users: list[str], guarantee: Guarantee, policy: str, keyed: bool) -> Any:
+    def spend_many(self, users: list[str], guarantee: Guarantee, policy: str, keyed: bool, share: str | None) -> Any:
         request: dict[str, Any] = {"mechanism": MECHANISMS[guarantee], "policy": policy}
         if keyed:
             request["key"] = self._key()
         refused: Counter[str] = Counter()
         for user in users:
-            if self.model.fits(user, guarantee, 1, None, policy):
-                self.model.charge(user, guarantee, 1, None, policy)
+            if self.model.fits(user, guarantee, 1, None, policy, share):
+                self.model.charge(user, guarantee, 1, None, policy, share=share)
             else:
                 refused[user] += 1
-        result = self.accountant.spend_many(iter(users), **request)
+        result = self.by(share).spend_many(iter(users), **request)
         assert result.to_json() == {
             "spent": len(users) - refused.total(),
             "refused": refused.total(),
             "repeated": 0,
         }
         assert Counter(result.refused_users) == refused
-        return (users, request, refused) if keyed else multiple()
+        return (users, request, refused, share) if keyed else multiple()
 
     @rule(run=runs)
-    def repeat_run(self, run: tuple[list[str], dict[str, Any], Counter[str]]) -> None:
-        users, request, refused = run
-        again = self.accountant.spend_many(users, **request)
+    def repeat_run(self, run: tuple[list[str], dict[str, Any], Counter[str], str | None]) -> None:
+        users, request, refused, share = run
+        again = self.by(share).spend_many(users, **request)
         assert again.to_json() == {"spent": 0, "refused": refused.total(), "repeated": len(users) - refused.total()}
         assert Counter(again.refused_users) == refused
         with pytest.raises(KeyConflict):
-            self.accountant.spend_many([*users, "dave"], **request)
+            self.by(share).spend_many([*users, "dave"], **request)
 
     # -- all of it ----------------------------------------------------------------------------------------
 
@@ -507,8 +582,9 @@ class LedgerMachine(RuleBasedStateMachine):
             for user in USERS:
                 if user not in self.model.erased:
                     for state in self.accountant.balance(user, policy).limits:
-                        expected = self.model.spent(user, state.limit.period, self.model.moment)
-                        assert state.spent_units == expected, (user, policy, state.limit.period)
+                        share = getattr(state.limit, "share", None)
+                        expected = self.model.spent(user, state.limit.period, self.model.moment, share)
+                        assert state.spent_units == expected, (user, policy, state.limit.label)
 
     def teardown(self) -> None:
         try:

@@ -46,7 +46,7 @@ class _Flat:
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
-        self._labels = list(_labels(policy.limits))
+        self._labels = list(_labels(policy.all_limits))
         self._more = [
             *(["quotas"] if policy.plan is not None else []),
             *(["worst_epsilon_per_year"] if policy.unbounded else []),
@@ -54,7 +54,7 @@ class _Flat:
         self.columns: list[str] = []
         self.amounts: list[str] = []
         """The columns that people are shown: none of a δ that the limit does not admit."""
-        for label, limit in zip(self._labels, policy.limits, strict=True):
+        for label, limit in zip(self._labels, policy.all_limits, strict=True):
             for name, most in limit.amounts(limit.capacity).items():
                 self.columns += [f"{label}_{name}_{what}" for what in ("capacity", "spent", "left")]
                 self.amounts += [f"{label}_{name}_{what}" for what in ("spent", "left") if most]
@@ -83,10 +83,10 @@ class _Flat:
 
 
 def _labels(limits: tuple[Limit, ...]) -> Iterator[str]:
-    """What each limit is called: its period, with the rule and a number where that is not enough."""
-    periods = Counter(limit.period for limit in limits)
+    """What each limit is called: its period, with its share, the rule and a number where that is not enough."""
+    periods = Counter(limit.label for limit in limits)
     given: Counter[str] = Counter()
     for limit in limits:
-        label = limit.period if periods[limit.period] == 1 else f"{limit.period}_{limit.rule}"
+        label = limit.label if periods[limit.label] == 1 else f"{limit.label}_{limit.rule}"
         given[label] += 1
         yield label if given[label] == 1 else f"{label}_{given[label]}"

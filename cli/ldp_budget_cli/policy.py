@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,9 +23,11 @@ from .output import (
 from .times import parse_time
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from ldp_budget.accounting.accountant import Accountant
+    from ldp_budget.accounting.limits import Limit
     from ldp_budget.accounting.plans import Plan
     from ldp_budget.accounting.policies import Policy
     from ldp_budget.accounting.simulating import Binding
@@ -66,6 +68,15 @@ def policy() -> None:
 @click.option("--relation", metavar="any", help="Admit only guarantees that hold for any two inputs.")
 @click.option("--unbounded", is_flag=True, help="Say that there is no lifetime limit.")
 @click.option("--checked", is_flag=True, help="Admit only mechanisms that were checked: see the command mechanisms.")
+@click.option(
+    "--share",
+    "shares",
+    multiple=True,
+    metavar="NAME:LIMIT",
+    help="A part of a limit, for the keys that are bound to it, such as team-a:lifetime=1; it goes by the rule of "
+    "the limit. Repeat for more. Without it, the shares that there are stay.",
+)
+@click.option("--no-shares", is_flag=True, help="Take away the shares that there are.")
 @json_option
 @click.pass_context
 def set_(
@@ -78,12 +89,18 @@ def set_(
     relation: str | None,
     unbounded: bool,
     checked: bool,
+    shares: tuple[str, ...],
+    no_shares: bool,
     as_json: bool,
 ) -> None:
     """Store a policy; makes the ledger and its key if neither exists."""
     from ldp_budget.accounting.limits import as_limits
     from ldp_budget.accounting.policies import Policy
+    from ldp_budget.accounting.shares import as_shares
 
+    if no_shares and shares:
+        raise click.UsageError("--no-shares: expected it without --share; both were given")
+    parts = {} if no_shares else _shares(shares)
     if plan_delta is not None and not plan:
         raise click.UsageError("--plan: expected at least one COLLECTION=COUNT with --plan-delta; nothing was given")
     if plan or asked:
@@ -91,14 +108,30 @@ def set_(
         ledger = open_ledger(ctx)
         terms = _plan(ledger, plan, plan_delta or "0") if plan else None
         chosen = as_limits(limits, _charges(ledger, "for", asked))
-        stored = ledger.set_policy(name, chosen, relation=relation, unbounded=unbounded, checked=checked, plan=terms)
+        more: dict[str, Any] = {"relation": relation, "unbounded": unbounded, "checked": checked, "shares": parts}
+        stored = ledger.set_policy(name, chosen, plan=terms, **more)
     else:
         # Checked before the ledger is opened, as opening may make it.
-        wanted = Policy(name, as_limits(limits), relation=relation, unbounded=unbounded, checked=checked)
+        given = as_limits(limits)
+        more = {"relation": relation, "unbounded": unbounded, "checked": checked}
+        Policy(name, given, shares=as_shares(parts or {}, given), **more)
         ledger = open_ledger(ctx, create=True)
-        stored = ledger.set_policy(name, wanted.limits, relation=relation, unbounded=unbounded, checked=checked)
+        stored = ledger.set_policy(name, given, shares=parts, **more)
     _show(stored, as_json)
     warn_of_idle_limits(stored)
+
+
+def _shares(texts: tuple[str, ...]) -> dict[str, Sequence[Limit | str]] | None:
+    """The limits of `NAME:LIMIT` texts by the name of the share; None where there are none."""
+    from ldp_budget.errors import InvalidParameter
+
+    shares: dict[str, list[Limit | str]] = {}
+    for text in texts:
+        name, colon, limit = text.partition(":")
+        if not colon:
+            raise InvalidParameter("share", "NAME:PERIOD=EPSILON[,DELTA[,RULE]]", text)
+        shares.setdefault(name, []).append(limit)
+    return dict(shares) or None
 
 
 def _plan(accountant: Accountant, counts: tuple[str, ...], delta: str) -> Plan:
@@ -213,7 +246,8 @@ def _show(policy: Policy, as_json: bool) -> None:
 
 def _terms(policy: Policy) -> list[str]:
     """The limits and the plan of a policy."""
-    parts = [_limits(policy)] if policy.limits else []
+    parts = [_limits(policy.limits)] if policy.limits else []
+    parts += [f"share {share.name}: {_limits(share.limits)}" for share in policy.shares]
     if policy.plan is not None:
         epsilon, delta = policy.planned()
         reports = counted(sum(count for _, count in policy.plan.quotas), "report")
@@ -221,10 +255,10 @@ def _terms(policy: Policy) -> list[str]:
     return parts
 
 
-def _limits(policy: Policy) -> str:
+def _limits(limits: Sequence[Limit]) -> str:
     return "; ".join(
         f"{limit.period} epsilon {limit.epsilon}"
         + (f", delta {limit.delta_text}" if limit.delta else "")
         + f" ({limit.rule})"
-        for limit in policy.limits
+        for limit in limits
     )

@@ -45,6 +45,7 @@ OPTIONS = (
     "missing",
     "nl",
     "no_header",
+    "no_shares",
     "note",
     "numeric",
     "once",

@@ -137,6 +137,7 @@ ldp_budget.accounting.remaining
 ldp_budget.accounting.request
 ldp_budget.accounting.reservations
 ldp_budget.accounting.setting
+ldp_budget.accounting.shares
 ldp_budget.accounting.simulating
 ldp_budget.accounting.spending
 ldp_budget.authoring

@@ -126,7 +126,7 @@ def calls(accountant: Accountant) -> dict[str, Call]:
     own: dict[str, dict[str, Any]] = {
         "set_policy": {
             **{"name": "p", "limits": ["lifetime=1"], "relation": None, "unbounded": False, "checked": False},
-            "plan": None,
+            **{"plan": None, "shares": {"team-a": ["lifetime=0.5"]}},
         },
         **{"policy": {"name": "default"}, "quote": request, "spend": keyed, "reserve": {**keyed, "expires": 9}},
         "spend_many": {
@@ -241,6 +241,9 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         "checked": (certificates.checked, {"mechanism": mechanism("oue")}),
         **{f"Overview.{name}": (getattr(overview, name), given) for name, given in of_overviews.items()},
         "Balance.shuffled": (accountant.balance("u").shuffled, {"users": 1000}),
+        "Policy.share": (policy.share, {"name": "team-a"}),
+        "Policy.limits_for": (policy.limits_for, {"share": "team-a"}),
+        "Policy.limits_shown_to": (policy.limits_shown_to, {"share": "team-a"}),
         "Policy.planned": (policy.planned, {"others": None}),
         "Policy.overdrawn_by": (policy.overdrawn_by, {"price": (Decimal(1), Decimal(0))}),
         "Policy.from_json": (Policy.from_json, {"data": policy.to_json()}),

@@ -23,6 +23,7 @@ import copy_killer
 from conftest import Clock
 from ldp_budget import Accountant, KeyConflict, LedgerError, UnknownName
 from ldp_budget.accounting import many, setting
+from ldp_budget.accounting.callers import Caller
 from ldp_budget.accounting.copying import Copied
 from ldp_budget.accounting.plans import Plan
 from ldp_budget.catalogue.collections import Collection
@@ -78,8 +79,14 @@ class Story:
         colours, age = Collection("colours", coin("0.1")), Collection("age", coin("0.1"))
         accountant.add_collection(colours)
         accountant.add_collection(age)
-        accountant.record("key", "team-a", {"scopes": ["spend"]}, expected=0)
+        accountant.record("key", "team-a", {"share": "a"}, expected=0)
         accountant.record("key-revoked", "team-a", {}, expected=1)
+        limits, shares = ["lifetime=30", "day=5", "month=25"], {"b": ["day=1"], "a": ["lifetime=2", "day=1.5"]}
+        accountant.set_policy("default", limits, shares=shares)
+        team = accountant.acting_for(Caller(1, "team-a", "a"))
+        team.spend("user-1", coin("0.3"))
+        team.spend_many(CROWD, coin("0.2"), note="through a share")
+        team.void(team.reserve("user-2", coin("0.3")).receipt or "")
         for user in USERS[:8]:
             self.spend(accountant, user, colours, key="colours", note=f"{user} at the door")
             self.spend(accountant, user, age, key="age")

@@ -13,15 +13,16 @@ from .policies import Policy
 from .receipts import Balance, LimitState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ..guarantees.amounts import Costs
     from ..ledger import Account, Ledger, Reading
+    from .limits import Limit
 
 _TOGETHER = 5_000
 
 
-def balances_of(ledger: Ledger, users: Iterable[str], policy: str) -> Iterator[Balance]:
+def balances_of(ledger: Ledger, users: Iterable[str], policy: str, share: str | None) -> Iterator[Balance]:
     """The balance of each of `users`, in their order, without the odometer.
 
     A stream of any length; of 5,000 users at a time those of one lane are read in one moment.
@@ -30,12 +31,12 @@ def balances_of(ledger: Ledger, users: Iterable[str], policy: str) -> Iterator[B
         found: dict[bytes, Balance] = {}
         for lane, of_lane in _by_lane(ledger, hashes).items():
             with ledger.reading(lane) as reading:
-                found.update(_read(reading, of_lane, policy))
+                found.update(_read(reading, of_lane, policy, share))
         for user, hashed in zip(batch, hashes, strict=True):
             yield replace(found[hashed], user=user)
 
 
-def all_balances(ledger: Ledger, policy: str) -> Iterator[Balance]:
+def all_balances(ledger: Ledger, policy: str, share: str | None) -> Iterator[Balance]:
     """The balance of every account, by lane and number, without the odometer; names are nowhere in a ledger."""
     for lane in ledger.lanes:
         with ledger.reading(lane) as reading:
@@ -43,7 +44,7 @@ def all_balances(ledger: Ledger, policy: str) -> Iterator[Balance]:
         for first, until in parts(last, _TOGETHER):
             with ledger.reading(lane) as reading:
                 users = list(reading.rows.users(first, until))
-                found = _read(reading, [user.hash for user in users if user.hash is not None], policy)
+                found = _read(reading, [user.hash for user in users if user.hash is not None], policy, share)
                 gone = Balance(None, _policy(reading, policy), (), erased=True)
             place = {"lane": lane} if len(ledger.lanes) > 1 else {}
             for user in users:
@@ -79,18 +80,21 @@ def _by_lane(ledger: Ledger, hashes: list[bytes]) -> dict[int, list[bytes]]:
     return by_lane
 
 
-def _read(reading: Reading, users: list[bytes], name: str) -> dict[bytes, Balance]:
+def _read(reading: Reading, users: list[bytes], name: str, share: str | None) -> dict[bytes, Balance]:
     """What a lane says of some of its users."""
     policy, accounts = _policy(reading, name), reading.accounts(users)
     used = _used(reading, policy, [account.number for account in accounts.values() if account.number is not None])
-    return {user: _balance(reading, policy, account, used) for user, account in accounts.items()}
+    return {user: _balance(reading, policy, account, used, share) for user, account in accounts.items()}
 
 
-def _balance(reading: Reading, policy: Policy, account: Account, used: Mapping[tuple[int, str], int]) -> Balance:
+def _balance(
+    reading: Reading, policy: Policy, account: Account, used: Mapping[tuple[int, str], int], share: str | None
+) -> Balance:
     if account.erased:
         return Balance(None, policy, (), erased=True)
     counts = {promise: used.get((account.number or 0, promise), 0) for promise, _ in _quotas(policy)}
-    return Balance(None, policy, limit_states(reading, policy, account.spent), quota_states(policy, counts))
+    states = limit_states(reading, policy.limits_shown_to(share), account.spent)
+    return Balance(None, policy, states, quota_states(policy, counts))
 
 
 def _used(reading: Reading, policy: Policy, accounts: list[int]) -> dict[tuple[int, str], int]:
@@ -108,9 +112,8 @@ def _policy(reading: Reading, name: str) -> Policy:
     return Policy.read(reading.policy(name).definition)
 
 
-def limit_states(reading: Reading, policy: Policy, spent: Mapping[str, Costs]) -> tuple[LimitState, ...]:
-    """What was spent under each limit of a policy, in the windows that are open."""
-    limits = policy.limits
+def limit_states(reading: Reading, limits: Sequence[Limit], spent: Mapping[str, Costs]) -> tuple[LimitState, ...]:
+    """What was spent under each of some limits, in the windows that are open."""
     return tuple([LimitState(limit, spent[limit.gauge], reading.windows[limit.gauge].ends) for limit in limits])
 
 

@@ -17,9 +17,10 @@ from .._json import canonical_json
 from ..errors import NotSupported
 from ..ledger.entries import NOBODY, SPENT
 from ..ledger.lanes import lane_of
-from ..ledger.windows import measure_in
+from ..ledger.windows import holds, measure_in
 from .decision import objection
 from .idempotency import IdempotencyKey, Kept, key_hash, once
+from .policies import share_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -107,6 +108,7 @@ class BulkCharge:
         policy_number: int,
         policy: Policy,
         note: str | None = None,
+        share: str | None = None,
     ) -> None:
         if policy.plan is not None:
             raise NotSupported(f"policy {policy.name} holds a plan; charge its users one at a time")
@@ -115,11 +117,12 @@ class BulkCharge:
         self._policy_number = policy_number
         self._policy = policy
         self._note = note
+        self._share, self._number = share, share_number(policy, share)
         self._windows = transaction.windows
 
     def run(self, users: list[str]) -> list[str]:
         """Charge the users whose limits admit it; returns the refused ones. A user listed twice is charged twice."""
-        if objection(self._charge, self._policy):
+        if objection(self._charge, self._policy, self._share):
             return list(users)
         refused: list[str] = []
         for once_each in _rounds(users):
@@ -131,18 +134,19 @@ class BulkCharge:
         """Charge distinct users; returns the refused ones."""
         transaction, charge = self._transaction, self._charge
         batch = transaction.batch(users)
-        limits = self._policy.limits
+        limits = self._policy.limits_for(self._share)
         rooms = [(self._windows[each.gauge].code, each.remaining_room(charge.cost_in(each.gauge))) for each in limits]
         refused = batch.refuse(rooms)
         if len(refused) < len(users):
             transaction.open_accounts(batch)
-            plain = [window.code for gauge, window in self._windows.items() if not measure_in(gauge)]
+            mine = [(gauge, window) for gauge, window in self._windows.items() if holds(gauge, self._number)]
+            plain = [window.code for gauge, window in mine if not measure_in(gauge)]
             batch.charge(plain, charge.cost)
-            for gauge, window in self._windows.items():
+            for gauge, window in mine:
                 if measure_in(gauge):
                     batch.charge([window.code], charge.cost_in(gauge))
             common = (transaction.moment.micros, SPENT, charge.store(transaction), self._policy_number, *charge.cost)
-            transaction.append_batch(batch, common, self._note)
+            transaction.append_batch(batch, common, self._note, self._number)
         return refused
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from ..guarantees import Memoised
 from ..ledger.entries import Entry
-from ..ledger.windows import LIFETIME
-from .policies import prices
+from ..ledger.windows import LIFETIME, holds
+from .policies import prices, share_number
 
 if TYPE_CHECKING:
     from ..ledger import Account, Reading, Transaction
@@ -24,10 +24,9 @@ def account_for(reading: Reading, request: Request, policy: Policy) -> Account:
     label, charge = request.label_hash, request.charge
     if label is not None and isinstance(charge.guarantee, Memoised):
         number = reading.charge_number(charge.fingerprint, charge.promise, charge.collection)
-        windows = reading.windows.items()
-        done = {
-            period: reading.label_reports(account.number, label, number, window.code) for period, window in windows
-        }
+        share = share_number(policy, request.share)
+        windows = [(gauge, window) for gauge, window in reading.windows.items() if holds(gauge, share)]
+        done = {gauge: reading.label_reports(account.number, label, number, window.code) for gauge, window in windows}
         account = account._replace(reported=done)
     if policy.plan is not None:
         identity = policy.plan.identity
@@ -56,5 +55,5 @@ def apply(transaction: Transaction, decision: Decision, policy_number: int) -> i
     expires = None if request.lasts is None else at + request.lasts
     keyed, noted = request.key is not None, request.note is not None
     common = (number, charge, policy_number, request.reports, costs)
-    entry = Entry(0, at, request.kind, *common, None, expires, None, keyed, noted)
+    entry = Entry(0, at, request.kind, *common, None, expires, None, keyed, noted, share=decision.share)
     return transaction.append(entry, label, request.note)

@@ -9,12 +9,12 @@ from ..guarantees.amounts import LARGEST, Costs
 from ..guarantees.evidence import NO
 from ..ledger.reading import Account
 from ..ledger.replay import step_under
-from ..ledger.windows import LIFETIME, measure_in
-from .policies import ANY_RELATION
+from ..ledger.windows import LIFETIME, holds, measure_in
+from .policies import ANY_RELATION, share_number
 from .receipts import PLAN, QUOTED, REFUSED, LimitState, Receipt
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ..ledger.windows import Window
     from .limits import Limit
@@ -32,9 +32,9 @@ def decide(account: Account, request: Request, policy: Policy, windows: Mapping[
 class Decision:
     """What is decided about a request.
 
-    `costs` are what it adds in each window, `why` the reason that no budget would help, `exceeded` the limits that it
-    does not fit, `binding` their periods, and `plan` where a quota is used up or the user's plans together are too
-    much.
+    `costs` are what it adds in each window that it counts in, `why` the reason that no budget would help, `exceeded`
+    the limits that it does not fit, `binding` what they are called, and `plan` where a quota is used up or the user's
+    plans together are too much.
     """
 
     def __init__(self, account: Account, request: Request, policy: Policy, windows: Mapping[str, Window]) -> None:
@@ -42,9 +42,13 @@ class Decision:
         self.request = request
         self.policy = policy
         self._windows = windows
-        self.costs = _costs(account, request)
+        self.share = share_number(policy, request.share)
+        """The number of the share through which it is charged; 0 of none."""
+        self.limits = policy.limits_for(request.share)
+        """The limits that it must fit."""
+        self.costs = _costs(account, request, self.share)
         self.why = _objection(account, request, policy)
-        self.exceeded = _exceeded(account, policy, self.costs)
+        self.exceeded = _exceeded(account, self.limits, self.costs)
         self.binding = _binding(account, request, policy, self.exceeded)
         self._after: Account | None = None
 
@@ -58,7 +62,7 @@ class Decision:
         """The account once the request is charged."""
         if self._after is None:
             (number, before, erased, reported, used, others), reports = self.account, self.request.reports
-            spent = {period: spent.plus(self.costs[period]) for period, spent in before.items()}
+            spent = {gauge: before[gauge].plus(cost) for gauge, cost in self.costs.items()}
             done = {period: count + reports for period, count in reported.items()} if reported else reported
             self._after = Account(number, spent, erased, done, used + reports, others)
         return self._after
@@ -69,7 +73,7 @@ class Decision:
             return 0
         charge, policy, curve = self.request.charge, self.policy, _curve(self.request)
         counts = [LARGEST if policy.plan is None else policy.plan.count(charge.promise) - account.quota_used]
-        for limit in policy.limits:
+        for limit in self.limits:
             gauge = limit.gauge
             spent = account.spent[gauge]
             if curve is None:
@@ -89,7 +93,7 @@ class Decision:
             self.policy.name,
             self.costs[LIFETIME],
             self.request.reports,
-            tuple([LimitState(each, spent[each.gauge], windows[each.gauge].ends) for each in self.policy.limits]),
+            tuple([LimitState(each, spent[each.gauge], windows[each.gauge].ends) for each in self.limits]),
             self.binding if undecided else (),
             self.affordable(account),
             receipt,
@@ -104,24 +108,24 @@ def _curve(request: Request) -> Memoised | None:
     return guarantee if request.label is not None and isinstance(guarantee, Memoised) else None
 
 
-def _costs(account: Account, request: Request) -> dict[str, Costs]:
-    """What the request adds in every window that is kept: labelled reports in each along its own curve."""
-    curve = _curve(request)
+def _costs(account: Account, request: Request, share: int) -> dict[str, Costs]:
+    """What the request adds in every window where its share counts: labelled reports in each along its own curve."""
+    curve, gauges = _curve(request), [gauge for gauge in account.spent if holds(gauge, share)]
     if curve is None:
-        costs = dict.fromkeys(account.spent, request.cost)
+        costs = dict.fromkeys(gauges, request.cost)
         for gauge in costs:
             if measure_in(gauge):
                 costs[gauge] = request.charge.cost_in(gauge).times(request.reports)
         return costs
     done = account.reported
-    return {gauge: step_under(measure_in(gauge), curve, done[gauge], request.reports) for gauge in account.spent}
+    return {gauge: step_under(measure_in(gauge), curve, done[gauge], request.reports) for gauge in gauges}
 
 
 def _objection(account: Account, request: Request, policy: Policy) -> str:
     """Why no amount of budget would do; empty if it is a matter of budget."""
     if account.erased:
         return ERASED_USER
-    return objection(request.charge, policy) or _objection_to_plans(account, policy)
+    return objection(request.charge, policy, request.share) or _objection_to_plans(account, policy)
 
 
 def _objection_to_plans(account: Account, policy: Policy) -> str:
@@ -145,8 +149,10 @@ def _objection_to_plans(account: Account, policy: Policy) -> str:
     )
 
 
-def objection(charge: Charge, policy: Policy) -> str:
-    """Why a policy admits no such charge at all, whatever it costs; empty if it does."""
+def objection(charge: Charge, policy: Policy, share: str | None = None) -> str:
+    """Why a policy admits no such charge at all, whatever it costs, through a share or none; empty if it does."""
+    if share is not None and policy.share(share) is None:
+        return f"policy {policy.name} has no share {share}, to which this key is bound"
     relation = charge.guarantee.relation
     if policy.relation == ANY_RELATION and relation != ANY_INPUTS:
         return f"policy {policy.name} admits only promises for {ANY_INPUTS}; this one is for {relation}"
@@ -157,15 +163,15 @@ def objection(charge: Charge, policy: Policy) -> str:
     return ""
 
 
-def _exceeded(account: Account, policy: Policy, costs: dict[str, Costs]) -> list[Limit]:
+def _exceeded(account: Account, limits: Sequence[Limit], costs: dict[str, Costs]) -> list[Limit]:
     """The limits that the request does not fit."""
     spent = account.spent
-    return [limit for limit in policy.limits if not limit.fits(spent[limit.gauge], costs[limit.gauge])]
+    return [limit for limit in limits if not limit.fits(spent[limit.gauge], costs[limit.gauge])]
 
 
 def _binding(account: Account, request: Request, policy: Policy, exceeded: list[Limit]) -> tuple[str, ...]:
-    """The periods of these limits, and `plan` where the plan is what stands in the way."""
-    over = [limit.period for limit in exceeded]
+    """What these limits are called, and `plan` where the plan is what stands in the way."""
+    over = [limit.label for limit in exceeded]
     plan = policy.plan
     if plan is not None:
         left = plan.count(request.charge.promise) - account.quota_used

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from .._checks import check_text
 from ..errors import UnknownName
 from ..ledger.names import Name, find, place_of
+from ..ledger.windows import holds
 from . import reservations
 from .balances import limit_states
 from .books import Books, policy_in, policy_version
@@ -87,6 +88,7 @@ def _resolve(
     entry, state, repeated = how(transaction, receipt, number)
     _, policy = policy_in(transaction, policy_version(transaction, entry.policy).name)
     windows = transaction.windows
+    limits = [limit for limit in policy.all_limits if holds(limit.gauge, entry.share)]
     spent = {period: transaction.spent(entry.account, window.code) for period, window in windows.items()}
     return Receipt(
         status=state,
@@ -94,7 +96,7 @@ def _resolve(
         policy=policy.name,
         cost_units=entry.costs,
         reports=entry.reports,
-        limits=limit_states(transaction, policy, spent),
+        limits=limit_states(transaction, limits, spent),
         receipt=receipt,
         repeated=repeated,
     )

@@ -161,6 +161,11 @@ class Limit:
         return gauge_named(self.period, self.measure)
 
     @property
+    def label(self) -> str:
+        """How answers name it: its period, and its share if it is that of one."""
+        return self.period
+
+    @property
     def delta_text(self) -> str:
         """δ with its parts."""
         if not self.aside:

@@ -47,7 +47,7 @@ def balance(self: Books, user: str, policy: str = DEFAULT) -> Balance:
             if plan is None
             else {promise: reading.quota_used(account.number, plan.identity, promise) for promise, _ in plan.quotas}
         )
-        states = limit_states(reading, found, account.spent)
+        states = limit_states(reading, found.limits_shown_to(self._caller.share), account.spent)
         return Balance(user, found, states, quota_states(found, used), charges)
 
 
@@ -68,7 +68,12 @@ def balances(self: Books, users: Iterable[str] | None = None, policy: str = DEFA
     check_name("policy", policy)
     with self._ledger.reading() as reading:
         policy_in(reading, policy)  # one that there is not is told, even where nobody asks for a balance
-    return all_balances(self._ledger, policy) if users is None else balances_of(self._ledger, users, policy)
+    share = self._caller.share
+    return (
+        all_balances(self._ledger, policy, share)
+        if users is None
+        else balances_of(self._ledger, users, policy, share)
+    )
 
 
 def remaining_over_time(self: Books, user: str, policy: str = DEFAULT) -> tuple[Remaining, ...]:
@@ -90,7 +95,7 @@ def remaining_over_time(self: Books, user: str, policy: str = DEFAULT) -> tuple[
         _, found = policy_in(reading, policy)
         if reading.is_erased(hashed):
             return ()
-        return remaining_of(reading, found, reading.number_of(hashed))
+        return remaining_of(reading, found.limits_shown_to(self._caller.share), reading.number_of(hashed))
 
 
 def is_erased(self: Books, user: str) -> bool:

@@ -79,7 +79,9 @@ def spend_many(
     for number, batch in enumerate(batches(users)):
         bound = batch_key(self._ledger.key, key, number, batch, identity, self._caller.name)
         refused: list[str] = []
-        for part, (of_part, repeated) in _charge_batch(self._ledger, charge, policy, batch, bound, note):
+        for part, (of_part, repeated) in _charge_batch(
+            self._ledger, charge, policy, batch, bound, note, self._caller.share
+        ):
             result.count(len(part), of_part, repeated)
             refused += of_part
         if on_batch is not None:
@@ -96,13 +98,14 @@ def _charge_batch(
     users: list[str],
     key: IdempotencyKey | None,
     note: str | None,
+    share: str | None,
 ) -> Iterator[tuple[list[str], Outcome]]:
     """Charge a batch, each lane's part of it in a transaction of its own; the parts with what came of them."""
     from concurrent.futures import ThreadPoolExecutor
 
     known: Outcome | Parts | None = None
     if len(ledger.lanes) == 1:
-        known = ledger.run(_charge_part(charge, policy, users, key, note))
+        known = ledger.run(_charge_part(charge, policy, users, key, note, share))
     elif key is not None:
         # The whole batch is bound to its key before anybody is charged.
         known = ledger.run(_binding(charge, policy, users, key), ledger.lane_of(key.hash))
@@ -110,7 +113,7 @@ def _charge_batch(
         # It was begun before the ledger was copied, in other parts, each of which was charged then or was not.
         assert key is not None
         for lane, part in parts_of(ledger.key, users, known.lanes):
-            yield from _charge_batch(ledger, charge, policy, part, part_key(ledger.key, key, lane), note)
+            yield from _charge_batch(ledger, charge, policy, part, part_key(ledger.key, key, lane), note, share)
         return
     if known is not None:
         yield users, known
@@ -119,7 +122,7 @@ def _charge_batch(
 
     def charged(lane: int) -> tuple[list[str], Outcome]:
         of_lane = None if key is None else part_key(ledger.key, key, lane)
-        outcome = ledger.run(_charge_part(charge, policy, parts[lane], of_lane, note), lane)
+        outcome = ledger.run(_charge_part(charge, policy, parts[lane], of_lane, note, share), lane)
         assert not isinstance(outcome, Parts)
         return parts[lane], outcome
 
@@ -138,11 +141,11 @@ def _binding(
 
 
 def _charge_part(
-    charge: Charge, policy: str, users: list[str], key: IdempotencyKey | None, note: str | None
+    charge: Charge, policy: str, users: list[str], key: IdempotencyKey | None, note: str | None, share: str | None
 ) -> Callable[[Transaction], Outcome | Parts]:
     def work(transaction: Transaction) -> Outcome | Parts:
         def act() -> Outcome | Parts:
-            return BulkCharge(transaction, charge, *policy_in(transaction, policy), note).run(users), False
+            return BulkCharge(transaction, charge, *policy_in(transaction, policy), note, share).run(users), False
 
         return once(transaction, key, act, write=write_refused(users), read=read_part(users))
 

@@ -17,9 +17,10 @@ from ..guarantees.amounts import canonical, decimal, exact_sum, float_up
 from ..ledger.filling import keep
 from ..ledger.windows import LIFETIME, LONGER, PER_YEAR
 from .limits import Limit, as_limits
+from .shares import Share, as_shares, check_shares, numbered
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from ..ledger import Reading, Transaction
     from ..ledger.reading import Price
@@ -84,11 +85,11 @@ class Policy:
     It has a lifetime limit or a plan, or says `unbounded`. With `relation` "any", guarantees that hold only for
     neighbours of the same change pattern are refused; with `checked`, mechanisms whose promise nobody checked, see
     `certificates`. With a plan, only its charges are admitted, each up to its quota; `earlier` are the plans it
-    succeeds that were charged.
+    succeeds that were charged. `shares` are parts of its limits, which whoever is bound to one must fit as well.
 
     Raises:
         InvalidParameter: something is of another kind, there is no limit and no plan, a period has two limits of one
-            rule, or there is no lifetime limit and nobody says `unbounded`.
+            rule, the shares of a limit exceed it, or there is no lifetime limit and nobody says `unbounded`.
     """
 
     name: str
@@ -99,6 +100,7 @@ class Policy:
     plan: PlanTerms | None = None
     earlier: tuple[PlanTerms, ...] = ()
     checked: bool = False
+    shares: tuple[Share, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -117,6 +119,9 @@ class Policy:
         for pair in seen:
             if seen.count(pair) > 1:
                 raise InvalidParameter("limit", "each period at most once for each rule", "=".join(pair))
+        for share in self.shares:
+            check_instance("shares", share, Share, "shares of its limits")
+        check_shares(self.shares, self.limits)
         if not (self.relation is None or (isinstance(self.relation, str) and self.relation == ANY_RELATION)):
             found = self.relation if isinstance(self.relation, str) else shown(self.relation)
             raise InvalidParameter("relation", ANY_RELATION, found)
@@ -128,7 +133,7 @@ class Policy:
     def __repr__(self) -> str:
         more = {"relation any": self.relation, "unbounded": self.unbounded, "checked": self.checked}
         plan = [] if self.plan is None else [repr(self.plan).strip("<>")]
-        parts = [*map(str, self.limits), *plan, *[name for name, is_so in more.items() if is_so]]
+        parts = [*map(str, self.all_limits), *plan, *[name for name, is_so in more.items() if is_so]]
         return f"<Policy {self.name}, version {self.version}: {'; '.join(parts)}>"
 
     @property
@@ -138,8 +143,47 @@ class Policy:
 
     @property
     def gauges(self) -> tuple[str, ...]:
-        """Where its limits are counted, each once."""
-        return tuple(dict.fromkeys(limit.gauge for limit in self.limits))
+        """Where its limits are counted, and those of its shares, each once."""
+        return tuple(dict.fromkeys(limit.gauge for limit in self.all_limits))
+
+    @property
+    def all_limits(self) -> tuple[Limit, ...]:
+        """Its limits, and after them those of each share."""
+        return (*self.limits, *(limit for share in self.shares for limit in share.limits))
+
+    def share(self, name: str | None) -> Share | None:
+        """The share of that name, if it has one.
+
+        Parameters:
+            name: of the share; None for none.
+
+        Raises:
+            Nothing.
+        """
+        return next((share for share in self.shares if share.name == name), None)
+
+    def limits_for(self, share: str | None) -> tuple[Limit, ...]:
+        """The limits that a charge must fit which is made through a share, or with None through none.
+
+        Parameters:
+            share: the name of the share.
+
+        Raises:
+            Nothing.
+        """
+        found = self.share(share)
+        return self.limits if found is None else (*self.limits, *found.limits)
+
+    def limits_shown_to(self, share: str | None) -> tuple[Limit, ...]:
+        """The limits that concern somebody with a share; those of all shares to whoever has none.
+
+        Parameters:
+            share: the name of the share.
+
+        Raises:
+            Nothing.
+        """
+        return self.all_limits if share is None else self.limits_for(share)
 
     @property
     def lifetimes(self) -> tuple[Limit, ...]:
@@ -213,6 +257,7 @@ class Policy:
             "checked": self.checked,
             "plan": None if self.plan is None else self.plan.to_json(),
             "earlier": [plan.to_json() for plan in self.earlier],
+            **({"shares": [share.to_json() for share in self.shares]} if self.shares else {}),
         }
 
     @classmethod
@@ -248,6 +293,7 @@ class Policy:
                 checked=data.get("checked", False),
                 plan=None if plan is None else PlanTerms.from_json(plan),
                 earlier=tuple(PlanTerms.from_json(earlier) for earlier in data["earlier"]),
+                shares=tuple(Share.from_json(share) for share in data.get("shares", ())),
             )
         except (AttributeError, LookupError, TypeError) as error:
             raise ValueError(f"not a policy: {shown(data)} ({error})") from None
@@ -280,6 +326,7 @@ def propose(
     unbounded: bool,
     checked: bool,
     plan: Plan | None,
+    shares: Mapping[str, Sequence[Limit | str]] | None = None,
 ) -> Policy:
     """A policy from what the caller gave, checked on its own. Raises `InvalidParameter`."""
     if plan is not None:
@@ -287,7 +334,21 @@ def propose(
 
         check_instance("plan", plan, Plan, "a `Plan`, or None")
     terms = None if plan is None else PlanTerms.of(plan)
-    return Policy(name, as_limits(limits), relation=relation, unbounded=unbounded, checked=checked, plan=terms)
+    given = as_limits(limits)
+    parts = () if shares is None else as_shares(shares, given)
+    return Policy(name, given, relation=relation, unbounded=unbounded, checked=checked, plan=terms, shares=parts)
+
+
+def with_shares(reading: Reading, proposed: Policy, previous: Policy | None, keep: bool) -> Policy:
+    """The policy with its shares numbered, or with those of the version before, if they are to be kept.
+
+    Raises `InvalidParameter` where those exceed what is proposed.
+    """
+    if keep:
+        return replace(proposed, shares=() if previous is None else previous.shares)
+    policies = (Policy.read(stored.definition) for stored in reading.rows.policies())
+    known = {share.name: share.number for policy in policies for share in policy.shares}
+    return replace(proposed, shares=numbered(proposed.shares, known))
 
 
 def follow(transaction: Transaction, proposed: Policy, previous: Policy | None) -> Policy:
@@ -358,15 +419,21 @@ def keep_periods(transactions: Sequence[Transaction], policy: Policy, filled: Co
     return keep(transactions, [each for each in policy.gauges if each not in limited and each not in filled])
 
 
+def share_number(policy: Policy, share: str | None) -> int:
+    """The number of a policy's share; 0 of none, and of one that it does not have."""
+    found = policy.share(share)
+    return 0 if found is None else found.number
+
+
 def _check_limits(previous: Policy, policy: Policy) -> None:
     """The rule and δ of a limit never change once charged: the sums of one rule mean nothing to another."""
-    rules = {(limit.period, limit.rule, limit.delta_text) for limit in policy.limits}
-    for limit in previous.limits:
-        others = [other for other in rules if other[0] == limit.period]
-        if others and (limit.period, limit.rule, limit.delta_text) not in rules:
+    rules = {(limit.label, limit.rule, limit.delta_text) for limit in policy.all_limits}
+    for limit in previous.all_limits:
+        others = [other for other in rules if other[0] == limit.label]
+        if others and (limit.label, limit.rule, limit.delta_text) not in rules:
             raise InvalidParameter(
                 "limit",
-                f"rule {limit.rule} and delta {limit.delta_text} for {limit.period}, which was charged already",
+                f"rule {limit.rule} and delta {limit.delta_text} for {limit.label}, which was charged already",
                 ", ".join(f"rule {rule} and delta {delta}" for _, rule, delta in others),
             )
 

@@ -30,6 +30,7 @@ from ..ledger.names import Name, parse
 from ..ledger.windows import from_micros, window_at
 from .limits import Limit
 from .policies import Policy
+from .shares import ShareLimit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -123,20 +124,22 @@ class LimitState(NamedTuple):
         capacity, spent, left = (_amounts(limit[name]) for name in ("capacity", "spent", "remaining"))
         resets = f", resets at {limit['resets_at']}" if limit["resets_at"] else ""
         return (
-            f"<LimitState {self.limit.period} ({self.limit.rule}): {spent} spent of {capacity}, {left} left{resets}>"
+            f"<LimitState {self.limit.label} ({self.limit.rule}): {spent} spent of {capacity}, {left} left{resets}>"
         )
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object with the limit's period and rule, what it admits, what is spent and what is left.
 
-        Plain numbers, each rounded up, as everything that `--json` prints.
+        The limit of a share has `share` too, and its period is such as `lifetime (team-a)`. Plain numbers, each
+        rounded up, as everything that `--json` prints.
 
         Raises:
             Nothing.
         """
         limit = self.limit
         return {
-            "period": limit.period,
+            "period": limit.label,
+            **({"share": limit.share} if isinstance(limit, ShareLimit) else {}),
             "rule": limit.rule,
             "epsilon": float_up(limit.epsilon),
             "delta": float_up(limit.delta),
@@ -248,7 +251,14 @@ class Receipt(NamedTuple):
         return f"[{answer}]" if self else f"[{answer},{canonical_json([self.binding, self.why])}]"
 
     @classmethod
-    def restore(cls, user: str, receipt: str | None, policy_of: Callable[[int], Policy], answer: str) -> Receipt:
+    def restore(
+        cls,
+        user: str,
+        receipt: str | None,
+        policy_of: Callable[[int], Policy],
+        answer: str,
+        share: str | None = None,
+    ) -> Receipt:
         """The stored answer to a request, marked as repeated.
 
         Parameters:
@@ -256,6 +266,7 @@ class Receipt(NamedTuple):
             receipt: of the entry, if it granted something.
             policy_of: the policy of a number.
             answer: what `store` made.
+            share: the share through which it was asked.
 
         Raises:
             ValueError: it is anything else.
@@ -274,7 +285,8 @@ class Receipt(NamedTuple):
             cost_units=cost,
             reports=reports,
             limits=tuple(
-                LimitState.at(moment, limit, used) for limit, used in zip(policy.limits, spent, strict=True)
+                LimitState.at(moment, limit, used)
+                for limit, used in zip(policy.limits_for(share), spent, strict=True)
             ),
             binding=tuple(binding),
             affordable_reports=affordable,
@@ -327,9 +339,7 @@ class Receipt(NamedTuple):
         if self.why:
             parts.append(self.why)
         with_delta = self.delta != 0
-        parts += [
-            _explain(state.to_json(), with_delta) for state in self.limits if state.limit.period in self.binding
-        ]
+        parts += [_explain(state.to_json(), with_delta) for state in self.limits if state.limit.label in self.binding]
         if PLAN in self.binding and not self.why:
             parts.append(self._explain_plan())
         parts.append(f"affordable: {_count(self.affordable_reports)}")
@@ -361,7 +371,7 @@ def answer_again(
     if granted:
         name = Receipt.name_of(stored.answer)
         receipt = receipt_for(transaction, stored.place) if name is None else receipt_of(transaction.key, name)
-    answer = Receipt.restore(request.user, receipt, policy_of, stored.answer)
+    answer = Receipt.restore(request.user, receipt, policy_of, stored.answer, request.share)
     resolution = transaction.resolution(stored.place) if granted and request.kind == RESERVED else None
     return answer._replace(status=VOIDED) if resolution is not None and resolution.kind == VOIDED else answer
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ..ledger import Reading
-    from .policies import Policy
 
 
 class Left(NamedTuple):
@@ -43,7 +42,7 @@ class Remaining(NamedTuple):
     def __repr__(self) -> str:
         last = "; ".join(f"{name} = {left}" for name, left in self.to_json()["course"][-1]["remaining"].items())
         steps = f"{len(self.course)} steps until {self.until.isoformat()}"
-        return f"<Remaining {self.limit.period} ({self.limit.rule}): {steps}, {last} left>"
+        return f"<Remaining {self.limit.label} ({self.limit.rule}): {steps}, {last} left>"
 
     def to_json(self) -> dict[str, Any]:
         """The amounts as numbers, as in a balance.
@@ -53,7 +52,7 @@ class Remaining(NamedTuple):
         """
         limit = self.limit
         return {
-            "period": limit.period,
+            "period": limit.label,
             "rule": limit.rule,
             "capacity": limit.amounts(limit.capacity),
             "course": [
@@ -68,13 +67,13 @@ class Remaining(NamedTuple):
         }
 
 
-def remaining_of(reading: Reading, policy: Policy, account: int | None) -> tuple[Remaining, ...]:
-    """What was left of each limit of a policy as it is now; full throughout where there is no account."""
+def remaining_of(reading: Reading, limits: Sequence[Limit], account: int | None) -> tuple[Remaining, ...]:
+    """What was left of each of some limits as they are now; full throughout where there is no account."""
     now = reading.moment.micros
     charged = [] if account is None else list(_charged(reading, account))
     since = reading.periods()
     replay = Replay(since, promises(reading), reading.repairs())
-    gauges = dict.fromkeys(limit.gauge for limit in policy.limits)
+    gauges = dict.fromkeys(limit.gauge for limit in limits)
     courses = {gauge: _Course(gauge, since[gauge], charged[0][0] if charged else now) for gauge in gauges}
     for at, entry, label in charged:
         replay.add(entry, label)
@@ -83,7 +82,7 @@ def remaining_of(reading: Reading, policy: Policy, account: int | None) -> tuple
     for course in courses.values():
         course.end(now)
     until = from_micros(max([now, *(at for at, _, _ in charged)]))
-    return tuple(Remaining(limit, tuple(_left(limit, courses[limit.gauge])), until) for limit in policy.limits)
+    return tuple(Remaining(limit, tuple(_left(limit, courses[limit.gauge])), until) for limit in limits)
 
 
 def _charged(reading: Reading, account: int) -> Iterator[tuple[int, Any, bytes | None]]:

@@ -119,7 +119,8 @@ class Request:
     """What somebody asks to charge: its price, its hashes, and what becomes of it. Raises `InvalidParameter`.
 
     The `key` is told from those of others by the `scope`, a name of whoever asks; that of a local caller is empty.
-    `kind` is the entry that it will be if it fits; `lasts`: of a reservation, for how many microseconds it is held.
+    With a `share` it must fit that of the policy too. `kind` is the entry that it will be if it fits; `lasts`: of a
+    reservation, for how many microseconds it is held.
     """
 
     def __init__(
@@ -134,6 +135,7 @@ class Request:
         digest: str | None = None,
         key: str | None = None,
         scope: str = "",
+        share: str | None = None,
         note: str | None = None,
         kind: str = SPENT,
         lasts: int | None = None,
@@ -146,6 +148,7 @@ class Request:
         self.note = check_note(note)
         self.kind = kind
         self.lasts = lasts
+        self.share = share
         self.charge = charge_of(chosen)
         self.cost = self.charge.cost.times(self.reports)
         """Of all reports, unless they go along a curve."""

@@ -15,7 +15,7 @@ from ..ledger.entries import COMMITTED, EXPIRED, RESERVED, VOIDED, Entry
 from ..ledger.listing import entry_row, name_callers
 from ..ledger.names import find, place_of
 from ..ledger.replay import Replay, cost_under, curve_of, promise, promises, step_under
-from ..ledger.windows import LIFETIME, code_at, is_lifetime, measure_in
+from ..ledger.windows import LIFETIME, code_at, holds, is_lifetime, measure_in
 from .policies import Policy
 from .receipts import name_in
 
@@ -114,7 +114,9 @@ def _give_back(transaction: Transaction, entry: Entry) -> None:
         kept = {LIFETIME: kept[LIFETIME]}  # of an erased user no other window is kept
     # Nor is one from before its period was limited.
     windows = {
-        gauge: code_at(gauge, entry.at) for gauge, since in kept.items() if is_lifetime(gauge) or entry.at >= since
+        gauge: code_at(gauge, entry.at)
+        for gauge, since in kept.items()
+        if holds(gauge, entry.share) and (is_lifetime(gauge) or entry.at >= since)
     }
     costs = {gauge: _cost(transaction, entry, label, gauge, window) for gauge, window in windows.items()}
     sums = {period: transaction.spent(entry.account, window) for period, window in windows.items()}

@@ -8,7 +8,7 @@ from .._checks import check_name
 from .._json import canonical_json
 from ..ledger.filling import fill_ahead
 from .books import Books, policy_in
-from .policies import DEFAULT, Policy, follow, keep_periods, propose
+from .policies import DEFAULT, Policy, follow, keep_periods, propose, with_shares
 from .request import mechanism_of
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def set_policy(
     unbounded: bool = False,
     checked: bool = False,
     plan: Plan | None = None,
+    shares: dict[str, Sequence[Limit | str]] | None = None,
 ) -> Policy:
     """Store a policy, as a new version where there is one of that name; what was spent stays spent.
 
@@ -45,17 +46,22 @@ def set_policy(
         unbounded: said aloud where there is no limit for a lifetime.
         checked: refuse mechanisms whose promise nobody has checked, see `certificates`.
         plan: admit only its charges, each up to its quota.
+        shares: parts of the limits by name, each a list of limits: what one user is charged by keys that are bound to
+            the share must fit these too. None keeps the shares that there are, {} takes them away.
 
     Returns:
         The policy as it was stored, with its version.
 
     Raises:
         InvalidParameter: one of them is of another kind, or the policy makes no sense; it changes the rule or δ
-            of a limit that was charged already; or its plan succeeds others, and all of them fit no lifetime
+            of a limit that was charged already; shares exceed
+            their limit; or its plan succeeds others, and all of them fit no lifetime
             limit together.
         ClockError: the clock cannot be believed.
     """
-    proposed = propose(name, limits, relation=relation, unbounded=unbounded, checked=checked, plan=plan)
+    proposed = propose(
+        name, limits, relation=relation, unbounded=unbounded, checked=checked, plan=plan, shares=shares
+    )
 
     filled: set[str] = set()
 
@@ -63,8 +69,9 @@ def set_policy(
         # Every lane has a copy of each policy, and the same version of it.
         stored = transactions[0].find_policy(name)
         previous = None if stored is None else Policy.read(stored.definition)
+        wanted = with_shares(transactions[0], proposed, previous, shares is None)
         # Each of them may have charged what the new version may not change.
-        policy, *_ = [follow(transaction, proposed, previous) for transaction in transactions]
+        policy, *_ = [follow(transaction, wanted, previous) for transaction in transactions]
         new = [] if policy is previous else keep_periods(transactions, policy, filled)
         if policy is not previous and not new:
             for transaction in transactions:

@@ -50,7 +50,8 @@ def quote(
         UnknownName: there is no such policy.
         ClockError: the clock cannot be believed.
     """
-    request = Request(self._ledger.key, user, mechanism, reports=reports, policy=policy, label=label)
+    key, share = self._ledger.key, self._caller.share
+    request = Request(key, user, mechanism, reports=reports, policy=policy, label=label, share=share)
     with self._ledger.reading(self._ledger.lane_of(request.user_hash)) as reading:
         reading.go_by_the_clock()
         return _decide(reading, request)[0].receipt(QUOTED)
@@ -105,6 +106,7 @@ def spend(
         digest=digest,
         key=key,
         scope=self._caller.name,
+        share=self._caller.share,
         note=note,
     )
     return _charge(self, request, strict)
@@ -162,6 +164,7 @@ def reserve(
         digest=digest,
         key=key,
         scope=self._caller.name,
+        share=self._caller.share,
         note=note,
         kind=RESERVED,
         lasts=int(expires * 1_000_000),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .entries import CLOCK, COPIED, MOVED, PERIOD, POLICY_SET, REOPENED
 from .reading import parts
-from .windows import LIFETIME, gauge_in, gauge_of
+from .windows import LIFETIME, gauge_of, gauges_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,7 +109,7 @@ def _limited(source: Ledger) -> set[str]:
     """The periods that a policy limits; windows of others are not gone by, and may be filled in part."""
     with source.reading() as reading:
         definitions = [json.loads(policy.definition) for policy in reading.rows.policies()]
-    return {LIFETIME}.union(*({gauge_in(limit) for limit in each["limits"]} for each in definitions))
+    return {LIFETIME}.union(*map(gauges_in, definitions))
 
 
 def _counts_in(window: int, limited: set[str]) -> bool:

@@ -46,7 +46,7 @@ from .filling import write_accounts
 from .lanes import lane_of
 from .names import Name
 from .reading import parts
-from .windows import LIFETIME, gauge_in, gauge_of, since_when
+from .windows import LIFETIME, gauge_of, gauges_in, since_when
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -288,7 +288,7 @@ class Copy:
         if policy.number in self._policies:
             return
         self._policies.add(policy.number)
-        limited = [gauge_in(limit) for limit in json.loads(policy.definition)["limits"]]
+        limited = gauges_in(json.loads(policy.definition))
         for to in self._target.lanes:
             self._append(lane, to, entry, before=lambda transaction: transaction.put_policy(policy))
             self._keep(to, limited, entry.at)

@@ -28,8 +28,8 @@ COLLECTION = "collection"
 CHARGES = (SPENT, RESERVED, VOIDED)
 """The kinds of entry that change an account's sums."""
 
-KEYED, NOTED, BY = 1, 2, 4
-"""What an entry's last number adds up from: what is kept beside it, and so many times the number of a key."""
+KEYED, NOTED, BY, SHARE = 1, 2, 4, 1 << 34
+"""What an entry's last number adds up from: what is kept beside it, and so often the numbers of key and share."""
 BESIDE = KEYED + NOTED
 """The part of it that says what is kept beside the entry."""
 KEY = "key"
@@ -54,7 +54,8 @@ class Entry(NamedTuple):
     are still to be filled; `reports` is the number of its gauge. `moved` says that everything is copied to another
     ledger, where it goes on, `reopened` that this was given up, and `copied` ends what came from another one.
     `recorded` says that a record was added, and `collection` that a collection was by the holder of a key; `reports`
-    is its number. `by` is the number of the record that made the key by which it was written, 0 without one.
+    is its number. `by` is the number of the record that made the key by which it was written, 0 without one; `share`
+    that of the share through which it was charged, 0 for none, or the reservation was that it ends.
     """
 
     number: int
@@ -71,6 +72,7 @@ class Entry(NamedTuple):
     keyed: bool = False
     noted: bool = False
     by: int = 0
+    share: int = 0
 
     @classmethod
     def of(cls, row: tuple[Any, ...]) -> Entry:
@@ -79,7 +81,7 @@ class Entry(NamedTuple):
         mark, expires, resolves, kept = row[11:15]
         costs = Costs(*row[7:11])
         keyed, noted = bool(kept & KEYED), bool(kept & NOTED)
-        more = (mark, expires, resolves, keyed, noted, kept // BY)
+        more = (mark, expires, resolves, keyed, noted, kept % SHARE // BY, kept // SHARE)
         return cls(number, at, kind, account, charge, policy, reports, costs, *more)
 
     @property
@@ -87,9 +89,14 @@ class Entry(NamedTuple):
         """Whether it is of reports of one memoised value."""
         return self.mark is not None
 
+    @property
+    def kept(self) -> int:
+        """Its last number."""
+        return KEYED * self.keyed + NOTED * self.noted + BY * self.by + SHARE * self.share
+
     def row(self, number: int) -> tuple[Any, ...]:
         """As a flat row, under another number."""
-        return (number, *self[1:7], *self.costs, *self[8:11], KEYED * self.keyed + NOTED * self.noted + BY * self.by)
+        return (number, *self[1:7], *self.costs, *self[8:11], self.kept)
 
 
 GENERATION = 1 << 20

@@ -29,6 +29,8 @@ from .entries import (
     PERIOD,
     POLICY_SET,
     RECORDED,
+    RESERVED,
+    SHARE,
     SPENT,
     VOIDED,
     End,
@@ -39,7 +41,7 @@ from .journal import canonical_link, canonical_rows, seal_counters
 from .lanes import lane_of
 from .reading import parts
 from .replay import Replay, promises
-from .windows import DAY_MICROS, LIFETIME, code_at, gauge_of, measure_in, since_when
+from .windows import DAY_MICROS, LIFETIME, code_at, gauge_of, gauges_in, measure_in, share_in, since_when
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -51,11 +53,12 @@ if TYPE_CHECKING:
     Progress = Callable[[int, int], None]
     """Told of how many steps out of how many are done."""
     Rows = list[Any]
-    Keys = Callable[[], set[int]]
+    Keys = Callable[[], dict[int, str | None]]
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 """The numbers that a column can hold; what was never given is looked for among all of them."""
 
+_GRANTED = (SPENT, RESERVED)
 _TWICE = 4
 """An entry has another answer than the one that was stored for it."""
 _MOST_PROBLEMS = 100
@@ -123,10 +126,11 @@ class _CannotTell(BaseException):
         self.error = error
 
 
-def keys_made(open_reading: Open) -> set[int]:
-    """The numbers of the records that made keys, in the first lane of a ledger."""
+def keys_made(open_reading: Open) -> dict[int, str | None]:
+    """The numbers of the records that made keys, in the first lane of a ledger, each with the share of the key."""
     with open_reading() as reading:
-        return {record.number for record in reading.rows.records() if record.kind == KEY}
+        made = [record for record in reading.rows.records() if record.kind == KEY]
+        return {record.number: json.loads(record.body).get("share") for record in made}
 
 
 def _check_lane(open_reading: Open, expected: Sequence[Expected], on_progress: Progress, keys: Keys) -> Integrity:
@@ -223,10 +227,7 @@ class _Whole:
 
         `turns` are the entries that say so.
         """
-        limited = {
-            policy.number: [_gauge(limit) for limit in json.loads(policy.definition)["limits"]]
-            for policy in self.policies
-        }
+        limited = {policy.number: gauges_in(json.loads(policy.definition)) for policy in self.policies}
         first: dict[str, int] = {}
         for turn in turns:
             periods: Iterable[str] = limited.get(turn.policy, ())
@@ -292,8 +293,8 @@ class _Chain:
         # Of each entry: what it says is kept beside it, and what was found there.
         self._kept = bytearray(whole.numbered + 1)
         self._found = bytearray(whole.numbered + 1)
-        # The numbers of keys that entries bear.
-        self._callers = {0}
+        # The numbers of keys and shares that entries bear, with the number of the policy where they charge.
+        self._callers: set[tuple[int, int, int]] = set()
         self.cut_off = 0
         """How many accounts were cut off from their users."""
         self.turns: list[Entry] = []
@@ -316,7 +317,8 @@ class _Chain:
                 number = row[0]
             if row[2] == ERASED:
                 self.cut_off += row[6]
-            self._callers.add(row[14] // BY)
+            if row[14] >= BY:
+                self._callers.add((row[14] % SHARE // BY, row[14] // SHARE, row[5] if row[2] in _GRANTED else 0))
             if 0 < row[0] < len(self._kept):
                 self._kept[row[0]] = row[14] & BESIDE
             if link is not None:
@@ -357,9 +359,16 @@ class _Chain:
 
     def check_callers(self, keys: Keys) -> Iterator[str]:
         """Whoever has written must have had a key: one that was made by now, as the entries were read before."""
-        strange = self._callers - {0}
-        for number in sorted(strange - keys() if strange else ()):
+        made: dict[int, str | None] = {0: None, **keys()} if self._callers else {}
+        for number in sorted({by for by, _, _ in self._callers} - made.keys()):
             yield f"journal: entries were written by the key of record {number}, which has made none"
+        shares: dict[int, dict[str | None, int]] = {0: {}}
+        for policy in self._whole.policies:
+            named = json.loads(policy.definition).get("shares", ())
+            shares[policy.number] = {share["name"]: share["number"] for share in named}
+        for by, share, charged in sorted(self._callers):
+            if charged and by in made and shares.get(charged, {}).get(made[by], 0) != share:
+                yield f"journal: entries of policy {charged} by the key of record {by} bear share {share}, not its"
 
     def holds(self) -> Iterator[str]:
         """What is wrong with what was noted."""
@@ -466,7 +475,7 @@ class _Part:
         self._reading = reading
         self._erased_users = erased_users
         definitions = {policy.number: json.loads(policy.definition) for policy in reading.rows.policies()}
-        limited = {_gauge(limit) for definition in definitions.values() for limit in definition["limits"]}
+        limited = {gauge for definition in definitions.values() for gauge in gauges_in(definition)}
         kept = reading.periods()
         # Nobody goes by windows of a period that no policy limits: they are being filled, or that was stopped.
         self._filling = kept.keys() - limited - {LIFETIME}
@@ -537,7 +546,9 @@ class _Part:
         if self._measures:
             return None
         for row in history:
-            if row[2] != SPENT or row[11] is not None or row[5] in self._plans or self._counts_twice(row):
+            if row[2] != SPENT or row[11] is not None or row[5] in self._plans or row[14] >= SHARE:
+                return None
+            if self._counts_twice(row):
                 return None
             amounts = row[7:11]
             for window in self._windows_of(row[1]):
@@ -554,7 +565,8 @@ class _Part:
         """The kept windows in which a moment lies; they are the same all day."""
         day = at // DAY_MICROS
         if day not in self._windows:
-            kept = [period for period, since in self._periods.items() if period == LIFETIME or at >= since]
+            everybodys = [(period, since) for period, since in self._periods.items() if not share_in(period)]
+            kept = [period for period, since in everybodys if period == LIFETIME or at >= since]
             self._windows[day] = tuple([code_at(period, at) for period in kept])
         return self._windows[day]
 
@@ -596,11 +608,6 @@ class _InOrder:
             row = next(self._rows, None)
         self._next = row
         return found
-
-
-def _gauge(limit: dict[str, Any]) -> str:
-    """The gauge of a limit, as a policy's definition has it."""
-    return str(limit.get("gauge", limit["period"]))
 
 
 def _differing(stored: dict[Any, Any], expected: dict[Any, Any]) -> list[Any]:

@@ -13,7 +13,7 @@ from ..guarantees import Guarantee, Memoised, from_json
 from ..guarantees.amounts import LARGEST, ZERO, Costs
 from ..guarantees.orders import ZCDP, measured
 from .entries import CHARGES, RESERVED, VOIDED, Entry, Repair
-from .windows import code_at, is_lifetime, measure_in
+from .windows import code_at, holds, is_lifetime, measure_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -103,6 +103,8 @@ class Replay:
             times = -1
         moments = self._moments(number, at) if self._repairs else (at,)
         for gauge, since in self._since.items():
+            if not holds(gauge, entry.share):
+                continue
             measure = measure_in(gauge)
             if is_lifetime(gauge):
                 windows = {code_at(gauge, 0)}

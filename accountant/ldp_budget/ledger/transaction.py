@@ -19,6 +19,7 @@ from .entries import (
     PERIOD,
     POLICY_SET,
     RECORDED,
+    SHARE,
     Checkpoint,
     End,
     Entry,
@@ -314,12 +315,12 @@ class Transaction(Reading):
         self._write_back()
         return self.rows.batch(users)
 
-    def append_batch(self, batch: Batch, common: tuple[Any, ...], note: str | None = None) -> None:
+    def append_batch(self, batch: Batch, common: tuple[Any, ...], note: str | None = None, share: int = 0) -> None:
         """Append an entry of one report for every account of a batch; `common` as for `Batch.append`.
 
         A note is written beside each of them, as each goes with its user.
         """
-        first, kept = self._entries + 1, BY * self.by + (0 if note is None else NOTED)
+        first, kept = self._entries + 1, BY * self.by + SHARE * share + (0 if note is None else NOTED)
         accounts = batch.append(first, common, kept)
         self._appended.add_batch(first, accounts, common, kept)
         if note is not None:

@@ -2,14 +2,15 @@
 
 Sums are kept by *gauge*. A plain one is a period, and holds the four amounts of charges. One with a measure, such as
 `lifetime renyi:3`, has the windows of its period once more, apart from the plain ones, and holds what charges cost
-under that measure (`guarantees.orders`), in the places of δ and ρ. So whoever has no such limit keeps nothing for it.
+under that measure (`guarantees.orders`), in the places of δ and ρ. One of a share, such as `lifetime share:3`, holds
+only what was charged through that share. So whoever has no such limit keeps nothing for it.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..guarantees.orders import MEASURES
 
@@ -30,8 +31,13 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 DAY_MICROS = 86_400_000_000
 
-# How far the windows of one measure lie from those of the next; those of a year lie within some thousands.
+# How far the windows of one measure lie from those of the next; those of a year lie within some thousands. The places
+# of the measures come again for each share.
 _APART = 2**32
+_A_SHARE = 2**12
+MOST_SHARES = 2**16
+"""How many shares a ledger can know."""
+_SHARE = "share:"
 _PLACES = {measure: place for place, measure in enumerate(MEASURES, 1)}
 
 
@@ -43,19 +49,45 @@ class Window(NamedTuple):
     ends: datetime | None
 
 
-def gauge_named(period: str, measure: str | None) -> str:
-    """The gauge of a period, and of a measure if there is one."""
-    return period if measure is None else f"{period} {measure}"
+class _Gauge(NamedTuple):
+    """What the name of a gauge says."""
+
+    period: str
+    measure: str | None
+    share: int
+
+
+def gauge_named(period: str, measure: str | None, share: int = 0) -> str:
+    """The gauge of a period, of a measure if there is one, and of a share if it is not 0."""
+    return " ".join([period, *([] if measure is None else [measure]), *([f"{_SHARE}{share}"] if share else [])])
+
+
+@lru_cache(maxsize=4096)
+def _read(gauge: str) -> _Gauge:
+    period, *more = gauge.split(" ")
+    share = int(more.pop().removeprefix(_SHARE)) if more and more[-1].startswith(_SHARE) else 0
+    return _Gauge(period, more[0] if more else None, share)
 
 
 def measure_in(gauge: str) -> str | None:
-    """The measure of a gauge; None of a plain one."""
-    return gauge.partition(" ")[2] or None
+    """The measure of a gauge; None where it holds the four amounts of charges."""
+    return _read(gauge).measure
 
 
-def gauge_in(limit: Mapping[str, str]) -> str:
-    """The gauge of a limit, from the policy's definition."""
-    return limit.get("gauge", limit["period"])
+def share_in(gauge: str) -> int:
+    """The number of the share whose charges alone a gauge holds; 0 of one that holds everybody's."""
+    return _read(gauge).share
+
+
+def holds(gauge: str, share: int) -> bool:
+    """Whether what is charged through a share, 0 for none, counts in a gauge."""
+    return _read(gauge).share in (0, share)
+
+
+def gauges_in(definition: Mapping[str, Any]) -> list[str]:
+    """The gauges of all limits of a policy, and of its shares, from its definition."""
+    limits = [*definition["limits"], *(limit for share in definition.get("shares", ()) for limit in share["limits"])]
+    return [str(limit.get("gauge", limit["period"])) for limit in limits]
 
 
 def is_lifetime(gauge: str) -> bool:
@@ -66,17 +98,22 @@ def is_lifetime(gauge: str) -> bool:
 @lru_cache(maxsize=4096)
 def gauge_of(code: int) -> str:
     """The gauge of a window's number."""
-    place = (code + _APART // 2) // _APART
-    period = PERIODS[code % len(PERIODS)]
-    if not place:
-        return period
-    return f"{period} {MEASURES[place - 1] if 0 < place <= len(MEASURES) else f'measure {place}'}"
+    share, place = divmod((code + _APART // 2) // _APART, _A_SHARE)
+    measure = None
+    if place:
+        measure = MEASURES[place - 1] if place <= len(MEASURES) else f"measure:{place}"
+    return gauge_named(PERIODS[code % len(PERIODS)], measure, share)
 
 
 def number_of(gauge: str) -> int:
     """The number of a gauge in the journal: its window of the epoch's day, less what that day adds."""
-    period, _, measure = gauge.partition(" ")
-    return PERIODS.index(period) + (_PLACES[measure] * _APART if measure else 0)
+    return PERIODS.index(_read(gauge).period) + _far(gauge)
+
+
+def _far(gauge: str) -> int:
+    """How far the windows of a gauge lie from those of its period."""
+    _, measure, share = _read(gauge)
+    return (share * _A_SHARE + (_PLACES[measure] if measure else 0)) * _APART
 
 
 def since_when(gauge: str, micros: int) -> int:
@@ -97,10 +134,10 @@ def code_at(period: str, micros: int) -> int:
 @lru_cache(maxsize=4096)
 def _window_on(period: str, days: int) -> Window:
     """The window of `period` that contains a day, counted from 1970. Every spend of a day asks for the same few."""
-    period, _, measure = period.partition(" ")
-    if measure:
-        window = _window_on(period, days)
-        return window._replace(code=window.code + _PLACES[measure] * _APART)
+    far = _far(period)
+    if far:
+        window = _window_on(_read(period).period, days)
+        return window._replace(code=window.code + far)
     if period == LIFETIME:
         return Window(0, datetime.min.replace(tzinfo=UTC), None)
     day = _EPOCH + timedelta(days=days)

@@ -1,0 +1,225 @@
+"""Shares of a policy's limits: what one team may charge a user, beside what all may together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import Clock
+from ldp_budget import Accountant, InvalidParameter, Limit
+from ldp_budget.accounting.policies import Policy
+from ldp_budget.accounting.shares import as_shares
+from ledger_contract import check, coin, made
+
+SHARES: dict[str, Any] = {"team-a": ["lifetime=1"], "team-b": ["lifetime=3"]}
+
+
+@pytest.fixture
+def accountant(clock: Clock) -> Iterator[Accountant]:
+    with Accountant(":memory:", clock=clock) as ledger:
+        yield ledger
+
+
+def team(accountant: Accountant, share: str | None) -> Accountant:
+    return accountant.acting_for(made(accountant, f"key of {share}", share))
+
+
+def told(accountant: Accountant, user: str = "alice") -> dict[str, float | None]:
+    return {limit["period"]: limit["spent"]["epsilon"] for limit in accountant.balance(user).to_json()["limits"]}
+
+
+def test_a_team_must_fit_its_share_and_the_limit(accountant: Accountant) -> None:
+    accountant.set_policy("default", ["lifetime=4"], shares=SHARES)
+    a, b = team(accountant, "team-a"), team(accountant, "team-b")
+    assert a.spend("alice", coin("0.75"))
+    refused = a.spend("alice", coin("0.5"))
+    assert (refused.status, refused.binding, refused.affordable_reports) == ("refused", ("lifetime (team-a)",), 0)
+    state = refused.to_json()["limits"][1]
+    assert (state["period"], state["share"], state["remaining"]) == (
+        "lifetime (team-a)",
+        "team-a",
+        {"epsilon": 0.25, "delta": 0.0},
+    )
+    assert "the lifetime (team-a) limit (basic) of ε = 1 has ε = 0.75 spent and ε = 0.25 left" in refused.explain()
+    assert a.quote("alice", coin("0.1")).affordable_reports == 2
+    assert b.spend("alice", coin(3))
+    assert accountant.spend("alice", coin("0.25")), "whoever has no share needs to fit the limit alone"
+    both = a.spend("alice", coin("0.5"))
+    assert both.binding == ("lifetime", "lifetime (team-a)")
+    assert a.spend("alice", coin("0.25")).binding == ("lifetime",), "a share is no promise of budget"
+    assert told(accountant) == {"lifetime": 4, "lifetime (team-a)": 0.75, "lifetime (team-b)": 3}
+    assert told(a) == {"lifetime": 4, "lifetime (team-a)": 0.75}
+    check(accountant)
+
+
+def test_a_share_is_counted_by_user_and_by_window(accountant: Accountant, clock: Clock) -> None:
+    accountant.set_policy("default", ["lifetime=9", "day=3"], shares={"team-a": ["day=1", "lifetime=2"]})
+    a = team(accountant, "team-a")
+    assert [a.spend("alice", coin("0.6")).status for _ in range(2)] == ["spent", "refused"]
+    assert a.spend("bob", coin("0.6"))
+    clock.advance(days=1)
+    assert a.spend("alice", coin("0.6"))
+    clock.advance(days=1)
+    assert a.spend("alice", coin("0.9")).binding == ("lifetime (team-a)",)
+    check(accountant)
+
+
+def test_a_key_whose_share_a_policy_does_not_have_is_refused(accountant: Accountant) -> None:
+    accountant.set_policy("default", ["lifetime=4"], shares=SHARES)
+    accountant.set_policy("other", ["lifetime=4"])
+    a = team(accountant, "team-a")
+    for answer in (a.spend("alice", coin(1), policy="other"), team(accountant, "team-c").spend("alice", coin(1))):
+        assert (answer.status, answer.affordable_reports) == ("refused", 0)
+        assert "has no share team-" in answer.why
+    assert a.spend_many(["alice"], coin(1), policy="other").refused == 1
+    check(accountant)
+
+
+def test_a_share_is_the_same_in_every_policy(accountant: Accountant) -> None:
+    accountant.set_policy("default", ["lifetime=4"], shares=SHARES)
+    accountant.set_policy("other", ["lifetime=9"], shares={"team-b": ["lifetime=2"], "new": ["lifetime=1"]})
+    numbers = [{share.name: share.number for share in policy.shares} for policy in accountant.policies()]
+    assert numbers == [{"team-a": 1, "team-b": 2}, {"team-b": 2, "new": 3}]
+    b = team(accountant, "team-b")
+    assert b.spend("alice", coin("1.5"))
+    assert b.spend("alice", coin(1), policy="other").binding == ("lifetime (team-b)",)
+    check(accountant)
+
+
+def test_bulk_runs_and_labelled_reports_and_reservations_count_in_it(accountant: Accountant, clock: Clock) -> None:
+    from ledger_contract import CURVE, promising
+
+    accountant.set_policy("default", ["lifetime=40", "day=30"], shares={"team-a": ["lifetime=9", "day=8"]})
+    a = team(accountant, "team-a")
+    rappor = promising(CURVE)
+    assert accountant.spend("alice", rappor, label="home")
+    assert a.spend("alice", rappor, label="home").epsilon == 1.35, "along the user's own curve"
+    assert told(accountant)["lifetime (team-a)"] == 2.04, "and along the share's own, from its start"
+    assert a.spend_many(["alice", "bob", "alice"], coin(2)).spent == 3
+    assert told(accountant)["day (team-a)"] == 6.04
+    held = a.reserve("alice", rappor, label="home").receipt or ""
+    assert told(accountant)["day (team-a)"] == 7.39
+    assert a.spend_many(["alice", "bob"], coin("0.7")).refused_users == ["alice"]
+    assert accountant.void(held).status == "voided"
+    assert told(accountant)["day (team-a)"] == 6.04
+    assert a.spend_many(["alice", "bob"], coin("0.7")).refused_users == []
+    check(accountant)
+
+
+def test_what_a_key_is_answered_again_is_what_it_was_answered(accountant: Accountant) -> None:
+    accountant.set_policy("default", ["lifetime=4"], shares=SHARES)
+    a = team(accountant, "team-a")
+    for epsilon, key in (("0.5", "granted"), ("0.75", "refused")):
+        first = a.spend("alice", coin(epsilon), key=key)
+        assert a.spend("alice", coin(epsilon), key=key).to_json() == {**first.to_json(), "repeated": True}
+
+
+def test_a_new_period_of_a_share_is_filled_from_the_journal(accountant: Accountant, clock: Clock) -> None:
+    accountant.set_policy("default", ["lifetime=40"], shares=SHARES)
+    a, b = team(accountant, "team-a"), team(accountant, "team-b")
+    a.spend("alice", coin("0.5"))
+    b.spend("alice", coin(2))
+    accountant.spend("alice", coin(3))
+    accountant.set_policy(
+        "default",
+        ["lifetime=40", "day=20", "week=20,1e-6,zcdp"],
+        shares={"team-a": ["lifetime=1", "day=1", "week=9"]},
+    )
+    state = {limit["period"]: limit for limit in accountant.balance("alice").to_json()["limits"]}
+    assert state["day (team-a)"]["spent"]["epsilon"] == 0.5
+    assert state["week (team-a)"]["rule"] == "zcdp"
+    assert a.spend("alice", coin("0.6")).binding == ("lifetime (team-a)", "day (team-a)")
+    check(accountant)
+
+
+def test_shares_under_a_rule_with_sums_of_its_own(accountant: Accountant) -> None:
+    limits = ["lifetime=8,1e-6,renyi:3", "month=9,9e-7+1e-7,zcdp"]
+    accountant.set_policy("default", limits, shares={"team-a": ["lifetime=7.5", "month=2"]})
+    a = team(accountant, "team-a")
+    assert a.spend("alice", coin("0.2"))
+    assert accountant.spend("alice", coin("0.2"))
+    assert a.spend("alice", coin("0.1"))
+    assert a.spend_many(["alice", "bob"], coin("0.1")).spent == 2
+    check(accountant)
+
+
+@pytest.mark.parametrize(
+    ("shares", "why"),
+    [
+        ({"team-a": ["lifetime=3"], "team-b": ["lifetime=1.000000001"]}, "together do not exceed it"),
+        ({"team-a": ["lifetime=1,1e-9"]}, "together do not exceed it"),
+        ({"team-a": ["day=1"]}, "a share of one of the policy's limits"),
+        ({"team-a": ["lifetime=1,1e-9,zcdp"]}, "a share of one of the policy's limits"),
+        ({"team-a": []}, "with at least one limit"),
+        ({"team-a": ["lifetime=1", "lifetime=2"]}, "each period at most once"),
+        ({"team a": ["lifetime=1"]}, "1 to 64 letters"),
+        ({"team-a": "lifetime=1"}, "a mapping of names"),
+        ({"team-a": ["lifetime"]}, "PERIOD=EPSILON"),
+        (["team-a"], "a mapping of names"),
+    ],
+)
+def test_shares_that_make_no_sense_are_refused(accountant: Accountant, shares: Any, why: str) -> None:
+    with pytest.raises(InvalidParameter, match=why):
+        accountant.set_policy("default", ["lifetime=4"], shares=shares)
+    assert accountant.policies() == []
+
+
+def test_a_limit_is_not_lowered_below_its_shares(accountant: Accountant) -> None:
+    accountant.set_policy("default", ["lifetime=4"], shares=SHARES)
+    with pytest.raises(InvalidParameter, match="not exceed it; found team-a:lifetime=1, team-b:lifetime=3"):
+        accountant.set_policy("default", ["lifetime=3.9"])
+    assert accountant.set_policy("default", ["lifetime=5"]).shares == accountant.policy().shares
+    assert [share.name for share in accountant.policy().shares] == ["team-a", "team-b"]
+    assert accountant.set_policy("default", ["lifetime=3"], shares={}).shares == ()
+    check(accountant)
+
+
+def test_a_share_that_was_charged_keeps_its_delta(accountant: Accountant) -> None:
+    accountant.set_policy("default", ["lifetime=4,1e-6"], shares={"team-a": ["lifetime=1,1e-7"]})
+    assert team(accountant, "team-a").spend("alice", coin("0.5"))
+    with pytest.raises(InvalidParameter, match=r"for lifetime \(team-a\), which was charged already"):
+        accountant.set_policy("default", ["lifetime=4,1e-6"], shares={"team-a": ["lifetime=1,2e-7"]})
+    accountant.set_policy("default", ["lifetime=4,1e-6"], shares={"team-a": ["lifetime=2,1e-7"]})
+    check(accountant)
+
+
+def test_an_entry_with_a_share_that_is_not_its_keys_is_found(accountant: Accountant) -> None:
+    accountant.set_policy("default", ["lifetime=4"], shares=SHARES)
+    caller = made(accountant, "team-a", "team-a")
+    accountant.acting_for(caller).spend("alice", coin("0.1"))
+    check(accountant)
+    accountant.acting_for(caller._replace(share="team-b")).spend("alice", coin("0.1"))
+    accountant.acting_for(caller._replace(share=None)).spend("alice", coin("0.1"))
+    problems = accountant.verify().problems
+    assert [problem.partition("bear ")[2] for problem in problems] == ["share 0, not its", "share 2, not its"]
+
+
+def test_a_policy_with_shares_is_read_back_as_it_was() -> None:
+    limits = (Limit.parse("lifetime=4"), Limit.parse("day=9,1e-6,renyi:3"))
+    shares = as_shares({"b": ["lifetime=1"], "a": ["day=8", "lifetime=3"]}, limits)
+    policy = Policy("default", limits, shares=tuple(share.numbered(7 + n) for n, share in enumerate(shares)))
+    assert Policy.from_json(policy.to_json()) == policy
+    assert [limit.gauge for limit in policy.all_limits] == [
+        "lifetime",
+        "day renyi:3",
+        "day renyi:3 share:7",
+        "lifetime share:7",
+        "lifetime share:8",
+    ]
+    assert "shares" not in Policy("default", limits).to_json(), "what has none is stored as before there were such"
+
+
+@given(parts=st.lists(st.decimals("0.000000001", "2", places=9), min_size=1, max_size=5))
+def test_shares_fit_exactly_where_their_sum_does(parts: list[Decimal]) -> None:
+    limits = (Limit("lifetime", 4),)
+    shares = as_shares({f"team-{n}": [Limit("lifetime", part)] for n, part in enumerate(parts)}, limits)
+    if sum(parts) <= 4:
+        assert Policy("default", limits, shares=shares).shares == shares
+    else:
+        with pytest.raises(InvalidParameter, match="together do not exceed it"):
+            Policy("default", limits, shares=shares)
