@@ -154,6 +154,76 @@ def test_what_it_does_not_know_is_refused(change: dict[str, Any], why: str) -> N
     assert why in said["error"]
 
 
+ROW_OF_PARTY = {"dtype": "|u1", "shape": [1], "parts": [["packed", "value", 5]]}
+KEPT_BITS = ["kept_bits", "x", "value", 1, 5]
+NOT_A_PROGRAM: dict[str, dict[str, Any]] = {
+    **{
+        f"a part {json.dumps(part)}": {"report": {**ROW_OF_PARTY, "parts": [part]}}
+        for part in (
+            *(["packed", 1, 5], ["packed", "1", 5], ["packed", ["add", "value", 1], 5], ["packed", "value", "5"]),
+            *(["packed", "nobody", 5], ["packed", "value", -5], ["packed", "value", 2.5], ["packed", None, 5]),
+            *(["uint", "value", 0, 1], ["uint", "value", 9, 1], ["uint", "value", 0.5, 2], ["uint", "value", -1, -1]),
+            *(
+                ["float64", "value", "nan", "1", 0],
+                ["float64", "value", "0", "inf", 0],
+                ["float64", "value", "", "1", 0],
+            ),
+            ["double", "value"],
+        )
+    },
+    **{
+        f"a step {json.dumps(step)}": {"steps": [["a", step]]}
+        for step in (
+            *("007", "-0", "+1", "1.0", " 1", "", "1e3", 0.5, 2**53, None, True, {}, {"add": 1}),
+            *(["add"], ["__proto__", 1], ["hasOwnProperty", 1], ["valueOf"], [["add"], 1, 2]),
+            *(["add", 1, ["bits", 1, 1]], ["polynomial", 7, 1, 2, 3], ["bloom", ["seed"], 1, 2, 3, 4]),
+        )
+        if step != ["add"]
+    },
+    "a label that is no text": {"steps": [["a", ["kept_bits", 5, *KEPT_BITS[2:]]]], "memo": "value"},
+    "a memo of nothing": {"steps": [["a", ["add", 1, 1]]], "memo": "value"},
+    "a memo that is not there": {"steps": [["a", KEPT_BITS]], "memo": "nobody"},
+    "a name of an object": {"tables": {"__proto__x": [1]}},
+    "a name with a capital": {"steps": [["A", 1]]},
+    "a name twice": {"steps": [["a", 1], ["a", 2]]},
+    **{
+        f"a table {json.dumps(table)}": {"tables": {"t": table}}
+        for table in ([1.5], ["0x10"], [" 5"], ["1_0"], [True])
+    },
+    "a falling table of nothing": {
+        "tables": {"t": {"first": "nan", "ratio": "1", "digits": 9, "floor": 0, "count": 1}}
+    },
+    "a table of half a number": {
+        "tables": {"t": {"first": "1", "ratio": "1", "digits": 9, "floor": 0, "count": 0.5}}
+    },
+}
+
+
+def test_both_languages_refuse_the_same_programs() -> None:
+    """What Python lets an author write every client runs, and no client runs what Python would not."""
+    taken = {"steps": [["a", "-7"]], "tables": {"t": ["9007199254740993", [1]]}, "report": ROW_OF_PARTY}
+    asked = {name: {**taken, **change} for name, change in NOT_A_PROGRAM.items()} | {"a program": taken}
+    definitions = {name: resigned(**change) for name, change in asked.items()}
+    source = f"""
+        const found = {{}};
+        for (const [name, definition] of Object.entries({json.dumps(definitions)})) {{
+            try {{
+                new client.Client(definition);
+                found[name] = "taken";
+            }} catch (error) {{
+                found[name] = error instanceof TypeError || error instanceof RangeError ? "refused" : error.stack;
+            }}
+        }}
+        console.log(JSON.stringify(found));
+    """
+    found = evaluated(source)
+    assert found == {**dict.fromkeys(NOT_A_PROGRAM, "refused"), "a program": "taken"}
+    assert Program.from_json({**PARTY.definition(), **taken})
+    for name in NOT_A_PROGRAM:
+        with pytest.raises((ValueError, TypeError, KeyError)):
+            Program.from_json({**PARTY.definition(), **asked[name]})
+
+
 @pytest.mark.parametrize(
     "guarantee",
     [

@@ -47,6 +47,41 @@ def test_it_is_small_and_prints_the_digest_that_a_page_names(package: Path) -> N
     assert all(each["integrity"].startswith("sha384-") for each in built)
 
 
+def test_what_is_built_draws_and_explains_as_its_sources_do(package: Path) -> None:
+    """Names are shortened when it is built; no definition, page or other file may miss one of them."""
+    npm(package, "run", "--silent", "build")
+    definitions = [Collection(name.replace(" ", "-"), made).definition() for name, made in CASES.items()]
+    script = f"""
+        const definitions = {json.dumps(definitions)};
+        const said = [];
+        for (const file of ["src/index.js", "dist/ldp-budget.js"]) {{
+            const {{ Client }} = await import(`./${{file}}`);
+            let state = 1;
+            const getRandomValues = (bytes) => {{
+                for (let i = 0; i < bytes.length; i++) bytes[i] = (state = (state * 48271) % 2147483647) >> 8;
+            }};
+            Object.defineProperty(globalThis, "crypto", {{ value: {{ getRandomValues }}, configurable: true }});
+            const secret = Uint8Array.from({{ length: 32 }}, (_, i) => i);
+            said.push(JSON.stringify(definitions.map((definition) => {{
+                const client = new Client(definition);
+                const answer = definition.input.kind === "answer" ? 1 : Number(definition.input.upper);
+                const report = client.randomize(answer, {{ secret }});
+                // These two are asked for by the other file.
+                const read = client.program.read(client.numbered(answer));
+                const told = Number(definition.input.count) <= 100 && client.explain(report)?.slice(0, 3);
+                return [read, [...report], client.label(answer, secret), told, client.memoises];
+            }})));
+        }}
+        console.log(said[0] === said[1], said[0].length);
+    """
+    (package / "both.mjs").write_text(script)
+    done = subprocess.run([node(), "both.mjs"], cwd=package, capture_output=True, text=True, timeout=120, check=False)
+    assert not done.returncode, done.stderr
+    agree, length = done.stdout.split()
+    assert agree == "true"
+    assert int(length) > 100 * len(CASES)
+
+
 def test_what_is_packed_is_installed_and_runs(package: Path, tmp_path: Path) -> None:
     (packed,) = json.loads(npm(package, "pack", "--json", "--pack-destination", str(tmp_path)))
     names = {file["path"] for file in packed["files"]}

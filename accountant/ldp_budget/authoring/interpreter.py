@@ -186,15 +186,15 @@ _WHOLE: dict[str, Callable[..., Any]] = {
 
 
 def _part(part: list[Any], known: dict[str, Any]) -> bytes:
-    kind, expression, *more = part
-    found = known[expression] if isinstance(expression, str) else expression
+    kind, name, *more = part
+    found = known[name]
     if kind == "packed":
         return np.packbits(np.array(_listed(found, more[0], 1), np.uint8), bitorder="little").tobytes()
     if kind == "uint":
         size, count = more
         return b"".join(number.to_bytes(size, "little") for number in _listed(found, count, 256**size - 1))
     origin, step, plus = more
-    return struct.pack("<d", float(origin) + float(found + plus) * float(step))
+    return struct.pack("<d", float(origin) + float(found + int(plus)) * float(step))
 
 
 def _listed(found: int | Vector, count: int, largest: int) -> Vector:

@@ -12,6 +12,7 @@ shortest decimal that means it, so that every language reads and hashes the same
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 from decimal import ROUND_FLOOR, Context, Decimal
@@ -22,7 +23,7 @@ from .domain import Categories, Interval
 from .operators import DRAWS, OPERATORS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 VERSION = 1
 """Of the operators and of the layout. An interpreter runs the versions that it knows, and no other."""
@@ -32,6 +33,9 @@ Expression: TypeAlias = "int | str | list[Any]"
 _EXACT = 2**53 - 1
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _NUMBER = re.compile(r"0|-?[1-9][0-9]*")
+_UNSIGNED = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_DECIMAL = re.compile(rf"-?{_UNSIGNED.pattern}")
+_WORD_BYTES = 8
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,8 @@ class Program:
     `memo` names what of a memoised draw depends on the answer, `value` or a step: reports of one secret with equal
     ones hold the same draw, and share a label; empty where nothing is drawn from a secret.
 
-    Raises ValueError for what no interpreter would run: an unknown operator or name, a draw within an expression.
+    Raises ValueError for what no interpreter would run: an unknown operator or name, a draw within an expression, a
+    part of the report that is not the name of a step.
     """
 
     input: Mapping[str, Any]
@@ -62,8 +67,11 @@ class Program:
         for name, expression in self.steps:
             _check(name, expression, known, top=True)
             known.add(name)
-        for _, expression, *_ in self.report["parts"]:
-            _check("the report", expression, known, top=False)
+        for part in self.report["parts"]:
+            _check_part(part, known)
+        for name, table in self.tables.items():
+            _check_table(name, table)
+        _check_input(self.input)
         if self.memo and self.memo not in known:
             raise ValueError(f"expected memo to name a step; found {self.memo!r}")
         if bool(self.memo) != any(_operator(step) in MEMO for _, step in self.steps):
@@ -123,8 +131,67 @@ def _check_call(place: str, call: list[Any], known: set[str], *, top: bool) -> N
         raise ValueError(f"{place}: {name} draws, so it stands alone at the top of a step")
     if operator.arguments is not None and len(arguments) != len(operator.arguments):
         raise ValueError(f"{place}: {name} takes {', '.join(operator.arguments)}; found {len(arguments)} arguments")
+    if operator.labelled and not isinstance(arguments[0], str):
+        raise ValueError(f"{place}: expected a text for the {operator.arguments[0]}; found {arguments[0]!r}")  # type: ignore[index]
     for argument in arguments[1:] if operator.labelled else arguments:
         _check(place, argument, known, top=False)
+
+
+def _is_whole(number: Any, least: int | None = None) -> bool:
+    """Whether a number stands as `whole` has it, and is at least `least`."""
+    if isinstance(number, bool) or not isinstance(number, int | str):
+        return False
+    if abs(number) > _EXACT if isinstance(number, int) else not _NUMBER.fullmatch(number):
+        return False
+    return least is None or int(number) >= least
+
+
+def _is_size(number: Any) -> bool:
+    return isinstance(number, int) and _is_whole(number, 0)
+
+
+def _is_double(text: Any) -> bool:
+    return isinstance(text, str) and _DECIMAL.fullmatch(text) is not None and math.isfinite(float(text))
+
+
+_PARTS: dict[str, tuple[Callable[[Any], bool], ...]] = {
+    "uint": (lambda size: _is_size(size) and 1 <= size <= _WORD_BYTES, _is_size),
+    "packed": (_is_size,),
+    "float64": (_is_double, _is_double, _is_whole),
+}
+
+
+def _check_part(part: list[Any], known: set[str]) -> None:
+    kind, name, *more = part
+    if kind not in _PARTS:
+        raise ValueError(f"expected a part of a report out of {', '.join(_PARTS)}; found {kind!r}")
+    if not isinstance(name, str) or name not in known:
+        raise ValueError(f"the report: expected the name of a step in a part; found {name!r}")
+    fits = _PARTS[kind]
+    if len(more) != len(fits) or not all(fit(each) for fit, each in zip(fits, more, strict=True)):
+        raise ValueError(f"the report: expected whole numbers, and doubles as text, after {kind}; found {more}")
+
+
+def _check_table(name: str, table: Any) -> None:
+    if isinstance(table, dict):
+        decimals = all(isinstance(table[key], str) and _UNSIGNED.fullmatch(table[key]) for key in ("first", "ratio"))
+        good = decimals and all(_is_whole(table[key], 0) for key in ("digits", "floor", "count"))
+    else:
+        numbers = [number for row in table for number in (row if isinstance(row, list) else [row])]
+        good = isinstance(table, list) and all(map(_is_whole, numbers))
+    if not good:
+        raise ValueError(f"table {name}: expected whole numbers, those beyond 2**53 - 1 as text; or a falling one")
+
+
+def _check_input(given: Mapping[str, Any]) -> None:
+    if given["kind"] == "answer":
+        good = _is_whole(given["count"], 1) and isinstance(given["text"], bool)
+    else:
+        steps = [given[name] for name in ("times", "step") if name in given]
+        good = given["kind"] == "number" and len(steps) == 1 and _is_whole(given["last"], 0)
+        good = good and all(_is_double(text) for text in (given["lower"], given["upper"], *steps))
+    if not good:
+        raise ValueError(f"expected answers as `answers`, `nearest` or `floored` have them; found {dict(given)}")
 
 
 # -- how an answer becomes a whole number ----------------------------------------------------------------------------
@@ -153,22 +220,25 @@ def _numbers(interval: Interval) -> dict[str, Any]:
 # -- the report ------------------------------------------------------------------------------------------------------
 
 
-def uint(expression: Expression, largest: int, count: int | None = None) -> dict[str, Any]:
-    """A whole number up to `largest`, or a vector of `count`: unsigned, little-endian, 1, 2, 4 or 8 bytes each."""
+def uint(name: str, largest: int, count: int | None = None) -> dict[str, Any]:
+    """A step that is a whole number up to `largest`, or a vector of `count`.
+
+    Unsigned, little-endian, 1, 2, 4 or 8 bytes each.
+    """
     size = next(size for size in (1, 2, 4, 8) if largest < 1 << (8 * size))
     shape = [] if count is None else [count]
     kind = "|u1" if size == 1 else f"<u{size}"
-    return record([["uint", expression, size, count or 1]], kind, shape)
+    return record([["uint", name, size, count or 1]], kind, shape)
 
 
-def packed(expression: Expression, columns: int) -> dict[str, Any]:
-    """A vector of `columns` bits: bit i is bit i % 8 of byte i // 8, the lowest being bit 0."""
-    return record([["packed", expression, columns]])
+def packed(name: str, columns: int) -> dict[str, Any]:
+    """A step that is a vector of `columns` bits: bit i is bit i % 8 of byte i // 8, the lowest being bit 0."""
+    return record([["packed", name, columns]])
 
 
-def float64(expression: Expression, origin: float, step: float, plus: int = 0) -> dict[str, Any]:
-    """The double origin + (r + plus)·step of a whole number r, little-endian."""
-    return record([["float64", expression, double(origin), double(step), plus]], "<f8", [])
+def float64(name: str, origin: float, step: float, plus: int = 0) -> dict[str, Any]:
+    """The double origin + (r + plus)·step of a step that is a whole number r, little-endian."""
+    return record([["float64", name, double(origin), double(step), whole(plus)]], "<f8", [])
 
 
 def record(parts: list[list[Any]], dtype: str = "|u1", shape: Iterable[int] | None = None) -> dict[str, Any]:

@@ -39,6 +39,15 @@ const bitLength = (number) => (number ? number.toString(2).length : 0);
  */
 const widthOf = (last) => /** @type {number} */ ([1, 2, 4, 8].find((width) => last < 1n << BigInt(8 * width)));
 
+/**
+ * The i-th word of some bytes, cut to the bits that `last` needs.
+ * @param {Uint8Array} bytes
+ * @param {number} width
+ * @param {number} i
+ * @param {bigint} last
+ */
+const wordOf = (bytes, width, i, last) => BigInt.asUintN(bitLength(last), fromLittleEndian(bytes.subarray(width * i, width * (i + 1))));
+
 export class Draws {
   /** @param {Read} read */
   constructor(read = systemBytes) {
@@ -122,9 +131,8 @@ export class Draws {
    */
   words(width, count, last) {
     const bytes = this.read(width * count);
-    const mask = (1n << BigInt(bitLength(last))) - 1n;
-    const words = Array.from({ length: count }, (_, i) => fromLittleEndian(bytes.subarray(width * i, width * (i + 1))));
-    return words.map((word) => word & mask).flatMap((word) => (word <= last ? [small(word)] : []));
+    const words = Array.from({ length: count }, (_, i) => wordOf(bytes, width, i, last));
+    return words.flatMap((word) => (word <= last ? [small(word)] : []));
   }
 
   /**
@@ -140,8 +148,7 @@ export class Draws {
       const bytes = this.read(width * pending.length).slice();
       pending = pending.filter((slot, i) => {
         const last = BigInt(bounds[slot] - 1);
-        const word = fromLittleEndian(bytes.subarray(width * i, width * (i + 1)));
-        found[slot] = Number(word & ((1n << BigInt(bitLength(last))) - 1n));
+        found[slot] = Number(wordOf(bytes, width, i, last));
         return found[slot] > Number(last);
       });
     }

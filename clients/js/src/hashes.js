@@ -14,7 +14,17 @@ for (let n = 3; primes.length < 64; n += 2) if (primes.every((p) => n % p)) prim
  */
 const fraction = (x) => ((x - Math.floor(x)) * 2 ** 32) | 0;
 const K = primes.map((p) => fraction(Math.cbrt(p)));
-const H = primes.slice(0, 8).map((p) => fraction(Math.sqrt(p)));
+
+/**
+ * The first 64 bits of the fraction of a square root, by Newton's method; the first 32 are SHA-256's.
+ * @param {number} p
+ */
+function root(p) {
+  let x = 1n << 67n;
+  for (let i = 0; i < 20; i++) x = (x + (BigInt(p) << 128n) / x) >> 1n;
+  return BigInt.asUintN(64, x);
+}
+const START = primes.slice(0, 8).map(root);
 
 /**
  * @param {Uint8Array} message
@@ -26,7 +36,7 @@ export function sha256(message) {
   data[message.length] = 0x80;
   const view = new DataView(data.buffer);
   view.setUint32(data.length - 4, message.length * 8);
-  const h = Int32Array.from(H);
+  const h = Int32Array.from(START, (word) => Number(BigInt.asIntN(32, word >> 32n)));
   const w = new Int32Array(64);
   /** @type {(x: number, n: number) => number} */
   const right = (x, n) => (x >>> n) | (x << (32 - n));
@@ -137,16 +147,6 @@ export function shake(rate, message, size) {
 // -- BLAKE2b ------------------------------------------------------------------------------------------------------
 
 const MASK = (1n << 64n) - 1n;
-const START = [
-  0x6a09e667f3bcc908n,
-  0xbb67ae8584caa73bn,
-  0x3c6ef372fe94f82bn,
-  0xa54ff53a5f1d36f1n,
-  0x510e527fade682d1n,
-  0x9b05688c2b3e6c1fn,
-  0x1f83d9abfb41bd6bn,
-  0x5be0cd19137e2179n,
-];
 const SIGMA = [
   "0123456789abcdef",
   "ea489fd61c02b753",

@@ -48,20 +48,21 @@ export class Client {
    */
   label(answer, secret) {
     const own = this.within(secret);
-    if (!this.program.memo || !own) return undefined;
+    if (!this.program.memo) return undefined;
     const draw = this.program.memo(this.program.evaluate(this.numbered(answer), { secret: own }));
     const key = secretWithin(own, `${this.definition.context} labels`);
     return toHex(blake2b(utf8(`${draw}`), { size: 16, key }));
   }
 
   /**
-   * How likely this very report is for each answer.
+   * How likely this very report is for each answer, and its share of the sum of all: what somebody takes from it who
+   * knew nothing.
    * @param {Uint8Array} report
-   * @returns {{ answer: string | number, likelihood: number }[] | undefined} undefined where they cannot be listed
+   * @returns {{ answer: string | number, likelihood: number, share: number }[] | undefined} undefined where they cannot be listed
    */
   explain(report) {
     const names = this.definition.answers;
-    return likelihoods(this.program, report)?.map((likelihood, i) => ({ answer: names ? names[i] : i, likelihood }));
+    return likelihoods(this.program, report)?.map((each, i) => ({ answer: names ? names[i] : i, ...each }));
   }
 
   /** @param {string | number} answer */
@@ -75,7 +76,7 @@ export class Client {
 
   /** @param {Uint8Array | undefined} secret */
   within(secret) {
-    return this.memoises && secret ? secretWithin(secret, `collection ${this.definition.fingerprint}`) : undefined;
+    return this.memoises ? secretWithin(secret, `collection ${this.definition.fingerprint}`) : undefined;
   }
 }
 

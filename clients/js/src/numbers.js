@@ -17,6 +17,7 @@ const LARGEST = 1n << BigInt(MOST_BITS);
  * @throws {RangeError} unless it is a whole number from `least` to `most`
  */
 export function within(number, least, most) {
+  number = /** @type {T} */ (number.valueOf()); // of a draw that was put off
   if ((typeof number === "bigint" || Number.isInteger(number)) && number >= least && number <= most) return number;
   throw new RangeError(`expected a whole number from ${least} to ${most}; found ${number}`);
 }
@@ -113,6 +114,7 @@ function floyd(vector, least) {
   /** @type {Set<Whole>} */
   const chosen = new Set();
   return vector.map((drawn, place) => {
+    drawn = drawn.valueOf();
     const own = chosen.has(drawn) ? small(BigInt(least) - 1n + BigInt(place)) : drawn;
     chosen.add(own);
     return own;

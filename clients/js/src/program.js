@@ -9,11 +9,11 @@ import { EACH, WHOLE, sized, small, within } from "./numbers.js";
 /** @typedef {import("./numbers.js").Vector} Vector */
 /** @typedef {(run: Run) => any} Step */
 /** @typedef {(label: string, v: Whole, count: number) => bigint[]} Words of the secret */
-/** @typedef {{ values: any[], draws: any, words: Words }} Run */
-/** @typedef {{ secret?: Uint8Array, draws?: any }} Given */
+/** @typedef {{ values: any[], draws: any, words: Words, lift?: (operate: (...given: any[]) => any) => (...given: any[]) => any }} Run */
+/** @typedef {{ secret?: Uint8Array, draws?: any }} Given `secret`: that of the collection, see `secretWithin` */
 
 const VERSION = 1;
-const NUMBER = /^-?[0-9]+$/;
+const NUMBER = /^(0|-?[1-9][0-9]*)$/;
 const PRIME = (1n << 61n) - 1n;
 const LARGEST_WORD = (1n << 64n) - 1n;
 const LEAST_SECRET_BYTES = 16;
@@ -54,10 +54,14 @@ function polynomial(seed) {
   const key = blake2b(utf8(seed), { size: 32, person: "ldp-budget seed" });
   /** @type {(message: Uint8Array, size: number, person: string) => bigint[]} */
   const elements = (message, size, person) => words(blake2b(message, { size, key, person })).map((word) => word % PRIME);
-  /** @type {(j: Whole, v: Whole, m: Whole) => Whole} */
-  return (j, v, m) => {
+  /** @type {Whole | undefined} */
+  let last;
+  /** @type {bigint[]} */
+  let coefficients;
+  return (/** @type {Whole} */ j, /** @type {Whole} */ v, /** @type {Whole} */ m) => {
+    if (j !== last) coefficients = elements(littleEndian(within((last = j), 0, LARGEST_WORD), 8), 24, "coefficients");
+    const [a, b, c] = coefficients;
     const [x] = elements(utf8(`${v}`), 8, "value");
-    const [a, b, c] = elements(littleEndian(within(j, 0, LARGEST_WORD), 8), 24, "coefficients");
     return small((BigInt(m) * (((a * x + b) * x + c) % PRIME)) >> 61n);
   };
 }
@@ -75,18 +79,19 @@ function bloom(seed) {
 
 /**
  * A user's secret for one collection: what is drawn from it tells nothing of what another draws.
- * @param {Uint8Array} secret
+ * @param {Uint8Array | undefined} secret
  * @param {string} context
  */
 export function secretWithin(secret, context) {
   if (!(secret instanceof Uint8Array) || secret.length < LEAST_SECRET_BYTES) {
-    throw new TypeError(`this collection needs a secret of at least ${LEAST_SECRET_BYTES} bytes, as a Uint8Array`);
+    throw new TypeError(`this collection repeats what was drawn once: it needs a secret of at least ${LEAST_SECRET_BYTES} bytes, as a Uint8Array`);
   }
   return blake2b(utf8(context), { size: 32, key: sha256(secret), person: "ldp-budget" });
 }
 
 /**
- * @param {Uint8Array} secret
+ * Nothing asks for a word where nothing is kept.
+ * @param {any} secret
  * @param {string} context
  * @returns {Words}
  */
@@ -99,6 +104,9 @@ function wordsOf(secret, context) {
   };
 }
 
+/** @param {string} what */
+const tooOld = (what) => new TypeError(`this client does not know ${what}; it is too old`);
+
 export class Program {
   /**
    * @param {any} definition a collection's public definition, or what of it is the program
@@ -109,7 +117,7 @@ export class Program {
       throw new TypeError(`expected an ldp-budget client of version ${VERSION}; found ${definition.version}`);
     }
     const { kind } = definition.input;
-    if (kind !== "answer" && kind !== "number") throw new TypeError(`this client does not know answers of the kind ${kind}; it is too old`);
+    if (kind !== "answer" && kind !== "number") throw tooOld(`answers of the kind ${kind}`);
     this.definition = definition;
     /** @type {Map<string, Step>} */
     this.names = new Map([["value", (run) => run.values[0]]]);
@@ -157,14 +165,10 @@ export class Program {
    * @returns {Step}
    */
   compile(expression, top = false) {
-    if (Number.isSafeInteger(expression)) return () => expression;
-    if (typeof expression === "string" && NUMBER.test(expression)) {
-      const number = small(BigInt(expression));
-      return () => number;
-    }
-    if (typeof expression === "string") return this.named(expression);
-    if (!Array.isArray(expression)) throw new TypeError(`not an expression: ${JSON.stringify(expression)}`);
-    return this.call(expression[0], expression.slice(1), top);
+    if (Array.isArray(expression)) return this.call(expression[0], expression.slice(1), top);
+    if (this.names.has(expression)) return this.named(expression);
+    const number = literal(expression);
+    return () => number;
   }
 
   /**
@@ -177,10 +181,12 @@ export class Program {
     const memo = MEMO.get(name);
     const hash = HASHES.get(name);
     if ((memo || DRAWS.has(name)) && !top) throw new TypeError(`${name} stands alone at the top of a step`);
+    if ((memo || hash) && typeof given[0] !== "string") throw new TypeError(`expected a text for ${name}; found ${given[0]}`);
     const steps = (memo || hash ? given.slice(1) : given).map((each) => this.compile(each));
     /** @param {Run} run */
     const worked = (run) => steps.map((step) => step(run));
-    if (memo) return (run) => memo(run.words, given[0], .../** @type {[Whole, ...any[]]} */ (worked(run)));
+    // Draws that are looked at in every way have these of their own.
+    if (memo) return (run) => (run.draws.kept ? run.draws.kept(name, given[0], ...worked(run)) : memo(run.words, given[0], .../** @type {[Whole, ...any[]]} */ (worked(run))));
     if (DRAWS.has(name)) return (run) => run.draws[name](...worked(run));
     if (hash) {
       const seeded = hash(given[0]);
@@ -190,8 +196,8 @@ export class Program {
     const whole = WHOLE.get(name);
     if (whole) return (run) => whole(...worked(run));
     const each = EACH.get(name);
-    if (!each) throw new TypeError(`this client does not know the operator ${name}; it is too old`);
-    return (run) => overVectors(each, worked(run));
+    if (!each) throw tooOld(`the operator ${name}`);
+    return (run) => overVectors(run.lift ? run.lift(each) : each, worked(run));
   }
 
   /**
@@ -199,33 +205,40 @@ export class Program {
    * @param {any[]} part
    */
   part([kind, name, ...more]) {
-    const value = this.named(name);
+    const step = this.named(name);
     if (kind === "packed") {
+      const value = (/** @type {Run} */ run) => listed(step(run), more[0]);
       return {
         size: Math.ceil(sized(more[0]) / 8),
+        value,
         /** @type {(run: Run, out: Uint8Array) => void} */
-        write: (run, out) =>
-          listed(value(run), more[0]).forEach((bit, i) => (out[i >> 3] |= Number(within(bit, 0, 1)) << (i & 7))),
+        write: (run, out) => value(run).forEach((bit, i) => (out[i >> 3] |= Number(within(bit, 0, 1)) << (i & 7))),
+        /** @type {(bytes: Uint8Array) => Vector} */
+        read: (bytes) => Array.from({ length: 8 * bytes.length }, (_, i) => (bytes[i >> 3] >> (i & 7)) & 1),
       };
     }
     if (kind === "uint") {
       const [size, count] = more;
+      const largest = (1n << BigInt(8 * within(size, 1, 8))) - 1n;
+      const value = (/** @type {Run} */ run) => listed(step(run), count);
       return {
-        size: sized(size * count),
+        size: sized(size * sized(count)),
+        value,
         /** @type {(run: Run, out: Uint8Array) => void} */
-        write: (run, out) =>
-          listed(value(run), count).forEach((number, i) => out.set(littleEndian(within(number, 0, (1n << BigInt(8 * size)) - 1n), size), size * i)),
+        write: (run, out) => value(run).forEach((number, i) => out.set(littleEndian(within(number, 0, largest), size), size * i)),
+        /** @type {(bytes: Uint8Array) => Vector} */
+        read: (bytes) => Array.from({ length: count }, (_, i) => small(fromLittleEndian(bytes.subarray(size * i, size * (i + 1))))),
       };
     }
     if (kind === "float64") {
-      const [origin, step] = more.slice(0, 2).map(Number);
+      const [origin, unit] = more.slice(0, 2).map(finite);
       return {
         size: 8,
         /** @type {(run: Run, out: Uint8Array) => void} */
-        write: (run, out) => new DataView(out.buffer, out.byteOffset).setFloat64(0, origin + Number(BigInt(value(run)) + BigInt(more[2])) * step, true),
+        write: (run, out) => new DataView(out.buffer, out.byteOffset).setFloat64(0, origin + Number(BigInt(step(run)) + BigInt(more[2])) * unit, true),
       };
     }
-    throw new TypeError(`this client does not know the part ${kind} of a report; it is too old`);
+    throw tooOld(`the part ${kind} of a report`);
   }
 
   /**
@@ -236,12 +249,11 @@ export class Program {
   read(answer) {
     const given = this.definition.input;
     if (given.kind === "answer") return readAnswer(answer, BigInt(given.count), given.text);
-    if (given.kind !== "number") throw new TypeError(`this client does not know the answers ${given.kind}; it is too old`);
-    const [lower, upper, last] = [given.lower, given.upper, given.last].map(Number);
+    const [lower, upper, last] = [given.lower, given.upper, given.last].map(finite);
     if (typeof answer !== "number" || !(answer >= lower && answer <= upper)) {
       throw new RangeError(`expected a number from ${lower} to ${upper}; found ${answer}`);
     }
-    const point = given.times === undefined ? Math.floor((answer - lower) / Number(given.step)) : toEven((answer - lower) * Number(given.times));
+    const point = given.times === undefined ? Math.floor((answer - lower) / finite(given.step)) : toEven((answer - lower) * finite(given.times));
     return Math.min(Math.max(point, 0), last);
   }
 
@@ -269,20 +281,11 @@ export class Program {
   evaluate(answer, { secret, draws = new Draws() } = {}) {
     const value = this.read(answer);
     /** @type {Run} */
-    const run = { values: [value], draws, words: draws.words_of ?? this.wordsOf(secret) };
+    const run = { values: [value], draws, words: wordsOf(secret, this.definition.context) };
     for (const step of this.steps) run.values.push(step(run));
     return run;
   }
 
-  /**
-   * @param {Uint8Array | undefined} secret
-   * @returns {Words}
-   */
-  wordsOf(secret) {
-    if (!this.memo) return () => [];
-    if (!secret) throw new TypeError("this collection repeats what was drawn once for an answer: it needs a secret");
-    return wordsOf(secret, this.definition.context);
-  }
 }
 
 /**
@@ -302,7 +305,7 @@ function overVectors(operate, given) {
  * @param {number} count
  */
 function listed(found, count) {
-  const vector = [found].flat();
+  const vector = Array.isArray(found) ? found : [found];
   if (vector.length !== count) throw new RangeError(`expected ${count} numbers; found ${vector.length}`);
   return vector;
 }
@@ -326,7 +329,7 @@ function readAnswer(answer, count, text) {
  * @param {bigint} count
  */
 function numberOf(text, count) {
-  if (/^(0|-?[1-9][0-9]*)$/.test(text)) return BigInt(text);
+  if (NUMBER.test(text)) return BigInt(text);
   // Half of a character has no form in UTF-8, and would be counted as another answer elsewhere.
   if (/\p{Surrogate}/u.test(text)) return -1n;
   return fromLittleEndian(blake2b(utf8(text), { size: 8, person: "ldp-budget text" })) % count;
@@ -342,12 +345,29 @@ function toEven(x) {
   return rest < 0.5 || (rest === 0.5 && low % 2 === 0) ? low : low + 1;
 }
 
+/**
+ * A whole number as it stands in a program.
+ * @param {any} number
+ */
+function literal(number) {
+  if (Number.isSafeInteger(number) || (typeof number === "string" && NUMBER.test(number))) return small(BigInt(number));
+  throw new TypeError(`no number, and nothing before it is called ${number}`);
+}
+
+/**
+ * A double as it stands in a program.
+ * @param {any} text
+ */
+function finite(text) {
+  const number = parseFloat(text);
+  if (Number.isFinite(number)) return number;
+  throw new TypeError(`expected a double; found ${text}`);
+}
+
 /** @param {any} table */
 function tabled(table) {
   if (!Array.isArray(table)) return falling(table);
-  /** @param {any} number */
-  const whole = (number) => small(BigInt(number));
-  return table.map((row) => (Array.isArray(row) ? row.map(whole) : whole(row)));
+  return table.map((row) => (Array.isArray(row) ? row.map(literal) : literal(row)));
 }
 
 /**
@@ -380,6 +400,6 @@ function falling({ first, ratio, digits, floor, count }) {
  * @returns {[bigint, number]}
  */
 function decimal(text) {
-  const [, whole, fraction = "", power = "0"] = /** @type {RegExpExecArray} */ (/^([0-9]+)(?:\.([0-9]+))?(?:E([+-]?[0-9]+))?$/.exec(text));
+  const [, whole, fraction = "", power = "0"] = /** @type {RegExpExecArray} */ (/^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/.exec(text));
   return [BigInt(whole + fraction), Number(power) - fraction.length];
 }
