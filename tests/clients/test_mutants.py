@@ -54,7 +54,7 @@ MUTANTS = [
 ]
 
 
-@pytest.mark.some(10)
+@pytest.mark.some(20)
 @pytest.mark.parametrize(("file", "old", "new"), MUTANTS, ids=lambda part: None)
 def test_a_fault_is_seen(tmp_path: Path, file: str, old: str, new: str) -> None:
     shutil.copytree(PACKAGE, tmp_path / "js")

@@ -78,7 +78,7 @@ def lowered(promise: Guarantee) -> Guarantee:
 PROVED = {"randomized-response", "sue", "oue", "random-substitution", "subset-selection", "d-bit-flip"}
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(8)
 @pytest.mark.parametrize("count", [1, pytest.param(50, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", DRAWS)
 def test_every_promise_holds_at_random_settings(name: str, count: int) -> None:
@@ -92,7 +92,7 @@ def test_every_promise_holds_at_random_settings(name: str, count: int) -> None:
     assert name not in PROVED or HOLDS in proved
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(8)
 @pytest.mark.parametrize("count", [1, pytest.param(10, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", DRAWS)
 def test_a_promise_lowered_by_a_millionth_is_violated(name: str, count: int) -> None:
