@@ -16,7 +16,7 @@ from .problems import json_answer, refusal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .callers import Desk
+    from ldp_budget import Accountant
 
 Row = dict[str, Any]
 """A row as the commands' `--json` prints it."""
@@ -48,10 +48,10 @@ def told(position: str, content: Any, headers: Mapping[str, str] | None = None) 
     return json_answer(content, headers={POSITION: position, **(headers or {})})
 
 
-def answered(desk: Desk, receipt: Receipt, user: str | None) -> Response:
+def answered(accountant: Accountant, receipt: Receipt, user: str | None) -> Response:
     """The answer that a receipt is: 200, or 409 for a refusal and for a reservation that was voided since."""
     current.count(receipt)
-    headers = {POSITION: desk.accountant.position(user)}
+    headers = {POSITION: accountant.position(user)}
     if receipt.repeated:
         headers[REPLAYED] = "true"
     if not receipt and receipt.status == "refused":

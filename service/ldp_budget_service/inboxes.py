@@ -1,38 +1,111 @@
-"""The inboxes of the collections, each in a folder of its own; opened once."""
+"""The reports of the collections: the inbox of each, in a folder of its own, and the rounds that were sealed."""
 
 from __future__ import annotations
 
+import re
 import threading
+from collections import OrderedDict
+from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from ldp_budget.collecting.inbox import Inbox
+from ldp_budget import InvalidParameter, NameTaken, NotSupported, UnknownName
+from ldp_budget.collecting.rounds import SUFFIX
 
 if TYPE_CHECKING:
     from ldp_budget import Accountant, Collection
+    from ldp_budget.collecting.inbox import Inbox
+
+_ROUND = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_MOST_TOTALS = 256
 
 
 class Inboxes:
-    """The inboxes below a folder, as `ldp-budget inbox seal --inbox FOLDER/NAME.inbox` finds them."""
+    """The inboxes below a folder, as `ldp-budget inbox seal --inbox FOLDER/NAME.inbox` finds them.
+
+    What was sealed lies beside them, a file for each round: `FOLDER/NAME.ROUND.reports`.
+    """
 
     def __init__(self, accountant: Accountant, folder: Path | None) -> None:
         self._accountant = accountant
         self._folder = folder
         self._lock = threading.Lock()
         self._opened: dict[str, Inbox] = {}
+        # What was added up of a sealed file, which never changes.
+        self._totals: OrderedDict[tuple[str, str, int, int], Any] = OrderedDict()
 
     def of(self, collection: Collection) -> Inbox:
-        """The inbox of a collection. Raises as `Inbox` does."""
-        assert self._folder is not None
+        """The inbox of a collection. Raises as `Inbox` does, and `NotSupported` where no reports are taken."""
+        from ldp_budget.collecting.inbox import Inbox
+
         with self._lock:
             found = self._opened.get(collection.fingerprint)
             if found is None:
-                found = Inbox(self._accountant, collection, self._folder / folder_of(collection.name))
+                found = Inbox(self._accountant, collection, self._place() / folder_of(collection.name))
                 self._opened[collection.fingerprint] = found
             return found
+
+    def _place(self) -> Path:
+        if self._folder is None:
+            raise NotSupported("this service takes no reports")
+        return self._folder
+
+    # -- rounds -------------------------------------------------------------------------------------------
+
+    def rounds(self, collection: Collection) -> list[str]:
+        """The names of the rounds that were sealed, in order."""
+        first = self._file(collection, "")
+        found = (path.name for path in self._place().glob(f"{first.name.removesuffix(SUFFIX)}*{SUFFIX}"))
+        return sorted(name[len(first.name) - len(SUFFIX) : -len(SUFFIX)] for name in found)
+
+    def seal(self, collection: Collection, name: str) -> int:
+        """Seal what was taken as a round; how many reports. Raises `NameTaken`, `InvalidParameter`."""
+        if not _ROUND.fullmatch(name):
+            raise InvalidParameter("round", "1 to 100 letters, digits and . _ - of ASCII, no sign first", name)
+        box, path = self.of(collection), self._file(collection, name)
+        if path.exists():
+            raise NameTaken("round", name, "it was sealed already")
+        return box.seal(path)
+
+    def total(self, collection: Collection, name: str) -> Any:
+        """What the reports of a round add up to; None where there are none. Raises `UnknownName`."""
+        from ldp_budget.collecting.estimating import total_of
+        from ldp_budget.collecting.reports import read_reports
+
+        path = self._file(collection, name)
+        if not _ROUND.fullmatch(name) or not path.exists():
+            raise UnknownName("round", name, self.rounds(collection))
+        found = path.stat()
+        key = collection.fingerprint, name, found.st_mtime_ns, found.st_size
+        with self._lock:
+            if key in self._totals:
+                self._totals.move_to_end(key)
+                return self._totals[key]
+        total = total_of(collection, read_reports(path, collection))
+        with self._lock:
+            self._totals[key] = total
+            while len(self._totals) > _MOST_TOTALS:
+                self._totals.popitem(last=False)
+        return total
+
+    def waiting(self, collection: Collection, together: int) -> Any:
+        """What the reports that are not sealed yet add up to, in whole groups of so many, if any."""
+        from ldp_budget.collecting.estimating import total_of
+
+        return total_of(collection, self.of(collection).unsealed(together))
+
+    def _file(self, collection: Collection, name: str) -> Path:
+        # With no dot in the first part, so that the second begins at the first one.
+        return self._place() / f"{_quoted(collection.name).replace('.', '%2E')}.{name}{SUFFIX}"
 
 
 def folder_of(name: str) -> str:
     """The folder of a collection: its name, in which what may not stand in one is percent-encoded."""
-    return f"{quote(name, safe=' ')}.inbox"
+    return f"{_quoted(name)}.inbox"
+
+
+def _quoted(name: str) -> str:
+    quoted = quote(name, safe=" ")
+    # File systems have no room for long names.
+    return quoted if len(quoted) <= 200 else f"{quoted[:150]}-{sha256(name.encode()).hexdigest()[:32]}"

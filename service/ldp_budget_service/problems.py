@@ -55,6 +55,7 @@ STATUSES: dict[str, int] = {
     "position-not-reached": 409,
     "too-large": 413,
     "wrong-collection": 409,
+    "too-few-reports": 409,
     "slow-request": 408,
     "head-too-large": 431,
     "too-many-requests": 429,

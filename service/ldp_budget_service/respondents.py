@@ -12,11 +12,11 @@ from .problems import ServiceError
 
 if TYPE_CHECKING:
     from ldp_budget import Accountant, Collection
-    from ldp_budget.access.invitations import Invitation
+    from ldp_budget.access import invitations
 
     from .held import Collections
 
-_bearer = HTTPBearer(
+bearer = HTTPBearer(
     auto_error=False, scheme_name="Invitation", description="An invitation, made by `ldp-budget invite`."
 )
 
@@ -26,7 +26,7 @@ class Respondent:
     """Somebody who was invited, and where they are served."""
 
     accountant: Accountant
-    invitation: Invitation
+    invitation: invitations.Invitation
     held: Collections
 
     @property
@@ -55,9 +55,10 @@ class Respondent:
             raise ServiceError("forbidden", "an invitation is for one report, under the key that GET /v1/me says")
 
 
-def respondent(
-    request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
-) -> Respondent:
+Invitation = Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]
+
+
+def respondent(request: Request, credentials: Invitation) -> Respondent:
     """A dependency: whoever comes with an invitation that is good now."""
     state = request.app.state
     found = None if credentials is None else state.invitations.find(credentials.credentials)

@@ -13,6 +13,7 @@ class Settings:
     Parameters:
         reports: the folder of the inboxes, one for each collection; None: reports are not taken. Instances that share
             a ledger share this folder as well.
+        least_reports: no estimate is made of fewer, and those that are not sealed yet count in groups of so many.
         most_bytes: of the body of a request, but for a batch, whose length nothing limits.
         most_line: bytes of one line of a batch.
         rate: requests a second that one caller may make in the long run; 0: any number.
@@ -32,6 +33,7 @@ class Settings:
     """
 
     reports: Path | None = None
+    least_reports: int = 20
     most_bytes: int = 1 << 20
     most_line: int = 1 << 16
     rate: float = 0

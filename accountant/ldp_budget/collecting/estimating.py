@@ -25,7 +25,7 @@ def lists_answers(collection: Collection) -> bool:
     return isinstance(domain, Categories) and domain.listed
 
 
-def check_countable(collection: Collection, names: tuple[str, ...] | None, most: int | None) -> None:
+def check_countable(collection: Collection, names: Sequence[str] | None, most: int | None) -> None:
     """Raise `InvalidParameter` where candidates are missing, and where there is nothing to be counted."""
     kind = collection.mechanism.name
     if not isinstance(collection.mechanism.domain, Categories):
@@ -50,26 +50,30 @@ def check_candidates(collection: Collection, names: Sequence[str]) -> None:
         ) from None
 
 
-def estimate_blocks(
-    collection: Collection,
-    rounds: Iterable[Iterable[NDArray[Any]]],
-    names: Sequence[str] | None = None,
-    *,
-    independent: bool = False,
+def total_of(collection: Collection, blocks: Iterable[NDArray[Any]]) -> Any:
+    """The aggregate of blocks of reports; None where there are none."""
+    mechanism: Any = collection.mechanism
+    total = None
+    for block in blocks:
+        part = mechanism.aggregate(block)
+        total = part if total is None else total.merge(part)
+    return total
+
+
+def estimate_totals(
+    collection: Collection, rounds: Iterable[Any], names: Sequence[str] | None = None, *, independent: bool = False
 ) -> Estimate | None:
-    """One estimate from rounds of reports, block by block; where answers are not listed, of those named.
+    """One estimate from the aggregates of rounds; where answers are not listed, of those named.
 
     Several rounds of a collection that memoises are taken for those of the same users unless `independent`. None
     where there are no reports.
     """
     mechanism: Any = collection.mechanism
     total, counts = None, []
-    for blocks in rounds:
-        before = 0 if total is None else total.reports
-        for block in blocks:
-            part = mechanism.aggregate(block)
-            total = part if total is None else total.merge(part)
-        counts.append((0 if total is None else total.reports) - before)
+    for each in rounds:
+        if each is not None:
+            total = each if total is None else total.merge(each)
+            counts.append(each.reports)
     if total is None:
         return None
     if names is None or lists_answers(collection):
@@ -84,9 +88,9 @@ def estimate_blocks(
 def estimate_files(
     collection: Collection, files: Sequence[str], names: Sequence[str] | None = None, *, independent: bool = False
 ) -> Estimate:
-    """One estimate from all the files, each a round; see `estimate_blocks`. Raises `ReportFileError`."""
-    rounds = (read_reports(path, collection) for path in files)
-    estimated = estimate_blocks(collection, rounds, names, independent=independent)
+    """One estimate from all the files, each a round; see `estimate_totals`. Raises `ReportFileError`."""
+    rounds = (total_of(collection, read_reports(path, collection)) for path in files)
+    estimated = estimate_totals(collection, rounds, names, independent=independent)
     if estimated is None:
         raise ReportFileError(", ".join(files), "there are no reports to estimate from")
     return estimated

@@ -19,6 +19,7 @@ Receipts stand there as hashes. A report is kept when its row is on the disk, an
 
 from __future__ import annotations
 
+import copy
 import errno
 import hashlib
 import json
@@ -27,7 +28,7 @@ import random
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -82,6 +83,12 @@ class Inbox:
         self._known: dict[str, _Known] = {}
         self._make()
 
+    def using(self, accountant: Accountant, policy: str) -> Inbox:
+        """The same inbox, charging through another accountant of the ledger, as one that acts for a caller."""
+        other = copy.copy(self)
+        other._accountant, other._policy = accountant, policy
+        return other
+
     def _make(self) -> None:
         file, about = (self._folder / name for name in ("collection.json", "inbox.json"))
         ledger = self._accountant.keyed_digest(_OWNER)
@@ -132,7 +139,7 @@ class Inbox:
         digest = hashlib.sha256(bytes.fromhex(self._collection.fingerprint) + self._id + report).hexdigest()
         try:
             receipt = self._accountant.spend(
-                user, self._collection.mechanism, key=key, label=label, digest=digest, policy=self._policy
+                user, self._collection, key=key, label=label, digest=digest, policy=self._policy
             )
         except KeyConflict as error:
             error.args = (f"{error}; or the same one was taken into another inbox than {self._folder}",)
@@ -180,6 +187,33 @@ class Inbox:
         known.names.update(data[at : at + NAME_BYTES] for at in range(0, len(data), row))
         known.read = size
         return known.names
+
+    def unsealed(self, together: int = 1) -> Iterator[NDArray[Any]]:
+        """The reports that are kept and not sealed yet, in the order in which they came, as blocks of an array.
+
+        As they are now; others may be taken while these are read. What a seal that was stopped has written already
+        is not among them. `together`: only as many as make whole groups of so many, so that nobody who reads again
+        and again sees which report came alone.
+        """
+        opened: list[tuple[IO[bytes], int]] = []
+        with self._alone():
+            begun, sealing = self._folder / "sealing.out", self._folder / "sealing"
+            written = begun.exists() and Path(os.fsdecode(begun.read_bytes())).exists()
+            for path in (sealing, self._folder / "pending"):
+                if path.exists() and not (path == sealing and written):
+                    file = open(path, "rb")  # noqa: SIM115 - read when nobody is held off any more
+                    opened.append((file, path.stat().st_size // self._row))
+        whole = sum(count for _, count in opened) // together * together
+        return self._blocks(opened, whole)
+
+    def _blocks(self, opened: list[tuple[IO[bytes], int]], whole: int) -> Iterator[NDArray[Any]]:
+        for file, left in opened:
+            with file:
+                while left and whole:
+                    count = min(left, whole, _ROWS)
+                    rows = np.frombuffer(file.read(count * self._row), np.uint8).reshape(count, self._row)
+                    yield self._rows(rows[:, NAME_BYTES:].tobytes(), None)
+                    left, whole = left - count, whole - count
 
     # -- sealing ------------------------------------------------------------------------------------------
 

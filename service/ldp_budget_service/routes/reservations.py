@@ -41,7 +41,7 @@ def reserve(asked: ReservationAsked, request: Request, desk: Spender, key: KeyHe
     charge, key = asked.charge(desk), required(key)
     with request.app.state.in_flight.only(desk.key.name, asked.user, key):
         receipt = desk.accountant.reserve(asked.user, charge, key=key, expires=asked.expires, **terms(asked))
-    return answered(desk, receipt, asked.user)
+    return answered(desk.accountant, receipt, asked.user)
 
 
 @router.get("/v1/reservations", response_model=list[Row], responses=documented())
@@ -63,7 +63,7 @@ def list_reservations(
 def commit(receipt: str, desk: Spender) -> Response:
     """Keep what a reservation charged. One that expired before is answered so, and stays charged as well."""
     desk.check_reservation(receipt)
-    return answered(desk, desk.accountant.commit(receipt), None)
+    return answered(desk.accountant, desk.accountant.commit(receipt), None)
 
 
 @router.post(
@@ -74,4 +74,4 @@ def commit(receipt: str, desk: Spender) -> Response:
 def void(receipt: str, desk: Spender) -> Response:
     """Give back what a reservation charged, while that is possible."""
     desk.check_reservation(receipt)
-    return answered(desk, desk.accountant.void(receipt), None)
+    return answered(desk.accountant, desk.accountant.void(receipt), None)

@@ -42,7 +42,7 @@ def spend(asked: SpendAsked, request: Request, desk: Spender, key: KeyHeader = N
     key = required(key)
     with request.app.state.in_flight.only(desk.key.name, asked.user, key):
         receipt = desk.accountant.spend(asked.user, charge, key=key, **terms(asked))
-    return answered(desk, receipt, asked.user)
+    return answered(desk.accountant, receipt, asked.user)
 
 
 def check_bounds(desk: Desk, asked: ChargeAsked) -> None:
