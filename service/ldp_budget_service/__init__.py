@@ -9,7 +9,25 @@
 (RFC 9457) whose `type` ends in the code of the library's error.
 """
 
-from .app import create_app
-from .settings import Settings
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 __all__ = ["Settings", "create_app"]
+
+if TYPE_CHECKING:
+    from .app import create_app as create_app
+    from .settings import Settings as Settings
+
+
+def __getattr__(name: str) -> Any:
+    # When they are first used: the processes that work questions out need neither.
+    if name == "create_app":
+        from .app import create_app
+
+        return create_app
+    if name == "Settings":
+        from .settings import Settings
+
+        return Settings
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

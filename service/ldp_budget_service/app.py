@@ -20,12 +20,14 @@ from .guarding.rates import Rate
 from .held import Collections
 from .in_flight import InFlight
 from .inboxes import Inboxes
+from .methods import Methods
 from .pages import dashboard, static_files, survey
 from .paths import Undecoded
 from .routes import ROUTERS as ROUTES
 from .settings import Settings
 from .watching import health, metrics
 from .watching.requests import Watched
+from .workers import Workers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -68,6 +70,7 @@ def create_app(accountant: Accountant, settings: Settings | None = None) -> Fast
     app.state.collections, app.state.invitations = Collections(accountant), Invitations(accountant)
     app.state.inboxes = Inboxes(accountant, settings.reports)
     app.state.overview = accountant.overview()
+    app.state.workers = Workers(settings.question_processes, settings.question_seconds)
     app.state.rounds = None if settings.reports is None else Rounds(settings.reports)
     app.state.rates, app.state.load = Rate(settings.rate, settings.burst), Load()
     app.state.health = health.Health(accountant, settings, app.state.load)
@@ -89,6 +92,7 @@ def create_app(accountant: Accountant, settings: Settings | None = None) -> Fast
 
 def _watch(app: FastAPI, settings: Settings) -> None:
     """Put what stands before the application there; what comes last is outermost."""
+    app.add_middleware(Methods, ROUTERS)
     app.add_middleware(Undecoded)
     app.add_middleware(Door, settings, app.state.load, STREAMED)
     if settings.tracing:
@@ -102,4 +106,7 @@ def _watch(app: FastAPI, settings: Settings) -> None:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """What goes on as long as the application runs."""
     anyio.to_thread.current_default_thread_limiter().total_tokens = app.state.settings.threads
-    yield
+    try:
+        yield
+    finally:
+        app.state.workers.close()

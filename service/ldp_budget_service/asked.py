@@ -13,7 +13,7 @@ from ldp_budget import Collection, InvalidParameter, Mechanism, NotSupported, Un
 from ldp_budget.accounting.policies import DEFAULT
 from ldp_budget.accounting.request import charge_of
 
-from .problems import ServiceError
+from .kinds import ServiceError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

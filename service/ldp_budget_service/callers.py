@@ -10,8 +10,8 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from . import current
+from .kinds import ServiceError
 from .positions import MinPosition, check
-from .problems import ServiceError
 
 if TYPE_CHECKING:
     from ldp_budget import Accountant, Collection

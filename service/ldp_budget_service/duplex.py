@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from anyio import to_thread
 from fastapi.responses import Response
 
+from .kinds import ServiceError, as_json, problem_of
 from .ndjson import MEDIA_TYPE
-from .problems import ServiceError, as_json, problem_of
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

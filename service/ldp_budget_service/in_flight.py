@@ -6,7 +6,7 @@ import threading
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 
-from .problems import ServiceError
+from .kinds import ServiceError
 
 
 class InFlight:

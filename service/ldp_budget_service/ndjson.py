@@ -10,7 +10,7 @@ from fastapi.responses import StreamingResponse
 from ldp_budget import LdpBudgetError
 
 from .answers import POSITION
-from .problems import as_json, problem_of
+from .kinds import as_json, problem_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -11,7 +11,8 @@ from urllib.parse import unquote_to_bytes
 
 from starlette.convertors import Convertor, register_url_convertor
 
-from .problems import ServiceError, problem
+from .kinds import ServiceError
+from .problems import problem
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send

@@ -9,7 +9,7 @@ from fastapi import Query
 
 from ldp_budget import InvalidParameter
 
-from .problems import ServiceError
+from .kinds import ServiceError
 
 _EXPECTED = "a Journal-Position as an answer had it, LANE:ENTRY with commas between"
 _POSITION = re.compile(r"[0-9]{1,6}:[0-9]{1,18}(,[0-9]{1,6}:[0-9]{1,18})*")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import logging
-import math
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -15,62 +12,16 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
-from ldp_budget import BudgetExceeded, LdpBudgetError, LedgerError, ReportFileError
+from ldp_budget import BudgetExceeded, LdpBudgetError
 from ldp_budget.remote.forms import receipt_form
-from ldp_budget.remote.problems import members_of
 
-from . import current
+from .kinds import STATUSES, TYPE, as_json, problem_body, problem_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MEDIA_TYPE = "application/problem+json"
-TYPE = "/problems/"
-"""Where the types of problems stand; `GET` explains one."""
-
-STATUSES: dict[str, int] = {
-    "invalid-parameter": 400,
-    "outside-domain": 400,
-    "not-supported": 400,
-    "report-file-error": 503,
-    "plugin-error": 503,
-    "unknown-name": 404,
-    "name-taken": 409,
-    "budget-exceeded": 409,
-    "reservation-conflict": 409,
-    "record-conflict": 409,
-    "key-conflict": 422,
-    "rehearsal-error": 503,
-    "ledger-missing": 503,
-    "ledger-error": 503,
-    "clock-error": 503,
-    "error": 503,
-    # What only the service can say.
-    "malformed": 400,
-    "unauthorized": 401,
-    "forbidden": 403,
-    "not-found": 404,
-    "method-not-allowed": 405,
-    "in-flight": 409,
-    "position-not-reached": 409,
-    "too-large": 413,
-    "wrong-collection": 409,
-    "too-few-reports": 409,
-    "slow-request": 408,
-    "head-too-large": 431,
-    "too-many-requests": 429,
-    "overloaded": 503,
-    "timed-out": 503,
-    "not-ready": 503,
-    "internal": 500,
-}
-"""The status of each code."""
-
 _OF_STATUS = {401: "unauthorized", 403: "forbidden", 404: "not-found", 405: "method-not-allowed", 413: "too-large"}
-
-_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
-
-_log = logging.getLogger("ldp_budget_service")
 
 
 class Problem(BaseModel):
@@ -83,15 +34,6 @@ class Problem(BaseModel):
     title: str = Field(examples=["Invalid parameter"])
     status: int = Field(examples=[400])
     detail: str = Field(examples=["reports: expected a whole number >= 1 and <= 1000000000; found 0"])
-
-
-class ServiceError(LdpBudgetError):
-    """Something that only the service can say. Attribute: `code`."""
-
-    def __init__(self, code: str, why: str, headers: Mapping[str, str] | None = None) -> None:
-        self.code = code  # type: ignore[misc]  # each has its own
-        self.headers = dict(headers or {})
-        super().__init__(why)
 
 
 def documented(*codes: str, key: bool = True) -> dict[int | str, dict[str, Any]]:
@@ -118,15 +60,8 @@ def problem(
     code: str, detail: str, more: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
 ) -> Response:
     """The answer that says what went wrong."""
-    body = _body(code, detail, more)
+    body = problem_body(code, detail, more)
     return json_answer(body, body["status"], headers, MEDIA_TYPE)
-
-
-def _body(code: str, detail: str, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    status = STATUSES.get(code, 500)
-    current.told().code = code
-    body = {"type": TYPE + code, "title": code.replace("-", " ").capitalize(), "status": status, "detail": detail}
-    return {**body, **{name: value for name, value in (more or {}).items() if name not in body}}
 
 
 def json_answer(
@@ -136,39 +71,12 @@ def json_answer(
     return Response(as_json(content), status, dict(headers or {}), media_type)
 
 
-def as_json(content: Any) -> str:
-    """One line of JSON; infinities and NaN become null."""
-    try:
-        return _ENCODER.encode(content)
-    except ValueError:
-        return _ENCODER.encode(_finite(content))
-
-
-def _finite(content: Any) -> Any:
-    if isinstance(content, dict):
-        return {name: _finite(value) for name, value in content.items()}
-    if isinstance(content, list | tuple):
-        return [_finite(value) for value in content]
-    return None if isinstance(content, float) and not math.isfinite(content) else content
-
-
 def answer_to(error: LdpBudgetError) -> Response:
     """What an error of the library is over HTTP."""
     if isinstance(error, BudgetExceeded):
         return refusal(receipt_form(error.receipt), error.receipt.explain())
     body = problem_of(error)
     return json_answer(body, body["status"], getattr(error, "headers", None), MEDIA_TYPE)
-
-
-def problem_of(error: LdpBudgetError) -> dict[str, Any]:
-    """The problem that an error of the library is."""
-    if isinstance(error, ServiceError):
-        return _body(error.code, str(error))
-    if isinstance(error, LedgerError | ReportFileError):
-        # Where the ledger lies, and why it fails, is for whoever runs the service.
-        _log.error("ledger", extra={"error": str(error)})
-    detail, members = members_of(error)
-    return _body(error.code, detail, members)
 
 
 def refusal(receipt: Mapping[str, Any], explained: str, headers: Mapping[str, str] | None = None) -> Response:

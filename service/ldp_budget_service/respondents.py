@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from .problems import ServiceError
+from .kinds import ServiceError
 
 if TYPE_CHECKING:
     from ldp_budget import Accountant, Collection

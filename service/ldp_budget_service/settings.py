@@ -25,6 +25,8 @@ class Settings:
         answer_seconds: how long an answer may take once the body is there, but for a batch.
         most_in_flight: requests at a time; more are turned away.
         threads: how many requests may be at the ledger at a time; they share its transactions.
+        question_processes: in how many processes beside this one questions are worked out.
+        question_seconds: how long one may take.
         open_metrics: whether `/metrics` needs no API key when asked for from this machine.
         tracing: whether each request is a span of OpenTelemetry.
         device_lifetime: ε that a respondent's device allows itself on this service's pages, as a decimal; whoever has
@@ -44,6 +46,8 @@ class Settings:
     answer_seconds: float = 60
     most_in_flight: int = 1000
     threads: int = 64
+    question_processes: int = 1
+    question_seconds: float = 10
     open_metrics: bool = False
     tracing: bool = False
     device_lifetime: str = "16"

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable
 
-from ..problems import ServiceError
+from ..kinds import ServiceError
 
 MOST_KNOWN = 50_000
 """How many callers are remembered at a time."""

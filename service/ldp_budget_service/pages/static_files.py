@@ -21,7 +21,7 @@ from pathlib import Path
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
-from ..problems import ServiceError
+from ..kinds import ServiceError
 
 STATIC = Path(__file__).parent / "static"
 TEXTS = Path(__file__).parent / "texts"

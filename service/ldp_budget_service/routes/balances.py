@@ -13,8 +13,9 @@ from ldp_budget.remote.forms import balance_row
 
 from ..asked import Asked
 from ..callers import Reader
+from ..kinds import ServiceError
 from ..ndjson import DOCUMENTED, streamed
-from ..problems import ServiceError, documented
+from ..problems import documented
 
 router = APIRouter(tags=["users"])
 

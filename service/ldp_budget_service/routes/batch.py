@@ -20,8 +20,9 @@ from ..answers import POSITION
 from ..asked import Asked, MechanismAsked, charged
 from ..callers import Desk, Spender
 from ..duplex import Answered, Duplex, Line, Work
+from ..kinds import ServiceError, as_json, problem_of
 from ..ndjson import MEDIA_TYPE
-from ..problems import ServiceError, as_json, documented, explained, problem_of
+from ..problems import documented, explained
 
 router = APIRouter(tags=["spending"])
 

@@ -17,7 +17,8 @@ from ldp_budget.remote.forms import binding_form
 from ..answers import Row, told
 from ..asked import Asked, MechanismAsked, charged
 from ..callers import Desk, Officer, Reader
-from ..problems import ServiceError, documented
+from ..kinds import ServiceError
+from ..problems import documented
 
 if TYPE_CHECKING:
     from ldp_budget.guarantees import Guarantee

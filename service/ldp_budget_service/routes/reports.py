@@ -18,7 +18,8 @@ from ..answers import ReceiptAnswer, answered, told
 from ..asked import KeyHeader, required
 from ..callers import Admin, Credentials, Desk, Reader, allowed
 from ..inboxes import Inboxes
-from ..problems import ServiceError, documented
+from ..kinds import ServiceError
+from ..problems import documented
 from ..respondents import Invitation, Respondent, respondent
 
 router = APIRouter(tags=["reports"])

@@ -1,0 +1,56 @@
+"""HEAD, OPTIONS, and methods that a path does not take."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from .problems import problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fastapi import APIRouter
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+
+class Methods:
+    """Answers OPTIONS and other methods with `Allow`, which says all that the path takes; HEAD as GET, without body.
+
+    There is no header by which the pages of another site might ask: whoever has an API key does not need a browser.
+    """
+
+    def __init__(self, app: ASGIApp, routers: Iterable[APIRouter]) -> None:
+        self._app = app
+        routes = (route for router in routers for route in router.routes)
+        self._routes = [(route.path_regex, route.methods or set()) for route in routes if isinstance(route, Route)]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        takes = {method for path, methods in self._routes if path.match(scope["path"]) for method in methods}
+        if not takes or scope["method"] in takes:
+            await self._app(scope, receive, send)
+        elif scope["method"] == "HEAD" and "GET" in takes:
+            scope["method"] = "GET"
+            await self._app(scope, receive, _without_body(send))
+        else:
+            allow = {"Allow": ", ".join(sorted(takes | {"OPTIONS"} | ({"HEAD"} if "GET" in takes else set())))}
+            if scope["method"] == "OPTIONS":
+                await Response(None, 204, allow)(scope, receive, send)
+            else:
+                await problem("method-not-allowed", f"this path takes {allow['Allow']}", None, allow)(
+                    scope, receive, send
+                )
+
+
+def _without_body(send: Send) -> Send:
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.body":
+            message = {**message, "body": b""}
+        await send(message)
+
+    return sent
