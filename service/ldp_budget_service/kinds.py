@@ -61,7 +61,7 @@ MEANINGS: dict[str, str] = {
     "not-supported": "The mechanism, the rule or this service cannot do what was asked, and says why.",
     "report-file-error": "Reports cannot be read or written here just now. What was charged is kept; send it again.",
     "plugin-error": "A mechanism's plugin is broken: `plugin`, `why`.",
-    "unknown-name": "Nothing of that `kind` has that `name`; `known` are those that there are, where they may be told.",
+    "unknown-name": "Nothing of that `kind` has that `name`; `known` are those there are, where that may be told.",
     "name-taken": "The name belongs to something else already.",
     "budget-exceeded": "The charge was refused and nobody was charged: `failed` are the limits that it does not fit, "
     "with what is spent and left and when they begin anew, and `affordable_reports` how many such reports still fit.",

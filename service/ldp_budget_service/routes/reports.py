@@ -109,6 +109,8 @@ def take(
     often it is sent.
     """
     key = required(key)
+    if not report:
+        raise ServiceError("malformed", "body: expected the bytes of a report; found none")
     sender.check(name, policy, key)
     held = request.app.state.collections.get(name)
     check_digest(digest, held.digest)
