@@ -108,6 +108,12 @@ class Caller:
         self.port, self.secret, self.timeout = port, secret, timeout
         self._connection: http.client.HTTPConnection | None = None
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
         """One request, sent once. Raises OSError or HTTPException where it is not answered."""
         sent = {name.replace("_", "-"): value for name, value in headers.items()}

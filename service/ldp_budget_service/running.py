@@ -84,21 +84,18 @@ def serve(
         raise InvalidParameter("port", "a whole number >= 0 and <= 65535", port)
     if str(ledger) == _MEMORY and not in_memory:
         raise InvalidParameter("ledger", "a file or postgresql://…, as one in memory ends with the process", _MEMORY)
+    if settings.tracing:
+        _trace()
     if settings.reports is not None:
         settings.reports.mkdir(mode=0o700, parents=True, exist_ok=True)
     if sockets is None:
         _say_what_is_unsafe(host, proxies, say)
         sockets = _bound(host, port)
     logs.configure(sys.stdout, requests=log_requests)
-    if settings.tracing:
-        _trace()
-    with Accountant(ledger, rehearsal=None) as accountant:
+    with _closing(sockets), Accountant(ledger, rehearsal=None) as accountant:
         app = create_app(accountant, settings)
         _say_what_is_served(accountant, say)
         mechanisms()  # loads the plugins, and what they calculate with, before anybody waits for it
-        # What was made so far is here to stay, and need not be looked through again and again.
-        gc.collect()
-        gc.freeze()
         server = Server(app, proxies=proxies, notice=notice, drain=drain, say=say)
         server.run(sockets)
     server.has_ended()
@@ -144,6 +141,14 @@ class Server(uvicorn.Server):
         self._last_resort = threading.Timer(notice + drain + _AFTER_SECONDS, os._exit, (1,))
         self._last_resort.daemon = True
 
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until a signal comes."""
+        if threading.current_thread() is threading.main_thread():
+            # What was made so far is here to stay, and need not be looked through again and again.
+            gc.collect()
+            gc.freeze()
+        super().run(sockets)
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, and say where."""
         await super().startup(sockets)
@@ -185,6 +190,15 @@ class Server(uvicorn.Server):
         """The first signal ends in order, the second at once."""
         self.force_exit = self.should_exit
         self.should_exit = True
+
+
+@contextlib.contextmanager
+def _closing(sockets: Sequence[socket.socket]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        for each in sockets:
+            each.close()
 
 
 def _bound(host: str, port: int) -> list[socket.socket]:

@@ -141,7 +141,8 @@ def test_a_service_that_is_about_to_end_says_so_and_keeps_no_connection(farm: Fa
         time.sleep(0.01)
     assert answer.json()["checks"]["draining"] == "failed"
     assert answer.headers["Connection"] == "close"
-    assert Caller(server.port, secret).spend("alice", "k").status == 200
+    with Caller(server.port, secret) as another:
+        assert another.spend("alice", "k").status == 200
     caller.close()
     assert server.end() == 0
     with pytest.raises(ConnectionRefusedError):

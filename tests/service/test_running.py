@@ -1,0 +1,194 @@
+"""`ldp-budget serve` and `serve`: what is started where, and what is said of it."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import CommandLine
+from ldp_budget import Accountant, InvalidParameter
+from ldp_budget.access.keys import ApiKeys
+from ldp_budget_cli import serve as command_serve
+from ldp_budget_service import running
+from ldp_budget_service.settings import Settings
+from service_farm import HOST, Caller, Farm, new_ledger
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What would have been served, in place of serving it."""
+    found: dict[str, Any] = {}
+
+    class Unserved(running.Server):
+        def run(self, sockets: list[socket.socket] | None = None) -> None:
+            assert sockets is not None
+            found.update(server=self, ports=[listener.getsockname() for listener in sockets])
+            for listener in sockets:
+                listener.close()
+
+    monkeypatch.setattr(running, "Server", Unserved)
+    monkeypatch.setattr(running.logs, "configure", lambda *_, **__: None)
+    return found
+
+
+def test_nothing_but_the_loopback_listens_unless_it_is_said(started: dict[str, Any], tmp_path: Path) -> None:
+    said: list[str] = []
+    running.serve(tmp_path / "budget.db", port=0, say=said.append)
+    assert [host for host, *_ in started["ports"]] == [HOST]
+    assert not any("WARNING" in line for line in said)
+
+
+@pytest.mark.parametrize(("proxies", "warned"), [((), True), (("127.0.0.1",), False)])
+def test_who_listens_beyond_this_machine_without_tls_is_warned(
+    started: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxies: tuple[str, ...], warned: bool
+) -> None:
+    said: list[str] = []
+    with pytest.raises(InvalidParameter, match=r"port: expected a free port of 192\.0\.2\.1; found 0"):
+        running.serve(tmp_path / "budget.db", "192.0.2.1", 0, proxies=proxies, say=said.append)  # nobody's address
+    assert any("WARNING: 192.0.2.1 is beyond this machine" in line for line in said) is warned
+    assert not (tmp_path / "budget.db").exists()
+
+
+def test_a_first_start_makes_the_ledger_and_says_how_to_make_a_key(started: dict[str, Any], tmp_path: Path) -> None:
+    said: list[str] = []
+    running.serve(tmp_path / "budget.db", port=0, say=said.append)
+    assert said[0] == f"ledger: {tmp_path / 'budget.db'}"
+    assert "type: ldp-budget key create NAME --scope spend" in said[1]
+    with Accountant(tmp_path / "budget.db", create=False) as accountant:
+        ApiKeys(accountant).create("app", ["spend"])
+    running.serve(tmp_path / "budget.db", port=0, say=(again := list[str]()).append)
+    assert len(again) == 1
+
+
+def test_a_ledger_in_memory_is_served_only_if_it_is_said_and_brings_a_key(started: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameter, match="in memory ends with the process"):
+        running.serve(":memory:", port=0)
+    said: list[str] = []
+    running.serve(":memory:", port=0, in_memory=True, say=said.append)
+    assert re.search(r"its API key is: ldpb_\S{43}$", said[-1])
+
+
+def test_a_port_that_is_taken_is_told(started: dict[str, Any], tmp_path: Path) -> None:
+    with socket.create_server((HOST, 0)) as taken, pytest.raises(InvalidParameter, match="Address already in use"):
+        running.serve(tmp_path / "budget.db", port=taken.getsockname()[1])
+    assert not (tmp_path / "budget.db").exists()
+
+
+def test_a_rehearsal_says_that_it_is_one(started: dict[str, Any], tmp_path: Path) -> None:
+    Accountant(tmp_path / "budget.db", rehearsal=True).close()
+    said: list[str] = []
+    running.serve(tmp_path / "budget.db", port=0, say=said.append)
+    assert "rehearsal: nothing counts in it" in said
+
+
+def test_the_folder_of_reports_is_made_for_its_owner(started: dict[str, Any], tmp_path: Path) -> None:
+    folder = tmp_path / "some" / "reports"
+    running.serve(tmp_path / "budget.db", port=0, settings=Settings(reports=folder), say=lambda text: None)
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_second_signal_ends_it_at_once(farm: Farm, tmp_path: Path) -> None:
+    place = str(tmp_path / "budget.db")
+    new_ledger(place, "lifetime=1")
+    server = farm.start(place, notice=20.0)
+    with Caller(server.port, None) as caller:
+        assert caller.ask("GET", "/livez").status == 200
+    begun = time.monotonic()
+    server.signal(signal.SIGTERM)
+    time.sleep(0.3)
+    assert server.end() == 0
+    assert time.monotonic() - begun < 10
+
+
+# -- the command ---------------------------------------------------------------------------------------------
+
+
+class Service:
+    """In the service's place: what it was asked for."""
+
+    Settings = Settings
+
+    def serve(self, *arguments: Any, **options: Any) -> None:
+        self.asked = arguments, options
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Service:
+    made = Service()
+    monkeypatch.setattr(command_serve, "import_module", lambda name: made)
+    return made
+
+
+def test_options_become_settings_and_the_others_stay_as_they_are(command: CommandLine, service: Service) -> None:
+    command("serve")
+    (ledger, host, port), options = service.asked
+    assert (ledger, host, port) == (str(command.ledger), "127.0.0.1", 8000)
+    assert options["settings"] == Settings()
+    assert options["proxies"] == ()
+    command("serve", "--rate", 5, "--burst", 7, "--open-metrics", "--port", 81, "--drain", 3, "--behind-tls-proxy")
+    (_, _, port), options = service.asked
+    assert options["settings"] == Settings(rate=5, burst=7, open_metrics=True)
+    assert (port, options["drain"], options["proxies"]) == (81, 3, ("127.0.0.1", "::1"))
+    command("serve", "--behind-tls-proxy", "--proxy", "192.0.2.1", "--reports", "in")
+    assert service.asked[1]["proxies"] == ("192.0.2.1",)
+    assert service.asked[1]["settings"].reports == Path("in")
+
+
+def test_the_defaults_that_the_help_tells_are_those_of_the_settings(command: CommandLine) -> None:
+    told = " ".join(command("serve", "--help").stdout.split())
+    defaults = {field.name: field.default for field in fields(Settings)}
+    for option, name in [
+        ("--burst", "burst"),
+        ("--address-rate", "address_rate"),
+        ("--address-burst", "address_burst"),
+        ("--threads", "threads"),
+    ]:
+        found = re.search(rf"{option} \S+ RANGE .*?\[default: (\d+)\]", told)
+        assert found is not None, option
+        assert int(found[1]) == defaults[name]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("serve", "--at", "2028-01-01"), "--at: expected no time, as a service goes by the clock"),
+        (("serve", "--proxy", "192.0.2.1"), "--proxy: expected --behind-tls-proxy with it"),
+        (("serve", "--port", "65536"), "65536 is not in the range"),
+        (("serve", "--in-memory"), "--in-memory: expected no other ledger"),
+    ],
+)
+def test_what_makes_no_sense_is_told(
+    command: CommandLine, service: Service, arguments: tuple[str, ...], why: str
+) -> None:
+    assert why in command.error(*arguments, code=2)
+    assert not hasattr(service, "asked")
+
+
+def test_without_the_extra_it_says_how_to_get_it(command: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise ModuleNotFoundError("No module named 'fastapi.responses'", name="fastapi.responses")
+
+    monkeypatch.setattr(command_serve, "import_module", missing)
+    assert "the service needs fastapi: pip install 'ldp-budget[service]'" in command.error("serve")
+
+
+def test_tracing_without_its_extra_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
+    monkeypatch.setattr(running.logs, "configure", lambda *_, **__: None)
+    with pytest.raises(InvalidParameter, match=r"pip install 'ldp-budget\[tracing\]'"):
+        running.serve(tmp_path / "budget.db", port=0, settings=Settings(tracing=True), say=lambda text: None)
+    assert not (tmp_path / "budget.db").exists()
+
+
+def test_the_command_line_starts_without_the_service() -> None:
+    code = "import sys, ldp_budget_cli.serve; print([name for name in sys.modules if 'fastapi' in name])"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
