@@ -58,6 +58,34 @@ PROXIES = ("127.0.0.1", "::1")
 )
 @click.option("--open-metrics", is_flag=True, default=None, help="Show /metrics to this machine without an API key.")
 @click.option("--tracing", is_flag=True, default=None, help="Send a span for each request (extra `tracing`).")
+@click.option("--alert-webhook", metavar="URL", help="Send alerts there, signed; without it none are raised.")
+@click.option(
+    "--alert-secret-file",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The secret that alerts are signed with: 24 to 64 bytes, or whsec_ and base64.",
+)
+@click.option(
+    "--alert-used",
+    multiple=True,
+    type=click.IntRange(1, 100),
+    metavar="PERCENT",
+    help="Alert once so much of a limit is used. Repeat for more [default: 80 and 100].",
+)
+@click.option(
+    "--alert-users",
+    type=click.FloatRange(0, 1),
+    metavar="SHARE",
+    help="By so large a share of the users [default: 0.05].",
+)
+@click.option(
+    "--alert-refusals",
+    type=click.FloatRange(0, 1, min_open=True),
+    metavar="SHARE",
+    help="Alert if so large a share of an hour's requests is refused [default: 0.5].",
+)
+@click.option("--alert-least", type=click.IntRange(1), help="Of at least so many requests [default: 100].")
+@click.option("--verify-hours", type=click.FloatRange(0), help="Verify the ledger so often [default: when asked].")
 @click.option("--no-request-log", is_flag=True, help="No line in the log for each request.")
 @click.option(
     "--in-memory", is_flag=True, help="Serve an empty ledger that ends with the process, to try things out."
@@ -85,7 +113,7 @@ def serve(
     if proxies and not behind_tls_proxy:
         raise click.UsageError("--proxy: expected --behind-tls-proxy with it")
     service = _service()
-    chosen = {name: value for name, value in given.items() if value is not None}
+    chosen = {name: value for name, value in given.items() if value not in (None, ())}
     service.serve(
         _ledger(ctx, in_memory),
         host,

@@ -27,6 +27,7 @@ from .routes import ROUTERS as ROUTES
 from .settings import Settings
 from .watching import health, metrics
 from .watching.requests import Watched
+from .watching.watchman import Watchman
 from .workers import Workers
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def create_app(accountant: Accountant, settings: Settings | None = None) -> Fast
         settings: how the service behaves; None: as `Settings()` says.
 
     Raises:
-        Nothing.
+        InvalidParameter: the settings name a webhook and no secret, or what is neither.
     """
     settings = settings or Settings()
     app = FastAPI(
@@ -71,6 +72,7 @@ def create_app(accountant: Accountant, settings: Settings | None = None) -> Fast
     app.state.inboxes = Inboxes(accountant, settings.reports)
     app.state.overview = accountant.overview()
     app.state.workers = Workers(settings.question_processes, settings.question_seconds)
+    app.state.watchman = Watchman(accountant, app.state.overview, settings)
     app.state.rounds = None if settings.reports is None else Rounds(settings.reports)
     app.state.rates, app.state.load = Rate(settings.rate, settings.burst), Load()
     app.state.health = health.Health(accountant, settings, app.state.load)
@@ -106,7 +108,9 @@ def _watch(app: FastAPI, settings: Settings) -> None:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """What goes on as long as the application runs."""
     anyio.to_thread.current_default_thread_limiter().total_tokens = app.state.settings.threads
+    app.state.watchman.start()
     try:
         yield
     finally:
         app.state.workers.close()
+        await anyio.to_thread.run_sync(app.state.watchman.stop)

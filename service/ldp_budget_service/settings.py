@@ -32,6 +32,14 @@ class Settings:
         device_lifetime: ε that a respondent's device allows itself on this service's pages, as a decimal; whoever has
             the device can lower it.
         device_day: ε that it allows itself a day; None: no limit of a day.
+        alert_webhook: the address that alerts are sent to; None: none are raised.
+        alert_secret_file: the file with the secret that they are signed with.
+        alert_used: how many percent of a limit are worth an alert, each once in a window.
+        alert_users: of which share of the users that many must be used.
+        alert_refusals: which share of what was asked in an hour must be refused for an alert, once a day.
+        alert_least: of how many requests at least.
+        alert_seconds: how often that is looked at.
+        verify_hours: how often the ledger is verified; 0: only when somebody asks for it.
     """
 
     reports: Path | None = None
@@ -52,3 +60,11 @@ class Settings:
     tracing: bool = False
     device_lifetime: str = "16"
     device_day: str | None = None
+    alert_webhook: str | None = None
+    alert_secret_file: Path | None = None
+    alert_used: tuple[int, ...] = (80, 100)
+    alert_users: float = 0.05
+    alert_refusals: float = 0.5
+    alert_least: int = 100
+    alert_seconds: float = 60
+    verify_hours: float = 0

@@ -8,6 +8,7 @@ from ..ledger.reading import parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
 
     from ..ledger import Reading
     from .limits import Limit
@@ -51,10 +52,13 @@ class Levels:
         """How many accounts were read once."""
         self._levels = [bytearray() for _ in watched]
         self._codes: list[int] | None = None
+        self.ends: list[datetime | None] = [None] * len(watched)
+        """When the window of each limit ends; None of one that never does."""
 
     def begin(self, reading: Reading) -> bool:
         """Go by the windows of a reading, and say whether any has opened since: nothing is used in it yet."""
-        codes = [reading.windows[each.limit.gauge].code for each in self.watched]
+        windows = [reading.windows[each.limit.gauge] for each in self.watched]
+        codes, self.ends = [window.code for window in windows], [window.ends for window in windows]
         for levels, code, before in zip(self._levels, codes, self._codes or codes, strict=True):
             if code != before:
                 levels[:] = levels.translate(_CLEARED)

@@ -17,7 +17,7 @@ from .._checks import check_whole, shown
 from ..errors import InvalidParameter
 from ..guarantees.amounts import float_up
 from ..ledger.checkpoints import head_of
-from ..ledger.windows import DAY_MICROS, from_micros
+from ..ledger.windows import DAY_MICROS, from_micros, to_micros
 from .activity import HOUR_MICROS, HOURS, Activity, Charged
 from .levels import FULL, Levels, Watched, in_parts, ranges
 from .policies import Policy
@@ -231,8 +231,8 @@ class Overview:
     def limits(self) -> list[dict[str, Any]]:
         """Every limit of the newest policies, with how many users have used how much of it in its open window.
 
-        `used` counts the users by whole percent used, rounded down: the first has used none or less than one, and
-        the last, of `users` in all, has nothing left.
+        That ends at `resets_at`, of a lifetime never. `used` counts the users by whole percent used, rounded down:
+        the first has used none or less than one, and the last, of `users` in all, has nothing left.
 
         Raises:
             Nothing.
@@ -249,10 +249,11 @@ class Overview:
                 "rule": limit.rule,
                 "epsilon": float_up(limit.epsilon),
                 "delta": float_up(limit.delta),
+                "resets_at": None if ends is None else _iso(to_micros(ends)),
                 "users": sum(used),
                 "used": used,
             }
-            for (policy, limit), used in found.items()
+            for ((policy, limit), used), ends in zip(found.items(), self._lanes[0].levels.ends, strict=True)
         ]
 
     # -- when ---------------------------------------------------------------------------------------------

@@ -63,13 +63,17 @@ class SummaryAnswer(BaseModel):
 def summary(request: Request, desk: Reader) -> Response:
     """How many users, charges and refusals there are, where the ledger ends, and when it was verified last."""
     found = _Look(request, desk)
-    overview = found.overview
+    overview, verified = found.overview, request.app.state.watchman.verifications.last()
     return found.told(
         {
             "totals": overview.totals(),
             "recent": {"hours": RECENT_HOURS, **overview.recent(RECENT_HOURS)},
             "seen": request.app.state.metrics.asked(),
-            "ledger": {**overview.head(), "rehearsal": desk.accountant.rehearsal},
+            "ledger": {
+                **overview.head(),
+                "rehearsal": desk.accountant.rehearsal,
+                "verified": None if verified is None else verified.to_json(),
+            },
         }
     )
 
