@@ -11,8 +11,12 @@ import pytest
 
 from conftest import Clock
 from ldp_budget import Accountant, Collection, Limit, mechanism
+from ldp_budget.access.keys import ApiKeys
 from ldp_budget.accounting.levels import level, ranges
+from ldp_budget.accounting.limits import as_limits
 from ldp_budget.accounting.overview import Overview
+from ldp_budget.accounting.policies import Policy
+from ldp_budget.accounting.versions import change
 from ldp_budget.guarantees.amounts import Costs
 from ledger_places import InMemory, InToys
 from postgres_places import new_ledger
@@ -284,3 +288,42 @@ def test_accounts_that_are_neighbours_are_read_together() -> None:
 )
 def test_the_level_is_that_of_the_amount_of_which_least_is_left(limit: str, spent: Costs, expected: int) -> None:
     assert level(Limit.parse(limit), spent) == expected
+
+
+# -- the versions of policies ---------------------------------------------------------------------------------------
+
+
+def test_each_version_says_who_set_it_and_what_it_is_to_the_one_before(accountant: Accountant, clock: Clock) -> None:
+    key, _ = ApiKeys(accountant).create("ana", ["policy"])
+    for number, limits in enumerate((["lifetime=4", "day=1"], ["lifetime=4", "day=2"], ["lifetime=3", "day=2"])):
+        clock.advance(hours=1)
+        (accountant.acting_for(key.caller) if number == 1 else accountant).set_policy("default", limits)
+    rows = seen(accountant.overview()).policies()
+    assert [(row["version"], row["at"], row["by"], row["change"], row["limits"]) for row in rows] == [
+        (3, "2026-11-21T15:00:00Z", None, "lowered", ["lifetime=3", "day=2"]),
+        (2, "2026-11-21T14:00:00Z", "ana", "raised", ["lifetime=4", "day=2"]),
+        (1, "2026-11-21T13:00:00Z", None, "first", ["lifetime=4", "day=1"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (["lifetime=4"], ["lifetime=4"], "changed"),
+        (["lifetime=4"], ["lifetime=4.1"], "raised"),
+        (["lifetime=4"], ["lifetime=4", "day=1"], "lowered"),
+        (["lifetime=4", "day=1"], ["lifetime=3"], "raised"),
+        (["lifetime=4", "day=1"], ["lifetime=3", "day=1"], "lowered"),
+        (["lifetime=4,1e-6"], ["lifetime=4,1e-5"], "raised"),
+        (["lifetime=4,1e-6"], ["lifetime=3,1e-6,zcdp"], "raised"),
+    ],
+)
+def test_a_version_is_raised_where_anything_is_admitted_that_was_not(
+    before: list[Limit | str], after: list[Limit | str], expected: str
+) -> None:
+    assert change(Policy("p", as_limits(before)), Policy("p", as_limits(after))) == expected
+
+
+def test_whoever_is_less_strict_about_mechanisms_raises() -> None:
+    strict, lax = Policy("p", as_limits(["lifetime=1"]), checked=True), Policy("p", as_limits(["lifetime=1"]))
+    assert (change(strict, lax), change(lax, strict)) == ("raised", "lowered")

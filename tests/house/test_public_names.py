@@ -140,6 +140,7 @@ ldp_budget.accounting.setting
 ldp_budget.accounting.shares
 ldp_budget.accounting.simulating
 ldp_budget.accounting.spending
+ldp_budget.accounting.versions
 ldp_budget.authoring
 ldp_budget.authoring.base
 ldp_budget.authoring.channels

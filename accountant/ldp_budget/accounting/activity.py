@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..ledger.entries import CLOCK, ERASED, RESERVED, SPENT, VOIDED
+from ..ledger.entries import CLOCK, ERASED, POLICY_SET, RESERVED, SPENT, VOIDED, Entry
 from ..ledger.windows import DAY_MICROS
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ class Activity:
         self.erased = 0
         """How many users were erased, and how many of these had an account."""
         self.cut_off = 0
+        self.policies_set: dict[int, int] = {}
+        """By the number of a policy's version, the number of the record that made the key by which it was set."""
         self._last_day = array("i")
         self._changed: set[int] = set()
         self._upset = False
@@ -73,6 +75,8 @@ class Activity:
                 self._upset = self._upset or row[6] > 0
             elif kind == CLOCK:
                 self._upset = True
+            elif kind == POLICY_SET:
+                self.policies_set[row[5]] = Entry.of(row).by
 
     def _hour(self, at: int) -> list[int]:
         return self.hours.setdefault(at // HOUR_MICROS, [0, 0, 0])

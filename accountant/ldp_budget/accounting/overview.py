@@ -22,6 +22,7 @@ from .activity import HOUR_MICROS, HOURS, Activity, Charged
 from .levels import FULL, Levels, Watched, in_parts, ranges
 from .policies import Policy
 from .refusals import Refusal, Refusals
+from .versions import version_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -113,6 +114,18 @@ class Overview:
                 return reading.end.head, last
             found = next(reading.rows.checkpoints(max(1, reading.end.checkpoints)), None)
         return (None, None) if found is None else (head_of(found), _iso(found.at))
+
+    def policies(self) -> list[dict[str, Any]]:
+        """Every version of every policy, newest first: its terms, when it was set and by which key.
+
+        `by_known` says whether the journal was read so far; then `by` of None is whoever is on the ledger's machine.
+        `change` is `first`, `raised` where it admits anything that the one before did not, `lowered` or `changed`.
+
+        Raises:
+            Nothing but `LedgerError`.
+        """
+        with self._ledger.reading() as reading:
+            return version_rows(reading, self._lanes[0].activity.policies_set)
 
     # -- what happened ------------------------------------------------------------------------------------
 

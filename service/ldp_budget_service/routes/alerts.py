@@ -9,7 +9,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
 from ..answers import Row, told
-from ..callers import Auditor, Officer, Reader
+from ..callers import Auditor, Desk, Officer, Reader
 from ..problems import documented, json_answer
 from .ledger import IntegrityAnswer
 
@@ -27,6 +27,17 @@ class AlertsAnswer(BaseModel):
 @router.get("/v1/alerts", response_model=AlertsAnswer, responses=documented())
 def alerts(request: Request, desk: Reader) -> Response:
     """The alerts that were raised, with what has become of each: waiting, sent or given up."""
+    return shown(request, desk)
+
+
+@router.get("/v1/officer/alerts", response_model=AlertsAnswer, responses=documented())
+def officers_alerts(request: Request, desk: Officer) -> Response:
+    """The same, for whoever may set policies and may not read all the figures."""
+    return shown(request, desk)
+
+
+def shown(request: Request, desk: Desk) -> Response:
+    """The alerts, and what is worth one."""
     desk.check_unbound()
     watchman, position = request.app.state.watchman, desk.accountant.position()
     rules = watchman.rules._asdict()
