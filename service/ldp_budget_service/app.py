@@ -12,7 +12,6 @@ from fastapi.openapi.utils import get_openapi
 import ldp_budget
 from ldp_budget.access.invitations import Invitations
 from ldp_budget.access.keys import ApiKeys
-from ldp_budget.collecting.rounds import Rounds
 
 from . import problems
 from .guarding.door import Door, Load
@@ -73,7 +72,6 @@ def create_app(accountant: Accountant, settings: Settings | None = None) -> Fast
     app.state.overview = accountant.overview()
     app.state.workers = Workers(settings.question_processes, settings.question_seconds)
     app.state.watchman = Watchman(accountant, app.state.overview, settings)
-    app.state.rounds = None if settings.reports is None else Rounds(settings.reports)
     app.state.rates, app.state.load = Rate(settings.rate, settings.burst), Load()
     app.state.health = health.Health(accountant, settings, app.state.load)
     app.state.metrics = metrics.Metrics(accountant, app.state.load)

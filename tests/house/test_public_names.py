@@ -168,7 +168,6 @@ ldp_budget.collecting
 ldp_budget.collecting.inbox
 ldp_budget.collecting.release
 ldp_budget.collecting.reports
-ldp_budget.collecting.rounds
 ldp_budget.composition
 ldp_budget.composition.basic
 ldp_budget.composition.charges

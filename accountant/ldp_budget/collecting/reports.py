@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAGIC = b"ldp-budget reports 1\n"
-HEADER_BYTES = 1 << 16
+_HEADER_BYTES = 1 << 16
 _READ_BYTES = 1 << 20
 _ROWS = struct.Struct("<I")
 _TOTAL = struct.Struct("<Q")
@@ -168,7 +168,7 @@ class _Reader:
     def _read_header(self, collection: Collection) -> tuple[np.dtype[Any], tuple[int, ...]]:
         import numpy as np
 
-        line = self._file.readline(HEADER_BYTES)
+        line = self._file.readline(_HEADER_BYTES)
         self._header_crc = zlib.crc32(line)
         try:
             header = json.loads(line)

@@ -1,6 +1,7 @@
 """The routes, one file for each subject."""
 
 from . import (
+    alerts,
     balances,
     batch,
     collections,
@@ -10,6 +11,7 @@ from . import (
     lookups,
     me,
     mechanisms,
+    officer,
     overview,
     policies,
     questions,
@@ -20,6 +22,7 @@ from . import (
 )
 
 ROUTERS = (
+    alerts.router,
     balances.router,
     batch.router,
     collections.router,
@@ -29,6 +32,7 @@ ROUTERS = (
     lookups.router,
     me.router,
     mechanisms.router,
+    officer.router,
     overview.router,
     policies.router,
     questions.router,

@@ -13,10 +13,8 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
-from ldp_budget import NotSupported
 from ldp_budget.catalogue.certificates import checked
 from ldp_budget.catalogue.plugins import registry
-from ldp_budget.collecting.rounds import Rounds
 
 from ..answers import Row, told
 from ..callers import Desk, Reader
@@ -109,25 +107,6 @@ def mechanisms(request: Request, desk: Reader) -> Response:
     found, levels = _Look(request, desk), {mechanism.name: checked(mechanism) for mechanism, _ in registry().items()}
     rows = found.overview.charged()
     return found.rows([{**row, "checked": levels.get(row["mechanism"], "no")} for row in rows])
-
-
-@router.get("/collections", response_model=RowsAnswer, responses=documented())
-def collections(request: Request, desk: Reader) -> Response:
-    """Each collection with its rounds: what the reports of each say, with 95 % intervals.
-
-    Rounds are the report files in the folder of the reports; without one there are none.
-    """
-    found, rounds = _Look(request, desk), request.app.state.rounds
-    return found.rows([_collection(desk, rounds, row["name"]) for row in desk.accountant.collections()])
-
-
-def _collection(desk: Desk, rounds: Rounds | None, name: str) -> dict[str, Any]:
-    """A collection as a row; one whose mechanism is missing here says so."""
-    try:
-        found = [] if rounds is None else rounds.of(desk.accountant.collection(name))
-    except NotSupported as error:
-        return {"collection": name, "rounds": [], "failed": str(error)}
-    return {"collection": name, "rounds": found, "failed": None}
 
 
 class _Look:

@@ -246,11 +246,20 @@ class Limits {
 const percent = (value) => `${Number((100 * value).toFixed(1))} %`;
 const plain = (value) => String(Number(value.toPrecision(3)));
 
+/** A round with the interval of each share, or of the mean, which is an answer without a name. */
+function withAnswers({ round, reports, answers, mean, low, high }) {
+  const shown = answers
+    ? answers.map((each) => ({ answer: each.answer, count: each.count, share: each.share, mean: null, low: each.share_low, high: each.share_high }))
+    : [{ answer: null, count: null, share: null, mean, low, high }];
+  return { round, reports, answers: shown };
+}
+
+const rows = (rounds) => rounds.flatMap(({ round, reports, answers }) => answers.map((answer) => ({ round, reports, ...answer })));
 const short = (value) => (value === null ? "–" : String(Number(value.toPrecision(5))));
 
 class Collections {
-  constructor() {
-    this.select = h("select", { id: "collection", onchange: () => this.draw() });
+  constructor(chosen) {
+    this.select = h("select", { id: "collection", onchange: chosen });
     this.field = h("div", { class: "field" }, h("label", { for: "collection" }, t("collections.choose")), this.select);
     this.body = h("div");
     this.figure = h("figure");
@@ -272,26 +281,44 @@ class Collections {
     this.element = card("collections", { controls: this.field }, this.said, this.figure, this.trends, this.table.element);
   }
 
-  update(rows) {
-    this.rows = rows;
-    const names = rows.map((row) => row.collection);
-    if (names.join("\n") !== this.names) {
-      const chosen = this.select.value;
-      this.select.replaceChildren(...names.map((name) => h("option", { value: name }, name)));
-      this.names = names.join("\n");
-      if (names.includes(chosen)) this.select.value = chosen;
-    }
-    this.field.hidden = !names.length;
+  /** What is asked for next: of the collection that is chosen, each round that was sealed, or all that there is. */
+  async load() {
+    const names = (await ask("/v1/collections")).map((each) => each.name);
+    this.offer(names);
+    this.row = names.length ? await this.rounds(this.select.value) : undefined;
     this.draw();
-    this.table.update(rows.flatMap((row) => row.rounds.flatMap((round) => round.answers.map((answer) => ({ collection: row.collection, round: round.round, reports: round.reports, ...answer })))));
+    const rounds = this.row?.rounds ?? [];
+    const collection = this.row?.collection;
+    this.table.update(rows(rounds).map((row) => ({ collection, ...row })));
+  }
+
+  offer(names) {
+    if (names.join("\n") === this.names) return;
+    const chosen = this.select.value;
+    this.select.replaceChildren(...names.map((name) => h("option", { value: name }, name)));
+    this.names = names.join("\n");
+    if (names.includes(chosen)) this.select.value = chosen;
+    this.field.hidden = !names.length;
+  }
+
+  async rounds(collection) {
+    const path = `/v1/collections/${encodeURIComponent(collection)}/estimate`;
+    try {
+      const { rounds } = await ask(`${path}?by_round=true`);
+      const found = rounds.length ? rounds : [{ round: t("collections.unsealed"), ...(await ask(path)) }];
+      return { collection, rounds: found.map(withAnswers) };
+    } catch (problem) {
+      if (!(problem instanceof Problem) || problem.status === 401 || problem.status === 403) throw problem;
+      return { collection, rounds: [], failed: problem.message };
+    }
   }
 
   draw() {
-    const row = this.rows.find((each) => each.collection === this.select.value);
+    const row = this.row;
     const newest = row?.rounds.at(-1);
     this.figure.hidden = !newest;
     this.said.hidden = Boolean(newest);
-    this.said.textContent = row?.failed ? t("collections.failed", { why: row.failed }) : t("collections.none");
+    this.said.textContent = row ? t("collections.failed", { why: row.failed ?? "" }) : t("collections.none");
     this.trends.replaceChildren();
     if (!newest) return;
     const shares = newest.answers[0].share !== null;
@@ -302,7 +329,7 @@ class Collections {
       const point = points(answer, answer.answer ?? t("collections.mean"));
       return { ...point, say: t("collections.say", { answer: point.name, value: format(point.value), low: format(point.low), high: format(point.high) }) };
     });
-    drawn(this.figure, intervals({ rows: lines, format, label: t("collections.label", row), ...(shares && { least: 0 }) }));
+    drawn(this.figure, intervals({ rows: lines, format, label: t("collections.label", { collection: row.collection }), ...(shares && { least: 0 }) }));
     if (row.rounds.length < 2) return;
     const all = row.rounds.flatMap((round) => round.answers).flatMap((answer) => [answer.low, answer.high, value(answer)]);
     const marks = span(Math.min(...all), Math.max(...all));
@@ -397,7 +424,7 @@ function build() {
   const rehearsal = h("p", { class: "notice", hidden: true }, t("dashboard.rehearsal"));
   parts = {
     ...{ status, progress, rehearsal, figures: new Figures(), activity: new Activity(renew), refusals: new Refusals() },
-    ...{ limits: new Limits(), collections: new Collections(), mechanisms: new Mechanisms(), ledger: new Ledger() },
+    ...{ limits: new Limits(), collections: new Collections(renew), mechanisms: new Mechanisms(), ledger: new Ledger() },
   };
   const head = h("div", { class: "page-head" }, h("h1", {}, t("dashboard.title")), h("div", {}, status, progress));
   const cards = ["activity", "refusals", "limits", "collections", "mechanisms", "ledger"].map((name) => parts[name].element);
@@ -408,13 +435,13 @@ async function load() {
   const days = parts.activity.days;
   // The first asks reads on in the ledger for all of them.
   const summary = await ask("/v1/overview");
-  const paths = [`activity?days=${days}`, `refusals?days=${days}`, "limits", "collections", "mechanisms"];
-  const [activity, refusals, limits, collections, mechanisms] = await Promise.all(paths.map((path) => ask(`/v1/overview/${path}`)));
+  const paths = [`activity?days=${days}`, `refusals?days=${days}`, "limits", "mechanisms"];
+  const [activity, refusals, limits, mechanisms] = await Promise.all(paths.map((path) => ask(`/v1/overview/${path}`)));
   parts.figures.update(summary, limits.rows);
   parts.activity.update(activity.rows);
   parts.refusals.update(refusals.rows, activity.rows.map((row) => row.day), summary);
   parts.limits.update(limits.rows);
-  parts.collections.update(collections.rows);
+  await parts.collections.load();
   parts.mechanisms.update(mechanisms.rows);
   parts.ledger.update(summary);
   parts.rehearsal.hidden = !summary.ledger.rehearsal;
