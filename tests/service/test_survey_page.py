@@ -113,19 +113,13 @@ class Respondent:
         self.receipt: str | None = None
         self.refused = False
 
-    async def take_part(self, browser: Any, site: Site) -> None:
-        context = await browser.new_context(locale="en")
-        try:
-            page = await context.new_page()
-            page.set_default_timeout(30_000)
-            await page.goto(site.link(self.user))
-            await self.play(page, site)
-            await page.wait_for_selector(f"{ARRIVED}, {REFUSED}")
-            self.refused = await page.locator(REFUSED).count() > 0
-            if not self.refused:
-                self.receipt = await page.inner_text("#number")
-        finally:
-            await context.close()
+    async def take_part(self, page: Any, site: Site) -> None:
+        await page.goto(site.link(self.user))
+        await self.play(page, site)
+        await page.wait_for_selector(f"{ARRIVED}, {REFUSED}")
+        self.refused = await page.locator(REFUSED).count() > 0
+        if not self.refused:
+            self.receipt = await page.inner_text("#number")
 
     async def play(self, page: Any, site: Site) -> None:
         await self.choose(page)
@@ -168,8 +162,15 @@ def all_take_part(site: Site, respondents: list[Respondent], at_once: int) -> No
             waiting = iter(respondents)
 
             async def one_after_the_other() -> None:
+                context = await browser.new_context(locale="en")
+                page = await context.new_page()
+                page.set_default_timeout(30_000)
+                inside = await context.new_cdp_session(page)
                 for respondent in waiting:
-                    await respondent.take_part(browser, site)
+                    await respondent.take_part(page, site)
+                    # The next one has another device: a new context each would take as long again.
+                    await page.goto("about:blank")
+                    await inside.send("Storage.clearDataForOrigin", {"origin": site.origin, "storageTypes": "all"})
 
             await asyncio.gather(*(one_after_the_other() for _ in range(at_once)))
             await browser.close()
@@ -216,3 +217,592 @@ def test_two_hundred_respondents_are_195_receipts_and_one_report_each(own_site: 
     respondents = ways(plain=155, reload=20, double_click=10, offline=10, used_up=5)
     all_take_part(own_site, respondents, at_once=6)
     check_all(own_site, respondents, refused=5)
+
+
+# -- what is told --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_the_page_says_what_is_asked_what_it_costs_and_what_that_means(site: Site, device: Any) -> None:
+    page = opened(device(), site.link("shown", agreed=False))
+    said = page.inner_text("main")
+    for text in (
+        *("Getting to work", "How did you come to work today?", "To plan parking", "mobility desk", "ε = 1"),
+        "nobody who sees the report can be more than 2.72 times as sure of your answer as they were before",
+        *("0 of ε = 4 used; 1 after this report", "0 of ε = 2 used; 1 after this report. Starts anew on"),
+        "0 of ε = 16 used; 1 after this report",
+    ):
+        assert text in said
+    assert page.get_by_role("radio", checked=True).count() == 0
+    page.get_by_text("How it works").click()
+    assert site.accountant.collection("commute").client in page.inner_text("main")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("collection", "said"),
+    [
+        ("height", ["more than 1.65 times as sure", "A number from 140.0 to 210.0"]),
+        (
+            "start page",
+            [
+                "more than 1.65 times as sure of your answer",
+                "all of its reports together make nobody more than 1.65 times as sure",
+                "everything sent for this survey stays within 7.39 times",
+                "that an answer has changed can show",
+            ],
+        ),
+        (
+            "weight",
+            [
+                "take any two answers, and nobody who sees the report can hold one of them, against the other, for "
+                "more than 2.72 times as likely as before",
+                "a chance of at most 0.000001, in which the report may give your answer away",
+                "does not count this report",
+            ],
+        ),
+    ],
+)
+def test_the_promise_is_said_as_it_is_true_of_its_kind(
+    site: Site, device: Any, collection: str, said: list[str]
+) -> None:
+    page = opened(device(), site.link("promised", collection))
+    for text in said:
+        assert text in page.inner_text("main")
+
+
+@pytest.mark.slow
+def test_afterwards_the_page_shows_what_left_and_how_likely_it_was(site: Site, device: Any) -> None:
+    page = device()
+    sent = sent_by(page)
+    answered(page, site.link("curious")).wait_for_selector(ARRIVED)
+    [request] = sent
+    left = request.post_data_buffer
+    assert page.inner_text("#hex") == left.hex(" ")
+    bits = [(left[0] >> place) & 1 for place in range(4)]
+    assert [f"{way}: {bit}" in page.inner_text("main") for way, bit in zip(WAYS, bits, strict=True)] == [True] * 4
+    shown = page.locator("table.likely tbody tr").all_inner_texts()
+    # OUE of ε = 1: the bit of the answer is one with 1/2, every other one with q = 1/(e + 1).
+    q = 1 / (np.e + 1)
+    chances = [
+        0.5 * np.prod([q if bit else 1 - q for other, bit in enumerate(bits) if other != place]) for place in range(4)
+    ]
+    for row, way, chance in zip(shown, WAYS, chances, strict=True):
+        assert row.split("\t")[:2] == [way, f"{100 * chance:.1f}".removesuffix(".0") + "%"]
+    assert left in site.taken()
+
+
+@pytest.mark.slow
+def test_the_receipt_is_saved_without_the_answer_and_without_the_link(site: Site, device: Any, tmp_path: Path) -> None:
+    link = site.link("saver")
+    page = answered(device(), link, "bus")
+    page.wait_for_selector(ARRIVED)
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save the receipt").click()
+    saved.value.save_as(tmp_path / "receipt.json")
+    text = (tmp_path / "receipt.json").read_text()
+    found = json.loads(text)
+    assert saved.value.suggested_filename == "commute.receipt.json"
+    assert found["receipt"]["receipt"] == page.inner_text("#number")
+    assert bytes.fromhex(found["report"]).hex(" ") == page.inner_text("#hex")
+    assert found["definition"] == site.accountant.collection("commute").client
+    assert link.partition("#")[2].partition("~")[0] not in text
+    assert not {"answer", "token"} & set(found)
+
+
+@pytest.mark.slow
+def test_whoever_does_not_take_part_sends_nothing_and_keeps_nothing(site: Site, device: Any) -> None:
+    page = opened(device(), site.link("absent"))
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.get_by_label("car").check()
+    page.get_by_role("button", name="Don’t take part").click()
+    page.wait_for_selector("text=You are not taking part")
+    assert page.evaluate("document.activeElement.tagName") == "H1"
+    page.wait_for_timeout(500)
+    assert (requests, site.charged("absent")) == ([], 0)
+    assert entries(page) == {"spent": 0, "kept": []}
+    page.reload()
+    page.wait_for_selector("[data-notice=nolink]")
+
+
+@pytest.mark.slow
+def test_without_an_answer_nothing_is_sent_and_the_page_says_what_is_missing(site: Site, device: Any) -> None:
+    page = opened(device(), site.link("hasty"))
+    sent = sent_by(page)
+    page.click(SEND)
+    assert page.inner_text("#error") == "Please choose an answer first; nothing was sent."
+    assert page.evaluate("document.activeElement.name") == "answer"
+    assert (sent, entries(page)["kept"]) == ([], [])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("collection", "fill"),
+    [
+        ("height", lambda page: page.fill("#answer", "181.5")),
+        ("weight", lambda page: page.fill("#answer", "70")),
+        ("words", lambda page: page.fill("#answer", "bicycle")),
+        ("many", lambda page: page.select_option("#answer", "choice 7")),
+    ],
+)
+def test_every_kind_of_answer_can_be_given(site: Site, device: Any, collection: str, fill: Any) -> None:
+    page = opened(device(), site.link(f"answers {collection}", collection))
+    fill(page)
+    page.click(SEND)
+    page.wait_for_selector(ARRIVED)
+    assert bytes.fromhex(page.inner_text("#hex")) in site.taken(collection)
+
+
+@pytest.mark.slow
+def test_a_number_out_of_range_is_no_answer_and_costs_nothing(site: Site, device: Any) -> None:
+    page = opened(device(), site.link("tall", "height"))
+    page.fill("#answer", "300")
+    page.click(SEND)
+    page.wait_for_selector("#error:not(:empty)")
+    assert entries(page) == {"spent": 0, "kept": []}
+
+
+# -- once ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_two_tabs_draw_and_send_one_report(site: Site, device: Any) -> None:
+    first = opened(device(), site.link("tabs"))
+    second = opened(first.context.new_page(), site.page())
+    for page, answer in ((first, "walk"), (second, "car")):
+        page.get_by_label(answer).check()
+    first.evaluate(f"document.querySelector('{SEND}').click()")
+    second.evaluate(f"document.querySelector('{SEND}').click()")
+    for page in (first, second):
+        page.wait_for_selector(ARRIVED)
+    assert first.inner_text("#hex") == second.inner_text("#hex")
+    assert site.charged("tabs") == 1
+    assert entries(first)["spent"] == 1
+
+
+@pytest.mark.slow
+def test_an_answer_that_was_lost_is_asked_for_again_under_the_same_key(site: Site, device: Any) -> None:
+    page = device()
+    sent = sent_by(page)
+    lost = []
+
+    def lose(route: Any) -> None:
+        lost.append(route.fetch().status)  # the service has taken it, and the device never hears of it
+        route.abort()
+
+    page.route(REPORTS, lose, times=2)
+    answered(page, site.link("unlucky")).wait_for_selector(ARRIVED)
+    assert lost == [200, 200]
+    assert len({(each.headers["idempotency-key"], each.post_data_buffer) for each in sent}) == 1
+    assert site.charged("unlucky") == 1
+
+
+@pytest.mark.slow
+def test_a_busy_service_is_asked_again_when_it_says(site: Site, device: Any) -> None:
+    page = device()
+    page.route(REPORTS, lambda route: route.fulfill(status=503, headers={"Retry-After": "1"}, body="{}"), times=1)
+    answered(page, site.link("patient")).wait_for_selector(ARRIVED)
+    assert site.charged("patient") == 1
+
+
+@pytest.mark.slow
+def test_what_waits_goes_out_when_the_page_is_opened_again(site: Site, device: Any) -> None:
+    page = opened(device(), site.link("traveller"))
+    page.route(REPORTS, lambda route: route.abort())
+    page.get_by_label("bus").check()
+    page.click(SEND)
+    page.wait_for_selector(WAITING)
+    kept = entries(page)["kept"][0]["report"]
+    page.close()
+    assert site.charged("traveller") == 0
+    # Any page of the service sends it, also that of the budget.
+    later = opened(page.context.new_page(), f"{site.origin}/me")
+    later.wait_for_selector("text=received")
+    assert bytes(kept) in site.taken()
+
+
+@pytest.mark.slow
+def test_another_link_to_the_same_round_shows_what_was_answered(site: Site, device: Any) -> None:
+    page = answered(device(), site.link("again"))
+    page.wait_for_selector(ARRIVED)
+    number = page.inner_text("#number")
+    page.goto("about:blank")
+    opened(page, site.link("again"))
+    assert page.inner_text("#number") == number
+    page.goto(site.link("again", round="2"))  # in the page that is open
+    page.wait_for_selector(SEND)
+
+
+@pytest.mark.slow
+def test_a_link_that_was_used_on_another_device_is_said_to_be(site: Site, device: Any) -> None:
+    link = site.link("two devices", "many")
+    for page, last in ((device(), ARRIVED), (device(), "h1[data-state=taken]")):
+        opened(page, link)
+        page.select_option("#answer", "choice 7")
+        page.click(SEND)
+        page.wait_for_selector(last)
+    assert page.locator("#hex").count() == 0
+    assert site.charged("two devices") == 1
+
+
+@pytest.mark.slow
+def test_a_memoised_answer_is_repeated_and_the_device_pays_for_it_once(site: Site, device: Any) -> None:
+    page, spent, reports = device(), [], []
+    for round, answer in (("1", "bus"), ("2", "bus"), ("3", "car")):
+        answered(page, site.link("regular", "start page", round=round), answer).wait_for_selector(ARRIVED)
+        reports.append(page.inner_text("#hex"))
+        spent.append(entries(page)["spent"])
+        assert "opaque name" in page.inner_text("main")
+    assert reports[0] == reports[1]
+    assert spent == [0.5, 0.5, 1]
+    assert [row["labelled"] for row in site.accountant.history("regular")] == [True] * 3
+
+
+# -- refused -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_refused_report_is_dropped_and_the_page_says_by_which_limit_and_until_when(
+    site: Site, device: Any, coin: Any
+) -> None:
+    page = opened(device(), site.link("spender"))
+    assert site.accountant.spend("spender", coin("1.5"))
+    sent = sent_by(page)
+    page.get_by_label("walk").check()
+    page.click(SEND)
+    page.wait_for_selector(REFUSED)
+    said = page.inner_text("main")
+    assert "Your budget per day has too little left for this report. It starts anew on" in said
+    assert ("Nothing more will be sent" in said, page.locator("#hex").count()) == (True, 0)
+    [kept] = entries(page)["kept"]
+    assert (kept["state"], kept.get("report"), kept["about"].get("token")) == ("refused", None, None)
+    page.reload()
+    page.wait_for_selector(REFUSED)
+    assert len(sent) == 1
+
+
+@pytest.mark.slow
+def test_where_there_is_no_budget_nothing_is_offered_and_nothing_drawn(site: Site, device: Any, coin: Any) -> None:
+    assert site.accountant.spend("empty", coin("1.5"))
+    page = opened(device(), site.link("empty"))
+    assert "Your budget per day has too little left" in page.inner_text("[data-notice=noservice]")
+    assert "How did you come to work today?" in page.inner_text("main")
+    assert page.locator(SEND).count() == 0
+
+
+@pytest.mark.slow
+def test_the_device_refuses_what_does_not_fit_its_own_budget(tmp_path: Path, device: Any) -> None:
+    with ledger() as accountant, running(accountant, tmp_path, device_lifetime="0.75") as small:
+        page = opened(device(), small.link("careful"))
+        assert page.locator("[data-notice=nodevice]").count() == 1
+        # Of a memoised answer it is known when the answer is: the second one costs as much again.
+        answered(page, small.link("careful", "start page"), "bus").wait_for_selector(ARRIVED)
+        answered(page, small.link("careful", "start page", round="2"), "car")
+        page.wait_for_selector("[data-notice=nodevice]")
+        assert entries(page)["spent"] == 0.5
+        assert small.charged("careful") == 1
+
+
+@pytest.mark.slow
+def test_a_link_that_is_over_is_said_to_be(site: Site, device: Any) -> None:
+    revoked = site.link("gone", "many")
+    Invitations(site.accountant).revoke("many", "gone")
+    site_now = site.accountant.now()
+    while site.accountant.now() < site_now + timedelta(seconds=1.1):  # what is remembered of the records gets old
+        pass
+    for link in (revoked, f"{site.page()}#{'A' * 40}.{'B' * 22}"):
+        page = opened(device(), link)
+        assert page.locator("h1[data-problem=unauthorized]").count() == 1
+        assert page.locator(SEND).count() == 0
+
+
+@pytest.mark.slow
+def test_a_link_to_another_survey_is_refused(site: Site, device: Any) -> None:
+    fragment = site.link("astray", "many").partition("#")[2].partition("~")[0]
+    page = opened(device(), f"{site.page()}#{fragment}")
+    assert page.locator("h1[data-problem=forbidden]").count() == 1
+
+
+@pytest.mark.slow
+def test_a_link_that_runs_out_while_a_report_waits_keeps_it_and_says_so(site: Site, device: Any) -> None:
+    page = opened(device(), site.link("late"))
+    page.route(REPORTS, lambda route: route.fulfill(status=401, json={"type": "/problems/unauthorized"}), times=1)
+    page.get_by_label("bus").check()
+    page.click(SEND)
+    page.wait_for_selector("text=The link is no longer valid")
+    assert entries(page)["kept"][0]["state"] == "waiting"
+    page.get_by_role("button", name="Try now").click()
+    page.wait_for_selector(ARRIVED)
+
+
+# -- nothing believed ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_definition_that_was_changed_is_refused(site: Site, device: Any) -> None:
+    def changed(route: Any) -> None:
+        found = route.fetch().json()
+        route.fulfill(json={**found, "question": "Did you vote?"})
+
+    page = device()
+    page.route(re.compile(r"/v1/collections/commute$"), changed)
+    opened(page, site.link("watchful"))
+    assert page.locator("h1[data-problem=changed]").count() == 1
+    assert page.locator(SEND).count() == 0
+
+
+@pytest.mark.slow
+def test_a_link_names_the_definition_that_was_agreed_on(site: Site, device: Any) -> None:
+    page = opened(device(), f"{site.link('agreed', agreed=False)}~{'0' * 32}")
+    assert page.locator("h1[data-problem=changed]").count() == 1
+
+
+@pytest.mark.slow
+def test_a_definition_that_is_another_than_at_the_first_visit_is_refused(site: Site, device: Any) -> None:
+    other = site.accountant.collection("many").definition()
+    page = opened(device(), site.link("returning", agreed=False))
+    page.route(re.compile(r"/v1/collections/commute$"), lambda route: route.fulfill(json=other))
+    opened(page, site.page())
+    assert page.locator("h1[data-problem=changed]").count() == 1
+
+
+@pytest.mark.slow
+def test_a_service_that_has_another_definition_takes_no_report(site: Site, device: Any) -> None:
+    page = opened(device(), site.link("mixed up"))
+    page.route(REPORTS, lambda route: route.continue_(headers={**route.request.headers, "x-collection": "0" * 64}))
+    page.get_by_label("bus").check()
+    page.click(SEND)
+    page.wait_for_selector("h1[data-state=changed]")
+    assert site.charged("mixed up") == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["survey.js", "survey.css"])
+def test_a_file_that_was_changed_by_one_byte_is_not_used(site: Site, device: Any, name: str) -> None:
+    page = device()
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+
+    def tampered(route: Any) -> None:
+        body = route.fetch().body()
+        route.fulfill(body=body[:-1] + b" ", content_type="text/css" if name.endswith("css") else "text/javascript")
+
+    page.route(f"**/static/{name}", tampered)
+    page.goto(site.link("target"))
+    page.wait_for_timeout(1000)
+    assert any("integrity" in text for text in said)
+    if name == "survey.js":
+        assert page.locator(SEND).count() == 0
+        assert page.evaluate("document.body.dataset.ready ?? null") is None
+        page.get_by_text("was changed on its way and therefore not run").wait_for(state="visible")
+    else:
+        page.wait_for_selector(SEND)
+        assert page.evaluate("document.styleSheets.length") == 0
+
+
+@pytest.mark.slow
+def test_the_policy_lets_nothing_else_run_and_nothing_else_be_asked(site: Site, device: Any) -> None:
+    page = opened(device(), site.link("policed"))
+    found = page.evaluate(
+        """async () => {
+            const tried = {};
+            const attempt = async (name, work) => {
+                try { tried[name] = (await work()) ?? "done"; } catch (error) { tried[name] = error.name; }
+            };
+            window.ran = false;
+            await new Promise((done) => setTimeout(done)); // what is evaluated from outside may evaluate
+            await attempt("html", () => { document.body.innerHTML = "<p>x</p>"; });
+            await attempt("script", () => { const made = document.createElement("script"); made.text = "ran = true"; document.body.append(made); });
+            await attempt("eval", () => window.eval("ran = true"));
+            await attempt("host", () => fetch("https://example.org/"));
+            await attempt("frame", () => new Promise((done) => {
+                addEventListener("securitypolicyviolation", ({ effectiveDirective: by }) => by.startsWith("frame") && done(by));
+                const frame = document.createElement("iframe");
+                frame.src = "/me";
+                document.body.append(frame);
+            }));
+            await attempt("handler", () => { document.body.setAttribute("onclick", "ran = true"); });
+            document.body.click();
+            return { ...tried, ran: window.ran };
+        }"""
+    )
+    assert found == {
+        **{"html": "TypeError", "script": "TypeError", "eval": "EvalError", "host": "TypeError"},
+        **{"frame": "frame-src", "handler": "TypeError", "ran": False},
+    }
+
+
+@pytest.mark.slow
+def test_the_link_goes_nowhere_and_nothing_is_asked_of_other_hosts(site: Site, device: Any) -> None:
+    page = device()
+    requests: list[Any] = []
+    page.on("request", lambda request: requests.append(request))
+    link = site.link("private", lang="de")
+    token = link.partition("#")[2].partition("~")[0]
+    opened(page, link)
+    assert page.url == f"{site.page()}?lang=de"
+    page.get_by_label("zu Fuß").check()
+    page.click(SEND)
+    page.wait_for_selector(ARRIVED)
+    opened(page, f"{site.origin}/me?lang=de")
+    page.wait_for_selector("#services table")
+    assert {request.url.partition("/s/")[0].partition("/v1/")[0] for request in requests if "blob:" not in request.url}
+    assert all(request.url.startswith(f"{site.origin}/") for request in requests)
+    for request in requests:
+        headers = request.all_headers()
+        assert token not in request.url.partition("#")[0]
+        assert "referer" not in headers
+        assert "cookie" not in headers
+        assert (token in headers.get("authorization", "")) == ("/v1/me" in request.url or bool(REPORTS.search(request.url)))
+    assert page.evaluate("history.length") <= 3
+
+
+# -- my budget -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_my_budget_lists_what_was_answered_and_what_was_charged(site: Site, device: Any) -> None:
+    page = device()
+    answered(page, site.link("owner")).wait_for_selector(ARRIVED)
+    answered(page, site.link("owner", "start page")).wait_for_selector(ARRIVED)
+    page.get_by_role("link", name="My budget").first.click()
+    page.wait_for_selector("#services table")
+    assert "1.5 of ε = 16 used." in page.inner_text("section:has(#device)")
+    rows = page.locator("section:has(#sent) tbody tr").all_inner_texts()
+    assert [(row.split("\t")[0], *row.split("\t")[2:]) for row in rows] == [
+        ("start page", "ε = 0.5", "received"),
+        ("Getting to work", "ε = 1", "received"),
+    ]
+    assert "1.5 of ε = 4 used." in page.inner_text("#services")
+    page.get_by_role("button", name="Forget this link").first.click()
+    page.wait_for_selector("#services .service:only-child")
+    assert page.locator("section:has(#sent) tbody tr").count() == 2
+
+
+# -- for everybody -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_it_can_be_used_by_keyboard_alone(site: Site, device: Any) -> None:
+    page = opened(device(), site.link("typist"))
+
+    def focused() -> str:
+        return str(page.evaluate("(document.activeElement.innerText || document.activeElement.value || '').trim()"))
+
+    def tab_to(text: str) -> None:
+        for _ in range(15):
+            page.keyboard.press("Tab")
+            if text in focused():
+                outline = page.evaluate(
+                    """() => [document.activeElement, document.activeElement.closest("label")].some((each) =>
+                        each && getComputedStyle(each).outlineStyle !== "none")"""
+                )
+                assert outline, f"nothing shows where the focus is: {text}"
+                return
+        raise AssertionError(f"{text} is not reached")
+
+    page.keyboard.press("Tab")
+    assert focused() == "Skip to the content"
+    page.keyboard.press("Enter")
+    tab_to("walk")
+    page.keyboard.press("ArrowDown")
+    assert page.get_by_label("bike").is_checked()
+    tab_to("Randomize and send")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(ARRIVED)
+    page.wait_for_selector("h1:focus")
+    assert "Sent, and received" in page.inner_text("#status")
+    tab_to("Save the receipt")
+    tab_to("My budget")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/me*")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spoken", ["en", "ko", "de"])
+def test_without_javascript_it_says_why_that_is_needed_and_that_nothing_was_sent(
+    site: Site, device: Any, spoken: str
+) -> None:
+    texts = json.loads((Path(__file__).parents[2] / f"service/ldp_budget_service/pages/texts/survey.{spoken}.json").read_text())
+    page = device(java_script_enabled=False)
+    page.goto(site.link("plain", lang=spoken))
+    assert page.get_by_role("heading", level=1).inner_text() == texts["noscript.title"]
+    assert texts["noscript.text"] in page.inner_text("main")
+    assert not page.get_by_text(texts["page.loading"]).is_visible()
+
+
+@pytest.mark.slow
+def test_a_question_is_asked_in_the_language_of_the_page_and_answered_the_same(site: Site, device: Any) -> None:
+    page = opened(device(), site.link("polyglot", lang="ko"))
+    assert "오늘 어떻게 출근하셨나요?" in page.inner_text("main")
+    page.get_by_role("link", name="Deutsch").click()
+    page.wait_for_selector("text=Wie sind Sie heute zur Arbeit gekommen?")
+    page.get_by_label("Auto").check()
+    page.click(SEND)
+    page.wait_for_selector(ARRIVED)
+    assert "Auto" in page.inner_text("table.likely")
+    assert site.charged("polyglot") == 1
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """axe-core, which looks for what keeps people from using a page."""
+    folder = tmp_path_factory.mktemp("axe")
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("no npm on this machine")
+    (folder / "package.json").write_text("{}")
+    wanted = json.loads((Path(__file__).parents[2] / "clients" / "survey" / "package.json").read_text())
+    words = ["install", "--no-audit", "--no-fund", "--no-package-lock", f"axe-core@{wanted['devDependencies']['axe-core']}"]
+    done = subprocess.run([npm, *words], cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    if done.returncode:
+        pytest.skip("axe-core cannot be installed here")
+    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text()
+
+
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("spoken", ["en", "ko", "de"])
+def test_axe_finds_nothing_that_keeps_anybody_from_it(
+    site: Site, device: Any, axe: str, spoken: str, scheme: str, coin: Any
+) -> None:
+    page = device(color_scheme=scheme, reduced_motion="reduce", viewport={"width": 390, "height": 800})
+    user = f"axe {spoken} {scheme}"
+
+    def check(view: str) -> None:
+        page.evaluate(f"{axe}; void 0")
+        found = page.evaluate("(tags) => axe.run(document, { runOnly: tags })", RULES)
+        wrong = [(each["id"], each["nodes"][0]["html"], each["nodes"][0]["failureSummary"]) for each in found["violations"]]
+        assert wrong == [], (view, wrong)
+        assert len(found["passes"]) > 20
+
+    opened(page, site.link(user, lang=spoken))
+    page.locator("summary").click()
+    check("asking")
+    page.locator("input[type=radio]").first.check()
+    check("chosen")
+    page.click(SEND)
+    page.wait_for_selector(ARRIVED)
+    check("sent")
+    opened(page, f"{site.origin}/me?lang={spoken}")
+    page.wait_for_selector("#services table")
+    check("my budget")
+    opened(page, site.link(user, "many", lang=spoken))
+    page.click(SEND)
+    check("something is missing")
+    page.route(REPORTS, lambda route: route.abort())
+    page.select_option("#answer", index=3)
+    page.click(SEND)
+    page.wait_for_selector(WAITING)
+    check("waiting")
+    assert site.accountant.spend(f"{user} poor", coin("1.9"))
+    opened(page, site.link(f"{user} poor", lang=spoken))
+    check("refused beforehand")
+    opened(page, f"{site.origin}/s/nix?lang={spoken}")
+    check("no such survey")
+    opened(page, site.link(user, "weight", lang=spoken))
+    check("a number")

@@ -34,9 +34,10 @@ export function nodes(children) {
  */
 export function show(children, { focus = false } = {}) {
   const main = /** @type {HTMLElement} */ (document.querySelector("main"));
+  const within = main.contains(document.activeElement); // what has the focus goes, and with it the place of whoever reads
   main.replaceChildren(...nodes(children));
   const heading = main.querySelector("h1");
-  if (focus && heading) {
+  if ((focus || within) && heading) {
     heading.tabIndex = -1;
     heading.focus();
   }

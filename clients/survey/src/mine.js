@@ -90,6 +90,6 @@ function charged(charges) {
 
 /** @param {string} title @param {string[]} columns @param {any[]} rows */
 function table(title, columns, rows) {
-  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": say(title) },
+  return el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": say(title) },
     el("table", {}, el("thead", {}, el("tr", {}, columns.map((name) => el("th", { scope: "col" }, say(name))))), el("tbody", {}, rows)));
 }

@@ -35,8 +35,10 @@ export class Survey {
 
   /** Another link was opened in this very page. */
   async invited() {
-    this.link = taken(this.collection);
-    if (this.link) await this.start();
+    const link = taken(this.collection);
+    if (!link) return; // a place on the page
+    this.link = link;
+    await this.start();
   }
 
   async start() {

@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 25 files with the digest f7246b0128672ae71a01edee82fac2e23e6ae95337405b971472f19aacc8f98c
+// made by clients/survey/build.mjs from 25 files with the digest 2f9eb815f08ece51c425c29e69214a9b0a6898ccebdff4b8808372c6c147dc6b
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
@@ -1509,9 +1509,10 @@ function show(children, { focus = false } = {}) {
     /** @type {HTMLElement} */
     document.querySelector("main")
   );
+  const within2 = main.contains(document.activeElement);
   main.replaceChildren(...nodes(children));
   const heading = main.querySelector("h1");
-  if (focus && heading) {
+  if ((focus || within2) && heading) {
     heading.tabIndex = -1;
     heading.focus();
   }
@@ -2231,7 +2232,7 @@ function charged2(charges) {
 function table(title, columns, rows) {
   return el(
     "div",
-    { class: "scroll", tabindex: 0, role: "region", "aria-label": say(title) },
+    { class: "scroll", tabindex: 0, role: "group", "aria-label": say(title) },
     el("table", {}, el("thead", {}, el("tr", {}, columns.map((name) => el("th", { scope: "col" }, say(name))))), el("tbody", {}, rows))
   );
 }
@@ -2311,8 +2312,10 @@ var Survey = class {
   }
   /** Another link was opened in this very page. */
   async invited() {
-    this.link = taken(this.collection);
-    if (this.link) await this.start();
+    const link2 = taken(this.collection);
+    if (!link2) return;
+    this.link = link2;
+    await this.start();
   }
   async start() {
     const { links } = this.device;
