@@ -51,6 +51,7 @@ COMMANDS = {
     "collection": ("collection", "Agree on one set-up for clients and server."),
     "randomize": ("randomize", "Turn a column of answers into private reports."),
     "inbox": ("inbox", "Take reports that devices sent, one by one, and seal them."),
+    "invite": ("invite", "Print links by which respondents answer."),
     "estimate": ("estimate", "Estimate counts or a mean from reports."),
     "audit": ("audit", "Check whether a mechanism's promise is true."),
     "key": ("key", "Make, list and revoke the API keys of a service."),

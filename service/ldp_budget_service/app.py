@@ -73,6 +73,7 @@ def create_app(accountant: Accountant, settings: Settings | None = None) -> Fast
     app.state.workers = Workers(settings.question_processes, settings.question_seconds)
     app.state.watchman = Watchman(accountant, app.state.overview, settings)
     app.state.rates, app.state.load = Rate(settings.rate, settings.burst), Load()
+    app.state.respondents = Rate(settings.respondent_rate, settings.respondent_burst)
     app.state.health = health.Health(accountant, settings, app.state.load)
     app.state.metrics = metrics.Metrics(accountant, app.state.load)
     problems.install(app)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ldp_budget import InvalidParameter, NameTaken, NotSupported, UnknownName
-from ldp_budget.collecting.rounds import SUFFIX
 
 if TYPE_CHECKING:
     from ldp_budget import Accountant, Collection
     from ldp_budget.collecting.inbox import Inbox
 
+SUFFIX = ".reports"
 _ROUND = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MOST_TOTALS = 256
 

@@ -1,4 +1,4 @@
-"""Respondents: they come with an invitation, may send the one report it is for, and see what they were charged."""
+"""Respondents: they come with an invitation, may send the report that it is for, and see what they were charged."""
 
 from __future__ import annotations
 
@@ -8,17 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from . import current
 from .kinds import ServiceError
 
 if TYPE_CHECKING:
     from ldp_budget import Accountant, Collection
-    from ldp_budget.access import invitations
+    from ldp_budget.access.invitations import Invitation
 
-    from .held import Collections
+    from .held import Collections, Held
 
-bearer = HTTPBearer(
+CALLER = "(invitation)"
+"""What the log calls whoever comes with one; no API key can be called so."""
+
+_bearer = HTTPBearer(
     auto_error=False, scheme_name="Invitation", description="An invitation, made by `ldp-budget invite`."
 )
+Token = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 
 
 @dataclass(frozen=True)
@@ -26,7 +31,7 @@ class Respondent:
     """Somebody who was invited, and where they are served."""
 
     accountant: Accountant
-    invitation: invitations.Invitation
+    invitation: Invitation
     held: Collections
 
     @property
@@ -35,14 +40,14 @@ class Respondent:
         return self.invitation.user
 
     @property
-    def collection(self) -> Collection:
-        """What they were invited to."""
-        return self.held.get(self.invitation.collection).collection
+    def invited_to(self) -> Held:
+        """The collection, and what clients are told of it."""
+        return self.held.get(self.invitation.collection)
 
     @property
-    def digest(self) -> str:
-        """Names the definition that their report has to be of."""
-        return self.held.get(self.invitation.collection).digest
+    def collection(self) -> Collection:
+        """What they were invited to."""
+        return self.invited_to.collection
 
     def check_collection(self, name: str) -> None:
         """Refuse another collection than that of the invitation."""
@@ -55,17 +60,24 @@ class Respondent:
             raise ServiceError("forbidden", "an invitation is for one report, under the key that GET /v1/me says")
 
 
-Invitation = Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]
-
-
-def respondent(request: Request, credentials: Invitation) -> Respondent:
-    """A dependency: whoever comes with an invitation that is good now."""
+def find(request: Request, credentials: HTTPAuthorizationCredentials | None) -> Respondent | None:
+    """Whoever comes with an invitation that is good now. Raises `ServiceError` where they come too often."""
     state = request.app.state
     found = None if credentials is None else state.invitations.find(credentials.credentials)
     if found is None:
+        return None
+    current.told().caller = CALLER
+    state.respondents.check((found.user, found.key))
+    return Respondent(state.accountant, found, state.collections)
+
+
+def respondent(request: Request, credentials: Token) -> Respondent:
+    """A dependency: the same; nobody else comes in."""
+    found = find(request, credentials)
+    if found is None:
         why = "expected an invitation that is good now, as `Authorization: Bearer …`"
         raise ServiceError("unauthorized", why, {"WWW-Authenticate": "Bearer"})
-    return Respondent(state.accountant, found, state.collections)
+    return found
 
 
 Invited = Annotated[Respondent, Depends(respondent)]

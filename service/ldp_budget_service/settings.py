@@ -29,6 +29,8 @@ class Settings:
         question_seconds: how long one may take.
         open_metrics: whether `/metrics` needs no API key when asked for from this machine.
         tracing: whether each request is a span of OpenTelemetry.
+        respondent_rate: requests a second that may come with one invitation in the long run; 0: any number.
+        respondent_burst: how many more at once.
         device_lifetime: ε that a respondent's device allows itself on this service's pages, as a decimal; whoever has
             the device can lower it.
         device_day: ε that it allows itself a day; None: no limit of a day.
@@ -58,6 +60,8 @@ class Settings:
     question_seconds: float = 10
     open_metrics: bool = False
     tracing: bool = False
+    respondent_rate: float = 2
+    respondent_burst: int = 60
     device_lifetime: str = "16"
     device_day: str | None = None
     alert_webhook: str | None = None

@@ -286,7 +286,7 @@ def sent(page: Any, script: str, collection: str = "oue") -> Any:
 def test_under_one_key_a_report_is_drawn_and_charged_once_whatever_happens(page: Any, origin: str) -> None:
     script = """
         const outbox = await opened();
-        const drawn = await Promise.all([0, 1, 2, 3, 4, 5].map((answer) => outbox.draw("monday", client, answer)));
+        const drawn = await Promise.all([0, 1, 2, 3].map((answer) => outbox.draw("monday", client, answer)));
         const kept = await outbox.entries();
         return [drawn.map((each) => `${each.report}`), await left(outbox), `${kept[0].report}`, kept.length];
     """
@@ -334,7 +334,8 @@ def test_a_memoised_report_has_its_label_and_is_charged_once(page: Any) -> None:
         """
         const outbox = await opened();
         const found = [];
-        for (const [key, answer] of [["a", 3], ["b", 3], ["c", 4]]) found.push(await outbox.draw(key, client, answer));
+        const asked = [["a", 3], ["b", 3], ["c", 4]];
+        for (const [key, answer] of asked) found.push(await outbox.draw(key, client, answer));
         return [found.map((each) => each.units / 1e9), new Set(found.map((each) => each.label)).size];
         """,
         "every kept bucket",

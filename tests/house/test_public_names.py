@@ -107,6 +107,7 @@ assert ldp_budget.mechanism("oue").name == "oue"
 PUBLIC_MODULES = """
 ldp_budget.access
 ldp_budget.access.following
+ldp_budget.access.invitations
 ldp_budget.access.keys
 ldp_budget.accounting
 ldp_budget.accounting.accountant

@@ -1,4 +1,4 @@
-"""The pages of respondents as files: texts in every language, one bundle that is up to date, digests for all that runs."""
+"""The pages of respondents as files: texts in every language, a bundle that is up to date, digests of what runs."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_the_bundle_was_made_from_the_sources_as_they_are() -> None:
     )
     assert found, "the bundle has no digest"
     inputs = [*(SOURCES / "src").glob("*.js"), *(PAGES / "texts").glob("survey.*.json")]
-    inputs += [path for path in (ROOT / "clients" / "js" / "src").glob("*.js")]
+    inputs += (ROOT / "clients" / "js" / "src").glob("*.js")
     digest = hashlib.sha256()
     for name in sorted(path.relative_to(ROOT).as_posix() for path in inputs):
         digest.update(f"{name}\n".encode() + (ROOT / name).read_bytes() + b"\n")

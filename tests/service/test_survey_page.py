@@ -94,7 +94,8 @@ def entries(page: Any) -> Any:
                 budget.onsuccess = () => {
                     request.result.close();
                     const spent = budget.result.spent.lifetime / 1e9;
-                    done({ spent, kept: kept.result.map((each) => ({ ...each, report: each.report && [...each.report] })) });
+                    const shown = (each) => ({ ...each, report: each.report && [...each.report] });
+                    done({ spent, kept: kept.result.map(shown) });
                 };
             };
         })"""
@@ -190,7 +191,7 @@ def check_all(site: Site, respondents: list[Respondent], refused: int) -> None:
     reports = np.frombuffer(b"".join(taken), np.uint8).reshape(len(taken), 1)
     low, high = mechanism.estimate(reports).interval(1 - 1e-9)
     true = [sum(each.answer == way for each in took_part) for way in WAYS]
-    assert all(low <= true) and all(true <= high), (low, true, high)
+    assert ((low <= true) & (true <= high)).all(), (low, true, high)
 
 
 def ways(**counts: int) -> list[Respondent]:
@@ -293,7 +294,9 @@ def test_afterwards_the_page_shows_what_left_and_how_likely_it_was(site: Site, d
 
 
 @pytest.mark.slow
-def test_the_receipt_is_saved_without_the_answer_and_without_the_link(site: Site, device: Any, tmp_path: Path) -> None:
+def test_the_receipt_is_saved_without_the_answer_and_without_the_link(
+    site: Site, device: Any, tmp_path: Path
+) -> None:
     link = site.link("saver")
     page = answered(device(), link, "bus")
     page.wait_for_selector(ARRIVED)
@@ -613,11 +616,16 @@ def test_the_policy_lets_nothing_else_run_and_nothing_else_be_asked(site: Site, 
             window.ran = false;
             await new Promise((done) => setTimeout(done)); // what is evaluated from outside may evaluate
             await attempt("html", () => { document.body.innerHTML = "<p>x</p>"; });
-            await attempt("script", () => { const made = document.createElement("script"); made.text = "ran = true"; document.body.append(made); });
+            await attempt("script", () => {
+                const made = document.createElement("script");
+                made.text = "ran = true";
+                document.body.append(made);
+            });
             await attempt("eval", () => window.eval("ran = true"));
             await attempt("host", () => fetch("https://example.org/"));
             await attempt("frame", () => new Promise((done) => {
-                addEventListener("securitypolicyviolation", ({ effectiveDirective: by }) => by.startsWith("frame") && done(by));
+                const told = ({ effectiveDirective: by }) => by.startsWith("frame") && done(by);
+                addEventListener("securitypolicyviolation", told);
                 const frame = document.createElement("iframe");
                 frame.src = "/me";
                 document.body.append(frame);
@@ -647,14 +655,18 @@ def test_the_link_goes_nowhere_and_nothing_is_asked_of_other_hosts(site: Site, d
     page.wait_for_selector(ARRIVED)
     opened(page, f"{site.origin}/me?lang=de")
     page.wait_for_selector("#services table")
-    assert {request.url.partition("/s/")[0].partition("/v1/")[0] for request in requests if "blob:" not in request.url}
+    assert {
+        request.url.partition("/s/")[0].partition("/v1/")[0] for request in requests if "blob:" not in request.url
+    }
     assert all(request.url.startswith(f"{site.origin}/") for request in requests)
     for request in requests:
         headers = request.all_headers()
         assert token not in request.url.partition("#")[0]
         assert "referer" not in headers
         assert "cookie" not in headers
-        assert (token in headers.get("authorization", "")) == ("/v1/me" in request.url or bool(REPORTS.search(request.url)))
+        assert (token in headers.get("authorization", "")) == (
+            "/v1/me" in request.url or bool(REPORTS.search(request.url))
+        )
     assert page.evaluate("history.length") <= 3
 
 
@@ -724,7 +736,9 @@ def test_it_can_be_used_by_keyboard_alone(site: Site, device: Any) -> None:
 def test_without_javascript_it_says_why_that_is_needed_and_that_nothing_was_sent(
     site: Site, device: Any, spoken: str
 ) -> None:
-    texts = json.loads((Path(__file__).parents[2] / f"service/ldp_budget_service/pages/texts/survey.{spoken}.json").read_text())
+    texts = json.loads(
+        (Path(__file__).parents[2] / f"service/ldp_budget_service/pages/texts/survey.{spoken}.json").read_text()
+    )
     page = device(java_script_enabled=False)
     page.goto(site.link("plain", lang=spoken))
     assert page.get_by_role("heading", level=1).inner_text() == texts["noscript.title"]
@@ -754,7 +768,13 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
         pytest.skip("no npm on this machine")
     (folder / "package.json").write_text("{}")
     wanted = json.loads((Path(__file__).parents[2] / "clients" / "survey" / "package.json").read_text())
-    words = ["install", "--no-audit", "--no-fund", "--no-package-lock", f"axe-core@{wanted['devDependencies']['axe-core']}"]
+    words = [
+        "install",
+        "--no-audit",
+        "--no-fund",
+        "--no-package-lock",
+        f"axe-core@{wanted['devDependencies']['axe-core']}",
+    ]
     done = subprocess.run([npm, *words], cwd=folder, capture_output=True, text=True, timeout=300, check=False)
     if done.returncode:
         pytest.skip("axe-core cannot be installed here")
@@ -776,7 +796,9 @@ def test_axe_finds_nothing_that_keeps_anybody_from_it(
     def check(view: str) -> None:
         page.evaluate(f"{axe}; void 0")
         found = page.evaluate("(tags) => axe.run(document, { runOnly: tags })", RULES)
-        wrong = [(each["id"], each["nodes"][0]["html"], each["nodes"][0]["failureSummary"]) for each in found["violations"]]
+        wrong = [
+            (each["id"], each["nodes"][0]["html"], each["nodes"][0]["failureSummary"]) for each in found["violations"]
+        ]
         assert wrong == [], (view, wrong)
         assert len(found["passes"]) > 20
 

@@ -20,6 +20,7 @@ from ..accounting.receipts import BudgetExceeded
 from ..accounting.records import Record, check_record
 from ..accounting.request import MOST_REPORTS, mechanism_of
 from ..accounting.reservations import MOST_SECONDS
+from ..accounting.shares import Share, as_shares
 from ..accounting.simulating import check_series
 from ..catalogue.collections import Collection
 from ..errors import InvalidParameter, KeyConflict, LedgerError, NotSupported, RecordConflict, UnknownName
@@ -123,15 +124,19 @@ class RemoteAccountant(Accountant):
         unbounded: bool = False,
         checked: bool = False,
         plan: Plan | None = None,
+        shares: dict[str, Sequence[Limit | str]] | None = None,
     ) -> Policy:
         if plan is not None:
             check_instance("plan", plan, Plan, "a `Plan`, or None")
+        given = as_limits(limits)
+        parts = None if shares is None else as_shares(shares, given)
         body = {
-            "limits": [str(limit) for limit in as_limits(limits)],
+            "limits": [str(limit) for limit in given],
             "relation": check_relation(relation),
             "unbounded": check_switch("unbounded", unbounded),
             "checked": check_switch("checked", checked),
             "plan": None if plan is None else plan.to_json(),
+            "shares": None if parts is None else {each.name: _texts(each) for each in parts},
         }
         path = f"/v1/policies/{_in_path(_policy_name(name))}"
         return self._read(forms.policy_of, self._service.ask("PUT", path, body, writes=True))
@@ -487,6 +492,11 @@ def check_relation(relation: object) -> str | None:
     if relation is None or (isinstance(relation, str) and relation == ANY_RELATION):
         return ANY_RELATION if relation else None
     raise InvalidParameter("relation", ANY_RELATION, relation if isinstance(relation, str) else shown(relation))
+
+
+def _texts(share: Share) -> list[str]:
+    """The limits of a share; as they print, its name stands before each."""
+    return [str(limit).removeprefix(f"{share.name}:") for limit in share.limits]
 
 
 def _in_path(name: str) -> str:

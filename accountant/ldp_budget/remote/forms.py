@@ -19,6 +19,7 @@ from ..accounting.policies import Policy
 from ..accounting.receipts import Balance, LimitState, Receipt
 from ..accounting.records import Record
 from ..accounting.remaining import Left, Remaining
+from ..accounting.shares import ShareLimit
 from ..accounting.simulating import Binding
 from ..guarantees import from_json
 from ..guarantees.amounts import LARGEST, Costs, canonical
@@ -141,13 +142,17 @@ def record_of(data: Mapping[str, Any]) -> Record:
 
 
 def _state_form(state: LimitState) -> Form:
-    return {"limit": state.limit.to_json(), "spent": list(state.spent_units)}
+    limit = state.limit
+    share = {"share": [limit.share, limit.number]} if isinstance(limit, ShareLimit) else {}
+    return {"limit": limit.to_json(), "spent": list(state.spent_units), **share}
 
 
 def _states(shown: list[Form], units: list[Form]) -> tuple[LimitState, ...]:
     return tuple(
         LimitState(
-            _limit_of(exact["limit"]),
+            _limit_of(exact["limit"])
+            if "share" not in exact
+            else ShareLimit(_limit_of(exact["limit"]), *exact["share"]),
             _costs(exact["spent"]),
             None if plain["resets_at"] is None else _moment(plain["resets_at"]),
         )

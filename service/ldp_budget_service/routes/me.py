@@ -46,7 +46,7 @@ def me(invited: Invited) -> Response:
     balance = accountant.balance(user, DEFAULT)
     shown: dict[str, Any] = {
         "collection": collection.name,
-        "digest": invited.digest,
+        "digest": invited.invited_to.digest,
         "key": invited.invitation.key,
         "round": invited.invitation.round,
         "expires": invited.invitation.expires.isoformat().replace("+00:00", "Z"),

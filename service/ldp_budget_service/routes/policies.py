@@ -89,6 +89,12 @@ class PolicyAsked(Asked):
     unbounded: bool = Field(False, description="Said aloud where there is no lifetime limit.")
     checked: bool = Field(False, description="Admit only mechanisms whose promise was checked.")
     plan: PlanAsked | None = Field(None, description="Admit only these charges, each up to its count.")
+    shares: dict[str, list[str | LimitAsked]] | None = Field(
+        None,
+        max_length=MOST_LIMITS,
+        description="Parts of the limits by name, for keys that are bound to one; null keeps those there are.",
+        examples=[{"team-a": ["lifetime=1"]}],
+    )
     expected: list[Expected] = Field(
         [],
         max_length=MOST_CHARGES,
@@ -98,8 +104,15 @@ class PolicyAsked(Asked):
     def chosen(self, desk: Desk) -> tuple[Limit, ...]:
         """The limits. Raises as the library does."""
         asked = tuple(each.charge(desk) for each in self.expected)
-        given = [each if isinstance(each, str) else Limit(**each.model_dump()) for each in self.limits]
-        return as_limits(given, asked)
+        return as_limits(_given(self.limits), asked)
+
+    def parts(self) -> dict[str, list[Limit | str]] | None:
+        """The shares. Raises as the library does."""
+        return None if self.shares is None else {name: _given(limits) for name, limits in self.shares.items()}
+
+
+def _given(limits: list[str | LimitAsked]) -> list[Limit | str]:
+    return [each if isinstance(each, str) else Limit(**each.model_dump()) for each in limits]
 
 
 class PolicyAnswer(BaseModel):
@@ -175,6 +188,7 @@ def set_policy(name: str, asked: PolicyAsked, desk: Officer) -> Response:
         unbounded=asked.unbounded,
         checked=asked.checked,
         plan=plan,
+        shares=asked.parts(),
     )
     return told(desk.accountant.position(), stored.to_json())
 

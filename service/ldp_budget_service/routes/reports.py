@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
-from urllib.parse import unquote_to_bytes
 
 from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from ldp_budget import Accountant, Collection
-from ldp_budget.access.keys import PREFIX
-from ldp_budget.accounting.policies import DEFAULT
+from ldp_budget import Collection
 
 from ..answers import ReceiptAnswer, answered, told
-from ..asked import KeyHeader, required
-from ..callers import Admin, Credentials, Desk, Reader, allowed
+from ..callers import Admin, Reader
 from ..inboxes import Inboxes
 from ..kinds import ServiceError
 from ..problems import documented
-from ..respondents import Invitation, Respondent, respondent
+from ..senders import Sending
 
 router = APIRouter(tags=["reports"])
 
@@ -33,14 +28,6 @@ async def _body(request: Request) -> bytes:
 
 
 Report = Annotated[bytes, Depends(_body)]
-UserHeader = Annotated[
-    str | None,
-    Header(
-        alias="X-User",
-        description="Who has sent it; percent-encoded UTF-8, as headers hold few characters.",
-        examples=["alice"],
-    ),
-]
 _RAW_BODY = {
     "requestBody": {
         "required": True,
@@ -50,38 +37,6 @@ _RAW_BODY = {
 }
 
 
-@dataclass(frozen=True)
-class Sender:
-    """Who sends a report: whom it is of, and what says that they may."""
-
-    accountant: Accountant
-    caller: str
-    user: str
-    by: Desk | Respondent
-
-    def check(self, name: str, policy: str, key: str) -> None:
-        """Refuse what their key or invitation is not for."""
-        self.by.check_collection(name)
-        if isinstance(self.by, Desk):
-            self.by.check_policy(policy)
-            return
-        self.by.check_key(key)
-        if policy != DEFAULT:
-            raise ServiceError("forbidden", f"an invitation is held against the policy {DEFAULT}")
-
-
-def _sender(request: Request, key: Credentials, invitation: Invitation, user: UserHeader = None) -> Sender:
-    if key is not None and key.credentials.startswith(PREFIX):
-        desk = _collector(request, key)
-        return Sender(desk.accountant, desk.key.name, _named(user), desk)
-    invited = respondent(request, invitation)
-    return Sender(invited.accountant, "respondent", invited.user, invited)
-
-
-_collector = allowed("collect")
-Sending = Annotated[Sender, Depends(_sender)]
-
-
 @router.post(
     "/v1/collections/{name:name}/reports",
     response_model=ReceiptAnswer,
@@ -89,34 +44,28 @@ Sending = Annotated[Sender, Depends(_sender)]
     openapi_extra=_RAW_BODY,
 )
 def take(
-    name: str,
     request: Request,
     sender: Sending,
     report: Report,
     digest: Annotated[
-        str | None, Header(alias="X-Collection", description="The digest of the definition that it was drawn from.")
+        str | None, Header(alias="X-Collection", description="The digest of the definition it is of.")
     ] = None,
     label: Annotated[
         str | None, Header(alias="X-Label", description="Of a memoised report: which draw it repeats.")
     ] = None,
-    policy: Annotated[str, Query(description="The policy to hold it against.")] = DEFAULT,
-    key: KeyHeader = None,
 ) -> Response:
     """Check a report, charge its user, and keep it; or refuse with 409 and every limit that failed.
 
-    It comes from whoever has an API key, and says in `X-User` whose it is; or from a respondent with an invitation,
-    which says whose it is and what its key is. The same report under the same key is charged and kept once, however
-    often it is sent.
+    The same report under the same key is charged and kept once, however often it is sent. It is sent by an
+    application, under an API key for whoever `X-User` names, or by a respondent under an invitation, once for each
+    round and under the key that `GET /v1/me` says.
     """
-    key = required(key)
     if not report:
         raise ServiceError("malformed", "body: expected the bytes of a report; found none")
-    sender.check(name, policy, key)
-    held = request.app.state.collections.get(name)
-    check_digest(digest, held.digest)
-    inbox = request.app.state.inboxes.of(held.collection).using(sender.accountant, policy)
-    with request.app.state.in_flight.only(sender.caller, sender.user, key):
-        receipt = inbox.take(sender.user, key, report, label=label)
+    check_digest(digest, sender.held.digest)
+    inbox = request.app.state.inboxes.of(sender.held.collection).using(sender.accountant, sender.policy)
+    with request.app.state.in_flight.only(sender.caller, sender.user, sender.key):
+        receipt = inbox.take(sender.user, sender.key, report, label=label)
     return answered(sender.accountant, receipt, sender.user)
 
 
@@ -127,16 +76,6 @@ def check_digest(found: str | None, expected: str) -> None:
     if found != expected:
         why = f"this is a report of the definition {found[:64]}; that of the collection is {expected}"
         raise ServiceError("wrong-collection", why)
-
-
-def _named(user: str | None) -> str:
-    try:
-        named = unquote_to_bytes(user or "").decode()
-    except UnicodeDecodeError:
-        named = ""
-    if not named:
-        raise ServiceError("malformed", "X-User: expected who has sent it, in UTF-8, percent-encoded")
-    return named
 
 
 # -- what they say together -----------------------------------------------------------------------------

@@ -1,0 +1,69 @@
+"""`ldp-budget invite`: a link for each user of a file, and their end."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ldp_budget import Accountant
+from ldp_budget.access.invitations import Invitations
+
+
+@pytest.fixture
+def users(command: Any, tmp_path: Path) -> Path:
+    adding = "collection", "add", "a/b", "randomized-response", "--epsilon", 1, "--categories", "no,yes"
+    command(*adding)
+    path = tmp_path / "users.csv"
+    path.write_text("user,mail\nalice,a@example.org\n김철수,b@example.org\n")
+    return path
+
+
+def links(text: str) -> dict[str, str]:
+    return {row["user"]: row["link"] for row in csv.DictReader(io.StringIO(text))}
+
+
+def test_each_user_gets_a_link_that_names_the_collection_and_the_definition(command: Any, users: Path) -> None:
+    made = links(command("invite", "a/b", users, "--service", "https://ask.example.org/", "--round", "2").stdout)
+    assert list(made) == ["alice", "김철수"]
+    with Accountant(command.ledger) as accountant:
+        invitations, digest = Invitations(accountant), accountant.collection("a/b").client
+        for user, link in made.items():
+            found = re.fullmatch(r"https://ask\.example\.org/s/a%2Fb#([\w.-]+)~([0-9a-f]{32})", link)
+            assert found
+            invitation = invitations.find(found[1])
+            assert invitation is not None
+            assert (invitation.user, invitation.round) == (user, "2")
+            assert digest is not None
+            assert digest.startswith(found[2])
+
+
+def test_rows_come_in_the_forms_of_other_commands(command: Any, users: Path) -> None:
+    assert [row["user"] for row in command.json("invite", "a/b", users)] == ["alice", "김철수"]
+    assert command("invite", "a/b", "-", "--nl", input="user\nbob\n").stdout.startswith('{"user": "bob"')
+
+
+def test_what_was_made_so_far_is_revoked(command: Any, users: Path) -> None:
+    first = links(command("invite", "a/b", users).stdout)
+    assert command("invite", "a/b", "-", "--revoke", input="user\nalice\n").stderr.endswith("of 1 user so far\n")
+
+    def good() -> list[str]:
+        with Accountant(command.ledger) as accountant:
+            tokens = {user: link.partition("#")[2].partition("~")[0] for user, link in first.items()}
+            return [user for user, token in tokens.items() if Invitations(accountant).find(token)]
+
+    assert good() == ["김철수"]
+    command("invite", "a/b", "--revoke")
+    assert good() == []
+
+
+def test_what_cannot_be_is_told(command: Any, users: Path) -> None:
+    assert "FILE: expected a file that lists users" in command.error("invite", "a/b", code=2)
+    assert "no collection is called 'nix'" in command.error("invite", "nix", users)
+    for address in ("ask.example.org", "ftp://ask", "https://ask#x", "https://ask?x=1"):
+        assert "--service: expected an address" in command.error("invite", "a/b", users, "--service", address, code=2)
+    assert "--expires" in command.error("invite", "a/b", users, "--expires", 0, code=2)
