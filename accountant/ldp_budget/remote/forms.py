@@ -160,6 +160,11 @@ def _states(shown: list[Form], units: list[Form]) -> tuple[LimitState, ...]:
     )
 
 
+def _limit_in(exact: Form) -> Limit:
+    limit = _limit_of(exact["limit"])
+    return ShareLimit(limit, *exact["share"]) if "share" in exact else limit
+
+
 def _limit_of(data: Form) -> Limit:
     return _limit(json.dumps(data))
 

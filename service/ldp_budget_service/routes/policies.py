@@ -21,6 +21,8 @@ from ..kinds import ServiceError
 from ..problems import documented
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ldp_budget.guarantees import Guarantee
 
 router = APIRouter(tags=["policies"])
@@ -106,7 +108,7 @@ class PolicyAsked(Asked):
         asked = tuple(each.charge(desk) for each in self.expected)
         return as_limits(_given(self.limits), asked)
 
-    def parts(self) -> dict[str, list[Limit | str]] | None:
+    def parts(self) -> dict[str, Sequence[Limit | str]] | None:
         """The shares. Raises as the library does."""
         return None if self.shares is None else {name: _given(limits) for name, limits in self.shares.items()}
 
