@@ -18,8 +18,9 @@ from unittest.mock import patch
 
 import uvicorn
 
-from ldp_budget import Accountant, Mechanism
+from ldp_budget import Accountant
 from ldp_budget.access.keys import ApiKey
+from ldp_budget.accounting.callers import LOCAL, Caller
 from ldp_budget.catalogue import plugins
 from ldp_budget.catalogue.plugins import Plugin, Registry
 from ldp_budget.remote import RemoteAccountant
@@ -35,13 +36,24 @@ SECRET = "ldpb_of-the-tests"
 PATIENCE = 20.0
 
 
-class OneKey:
-    """Instead of the keys of a ledger, which would be records in it: one that is good for everything."""
+class Keys:
+    """Instead of the keys of a ledger, which would be records in it: one for each caller, good for everything."""
 
-    key = ApiKey(0, "tests", ("admin",), None, None, None, None, None, datetime.min, None)
+    def __init__(self) -> None:
+        self._callers: dict[str, Caller] = {}
+
+    def secret_of(self, caller: Caller) -> str:
+        """The secret of a caller's key."""
+        secret = f"{SECRET}-{caller.number}"
+        self._callers[secret] = caller
+        return secret
 
     def find(self, secret: str) -> ApiKey | None:
-        return self.key if secret == SECRET else None
+        caller = self._callers.get(secret)
+        if caller is None:
+            return None
+        number, name, share = caller
+        return ApiKey(number, name, ("admin",), None, None, share, None, None, datetime.min, None)
 
 
 class Served:
@@ -68,10 +80,10 @@ class Served:
     def url(self) -> str:
         return f"http://{HOST}:{self.port}"
 
-    def serve(self, accountant: Accountant, keys: Any = None) -> None:
+    def serve(self, accountant: Accountant, keys: Any) -> None:
         """Put a ledger behind it."""
         state = self.app.state
-        state.accountant, state.keys = accountant, OneKey() if keys is None else keys
+        state.accountant, state.keys = accountant, keys
         state.in_flight, state.collections = InFlight(), Collections(accountant)
 
 
@@ -85,13 +97,24 @@ class Remote(RemoteAccountant):
     """An accountant of the shared service, with the ledger that is behind it."""
 
     def __init__(self, behind: Accountant) -> None:
-        service = shared_service()
-        service.serve(behind)
-        self.behind = behind
-        super().__init__(service.url, SECRET, patience=PATIENCE)
+        self.behind, self.keys, self._others = behind, Keys(), list[RemoteAccountant]()
+        self._url = shared_service().url
+        shared_service().serve(behind, self.keys)
+        super().__init__(self._url, self.keys.secret_of(LOCAL), patience=PATIENCE)
+
+    def acting_for(self, caller: Caller) -> Accountant:
+        """Who acts is told by the key: another accountant, with that of the caller."""
+        self._others.append(RemoteAccountant(self._url, self.keys.secret_of(caller), patience=PATIENCE))
+        return self._others[-1]
+
+    def hang_up(self) -> None:
+        """Close the connections, and not the ledger."""
+        super().close()
+        for other in self._others:
+            other.close()
 
     def close(self) -> None:
-        super().close()
+        self.hang_up()
         self.behind.close()
 
 
@@ -106,9 +129,8 @@ class Behind:
 
     def reopen(self, accountant: Accountant, clock: Now) -> Accountant:
         assert isinstance(accountant, Remote)
-        behind = self.place.reopen(accountant.behind, clock)
-        RemoteAccountant.close(accountant)
-        return Remote(behind)
+        accountant.hang_up()
+        return Remote(self.place.reopen(accountant.behind, clock))
 
 
 class Promised(Promise):
@@ -124,7 +146,3 @@ def plugin_of_promises() -> Iterator[None]:
     installed = Registry([*plugins.registry().plugins, Plugin("promises", "1", (Promised,))])
     with patch.object(plugins, "registry", lambda: installed):
         yield
-
-
-def mechanism_of(name: str) -> type[Mechanism]:
-    return plugins.registry().mechanism(name)

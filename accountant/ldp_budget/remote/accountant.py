@@ -8,34 +8,46 @@ import os
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from .._checks import check_call, check_instance, check_many, check_name, check_switch, check_text, check_whole, shown
 from ..accounting.accountant import Accountant
+from ..accounting.bulk import BulkResult
 from ..accounting.limits import as_limits
+from ..accounting.lines import FAILED
 from ..accounting.plans import Plan
 from ..accounting.policies import DEFAULT
 from ..accounting.receipts import BudgetExceeded
 from ..accounting.records import Record, check_record
-from ..accounting.request import MOST_REPORTS, mechanism_of
+from ..accounting.request import MOST_REPORTS, check_digest, check_note, mechanism_of
 from ..accounting.reservations import MOST_SECONDS
 from ..accounting.shares import Share, as_shares
 from ..accounting.simulating import check_series
 from ..catalogue.collections import Collection
-from ..errors import InvalidParameter, KeyConflict, LedgerError, NotSupported, RecordConflict, UnknownName
-from . import forms
+from ..errors import (
+    InvalidParameter,
+    KeyConflict,
+    LdpBudgetError,
+    LedgerError,
+    NotSupported,
+    RecordConflict,
+    UnknownName,
+)
+from . import forms, many
 from .asking import Service
-from .bodies import asked_for, charge_body, chunks, collection_body, header_of, missing_there, sendable
+from .bodies import asked_for, charge_body, charged, chunks, collection_body, header_of, missing_there, sendable
 from .problems import BUDGET_EXCEEDED, error_of
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ..accounting.bulk import BulkResult
+    from ..accounting.callers import Caller
     from ..accounting.copying import Copied
     from ..accounting.limits import Limit
+    from ..accounting.lines import Run, Spend
     from ..accounting.policies import Policy
     from ..accounting.receipts import Balance, Receipt
     from ..accounting.remaining import Remaining
@@ -86,7 +98,7 @@ class RemoteAccountant(Accountant):
     ) -> None:
         # Nothing of what a ledger at hand would need is set up.
         self._service = Service(url, key, timeout=timeout, patience=patience, tls=tls, plain_http=plain_http)
-        self._secret = key.encode()
+        self._digest_key = sha256(b"ldp-budget data\0" + key.encode()).digest()
         self._rehearsal: bool | None = None
         self._newest_record = 0
 
@@ -167,7 +179,7 @@ class RemoteAccountant(Accountant):
             **({} if start is None else {"start": start.isoformat()}),
         }
         path = f"/v1/policies/{_in_path(_policy_name(policy))}/simulation"
-        with _Plugins(self.name, mechanism):
+        with _Named(self.name, mechanism):
             answer = self._service.ask("GET", path, query=query)
         return tuple(self._read_all(forms.binding_of, answer))
 
@@ -183,7 +195,7 @@ class RemoteAccountant(Accountant):
         policy: str = DEFAULT,
     ) -> Receipt:
         body = charge_body(user, mechanism, reports=reports, policy=policy, label=label)
-        with _Plugins(self.name, mechanism):
+        with _Named(self.name, mechanism):
             answer = self._service.ask("POST", "/v1/spends", {**body, "dry_run": True})
         return self._read(forms.receipt_of, answer)
 
@@ -214,7 +226,27 @@ class RemoteAccountant(Accountant):
         policy: str = DEFAULT,
         on_batch: Callable[[int, list[str]], None] | None = None,
     ) -> BulkResult:
-        raise NotImplementedError
+        common = {
+            **charged(mechanism),
+            "policy": sendable("policy", check_name("policy", policy)),
+            **({} if note is None else {"note": check_note(note)}),
+        }
+        run, result = header_of(key), BulkResult()
+        check_call("on_batch", on_batch)
+        with _Named(self.name, mechanism, run if key is None else key):
+            for batch, rows in many.charge_all(self._service, users, common, check_digest(digest), run):
+                refused = self._read_value(partial(many.count, result, batch, fresh=key is None), rows, True)
+                if on_batch is not None:
+                    on_batch(len(batch.users), refused)
+                else:
+                    result.refused_users += refused
+        return result
+
+    def spend_each(self, spends: Sequence[Spend | LdpBudgetError]) -> list[Receipt | LdpBudgetError]:
+        return [receipt for chunk in many.chunks_of(spends) for receipt in self._spend_chunk(chunk)]
+
+    def run(self, key: str) -> Run:
+        raise _not_here("lines of a run are sent to `POST /v1/spends:batch`, or charged by `spend_many`")
 
     def reserve(
         self,
@@ -342,7 +374,7 @@ class RemoteAccountant(Accountant):
 
     def add_collection(self, collection: Collection) -> None:
         check_instance("collection", collection, Collection, "a collection")
-        with _Plugins(self.name, collection):
+        with _Named(self.name, collection):
             self._service.ask("POST", "/v1/collections", collection_body(collection), writes=True)
 
     def collection(self, name: str) -> Collection:
@@ -362,6 +394,12 @@ class RemoteAccountant(Accountant):
         return self._read_all(dict, self._service.ask("GET", "/v1/collections"))
 
     # -- what stays where the ledger lies -----------------------------------------------------------------
+
+    def acting_for(self, caller: Caller) -> Accountant:
+        raise _not_here("who acts is told by the API key")
+
+    def check_up(self) -> dict[str, str | None]:
+        raise _not_here("the service says at `/readyz` whether it could charge somebody")
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         raise _not_here("a backup is made on the machine of the ledger, by its path")
@@ -390,27 +428,47 @@ class RemoteAccountant(Accountant):
         """
         if not isinstance(data, bytes | bytearray | memoryview):
             raise InvalidParameter("data", "bytes", shown(data))
-        return hmac.digest(self._secret, b"ldp-budget data\0" + bytes(data), "sha256").hex()
+        return hmac.digest(self._digest_key, bytes(data), "sha256").hex()
 
     # -- inside -----------------------------------------------------------------------------------------
+
+    def _spend_chunk(self, spends: Sequence[Spend | LdpBudgetError]) -> list[Receipt | LdpBudgetError]:
+        """An answer to each: what is wrong with a line is told of it alone."""
+        answers: list[Receipt | LdpBudgetError | None] = []
+        lines, sent = [], []
+        for place, spend in enumerate(spends):
+            try:
+                if isinstance(spend, LdpBudgetError):
+                    raise spend
+                lines.append(many.line_of(spend))
+            except LdpBudgetError as error:
+                answers.append(error)
+            else:
+                answers.append(None)
+                sent.append(place)
+        try:
+            told = [self._one_of_many(row) for row in self._service.exchange(many.PATH, lines)] if lines else []
+        except LdpBudgetError as error:
+            told = [error] * len(lines)
+        for place, answer in zip(sent, told, strict=True):
+            answers[place] = answer
+        return [answer for answer in answers if answer is not None]
+
+    def _one_of_many(self, row: Any) -> Receipt | LdpBudgetError:
+        if row.get("status") == FAILED:
+            return error_of(self.name, row["problem"]["status"], row["problem"])
+        return self._read_value(forms.receipt_of, row)
 
     def _ask_to_charge(
         self, path: str, body: dict[str, Any], chosen: Mechanism | Collection, key: str | None, strict: bool
     ) -> Receipt:
         check_switch("strict", strict)
         sent = header_of(key)
-        try:
-            with _Plugins(self.name, chosen):
-                answer = self._service.ask("POST", path, body, key=sent, writes=True, accept=BUDGET_EXCEEDED)
-        except KeyConflict:
-            raise KeyConflict(sent if key is None else key) from None
-        except LedgerError as error:
-            if error.unknown:
-                raise _with_key(error, sent if key is None else key) from None
-            raise
-        if answer.code != BUDGET_EXCEEDED:
-            return self._read(forms.receipt_of, answer)
-        receipt = self._read(lambda told: forms.receipt_of(told, told["outcome"]), answer)
+        with _Named(self.name, chosen, sent if key is None else key):
+            answer = self._service.ask("POST", path, body, key=sent, writes=True, accept=BUDGET_EXCEEDED)
+            if answer.code != BUDGET_EXCEEDED:
+                return self._read(forms.receipt_of, answer)
+            receipt = self._read(lambda told: forms.receipt_of(told, told["outcome"]), answer)
         if strict:
             raise BudgetExceeded(receipt)
         return receipt
@@ -436,24 +494,25 @@ class RemoteAccountant(Accountant):
         return self._service.ask("GET", "/v1/ledger")
 
     def _read(self, form: Callable[[Any], T], answer: Answer) -> T:
-        return self._read_value(form, answer.data)
+        return self._read_value(form, answer.data, answer.wrote)
 
     def _read_all(self, form: Callable[[Any], T], answer: Answer) -> list[T]:
-        return self._read_value(lambda told: [form(each) for each in told], answer.data)
+        return self._read_value(lambda told: [form(each) for each in told], answer.data, answer.wrote)
 
-    def _read_value(self, form: Callable[[Any], T], told: Any) -> T:
-        """What an answer says. Raises `LedgerError` where it is no such answer."""
+    def _read_value(self, form: Callable[[Any], T], told: Any, wrote: bool = False) -> T:
+        """What an answer says. Raises `LedgerError` where it is no such answer: who knows what was done then."""
         try:
             return form(told)
         except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise LedgerError(self.name, f"its answer cannot be read: {error}") from None
+            unknown = "; nobody knows whether it was done" if wrote else ""
+            raise LedgerError(self.name, f"its answer cannot be read: {error}{unknown}", unknown=wrote) from None
 
 
-class _Plugins:
-    """Says of a mechanism that the service has not got which plugin it is missing."""
+class _Named:
+    """Errors in the words of whoever asks: which plugin the service has not got, and by which key to ask again."""
 
-    def __init__(self, url: str, chosen: Mechanism | Collection) -> None:
-        self._url, self._chosen = url, chosen
+    def __init__(self, url: str, chosen: Mechanism | Collection, key: str | None = None) -> None:
+        self._url, self._chosen, self._key = url, chosen, key
 
     def __enter__(self) -> None:
         return None
@@ -461,14 +520,13 @@ class _Plugins:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, UnknownName) and error.kind == "mechanism":
             raise missing_there(self._url, self._chosen) from None
-
-
-def _with_key(error: LedgerError, key: str) -> LedgerError:
-    """The error, which names the key by which the same request asks what has become of it."""
-    why = str(error).removeprefix(f"ledger {error.path}: ")
-    named = LedgerError(error.path, f"{why}; the same request with the key {key!r} will tell", unknown=True)
-    vars(named)["key"] = key
-    return named
+        if self._key is None:
+            return
+        if isinstance(error, KeyConflict):
+            raise KeyConflict(self._key) from None
+        if isinstance(error, LedgerError) and error.unknown:
+            vars(error)["key"] = self._key
+            error.args = (f"{error}; the same request with the key {self._key!r} will tell",)
 
 
 def _not_here(why: str) -> NotSupported:

@@ -12,6 +12,7 @@ from ..errors import InvalidParameter
 
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]")
 _PATH = re.compile(r"(/[A-Za-z0-9._~-]+)*")
+_PRINTED = re.compile(r"[\x21-\x7e]*")
 _KEY = re.compile(r"[\x21-\x7e]{1,500}")
 
 _EXPECTED = "the address of a service, such as https://budget.example.org, without a name, a password or a query"
@@ -32,6 +33,8 @@ def checked(url: object, plain_http: bool) -> Address:
     check_switch("plain_http", plain_http)
     if not isinstance(url, str):
         raise InvalidParameter("url", _EXPECTED, shown(url))
+    if not _PRINTED.fullmatch(url):
+        raise InvalidParameter("url", _EXPECTED, "characters that no address has")  # some would be left out silently
     try:
         parts = urlsplit(url)
         host, port = parts.netloc.rpartition("@")[2], parts.port

@@ -12,13 +12,14 @@ import ssl
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakSet
 
 from .._checks import check_instance, shown
+from ..accounting.lines import FAILED
 from ..errors import (
     ClockError,
     InvalidParameter,
@@ -62,6 +63,9 @@ _CONCLUSIVE = frozenset(
     )
 )
 
+# Problems of a line after which all lines are sent again.
+_AGAIN = (LedgerError.code, "timeout")
+
 # Clients that came with a fork. Their sockets are the parent's, so they are kept and never closed here.
 _OF_PARENTS: list[Any] = []
 _SERVICES: WeakSet[Service] = WeakSet()
@@ -74,6 +78,8 @@ class Answer(NamedTuple):
     code: str
     data: Any
     headers: Mapping[str, str]
+    wrote: bool = False
+    """Whether the request may have changed something."""
     doubtful: bool = False
     """Whether it may have been done by an earlier try, of which nothing was heard."""
 
@@ -168,7 +174,7 @@ class Service:
                 raise self._closed_meanwhile(tries) from None
             answer = self._answer(response, tries)
             if answer is not None and (answer.code in ("", accept)):
-                return answer._replace(doubtful=tries.doubt)
+                return answer._replace(wrote=writes, doubtful=tries.doubt)
             if answer is not None:
                 raise tries.settled(answer)
 
@@ -190,6 +196,37 @@ class Service:
             answer = self._answer(response, tries)
             if answer is not None:
                 raise tries.settled(answer)
+
+    def exchange(self, path: str, lines: Sequence[bytes], *, key: str | None = None) -> list[Any]:
+        """Lines for lines: an answer to each, in their order, or up to one after which the service went no further.
+
+        All of them are sent again until that is so. They must be few enough to be sent before an answer is read.
+        """
+        tries = _Tries(self, True, self._patience)
+        body = b"".join(lines)
+        while True:
+            client, request = self._request("POST", path, body, None, key, tries.left(self._timeout, None))
+            try:
+                response = client.send(request)
+            except self._http.TransportError as error:
+                tries.again(self._lost(error, tries))
+                continue
+            except RuntimeError:
+                raise self._closed_meanwhile(tries) from None
+            if response.status_code != HTTPStatus.OK:
+                answer = self._answer(response, tries)
+                if answer is not None:
+                    raise tries.settled(answer)
+                continue
+            try:
+                rows = [json.loads(line) for line in response.content.split(b"\n") if line]
+                ended = [row for row in rows if row.get("status") == FAILED and code_of(row["problem"]) in _AGAIN]
+            except (ValueError, LookupError, TypeError, AttributeError):
+                raise tries.error("its answer cannot be read", True) from None
+            if not ended and (len(rows) == len(lines) or (rows and rows[-1]["status"] == FAILED)):
+                return rows
+            why = str(ended[0]["problem"].get("detail", "")) if ended else "not every line was answered"
+            tries.again(Failure("lines", why, True))
 
     # -- requests ---------------------------------------------------------------------------------------
 

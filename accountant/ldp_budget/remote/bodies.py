@@ -96,10 +96,10 @@ def sendable(option: str, text: str) -> str:
 def header_of(key: str | None) -> str:
     """An idempotency key as it is sent, the same text always in the same way; a fresh one where there is none."""
     if key is None:
-        return f"random:{secrets.token_urlsafe(24)}"
+        return secrets.token_urlsafe(24)
     check_text("key", key)
     plain = key.isascii() and key.isprintable() and " " not in key and len(key) <= _LONGEST_KEY
-    if plain and not key.startswith((_HASHED, "random:")):
+    if plain and not key.startswith(_HASHED):
         return key
     return _HASHED + sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -10,14 +10,14 @@ from fastapi.responses import Response
 from pydantic import Field, ValidationError
 from pydantic_core import from_json
 
-from ldp_budget import LdpBudgetError, LedgerError
+from ldp_budget import KeyConflict, LdpBudgetError, LedgerError
 from ldp_budget.accounting.lines import FAILED, LineAnswer, Run, Spend
-from ldp_budget.accounting.policies import DEFAULT
 from ldp_budget.accounting.receipts import Receipt
 from ldp_budget.ledger.entries import SPENT
+from ldp_budget.remote.forms import receipt_form
 
 from ..answers import POSITION
-from ..asked import Asked, MechanismAsked, charged
+from ..asked import ChargeAsked
 from ..callers import Desk, Spender
 from ..duplex import Answered, Duplex, Line, Work
 from ..kinds import ServiceError, as_json, problem_of
@@ -40,17 +40,9 @@ RunKey = Annotated[
 ]
 
 
-class LineAsked(Asked):
+class LineAsked(ChargeAsked):
     """A line: one charge, as in `POST /v1/spends`."""
 
-    user: str = Field(min_length=1, examples=["alice"])
-    mechanism: MechanismAsked | None = None
-    collection: str | None = None
-    reports: int = Field(1, ge=1, le=10**9)
-    label: str | None = None
-    digest: str | None = None
-    note: str | None = None
-    policy: str = DEFAULT
     key: str | None = Field(None, description="Of this line, where the run has none.")
 
 
@@ -104,7 +96,7 @@ class _Lines:
             raise ServiceError("malformed", explained(error.errors())) from None
         self._desk.check_policy(line.policy)
         self._desk.check_collection(line.collection)
-        chosen = charged(self._desk, line.mechanism, line.collection)
+        chosen = line.charge(self._desk)
         if len(self._kinds) >= _MOST_KINDS:
             self._kinds.clear()
         kind = self._kinds[rest] = Spend("-", chosen, line.reports, policy=line.policy)
@@ -125,7 +117,9 @@ class _OfRun:
         except LedgerError as error:
             return Answered(_failed(lines[0].number, error), 0, True)
         told = [_told(line.number, answer) for line, answer in zip(lines, answers, strict=False)]
-        return Answered("".join(told), len(answers))
+        # A run under the key of another one ends there: its other lines are not those that the key was made for.
+        conflict = any(isinstance(answer.error, KeyConflict) for answer in answers)
+        return Answered("".join(told), len(answers), conflict)
 
 
 def _told(number: int, answer: LineAnswer) -> str:
@@ -160,7 +154,7 @@ class _Keyed:
         lines = lines[:_KEYED]
         answers = self._accountant.spend_each(self._lines.read(lines))
         told = [
-            as_json({"line": line.number, **answer.to_json()}) + "\n"
+            as_json({"line": line.number, **receipt_form(answer)}) + "\n"
             if isinstance(answer, Receipt)
             else _failed(line.number, answer)
             for line, answer in zip(lines, answers, strict=True)

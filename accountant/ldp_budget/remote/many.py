@@ -1,0 +1,107 @@
+"""Charging many users over HTTP: a line for each, in batches that are sent again whole until each was answered.
+
+Batch n of a run is bound to KEY#n, and each of its lines to a digest of all its users, so that a run of other users
+under the same key is a conflict before any of them is charged.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from .._checks import check_many, check_text
+from ..accounting.bulk import BulkResult
+from ..accounting.lines import FAILED
+from ..ledger.entries import SPENT
+from .bodies import charge_body, header_of, sendable
+from .problems import error_of
+
+if TYPE_CHECKING:
+    from ..accounting.lines import Spend
+    from .asking import Service
+
+T = TypeVar("T")
+
+PATH = "/v1/spends:batch"
+MOST_LINES, MOST_BYTES = 10_000, 2 << 20
+"""Of a batch: few enough for a service to hold, so that it can all be sent before an answer is read."""
+
+MOST_KEYED = 500
+
+_DIGEST = 32
+
+
+class Batch(NamedTuple):
+    """Users who are charged together, and their lines."""
+
+    users: list[str]
+    lines: list[bytes]
+
+
+def charge_all(
+    service: Service, users: Iterable[str], common: Mapping[str, Any], digest: str | None, key: str
+) -> Iterator[tuple[Batch, list[Any]]]:
+    """The batches, each with the answers to its lines. Raises what the first line that failed was answered."""
+    for number, batch in enumerate(batches(users, common, digest)):
+        rows = service.exchange(PATH, batch.lines, key=f"{key}#{number}")
+        for row in rows:
+            if row.get("status") == FAILED:
+                problem = row["problem"]
+                raise error_of(service.url, problem["status"], problem)
+        yield batch, rows
+
+
+def count(result: BulkResult, batch: Batch, rows: Sequence[Mapping[str, Any]], fresh: bool) -> list[str]:
+    """Add a batch; returns who was refused. What a `fresh` key finds charged was charged by this very run."""
+    refused = [user for user, row in zip(batch.users, rows, strict=True) if row["status"] != SPENT]
+    repeated = 0 if fresh else sum(row["status"] == SPENT and row["repeated"] for row in rows)
+    result.refused += len(refused)
+    result.repeated += repeated
+    result.spent += len(rows) - len(refused) - repeated
+    return refused
+
+
+def batches(users: Iterable[str], common: Mapping[str, Any], digest: str | None) -> Iterator[Batch]:
+    """The users in batches, which are the same for the same users. Raises `InvalidParameter` at what is none."""
+    shared = json.dumps(common, separators=(",", ":"))[1:-1]
+    more = len(shared) + _DIGEST + 30
+    together: list[str] = []
+    texts: list[str] = []
+    size = 0
+    for user in check_many("users", users, "many users; a single text would be charged letter by letter"):
+        text = json.dumps(sendable("user", check_text("user", user)))
+        if together and (len(together) == MOST_LINES or size + len(text) + more > MOST_BYTES):
+            yield _batch(together, texts, shared, digest)
+            together, texts, size = [], [], 0
+        together.append(user)
+        texts.append(text)
+        size += len(text) + more
+    if together:
+        yield _batch(together, texts, shared, digest)
+
+
+def _batch(users: list[str], texts: list[str], shared: str, digest: str | None) -> Batch:
+    bound = sha256(json.dumps([digest, users]).encode()).hexdigest()[:_DIGEST]
+    return Batch(users, [f'{{"user":{text},"digest":"{bound}",{shared}}}\n'.encode() for text in texts])
+
+
+def line_of(spend: Spend) -> bytes:
+    """A line with a key of its own, a fresh one where it has none. Raises `InvalidParameter`."""
+    body = charge_body(
+        spend.user,
+        spend.mechanism,
+        reports=spend.reports,
+        policy=spend.policy,
+        label=spend.label,
+        digest=spend.digest,
+        note=spend.note,
+    )
+    return json.dumps({**body, "key": header_of(spend.key)}, separators=(",", ":")).encode() + b"\n"
+
+
+def chunks_of(spends: Sequence[T]) -> Iterator[Sequence[T]]:
+    """As many together as a service answers at a time."""
+    for first in range(0, len(spends), MOST_KEYED):
+        yield spends[first : first + MOST_KEYED]

@@ -1,0 +1,132 @@
+"""Every error of the library crosses the wire as it is, and every problem of the service comes as an error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+import ldp_budget
+from ldp_budget import BudgetExceeded
+from ldp_budget.errors import (
+    ClockError,
+    InvalidParameter,
+    KeyConflict,
+    LdpBudgetError,
+    LedgerError,
+    LedgerMissing,
+    NameTaken,
+    NotSupported,
+    OutsideDomain,
+    PluginError,
+    RecordConflict,
+    RehearsalError,
+    ReportFileError,
+    ReservationConflict,
+    UnknownName,
+)
+from ldp_budget.remote import ServiceProblem
+from ldp_budget.remote.problems import error_of
+from ldp_budget_service.problems import STATUSES, ServiceError, answer_to
+
+URL = "https://budget.example.org"
+SECRET_PLACE = "/srv/secret/budget.db"
+NEWEST = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+SAME = [
+    LdpBudgetError("something"),
+    InvalidParameter("epsilon", "a number > 0", -1),
+    InvalidParameter("epsilon", "a number > 0"),
+    InvalidParameter("epsilon", "a number > 0", "'one'"),
+    OutsideDomain("0, 1 or 2", 3, 7),
+    OutsideDomain("0, 1 or 2", "x"),
+    UnknownName("mechanism", "nothing", ["oue", "krr"], "Ask for one"),
+    UnknownName("policy", "nothing", []),
+    UnknownName("user", "nobody", None, "Nothing was erased"),
+    NameTaken("collection", "poll", "it exists already"),
+    PluginError("toy", "it is broken"),
+    NotSupported("no such rule"),
+    KeyConflict("k"),
+    ReservationConflict("7", "void", "committed"),
+    RecordConflict(3, 4),
+]
+"""What crosses the wire as it is."""
+
+OF_A_LEDGER = [
+    LedgerError(SECRET_PLACE, f"{SECRET_PLACE} is locked"),
+    LedgerError(SECRET_PLACE, "it was lost", unknown=True),
+    LedgerMissing(SECRET_PLACE),
+    ClockError(SECRET_PLACE, "it is far behind", repairable=True, newest=NEWEST),
+    ClockError(SECRET_PLACE, "it has run away"),
+    RehearsalError(SECRET_PLACE, True),
+    ReportFileError(SECRET_PLACE, f"{SECRET_PLACE} is truncated"),
+]
+"""What says where something lies; of a service's that is its address, and why it fails stays there."""
+
+OF_THE_SERVICE = set(STATUSES) - {error.code for error in [*SAME, *OF_A_LEDGER]} - {BudgetExceeded.code}
+
+
+def over_http(error: LdpBudgetError) -> LdpBudgetError:
+    """What a client makes of an error that the service answers with."""
+    answer = answer_to(error)
+    assert answer.status_code == STATUSES[error.code]
+    return error_of(URL, answer.status_code, json.loads(bytes(answer.body)))
+
+
+def kinds(kind: type[LdpBudgetError] = LdpBudgetError) -> Iterator[type[LdpBudgetError]]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from kinds(below)
+
+
+def test_every_error_of_the_library_is_tried_here() -> None:
+    public = {kind for kind in kinds() if kind.__name__ in ldp_budget.__all__}
+    assert public == {type(error) for error in [*SAME, *OF_A_LEDGER]} | {BudgetExceeded}
+
+
+def test_every_code_of_the_library_has_a_status() -> None:
+    assert {kind.code for kind in kinds() if kind.__name__ in ldp_budget.__all__} <= set(STATUSES)
+
+
+@pytest.mark.parametrize("error", SAME, ids=lambda error: type(error).__name__)
+def test_text_and_attributes_cross_the_wire(error: LdpBudgetError) -> None:
+    twin = over_http(error)
+    assert type(twin) is type(error)
+    assert (str(twin), twin.code, vars(twin)) == (str(error), error.code, vars(error))
+
+
+@pytest.mark.parametrize("error", OF_A_LEDGER, ids=lambda error: type(error).__name__)
+def test_where_a_ledger_lies_stays_there(error: Any) -> None:
+    twin: Any = over_http(error)
+    assert type(twin) is type(error)
+    assert SECRET_PLACE not in str(twin)
+    assert SECRET_PLACE not in bytes(answer_to(error).body).decode()
+    assert vars(twin) == {**vars(error), "path": URL}
+    assert URL in str(twin)
+
+
+def test_the_clock_is_told_as_it_is() -> None:
+    """It is nobody's secret, and whoever asks may be the one who can mend it."""
+    assert str(over_http(OF_A_LEDGER[3])) == f"ledger {URL}: it is far behind"
+
+
+@pytest.mark.parametrize("code", sorted(OF_THE_SERVICE))
+def test_what_only_a_service_says_has_its_code(code: str) -> None:
+    error = over_http(ServiceError(code, "so it is"))
+    assert isinstance(error, ServiceProblem)
+    assert (error.code, error.status, str(error)) == (code, STATUSES[code], f"{URL}: so it is")
+
+
+def test_there_are_such_codes() -> None:
+    assert {"unauthorized", "forbidden", "malformed", "in-flight", "too-large", "too-many-requests"} <= OF_THE_SERVICE
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [{}, {"type": "about:blank"}, {"type": 7, "detail": None}, {"type": "/problems/unknown-name"}, {"type": "x/of"}],
+)
+def test_a_problem_of_somebody_elses_is_an_error_all_the_same(problem: dict[str, Any]) -> None:
+    assert isinstance(error_of(URL, 400, problem), LdpBudgetError)
