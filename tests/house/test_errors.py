@@ -27,6 +27,7 @@ from ldp_budget.errors import (
     ReservationConflict,
     UnknownName,
 )
+from ldp_budget.remote import ServiceProblem
 from ldp_budget.trust.contract._outcome import Broken, NotChecked
 from ldp_budget_cli.failures import FAILURES, for_the_user
 
@@ -46,6 +47,7 @@ ERRORS = [
     RecordConflict(3, 4),
     ReservationConflict("7", "void", "committed"),
     ReportFileError("r", "it is truncated"),
+    ServiceProblem("forbidden", "the key has not the scope", 403),
     Broken("a promise"),
     NotChecked("no way to"),
 ]

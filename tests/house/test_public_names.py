@@ -224,6 +224,7 @@ ldp_budget.remote.address
 ldp_budget.remote.asking
 ldp_budget.remote.bodies
 ldp_budget.remote.forms
+ldp_budget.remote.many
 ldp_budget.remote.problems
 ldp_budget.testing
 ldp_budget.trust

@@ -30,7 +30,8 @@ from ldp_budget.errors import (
 )
 from ldp_budget.remote import ServiceProblem
 from ldp_budget.remote.problems import error_of
-from ldp_budget_service.problems import STATUSES, ServiceError, answer_to
+from ldp_budget_service.kinds import STATUSES, ServiceError
+from ldp_budget_service.problems import answer_to
 
 URL = "https://budget.example.org"
 SECRET_PLACE = "/srv/secret/budget.db"

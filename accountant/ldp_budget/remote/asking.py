@@ -26,11 +26,14 @@ from ..errors import (
     KeyConflict,
     LdpBudgetError,
     LedgerError,
+    LedgerMissing,
     NameTaken,
     NotSupported,
     OutsideDomain,
+    PluginError,
     RecordConflict,
     RehearsalError,
+    ReportFileError,
     ReservationConflict,
     UnknownName,
 )
@@ -46,8 +49,17 @@ FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
 """Seconds: a retry waits at random up to the first, twice that before the next one, and so on up to the longest."""
 LONGEST = 86_400.0
 
-# What comes of a request only later, or elsewhere; the service says the same of some by their codes.
-_LATER = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT)
+# What may be better later; but for what somebody must mend first, and what is refused before it is begun.
+_LATER = (
+    HTTPStatus.REQUEST_TIMEOUT,
+    HTTPStatus.BAD_GATEWAY,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    HTTPStatus.GATEWAY_TIMEOUT,
+)
+_LASTING = tuple(
+    kind.code for kind in (ClockError, RehearsalError, LedgerMissing, PluginError, ReportFileError, LdpBudgetError)
+)
+_NOT_BEGUN = ("slow-request", "overloaded", "not-ready")
 # Said by a ledger that has the last word: what was asked before, under the same key, was not done either.
 _CONCLUSIVE = frozenset(
     kind.code
@@ -283,7 +295,8 @@ class Service:
         problem = data if isinstance(data, dict) and response.status_code >= HTTPStatus.BAD_REQUEST else {}
         answer = Answer(response.status_code, code_of(problem), data, response.headers)
         failure = _failure(answer)
-        if failure is not None:
+        # What only reads, and took too long, will take too long again.
+        if failure is not None and (tries.writes or answer.code != "timed-out"):
             tries.again(failure)
             return None
         if answer.status != HTTPStatus.OK and not answer.code:
@@ -343,7 +356,7 @@ class _Tries:
     """The tries of one request: how long they may take together, and whether one of them may have been done."""
 
     def __init__(self, service: Service, writes: bool, patience: float) -> None:
-        self._service, self._writes = service, writes
+        self._service, self.writes = service, writes
         self._end = time.monotonic() + patience
         self._wait = FIRST_WAIT
         self.doubt = False
@@ -365,8 +378,8 @@ class _Tries:
 
     def error(self, why: str, doubt: bool = False) -> LedgerError:
         """That there is no answer. Whether anything was done is unknown where that may be."""
-        unknown = self._writes and (self.doubt or doubt)
-        if self._writes:
+        unknown = self.writes and (self.doubt or doubt)
+        if self.writes:
             why += "; nobody knows whether it was done" if unknown else "; nothing was changed"
         return LedgerError(self._service.url, why, unknown=unknown)
 
@@ -378,7 +391,7 @@ class _Tries:
             error = error_of(self._service.url, answer.status, answer.data)
         if isinstance(error, ServiceProblem) and answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return self.error(str(error), True)
-        if not (self._writes and self.doubt) or answer.code in _CONCLUSIVE:
+        if not (self.writes and self.doubt) or answer.code in _CONCLUSIVE:
             return error
         # An earlier try may have been done, whatever stands in the way by now.
         if isinstance(error, ClockError | RehearsalError) or type(error) is LedgerError:
@@ -399,8 +412,8 @@ def _failure(answer: Answer) -> Failure | None:
         return Failure(str(status), str(answer.data.get("detail", "")), unknown, wait)
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         return Failure(str(status), "too many requests at a time", False, wait)
-    if status in _LATER or (status == HTTPStatus.SERVICE_UNAVAILABLE and not answer.code):
-        return Failure(str(status), f"{status} was answered", True, wait)
+    if status in _LATER and answer.code not in _LASTING:
+        return Failure(str(status), answer.code or f"{status} was answered", answer.code not in _NOT_BEGUN, wait)
     return None
 
 

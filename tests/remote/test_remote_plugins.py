@@ -1,0 +1,133 @@
+"""Mechanisms that a service has otherwise than its clients, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from conftest import Clock
+from ldp_budget import Accountant, Collection, InvalidParameter, NotSupported, mechanism
+from ldp_budget.accounting.callers import LOCAL
+from ldp_budget.authoring.base import Mechanism
+from ldp_budget.catalogue import plugins
+from ldp_budget.catalogue.plugins import Plugin, Registry
+from ldp_budget.guarantees import Memoised, Pure
+from ldp_budget.remote import RemoteAccountant
+from ledger_contract import coin, promising
+from remote_places import Keys, plugin_of_promises, shared_service
+
+
+@pytest.fixture
+def ledger(clock: Clock) -> Iterator[Accountant]:
+    with Accountant(":memory:", clock=clock) as made:
+        made.set_policy("default", ["lifetime=90"])
+        yield made
+
+
+@pytest.fixture
+def accountant(ledger: Accountant) -> Iterator[RemoteAccountant]:
+    keys = Keys()
+    shared_service().serve(ledger, keys)
+    with RemoteAccountant(shared_service().url, keys.secret_of(LOCAL)) as made:
+        yield made
+
+
+class Toy(Mechanism):
+    """A mechanism of somebody's plugin."""
+
+    name = "toy"
+
+    @property
+    def guarantee(self) -> Any:
+        return Pure("0.5")
+
+
+class ToyThere(Toy):
+    """The same in another version, which promises more."""
+
+    @property
+    def guarantee(self) -> Any:
+        return Pure("0.25")
+
+
+def test_a_mechanism_that_the_service_has_not_is_told_with_its_plugin(
+    accountant: RemoteAccountant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = plugins.registry()
+    asking = Registry([*own.plugins, Plugin("ldp-budget-toys", "1.2", (Toy,))])
+    monkeypatch.setattr("ldp_budget.remote.bodies.registry", lambda: asking)
+    told = "has no mechanism 'toy'; here ldp-budget-toys 1.2 brings it, and the service needs that plugin too"
+    for ask in (
+        lambda: accountant.spend("alice", Toy()),
+        lambda: accountant.quote("alice", Toy()),
+        lambda: accountant.reserve("alice", Toy()),
+        lambda: accountant.simulate(Toy(), every="day"),
+        lambda: accountant.spend_many(["alice"], Toy()),
+        lambda: accountant.add_collection(Collection("toys", Toy())),
+    ):
+        with pytest.raises(NotSupported, match=told):
+            ask()
+    with pytest.raises(NotSupported, match="no plugin that is installed here brings it either"):
+        accountant.spend("alice", promising(Pure(1)))
+
+
+def test_a_copy_of_a_mechanism_that_promises_more_there_charges_nobody(
+    accountant: RemoteAccountant, ledger: Accountant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the report would cost more than it was charged for."""
+    serving = Registry([*plugins.registry().plugins, Plugin("ldp-budget-toys", "2", (ToyThere,))])
+    monkeypatch.setattr(plugins, "registry", lambda: serving)
+    for ask in (
+        lambda: accountant.spend("alice", Toy()),
+        lambda: accountant.quote("alice", Toy()),
+        lambda: accountant.reserve("alice", Toy()),
+        lambda: accountant.spend_many(["alice"], Toy()),
+        lambda: accountant.spend("alice", Collection("toys", Toy())),
+    ):
+        with pytest.raises(NotSupported, match="toy promises more here than where it is used"):
+            ask()
+    assert ledger.history("alice") == []
+    assert accountant.spend("alice", ToyThere()).epsilon == 0.25
+
+
+def test_a_collection_of_the_ledger_is_charged_with_its_own_mechanism(
+    accountant: RemoteAccountant, ledger: Accountant
+) -> None:
+    party = Collection("party", mechanism("oue")(epsilon=1, domain_size=2), ("a", "b"))
+    accountant.add_collection(party)
+    assert accountant.collection("party") == ledger.collection("party") == party
+    assert accountant.spend("alice", accountant.collection("party")).epsilon == 1
+    other = Collection("party", mechanism("oue")(epsilon="0.1", domain_size=2))
+    with pytest.raises(InvalidParameter, match="mechanism: expected that of the collection party"):
+        accountant.spend("alice", other)
+    assert [row["collection"] for row in accountant.history("alice")] == ["party"]
+
+
+def test_amounts_are_those_of_the_ledger_to_the_unit(accountant: RemoteAccountant, ledger: Accountant) -> None:
+    """Plain numbers are rounded; what decides is not."""
+    ledger.set_policy("default", ["lifetime=3,1e-6,zcdp", "day=9.123456789,0.123456789012345678", "week=7,1e-6,gdp"])
+    curve = Memoised(("0.3", "0.5"), "0.65")
+    with plugin_of_promises():
+        for ask in (
+            lambda it: it.spend("alice", coin("0.123456789"), key="k", reports=3),
+            lambda it: it.spend("alice", promising(curve), label="home", key="l"),
+            lambda it: it.quote("alice", coin("0.7"), reports=2),
+            lambda it: it.spend("alice", coin(8), key="m"),
+        ):
+            here, there = ask(accountant), ask(ledger)
+            assert here._replace(repeated=there.repeated) == there
+            assert here.repeated in (False, there.repeated)
+    one, other = accountant.balance("alice"), ledger.balance("alice")
+    assert (one, one.odometer) == (other, other.odometer)
+    assert list(accountant.balances(["alice", "bob"])) == list(ledger.balances(["alice", "bob"]))
+    assert list(accountant.balances()) == list(ledger.balances())
+    assert accountant.policies() == ledger.policies()
+    assert accountant.remaining_over_time("alice") == ledger.remaining_over_time("alice")
+    assert accountant.simulate(coin("0.3"), every="week") == ledger.simulate(coin("0.3"), every="week")
+    assert (accountant.now(), accountant.position(), accountant.stats()) == (
+        ledger.now(),
+        ledger.position(),
+        ledger.stats(),
+    )
