@@ -150,9 +150,7 @@ def _state_form(state: LimitState) -> Form:
 def _states(shown: list[Form], units: list[Form]) -> tuple[LimitState, ...]:
     return tuple(
         LimitState(
-            _limit_of(exact["limit"])
-            if "share" not in exact
-            else ShareLimit(_limit_of(exact["limit"]), *exact["share"]),
+            _limit_in(exact),
             _costs(exact["spent"]),
             None if plain["resets_at"] is None else _moment(plain["resets_at"]),
         )
