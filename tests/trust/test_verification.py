@@ -79,7 +79,7 @@ PROVED = {"randomized-response", "sue", "oue", "random-substitution", "subset-se
 
 
 @pytest.mark.some(8)
-@pytest.mark.parametrize("count", [1, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [1, pytest.param(25, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", DRAWS)
 def test_every_promise_holds_at_random_settings(name: str, count: int) -> None:
     proved = set()
