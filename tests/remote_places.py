@@ -7,11 +7,13 @@ server takes longer than most tests, so all of a process share one, and each put
 from __future__ import annotations
 
 import functools
+import json
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from unittest.mock import patch
@@ -20,7 +22,7 @@ import uvicorn
 
 from ldp_budget import Accountant
 from ldp_budget.access.keys import ApiKey
-from ldp_budget.accounting.callers import LOCAL, Caller
+from ldp_budget.accounting.callers import Caller
 from ldp_budget.catalogue import plugins
 from ldp_budget.catalogue.plugins import Plugin, Registry
 from ldp_budget.remote import RemoteAccountant
@@ -49,11 +51,10 @@ class Keys:
         return secret
 
     def find(self, secret: str) -> ApiKey | None:
-        caller = self._callers.get(secret)
-        if caller is None:
-            return None
-        number, name, share = caller
-        return ApiKey(number, name, ("admin",), None, None, share, None, None, datetime.min, None)
+        if secret.startswith(f"{SECRET}."):  # a caller of a test, see `Remote.acting_for`
+            number, name, share = json.loads(bytes.fromhex(secret.rpartition(".")[2]))
+            return replace(self.key, number=number, name=name, share=share)
+        return self.key if secret == SECRET else None
 
 
 class Served:
@@ -97,24 +98,22 @@ class Remote(RemoteAccountant):
     """An accountant of the shared service, with the ledger that is behind it."""
 
     def __init__(self, behind: Accountant) -> None:
-        self.behind, self.keys, self._others = behind, Keys(), list[RemoteAccountant]()
-        self._url = shared_service().url
-        shared_service().serve(behind, self.keys)
-        super().__init__(self._url, self.keys.secret_of(LOCAL), patience=PATIENCE)
+        service = shared_service()
+        service.serve(behind)
+        self.behind = behind
+        self.others: list[RemoteAccountant] = []
+        super().__init__(service.url, SECRET, patience=PATIENCE)
 
-    def acting_for(self, caller: Caller) -> Accountant:
-        """Who acts is told by the key: another accountant, with that of the caller."""
-        self._others.append(RemoteAccountant(self._url, self.keys.secret_of(caller), patience=PATIENCE))
-        return self._others[-1]
-
-    def hang_up(self) -> None:
-        """Close the connections, and not the ledger."""
-        super().close()
-        for other in self._others:
-            other.close()
+    def acting_for(self, caller: Caller) -> RemoteAccountant:
+        """The same ledger, as somebody else uses it who asks by another key."""
+        secret = f"{SECRET}.{json.dumps(caller).encode().hex()}"
+        self.others.append(RemoteAccountant(shared_service().url, secret, patience=PATIENCE))
+        return self.others[-1]
 
     def close(self) -> None:
-        self.hang_up()
+        for other in self.others:
+            other.close()
+        super().close()
         self.behind.close()
 
 
@@ -129,8 +128,10 @@ class Behind:
 
     def reopen(self, accountant: Accountant, clock: Now) -> Accountant:
         assert isinstance(accountant, Remote)
-        accountant.hang_up()
-        return Remote(self.place.reopen(accountant.behind, clock))
+        behind = self.place.reopen(accountant.behind, clock)
+        for each in (accountant, *accountant.others):
+            RemoteAccountant.close(each)
+        return Remote(behind)
 
 
 class Promised(Promise):

@@ -111,6 +111,17 @@ def test_bulk_runs_and_labelled_reports_and_reservations_count_in_it(accountant:
     check(accountant)
 
 
+def test_what_others_charge_and_give_back_leaves_a_share_as_it_is(accountant: Accountant) -> None:
+    accountant.set_policy("default", ["lifetime=40"], shares=SHARES)
+    assert team(accountant, "team-a").spend("alice", coin("0.5"))
+    for other in (accountant, team(accountant, "team-b")):
+        assert other.spend_many(["alice", "bob"], coin("0.25")).spent == 2
+        other.void(other.reserve("alice", coin(2)).receipt or "")
+        assert told(accountant)["lifetime (team-a)"] == 0.5
+    assert told(accountant, "bob") == {"lifetime": 0.5, "lifetime (team-a)": 0, "lifetime (team-b)": 0.25}
+    check(accountant)
+
+
 def test_what_a_key_is_answered_again_is_what_it_was_answered(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=4"], shares=SHARES)
     a = team(accountant, "team-a")

@@ -45,6 +45,29 @@ class ShareLimit(Limit):
         """How answers name it: its period and its share."""
         return f"{self.period} ({self.share})"
 
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object of everything, as of any limit, with its share.
+
+        Raises:
+            Nothing.
+        """
+        return {**super().to_json(), "gauge": self.gauge, "share": self.share, "number": self.number}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> ShareLimit:
+        """A limit read back from what `to_json` made.
+
+        Parameters:
+            data: the JSON object.
+
+        Raises:
+            ValueError: it is anything else.
+        """
+        try:
+            return cls(Limit.from_json(data), data["share"], data["number"])
+        except LookupError as error:
+            raise ValueError(f"not a limit of a share: {shown(data)} ({error})") from None
+
     def __str__(self) -> str:
         return f"{self.share}:{super().__str__()}"
 
@@ -93,8 +116,11 @@ class Share:
         Raises:
             Nothing.
         """
-        limits = [{**limit.to_json(), "gauge": limit.gauge} for limit in self.limits]
-        return {"name": self.name, "number": self.number, "limits": limits}
+        return {
+            "name": self.name,
+            "number": self.number,
+            "limits": [limit.to_json() for limit in self.limits],
+        }
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Share:
@@ -106,7 +132,7 @@ class Share:
         Raises:
             ValueError: it is anything else.
         """
-        return cls.of(data["name"], [Limit.from_json(limit) for limit in data["limits"]], data["number"])
+        return cls(data["name"], data["number"], tuple(ShareLimit.from_json(limit) for limit in data["limits"]))
 
 
 def as_shares(given: Mapping[str, Sequence[Limit | str]], limits: Sequence[Limit]) -> tuple[Share, ...]:

@@ -15,6 +15,7 @@ from urllib.parse import quote
 from .._checks import check_call, check_instance, check_many, check_name, check_switch, check_text, check_whole, shown
 from ..accounting.accountant import Accountant
 from ..accounting.bulk import BulkResult
+from ..accounting.callers import Caller
 from ..accounting.limits import as_limits
 from ..accounting.lines import FAILED
 from ..accounting.plans import Plan
@@ -23,7 +24,7 @@ from ..accounting.receipts import BudgetExceeded
 from ..accounting.records import Record, check_record
 from ..accounting.request import MOST_REPORTS, check_digest, check_note, mechanism_of
 from ..accounting.reservations import MOST_SECONDS
-from ..accounting.shares import Share, as_shares
+from ..accounting.shares import as_shares
 from ..accounting.simulating import check_series
 from ..catalogue.collections import Collection
 from ..errors import (
@@ -37,7 +38,17 @@ from ..errors import (
 )
 from . import forms, many
 from .asking import Service
-from .bodies import asked_for, charge_body, charged, chunks, collection_body, header_of, missing_there, sendable
+from .bodies import (
+    asked_for,
+    charge_body,
+    charged,
+    chunks,
+    collection_body,
+    header_of,
+    missing_there,
+    sendable,
+    shares_form,
+)
 from .problems import BUDGET_EXCEEDED, error_of
 
 if TYPE_CHECKING:
@@ -141,14 +152,15 @@ class RemoteAccountant(Accountant):
         if plan is not None:
             check_instance("plan", plan, Plan, "a `Plan`, or None")
         given = as_limits(limits)
-        parts = None if shares is None else as_shares(shares, given)
+        # Without them a service is asked what it could be asked before there were such.
+        parts = {} if shares is None else {"shares": shares_form(as_shares(shares, given))}
         body = {
+            **parts,
             "limits": [str(limit) for limit in given],
             "relation": check_relation(relation),
             "unbounded": check_switch("unbounded", unbounded),
             "checked": check_switch("checked", checked),
             "plan": None if plan is None else plan.to_json(),
-            "shares": None if parts is None else {each.name: _texts(each) for each in parts},
         }
         path = f"/v1/policies/{_in_path(_policy_name(name))}"
         return self._read(forms.policy_of, self._service.ask("PUT", path, body, writes=True))
@@ -396,7 +408,8 @@ class RemoteAccountant(Accountant):
     # -- what stays where the ledger lies -----------------------------------------------------------------
 
     def acting_for(self, caller: Caller) -> Accountant:
-        raise _not_here("who acts is told by the API key")
+        check_instance("caller", caller, Caller, "a `Caller`")
+        raise _not_here("by whose key something is done is said by the key that this was opened with")
 
     def check_up(self) -> dict[str, str | None]:
         raise _not_here("the service says at `/readyz` whether it could charge somebody")
@@ -550,11 +563,6 @@ def check_relation(relation: object) -> str | None:
     if relation is None or (isinstance(relation, str) and relation == ANY_RELATION):
         return ANY_RELATION if relation else None
     raise InvalidParameter("relation", ANY_RELATION, relation if isinstance(relation, str) else shown(relation))
-
-
-def _texts(share: Share) -> list[str]:
-    """The limits of a share; as they print, its name stands before each."""
-    return [str(limit).removeprefix(f"{share.name}:") for limit in share.limits]
 
 
 def _in_path(name: str) -> str:

@@ -14,8 +14,9 @@ from ..catalogue.plugins import registry
 from ..errors import InvalidParameter, NotSupported
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from ..accounting.shares import Share
     from ..authoring.base import Mechanism
 
 Body = dict[str, Any]
@@ -45,6 +46,11 @@ def charge_body(
         "note": check_note(note),
     }
     return {**{name: value for name, value in body.items() if value is not None}, **charged(chosen)}
+
+
+def shares_form(shares: Sequence[Share]) -> dict[str, list[str]]:
+    """The limits of shares as texts, by the name of the share."""
+    return {share.name: [str(limit).partition(":")[2] for limit in share.limits] for share in shares}
 
 
 def charged(chosen: Mechanism | Collection) -> Body:

@@ -142,25 +142,18 @@ def record_of(data: Mapping[str, Any]) -> Record:
 
 
 def _state_form(state: LimitState) -> Form:
-    limit = state.limit
-    share = {"share": [limit.share, limit.number]} if isinstance(limit, ShareLimit) else {}
-    return {"limit": limit.to_json(), "spent": list(state.spent_units), **share}
+    return {"limit": state.limit.to_json(), "spent": list(state.spent_units)}
 
 
 def _states(shown: list[Form], units: list[Form]) -> tuple[LimitState, ...]:
     return tuple(
         LimitState(
-            _limit_in(exact),
+            _limit_of(exact["limit"]),
             _costs(exact["spent"]),
             None if plain["resets_at"] is None else _moment(plain["resets_at"]),
         )
         for plain, exact in zip(shown, units, strict=True)
     )
-
-
-def _limit_in(exact: Form) -> Limit:
-    limit = _limit_of(exact["limit"])
-    return ShareLimit(limit, *exact["share"]) if "share" in exact else limit
 
 
 def _limit_of(data: Form) -> Limit:
@@ -169,7 +162,8 @@ def _limit_of(data: Form) -> Limit:
 
 @lru_cache(maxsize=1024)
 def _limit(text: str) -> Limit:
-    return Limit.from_json(json.loads(text))
+    data = json.loads(text)
+    return ShareLimit.from_json(data) if "share" in data else Limit.from_json(data)
 
 
 def _guarantee(data: Form) -> Guarantee:

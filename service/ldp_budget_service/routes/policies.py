@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 router = APIRouter(tags=["policies"])
 
 MOST_LIMITS = 50
+MOST_SHARES = 1000
 MOST_CHARGES = 50
 MOST_REPORTS = 100_000
 
@@ -93,8 +94,8 @@ class PolicyAsked(Asked):
     plan: PlanAsked | None = Field(None, description="Admit only these charges, each up to its count.")
     shares: dict[str, list[str | LimitAsked]] | None = Field(
         None,
-        max_length=MOST_LIMITS,
-        description="Parts of the limits by name, for keys that are bound to one; null keeps those there are.",
+        max_length=MOST_SHARES,
+        description="Parts of the limits by name, for keys bound to one; null keeps those that there are.",
         examples=[{"team-a": ["lifetime=1"]}],
     )
     expected: list[Expected] = Field(
@@ -106,15 +107,15 @@ class PolicyAsked(Asked):
     def chosen(self, desk: Desk) -> tuple[Limit, ...]:
         """The limits. Raises as the library does."""
         asked = tuple(each.charge(desk) for each in self.expected)
-        return as_limits(_given(self.limits), asked)
+        return as_limits(_limits(self.limits), asked)
 
     def parts(self) -> dict[str, Sequence[Limit | str]] | None:
-        """The shares. Raises as the library does."""
-        return None if self.shares is None else {name: _given(limits) for name, limits in self.shares.items()}
+        """The limits of the shares, by name. Raises as the library does."""
+        return None if self.shares is None else {name: _limits(limits) for name, limits in self.shares.items()}
 
 
-def _given(limits: list[str | LimitAsked]) -> list[Limit | str]:
-    return [each if isinstance(each, str) else Limit(**each.model_dump()) for each in limits]
+def _limits(given: list[str | LimitAsked]) -> list[Limit | str]:
+    return [each if isinstance(each, str) else Limit(**each.model_dump()) for each in given]
 
 
 class PolicyAnswer(BaseModel):
