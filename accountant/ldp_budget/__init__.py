@@ -32,6 +32,8 @@ _HOMES = {
     "hookimpl": "catalogue.hookspecs",
     "mechanism": "catalogue.plugins",
     "mechanisms": "catalogue.plugins",
+    "ApprovalConflict": "errors",
+    "ApprovalNeeded": "errors",
     "BudgetExceeded": "accounting.receipts",
     "ClockError": "errors",
     "InvalidParameter": "errors",
@@ -69,6 +71,8 @@ if TYPE_CHECKING:
     from .catalogue.plugins import mechanism as mechanism
     from .catalogue.plugins import mechanisms as mechanisms
     from .composition import compose as compose
+    from .errors import ApprovalConflict as ApprovalConflict
+    from .errors import ApprovalNeeded as ApprovalNeeded
     from .errors import ClockError as ClockError
     from .errors import InvalidParameter as InvalidParameter
     from .errors import KeyConflict as KeyConflict

@@ -203,6 +203,37 @@ class ReservationConflict(LdpBudgetError):  # noqa: N818
         super().__init__(f"reservation {receipt} is {state}, so it cannot be {asked}; nothing was changed")
 
 
+class ApprovalNeeded(LdpBudgetError):  # noqa: N818
+    """A change of a policy raises what may be charged, and nobody else has approved it. Nothing was changed.
+
+    Attributes: `policy` (its name), `reasons` (why it is more than before, in words).
+    """
+
+    code = "approval-needed"
+
+    def __init__(self, policy: str, reasons: Sequence[str]) -> None:
+        self.policy = policy
+        self.reasons = tuple(reasons)
+        super().__init__(
+            f"policy {policy}: expected the approval of another key holder, as {'; '.join(self.reasons)}; "
+            "nothing was changed"
+        )
+
+
+class ApprovalConflict(LdpBudgetError):  # noqa: N818
+    """A proposal cannot be approved, withdrawn or set. Nothing was changed.
+
+    Attributes: `proposal` (its number; None where it is about none), `why`.
+    """
+
+    code = "approval-conflict"
+
+    def __init__(self, proposal: int | None, why: str) -> None:
+        self.proposal = proposal
+        self.why = why
+        super().__init__(f"{'approvals' if proposal is None else f'proposal {proposal}'}: {why}; nothing was changed")
+
+
 class RecordConflict(LdpBudgetError):  # noqa: N818
     """Somebody else has added a record meanwhile. Nothing was changed.
 

@@ -196,3 +196,12 @@ def test_of_two_who_take_a_name_at_once_one_gets_it(accountant: Accountant) -> N
     assert sorted(done) == ["made"] * 4 + ["taken"] * 8
     assert [record.number for record in accountant.records()] == [1, 2, 3, 4]
     check(accountant)
+
+
+def test_a_record_that_is_no_key_of_ours_makes_none(accountant: Accountant, keys: ApiKeys) -> None:
+    _, secret = keys.create("team-a", ["spend"])
+    for body in ({}, {"hash": "zz"}, {"hash": 7, "scopes": None}):
+        accountant.record("key", "odd", body, expected=len(accountant.records()))
+    accountant.record("key-revoked", "nobody", {}, expected=4)
+    assert keys.find(secret) is not None
+    assert [key.name for key in keys.all()] == ["team-a"]

@@ -11,6 +11,8 @@ import pytest
 import ldp_budget
 from ldp_budget import Accountant, BudgetExceeded, mechanism
 from ldp_budget.errors import (
+    ApprovalConflict,
+    ApprovalNeeded,
     ClockError,
     InvalidParameter,
     KeyConflict,
@@ -45,6 +47,8 @@ ERRORS = [
     RehearsalError("budget.db", True),
     KeyConflict("k"),
     RecordConflict(3, 4),
+    ApprovalNeeded("default", ["it is unbounded"]),
+    ApprovalConflict(3, "it was withdrawn"),
     ReservationConflict("7", "void", "committed"),
     ReportFileError("r", "it is truncated"),
     ServiceProblem("forbidden", "the key has not the scope", 403),
@@ -67,6 +71,8 @@ CODES = {
     "ClockError": "clock-error",
     "RehearsalError": "rehearsal-error",
     "KeyConflict": "key-conflict",
+    "ApprovalConflict": "approval-conflict",
+    "ApprovalNeeded": "approval-needed",
     "RecordConflict": "record-conflict",
     "ReservationConflict": "reservation-conflict",
     "ReportFileError": "report-file-error",

@@ -106,6 +106,7 @@ assert ldp_budget.mechanism("oue").name == "oue"
 # Whatever begins with `_` is nobody else's business; these are there for everybody.
 PUBLIC_MODULES = """
 ldp_budget.access
+ldp_budget.access.approvals
 ldp_budget.access.following
 ldp_budget.access.invitations
 ldp_budget.access.keys
@@ -125,12 +126,14 @@ ldp_budget.accounting.idempotency
 ldp_budget.accounting.keeping
 ldp_budget.accounting.levels
 ldp_budget.accounting.limits
+ldp_budget.accounting.lines
 ldp_budget.accounting.looking
 ldp_budget.accounting.many
 ldp_budget.accounting.overview
 ldp_budget.accounting.places
 ldp_budget.accounting.plans
 ldp_budget.accounting.policies
+ldp_budget.accounting.raising
 ldp_budget.accounting.receipts
 ldp_budget.accounting.records
 ldp_budget.accounting.refusals
@@ -142,6 +145,7 @@ ldp_budget.accounting.shares
 ldp_budget.accounting.simulating
 ldp_budget.accounting.spending
 ldp_budget.accounting.versions
+ldp_budget.accounting.totals
 ldp_budget.authoring
 ldp_budget.authoring.base
 ldp_budget.authoring.channels
@@ -166,6 +170,7 @@ ldp_budget.catalogue.listing
 ldp_budget.catalogue.plugins
 ldp_budget.catalogue.ranking
 ldp_budget.collecting
+ldp_budget.collecting.estimating
 ldp_budget.collecting.inbox
 ldp_budget.collecting.release
 ldp_budget.collecting.reports
@@ -235,6 +240,7 @@ ldp_budget.trust.verification
 ldp_budget.trust.verification.dominance
 ldp_budget.trust.verification.estimators
 ldp_budget.trust.verification.laws
+ldp_budget.trust.verification.programs
 """
 
 OURS = ("ldp_budget", "ldp_budget_mechanisms", "ldp_budget_cli")

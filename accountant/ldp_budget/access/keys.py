@@ -156,13 +156,15 @@ def _follow(keys: _Keys, record: Record) -> _Keys:
     if record.kind == KEY_REVOKED:
         mine = tuple(replace(key, revoked=key.revoked or record.at) for key in mine)
     else:
-        until = _moment(record.body["until"])
+        try:
+            made, hashed, until = _made(record), bytes.fromhex(record.body["hash"]), _moment(record.body["until"])
+        except (LookupError, TypeError, ValueError):
+            return keys  # whoever has added it as a record has made no key
         if until is not None:
             mine = tuple(
                 replace(key, expires=until if key.expires is None else min(key.expires, until)) for key in mine
             )
-        made = _made(record)
-        mine, hashes[made.number] = (*mine, made), bytes.fromhex(record.body["hash"])
+        mine, hashes[made.number] = (*mine, made), hashed
     by_name = {**keys.by_name, record.name: mine}
     changed = {hashes[key.number][:_FIRST_BYTES]: (hashes[key.number], key) for key in mine}
     return _Keys(by_name, hashes, {**keys.found_by, **changed})

@@ -91,6 +91,11 @@ class Accountant(Books):
         return self._ledger.name
 
     @property
+    def caller(self) -> Caller:
+        """Who uses it: the holder of a key, see `acting_for`, or `LOCAL`."""
+        return self._caller
+
+    @property
     def rehearsal(self) -> bool:
         """Whether the ledger is a rehearsal, in which nothing counts."""
         return self._ledger.key.rehearsal

@@ -339,15 +339,19 @@ def propose(
     return Policy(name, given, relation=relation, unbounded=unbounded, checked=checked, plan=terms, shares=parts)
 
 
-def with_shares(reading: Reading, proposed: Policy, previous: Policy | None, keep: bool) -> Policy:
-    """The policy with its shares numbered, or with those of the version before, if they are to be kept.
+def known_shares(reading: Reading) -> dict[str, int]:
+    """The numbers by which a ledger knows the names of shares."""
+    policies = (Policy.read(stored.definition) for stored in reading.rows.policies())
+    return {share.name: share.number for policy in policies for share in policy.shares}
+
+
+def with_shares(known: Mapping[str, int], proposed: Policy, previous: Policy | None, keep: bool) -> Policy:
+    """The policy with its shares numbered as they are known, or with those of the version before, if these are kept.
 
     Raises `InvalidParameter` where those exceed what is proposed.
     """
     if keep:
         return replace(proposed, shares=() if previous is None else previous.shares)
-    policies = (Policy.read(stored.definition) for stored in reading.rows.policies())
-    known = {share.name: share.number for policy in policies for share in policy.shares}
     return replace(proposed, shares=numbered(proposed.shares, known))
 
 

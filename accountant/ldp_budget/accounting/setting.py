@@ -8,7 +8,8 @@ from .._checks import check_name
 from .._json import canonical_json
 from ..ledger.filling import fill_ahead
 from .books import Books, policy_in
-from .policies import DEFAULT, Policy, follow, keep_periods, propose, with_shares
+from .policies import DEFAULT, Policy, follow, keep_periods, known_shares, propose, with_shares
+from .raising import check_approved
 from .request import mechanism_of
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def set_policy(
             of a limit that was charged already; shares exceed
             their limit; or its plan succeeds others, and all of them fit no lifetime
             limit together.
+        ApprovalNeeded: it raises what may be charged, this ledger demands approvals, and nobody has approved it.
         ClockError: the clock cannot be believed.
     """
     proposed = propose(
@@ -69,9 +71,12 @@ def set_policy(
         # Every lane has a copy of each policy, and the same version of it.
         stored = transactions[0].find_policy(name)
         previous = None if stored is None else Policy.read(stored.definition)
-        wanted = with_shares(transactions[0], proposed, previous, shares is None)
+        wanted = with_shares(known_shares(transactions[0]), proposed, previous, shares is None)
         # Each of them may have charged what the new version may not change.
         policy, *_ = [follow(transaction, wanted, previous) for transaction in transactions]
+        if self._caller.number and policy is not previous:
+            # Records stand in the first lane.
+            check_approved(transactions[0], previous, policy)
         new = [] if policy is previous else keep_periods(transactions, policy, filled)
         if policy is not previous and not new:
             for transaction in transactions:

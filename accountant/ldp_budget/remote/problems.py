@@ -9,6 +9,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ..errors import (
+    ApprovalConflict,
+    ApprovalNeeded,
     ClockError,
     InvalidParameter,
     KeyConflict,
@@ -58,6 +60,8 @@ _MEMBERS: dict[str, tuple[str, ...]] = {
     "key-conflict": ("key",),
     "reservation-conflict": ("receipt", "state"),
     "record-conflict": ("expected", "newest"),
+    "approval-needed": ("policy", "reasons"),
+    "approval-conflict": ("proposal", "why"),
     "clock-error": ("repairable", "newest"),
     "rehearsal-error": ("rehearsal",),
     "ledger-error": ("unknown",),
@@ -75,6 +79,8 @@ _KINDS: dict[str, type[LdpBudgetError]] = {
         KeyConflict,
         ReservationConflict,
         RecordConflict,
+        ApprovalNeeded,
+        ApprovalConflict,
         LdpBudgetError,
     )
 }

@@ -1,0 +1,260 @@
+"""Two must agree to what raises a limit: what that is, who may approve it, and that nothing else is in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import Clock
+from ldp_budget import Accountant, ApprovalConflict, ApprovalNeeded, InvalidParameter, Limit, UnknownName
+from ldp_budget.access.approvals import Approvals
+from ldp_budget.accounting.decision import decide
+from ldp_budget.accounting.plans import Plan
+from ldp_budget.accounting.policies import Policy, propose, with_shares
+from ldp_budget.accounting.raising import raising
+from ldp_budget.accounting.request import Request
+from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Memoised, Pure
+from ldp_budget.ledger import Account
+from ldp_budget.ledger.keys import Key
+from ldp_budget.ledger.windows import Moment
+from ledger_contract import check, coin, made, promising
+
+
+@pytest.fixture
+def accountant(clock: Clock) -> Iterator[Accountant]:
+    with Accountant(":memory:", clock=clock) as ledger:
+        ledger.set_policy("default", ["lifetime=4", "day=1"])
+        yield ledger
+
+
+@pytest.fixture
+def officer(accountant: Accountant) -> Accountant:
+    return accountant.acting_for(made(accountant, "officer"))
+
+
+@pytest.fixture
+def other(accountant: Accountant) -> Accountant:
+    return accountant.acting_for(made(accountant, "other"))
+
+
+# -- what raises ------------------------------------------------------------------------------------------------
+
+
+def policy(limits: list[str], **more: Any) -> Policy:
+    terms: dict[str, Any] = {"relation": None, "unbounded": False, "checked": False, "plan": None, "shares": None}
+    return with_shares({"a": 1, "b": 2}, propose("default", limits, **{**terms, **more}), None, False)
+
+
+PLAN = Plan(((coin("0.25"), 3),), "1e-6")
+BEFORE = policy(["lifetime=4,1e-6", "day=1,1e-6,zcdp"], relation="any", checked=True, shares={"a": ["lifetime=1"]})
+SAME: dict[str, Any] = {"relation": "any", "checked": True, "shares": {"a": ["lifetime=1"]}}
+
+
+@pytest.mark.parametrize(
+    ("limits", "more", "why"),
+    [
+        (["lifetime=4.1,1e-6", "day=1,1e-6,zcdp"], SAME, ["raises the limit lifetime=4"]),
+        (["lifetime=4,2e-6", "day=1,1e-6,zcdp"], SAME, ["raises the limit lifetime=4"]),
+        (["lifetime=4,1e-6", "day=1,2e-6,zcdp"], SAME, ["raises the limit day=1"]),
+        (["lifetime=4,1e-6"], SAME, ["drops the limit day=1"]),
+        (["lifetime=4,1e-6", "day=0.1,1e-6,gdp"], SAME, ["drops the limit day=1"]),
+        (["lifetime=4,1e-6", "day=1,1e-6,zcdp"], {**SAME, "relation": None}, ["other relations than any"]),
+        (["lifetime=4,1e-6", "day=1,1e-6,zcdp"], {**SAME, "checked": False}, ["nobody has checked"]),
+        (["lifetime=4,1e-6", "day=1,1e-6,zcdp"], {**SAME, "unbounded": True}, ["unbounded"]),
+        (["lifetime=4,1e-6", "day=1,1e-6,zcdp"], {**SAME, "shares": {"a": ["lifetime=2"]}}, ["a:lifetime=1 to a:"]),
+        (["lifetime=4,1e-6", "day=1,1e-6,zcdp"], {**SAME, "shares": {"a": ["day=1"]}}, ["drops the limit a:life"]),
+        (["lifetime=4,1e-6", "day=1,1e-6,zcdp"], {**SAME, "shares": {"b": ["lifetime=1"]}}, ["a new share, b"]),
+        (["lifetime=5,1e-6"], SAME, ["raises the limit lifetime", "drops the limit day"]),
+        (["lifetime=4,1e-6", "day=1,1e-6,zcdp"], SAME, []),
+        (["day=1,1e-6,zcdp", "lifetime=3.5,1e-7"], SAME, []),
+        (["lifetime=4,1e-6", "day=1,1e-6,zcdp", "week=9"], SAME, []),
+        (["lifetime=4,1e-6", "day=1,1e-6,zcdp"], {**SAME, "shares": {}}, []),
+        (["lifetime=4,1e-6", "day=1,1e-6,zcdp"], {**SAME, "plan": PLAN}, []),
+    ],
+)
+def test_what_raises(limits: list[str], more: dict[str, Any], why: list[str]) -> None:
+    reasons = raising(BEFORE, policy(limits, **more))
+    assert len(reasons) == len(why), reasons
+    assert all(part in reason for part, reason in zip(why, reasons, strict=True)), reasons
+
+
+def test_a_new_policy_and_another_plan_raise() -> None:
+    assert raising(None, BEFORE) == ("it is a new policy",)
+    planned, larger = (policy(["lifetime=9,1e-3"], plan=Plan(((coin("0.25"), n),), "1e-6")) for n in (3, 4))
+    assert raising(planned, larger) == raising(planned, policy(["lifetime=9,1e-3"])) != ()
+    assert raising(planned, planned) == ()
+
+
+EDITS = st.sampled_from(["keep", "keep", "raise", "lower", "drop"])
+
+
+def edited(limit: Limit, edit: str) -> list[Limit]:
+    """What becomes of a limit in the next version."""
+    factor = {"keep": Decimal(1), "raise": Decimal(2), "lower": Decimal("0.5"), "drop": None}[edit]
+    return [] if factor is None else [Limit(limit.period, limit.epsilon * factor, limit.delta, limit.rule)]
+
+
+@st.composite
+def changes(draw: st.DrawFn) -> tuple[Policy, Policy]:
+    """A policy and the next version of it: each limit as it was, or more, or less, or gone."""
+    tenths = st.integers(1, 4).map(lambda number: Decimal(number) / 10)
+    periods = draw(st.lists(st.sampled_from(["lifetime", "day", "week"]), min_size=1, max_size=2, unique=True))
+    limits = [
+        Limit(each, draw(tenths), "1e-6", draw(st.sampled_from(["basic", "basic", "zcdp"]))) for each in periods
+    ]
+    parts = [Limit(each.period, each.epsilon / 4, each.delta / 4, each.rule) for each in limits]
+    after, shares_after = [], []
+    for limit, part in zip(limits, parts, strict=True):
+        kept = edited(limit, draw(EDITS))
+        after += kept
+        shares_after += edited(part, draw(EDITS)) if kept else []
+    after += [Limit("month", "0.3")] * (not after or draw(st.booleans()))
+    mostly = st.sampled_from([True, True, True, False])
+    before_has, after_has = draw(mostly), draw(mostly) and bool(shares_after)
+    relations = draw(st.sampled_from([(None, None), ("any", None), (None, "any"), ("any", "any")]))
+    return (
+        policy(limits, relation=relations[0], unbounded=True, shares={"a": parts} if before_has else {}),  # type: ignore[arg-type]
+        policy(after, relation=relations[1], unbounded=True, shares={"a": shares_after} if after_has else {}),  # type: ignore[arg-type]
+    )
+
+
+REQUESTS = [Pure("0.025"), Pure("0.1"), Memoised(("0.025",), "0.05", None, SAME_CHANGE_PATTERN)]
+KEY, NOW = Key(bytes(32)), Moment(datetime(2026, 11, 21, tzinfo=UTC))
+
+
+@settings(max_examples=600)
+@given(
+    change=changes(),
+    guarantee=st.sampled_from(REQUESTS),
+    share=st.sampled_from(["a", "a", "b", None]),
+    others=st.sampled_from([0, 0, 0, 1, 3, 6]),
+    through=st.integers(0, 6),
+)
+def test_what_does_not_raise_admits_nothing_more(
+    change: tuple[Policy, Policy], guarantee: Any, share: str | None, others: int, through: int
+) -> None:
+    """Whatever was charged, and through whichever share: what fits the new version would have fitted the old one."""
+    before, after = change
+    gauges = {"lifetime", *before.gauges, *after.gauges}
+    costs = {
+        gauge: Pure("0.025").costs().times(through if "share" in gauge else through + others) for gauge in gauges
+    }
+    windows = {gauge: NOW.window(gauge) for gauge in gauges}
+    fits = [
+        decide(
+            Account(1, costs),
+            Request(KEY, "alice", promising(guarantee), policy="default", share=share),
+            each,
+            windows,
+        ).fits
+        for each in (before, after)
+    ]
+    if fits == [False, True]:
+        assert raising(before, after)
+    assert raising(before, before) == ()
+
+
+# -- who agrees -------------------------------------------------------------------------------------------------
+
+
+def test_where_nobody_demands_it_a_key_may_set_what_it_likes(officer: Accountant) -> None:
+    assert officer.set_policy("default", ["lifetime=9"]).version == 2
+
+
+def test_raising_takes_two_and_lowering_one(accountant: Accountant, officer: Accountant, other: Accountant) -> None:
+    Approvals(officer).demand()
+    with pytest.raises(ApprovalNeeded, match="raises the limit lifetime=4 to lifetime=5") as needed:
+        officer.set_policy("default", ["lifetime=5", "day=1"])
+    assert needed.value.policy == "default"
+    with pytest.raises(ApprovalNeeded, match="a new policy"):
+        officer.set_policy("another", ["lifetime=0.1"])
+    assert officer.set_policy("default", ["lifetime=4", "day=0.5"]).version == 2
+    mine = Approvals(officer).propose("default", ["lifetime=5", "day=0.5"])
+    assert (mine.by, mine.against, Approvals(other).pending()) == ("officer", 2, [mine])
+    assert Approvals(other).reasons(mine) == ("it raises the limit lifetime=4 to lifetime=5",)
+    with pytest.raises(ApprovalConflict, match="officer has proposed it"):
+        Approvals(officer).approve(mine.number)
+    with pytest.raises(ApprovalConflict, match="was not approved"):
+        Approvals(other).apply(mine.number)
+    assert Approvals(other).approve(mine.number).ended_by == "other"
+    with pytest.raises(ApprovalNeeded):
+        officer.set_policy("default", ["lifetime=6", "day=0.5"])
+    assert officer.set_policy("default", ["day=0.5", "lifetime=5"]).version == 3
+    assert Approvals(officer).pending() == []
+    assert accountant.set_policy("default", ["lifetime=4"]).version == 4, "on its machine nobody needs a key"
+    with pytest.raises(ApprovalNeeded):
+        officer.set_policy("default", ["day=0.5", "lifetime=5"])  # an approval is for one change
+    assert [record.kind for record in accountant.records()][2:] == ["approvals-demanded", "proposed", "approved"]
+    check(accountant)
+
+
+def test_an_approved_proposal_is_set_by_its_number(officer: Accountant, other: Accountant) -> None:
+    Approvals(officer).demand()
+    limits, shares = ["lifetime=8,9e-7+1e-7,zcdp", "day=2"], {"team-a": ["day=1"]}
+    mine = Approvals(officer).propose("default", limits, relation="any", shares=shares)  # type: ignore[arg-type]
+    Approvals(other).approve(mine.number)
+    stored = Approvals(officer).apply(mine.number)
+    assert (stored.version, stored.relation) == (2, "any")
+    wanted = policy(limits, relation="any", shares=shares)
+    assert {(limit.label, limit.capacity) for limit in stored.all_limits} == {
+        (limit.label, limit.capacity) for limit in wanted.all_limits
+    }
+    with pytest.raises(ApprovalConflict, match="has been changed since"):
+        Approvals(officer).apply(mine.number)
+
+
+def test_what_has_ended_stays_so(accountant: Accountant, officer: Accountant, other: Accountant) -> None:
+    first, second, third = (Approvals(officer).propose("default", [f"lifetime={n}"]) for n in (5, 6, 7))
+    assert Approvals(officer).withdraw(first.number).ended == "withdrawn"
+    for act in (Approvals(other).approve, Approvals(other).withdraw):
+        with pytest.raises(ApprovalConflict, match="was withdrawn by officer already"):
+            act(first.number)
+    accountant.set_policy("default", ["lifetime=3"])
+    with pytest.raises(ApprovalConflict, match="has been changed since"):
+        Approvals(other).approve(second.number)
+    assert Approvals(other).pending() == []
+    assert [each.number for each in Approvals(other).all()] == [first.number, second.number, third.number]
+    with pytest.raises(UnknownName, match="no proposal is called '99'"):
+        Approvals(other).approve(99)
+    with pytest.raises(InvalidParameter):
+        Approvals(other).approve("1")  # type: ignore[arg-type]
+    with pytest.raises(InvalidParameter):
+        Approvals(officer).propose("default", ["lifetime=0"])
+
+
+def test_a_key_cannot_lift_the_demand(accountant: Accountant, officer: Accountant) -> None:
+    Approvals(officer).demand()
+    with pytest.raises(ApprovalConflict, match="lifted on the machine of the ledger"):
+        Approvals(officer).demand(False)
+    officer.record("approvals-demanded", "policies", {"demanded": False}, expected=len(officer.records()))
+    assert Approvals(accountant).demanded
+    with pytest.raises(ApprovalNeeded):
+        officer.set_policy("default", ["lifetime=5"])
+    Approvals(accountant).demand(False)
+    assert not Approvals(officer).demanded
+    assert officer.set_policy("default", ["lifetime=5"])
+
+
+def test_records_that_make_no_sense_approve_nothing(officer: Accountant, other: Accountant) -> None:
+    Approvals(officer).demand()
+    mine = Approvals(officer).propose("default", ["lifetime=5"])
+    bodies: list[tuple[str, dict[str, Any]]] = [
+        ("approved", {"proposal": mine.number}),  # one's own
+        ("approved", {}),
+        ("approved", {"proposal": 77}),
+        ("proposed", {}),
+        ("proposed", {"against": "1", "terms": []}),
+        ("withdrawn", {"proposal": None}),
+        ("approvals-demanded", {}),
+    ]
+    for kind, body in bodies:
+        officer.record(kind, "default", body, expected=len(officer.records()))
+    with pytest.raises(ApprovalNeeded):
+        officer.set_policy("default", ["lifetime=5"])
+    assert Approvals(other).pending() == [mine]
