@@ -3,6 +3,7 @@
     python benchmarks/clients.py
 
 Each figure is 20,000 reports of one collection; the floor is `crypto.getRandomValues` for as many bytes as they read.
+Then how long it takes to tell how likely one report is for each answer, at usual sizes and larger ones.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from client_cases import CASES  # noqa: E402
-from ldp_budget import Collection  # noqa: E402
+from ldp_budget import Collection, mechanism  # noqa: E402
 
 NAMES = (
     "randomized-response",
@@ -52,6 +53,37 @@ MEASURE = """async ({ definitions, reports, base }) => {
 }"""
 
 
+_RAPPOR = {"hashes": 2, "cohorts": 64, "f": "0.5", "p": "0.25", "q": "0.75", "domain_size": 100}
+EXPLAINED: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("oue", {"epsilon": 1, "domain_size": 100}),
+    ("oue", {"epsilon": 1, "domain_size": 1000}),
+    ("sue", {"epsilon": 1, "domain_size": 1000}),
+    ("random-substitution", {"epsilon": 1, "domain_size": 100}),
+    ("subset-selection", {"epsilon": 1, "domain_size": 10}),
+    ("cms", {"epsilon": 2, "hashes": 256, "width": 1024, "domain_size": 100}),
+    ("hcms", {"epsilon": 2, "hashes": 1024, "width": 1024, "domain_size": 100}),
+    ("hcms", {"epsilon": 2, "hashes": 1024, "width": 1024, "domain_size": 1000}),
+    ("rappor", {"bits": 32, **_RAPPOR}),
+    ("rappor", {"bits": 128, **_RAPPOR}),
+    ("d-bit-flip", {"epsilon": 1, "buckets": 100, "bits": 16}),
+    ("d-bit-flip", {"epsilon": 1, "buckets": 100, "bits": 16, "memoize": True}),
+)
+_SHOWN = ("domain_size", "hashes", "width", "bits", "buckets", "memoize")
+EXPLAIN = """async ({ definitions, base }) => {
+    const { Client, newSecret } = await import(`${base}/src/index.js`);
+    const secret = newSecret();
+    return definitions.map((definition) => {
+        const client = new Client(definition);
+        const report = client.randomize(1, { secret });
+        const start = performance.now();
+        client.explain(report);
+        const first = performance.now();
+        for (let i = 0; i < 3; i++) client.explain(report);
+        return [first - start, (performance.now() - first) / 3];
+    });
+}"""
+
+
 class Quiet(SimpleHTTPRequestHandler):
     extensions_map = {**SimpleHTTPRequestHandler.extensions_map, ".js": "text/javascript"}  # noqa: RUF012
 
@@ -59,9 +91,9 @@ class Quiet(SimpleHTTPRequestHandler):
         pass
 
 
-def in_node(asked: dict[str, Any]) -> list[list[float]]:
+def in_node(measure: str, asked: dict[str, Any]) -> list[list[float]]:
     given = json.dumps({**asked, "base": (ROOT / "clients" / "js").as_uri()})
-    script = f"console.log(JSON.stringify(await ({MEASURE})({given})));"
+    script = f"console.log(JSON.stringify(await ({measure})({given})));"
     node = shutil.which("node")
     assert node is not None, "no Node.js"
     done = subprocess.run(
@@ -71,7 +103,7 @@ def in_node(asked: dict[str, Any]) -> list[list[float]]:
     return found
 
 
-def in_page(asked: dict[str, Any]) -> list[list[float]]:
+def in_page(measure: str, asked: dict[str, Any]) -> list[list[float]]:
     from playwright.sync_api import sync_playwright
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(ROOT / "clients")))
@@ -81,7 +113,7 @@ def in_page(asked: dict[str, Any]) -> list[list[float]]:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=arguments)
         page = browser.new_page()
         page.goto(f"http://127.0.0.1:{server.server_port}/js/package.json")
-        found: list[list[float]] = page.evaluate(MEASURE, {**asked, "base": "/js"})
+        found: list[list[float]] = page.evaluate(measure, {**asked, "base": "/js"})
         browser.close()
     server.shutdown()
     return found
@@ -91,8 +123,19 @@ def main() -> None:
     definitions = [Collection(name.replace(" ", "-"), CASES[name]).definition() for name in NAMES]
     asked = {"definitions": definitions, "reports": REPORTS}
     print(f"| {REPORTS:,} reports | Node.js, s | a page, s | random bytes alone, s |\n| --- | ---: | ---: | ---: |")
-    for name, (node, _), (page, floor) in zip(NAMES, in_node(asked), in_page(asked), strict=True):
+    for name, (node, _), (page, floor) in zip(NAMES, in_node(MEASURE, asked), in_page(MEASURE, asked), strict=True):
         print(f"| {name} | {node / 1000:.2f} | {page / 1000:.2f} | {floor / 1000:.2f} |")
+    explain()
+
+
+def explain() -> None:
+    made = [mechanism(name)(**declared) for name, declared in EXPLAINED]
+    asked = {"definitions": [Collection("x", each).definition() for each in made]}
+    print("\n| a report explained | Node.js, ms | a page, ms | the first time, ms |\n| --- | ---: | ---: | ---: |")
+    figures = zip(EXPLAINED, in_node(EXPLAIN, asked), in_page(EXPLAIN, asked), strict=True)
+    for (name, declared), (_, node), (first, page) in figures:
+        words = ", ".join(f"{key} {value}" for key, value in declared.items() if key in _SHOWN)
+        print(f"| {name}, {words} | {node:.0f} | {page:.0f} | {first:.0f} |")
 
 
 if __name__ == "__main__":

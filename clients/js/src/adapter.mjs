@@ -16,7 +16,7 @@ function answered(asked) {
     return undefined;
   }
   if (!client) throw new TypeError("the first line names the collection");
-  const secret = asked.secret ? fromHex(asked.secret) : undefined;
+  const secret = asked.secret === undefined ? undefined : fromHex(asked.secret);
   return { report: toHex(client.randomize(asked.answer, { secret })) };
 }
 

@@ -49,6 +49,7 @@ export class DeviceBudget {
     const budget = new DeviceBudget(await opened(indexedDB, name), now);
     budget.fresh = await budget.update((stored) => {
       if (!stored) return { state: made(given, now()), result: true };
+      checked(stored);
       const day = [stored.limits.day, given.day].filter((limit) => limit !== null);
       const lower = { lifetime: Math.min(stored.limits.lifetime, given.lifetime), day: day.length ? Math.min(.../** @type {number[]} */ (day)) : null };
       return { state: { ...stored, limits: lower }, result: false };
@@ -79,8 +80,10 @@ export class DeviceBudget {
   async randomize(client, answer) {
     client.program.read(client.numbered(answer)); // what is no answer costs nothing
     const { secret } = await this.state();
-    const label = client.label(answer, secret);
-    await this.charge(costOf(client.definition.guarantee), label && `${client.definition.fingerprint} ${label}`);
+    const { digest, guarantee } = client.definition;
+    // Charged once is what was promised of all reports of an answer; and of this program, as another draws otherwise.
+    const label = guarantee.answer_epsilon === undefined ? undefined : client.label(answer, secret);
+    await this.charge(costOf(guarantee), label && `${digest} ${label}`);
     return client.randomize(answer, { secret });
   }
 
@@ -89,7 +92,7 @@ export class DeviceBudget {
    * @param {string} [label] of what is charged once only
    */
   async charge(units, label) {
-    await this.update((stored) => ({ state: charged(/** @type {State} */ (stored), units, this.now(), label), result: undefined }));
+    await this.update((stored) => ({ state: charged(checked(stored), units, this.now(), label), result: undefined }));
   }
 
   /** What was spent and what is left, as decimal text, and since when it is counted. */
@@ -104,7 +107,7 @@ export class DeviceBudget {
 
   /** @returns {Promise<State>} */
   async state() {
-    return /** @type {Promise<State>} */ (this.update((state) => ({ state, result: state })));
+    return this.update((state) => ({ state, result: checked(state) }));
   }
 
   close() {
@@ -223,6 +226,20 @@ function made(limits, now) {
 }
 
 /**
+ * The record, if one can go by it: what cannot be read must not look like nothing spent.
+ * @param {State | undefined} stored
+ * @returns {State}
+ */
+function checked(stored) {
+  if (!stored) throw new Error("the budget of this device was cleared; open it again, which starts anew and says so");
+  const { limits, spent, labels } = stored;
+  const units = [limits?.lifetime, limits?.day ?? 0, spent?.lifetime, spent?.day];
+  const whole = units.every((each) => Number.isSafeInteger(each) && each >= 0);
+  if (whole && typeof spent.date === "string" && Array.isArray(labels) && stored.secret instanceof Uint8Array) return stored;
+  throw new Error("the record of this device's budget is damaged; clear it, which starts anew and says so");
+}
+
+/**
  * What was spent as it counts now. A clock that goes back refills nothing.
  * @param {Spent} spent
  * @param {Date} now
@@ -239,12 +256,11 @@ const dateOf = (now) => now.toISOString().slice(0, 10);
  * What a report is charged, in units, rounded up.
  * @param {any} guarantee of a definition
  */
-export function costOf(guarantee) {
-  const epsilon = guarantee.answer_epsilon ?? guarantee.epsilon;
-  if (epsilon === null || Number(guarantee.delta) !== 0) {
-    throw new TypeError(`a device charges promises of ε alone; this one is ε = ${epsilon}, δ = ${guarantee.delta}`);
+export function costOf({ epsilon, delta, answer_epsilon: together = epsilon }) {
+  if (epsilon === null || together === null || unitsOf(delta, true)) {
+    throw new TypeError(`a device charges promises of ε alone; this one is ε = ${epsilon}, δ = ${delta}`);
   }
-  return unitsOf(epsilon, true);
+  return Math.max(unitsOf(epsilon, true), unitsOf(together, true));
 }
 
 /**
@@ -253,7 +269,7 @@ export function costOf(guarantee) {
  * @param {boolean} up
  */
 export function unitsOf(text, up) {
-  const parts = /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,3}))?$/.exec(text);
+  const parts = typeof text === "string" && /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,3}))?$/.exec(text);
   if (!parts) throw new TypeError(`expected a decimal >= 0 as text; found ${text}`);
   const [, whole, fraction = "", power = "0"] = parts;
   const places = UNITS + Number(power) - fraction.length;

@@ -53,5 +53,11 @@ export function joined(...parts) {
 /** @param {Uint8Array} bytes */
 export const toHex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 
-/** @param {string} hex */
-export const fromHex = (hex) => Uint8Array.from(hex.match(/../g) ?? [], (pair) => parseInt(pair, 16));
+/**
+ * @param {string} hex
+ * @throws {TypeError} for anything else: what is no digit must not read as zero
+ */
+export function fromHex(hex) {
+  if (typeof hex !== "string" || !/^([0-9a-f]{2})*$/i.test(hex)) throw new TypeError("expected pairs of hex digits");
+  return Uint8Array.from(hex.match(/../g) ?? [], (pair) => parseInt(pair, 16));
+}
