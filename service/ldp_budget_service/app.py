@@ -13,7 +13,7 @@ import ldp_budget
 from ldp_budget.access.invitations import Invitations
 from ldp_budget.access.keys import ApiKeys
 
-from . import problems
+from . import examples, problems
 from .guarding.door import Door, Load
 from .guarding.rates import Rate
 from .held import Collections
@@ -85,6 +85,7 @@ def create_app(accountant: Accountant, settings: Settings | None = None) -> Fast
         if app.openapi_schema is None:
             schema = get_openapi(title=app.title, version=app.version, routes=app.routes, description=_ABOUT)
             app.openapi_schema = problems.in_openapi(schema)
+            examples.add_to(app.openapi_schema)
         return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]
