@@ -169,7 +169,14 @@ STEPS = (
     Step("Refusals", "GET", "/v1/overview/refusals", query={"days": 2}),
     Step("How full limits are", "GET", "/v1/overview/limits"),
     Step("What was charged", "GET", "/v1/overview/mechanisms"),
-    Step("What collections say", "GET", "/v1/overview/collections"),
+    Step("Whether all is as it was, on record", "POST", "/v1/ledger/verifications"),
+    Step("What waits for the officer", "GET", "/v1/officer"),
+    Step("Who set what", "GET", "/v1/officer/policies"),
+    Step("Who has keys", "GET", "/v1/officer/keys"),
+    Step("What is on record", "GET", "/v1/officer/records"),
+    Step("Alerts", "GET", "/v1/alerts"),
+    Step("Alerts for the officer", "GET", "/v1/officer/alerts"),
+    Step("A test of alerts", "POST", "/v1/alerts:test", masked=("id", "alert")),
     Step("To be forgotten", "DELETE", "/v1/users/{user}", {"user": "bob"}),
     Step("To be forgotten, by a name in the body", "POST", "/v1/users:erase", body={"user": "carol"}),
     Step("Who is forgotten", "POST", "/v1/users:erased", body={"user": "carol"}),
@@ -186,7 +193,10 @@ def play(folder: Path) -> list[dict[str, Any]]:
     with Accountant(store, clock=lambda: NOW) as accountant:
         with mock.patch("ldp_budget.access.keys.secrets.token_urlsafe", return_value="an-example"):
             secret = ApiKeys(accountant).create("example", ["admin"])[1]
-        app = create_app(accountant, Settings(reports=folder))
+        secret_file = folder / "webhook"
+        secret_file.write_text("of this many characters, at least")
+        settings = Settings(reports=folder, alert_webhook="http://127.0.0.1:9/", alert_secret_file=secret_file)
+        app = create_app(accountant, settings)
         client = TestClient(app, headers={"Authorization": f"Bearer {secret}"})
         known = {"digest": "", "receipt": "", "invitation": ""}
         told = []
