@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .remote import is_service, open_service
 from .times import parse_time
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ _AT = f"{__package__}.at"
 """Where it keeps what --at said."""
 _REHEARSES = f"{__package__}.rehearsal"
 """Where it keeps whether any that was opened is a rehearsal."""
+_PLAIN = f"{__package__}.plain_http"
+"""Where it keeps whether a service may be asked without encryption."""
 
 # name -> (module with a command of that name, one line of help)
 COMMANDS = {
@@ -129,7 +132,8 @@ class Root(click.Group):
     "--ledger",
     metavar="PATH",
     envvar=LEDGER_VARIABLE,
-    help="The ledger: a file, with its key beside it, or postgresql://HOST/DATABASE. It may also follow the command.",
+    help="The ledger: a file with its key beside it, postgresql://HOST/DATABASE, or a service, https://HOST, with an "
+    "API key in LDP_BUDGET_API_KEY. May also follow the command.",
 )
 @click.option(
     "--at",
@@ -137,12 +141,19 @@ class Root(click.Group):
     callback=parse_time,
     help="Of a rehearsal alone: what time it is. ISO, UTC unless it says a zone. It may also follow the command.",
 )
+@click.option(
+    "--plain-http",
+    is_flag=True,
+    envvar="LDP_BUDGET_PLAIN_HTTP",
+    help="Ask a service of another machine by http://: whoever is on the way reads the API key.",
+)
 @click.version_option(package_name="ldp-budget")
 @click.pass_context
-def cli(ctx: click.Context, ledger: str | None, at: datetime | None) -> None:
+def cli(ctx: click.Context, ledger: str | None, at: datetime | None, plain_http: bool) -> None:
     """Calibrate, account for and collect data under local differential privacy."""
     ctx.obj = ledger
     ctx.meta[_AT] = at
+    ctx.meta[_PLAIN] = plain_http
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -216,14 +227,23 @@ def open_place(ctx: click.Context, place: str, *, create: bool = False, rehearsa
     from ldp_budget.errors import LedgerMissing
 
     at = given_time(ctx)
-    if at is None:
+    if is_service(place):
+        if at is not None:
+            raise click.UsageError("--at: expected no time, as a service goes by its own clock")
+        opened = open_service(place, plain_http=ctx.find_root().meta.get(_PLAIN, False))
+    elif at is None:
         opened = Accountant(place, create=create, rehearsal=rehearsal)
     else:
         try:
             opened = Accountant(place, create=create, rehearsal=True, clock=lambda: at)
         except LedgerMissing as error:
             raise click.ClickException(f"{error}; for --at `ldp-budget ledger init --rehearsal` makes one") from error
-    if opened.rehearsal:
+    try:
+        is_rehearsal = opened.rehearsal  # a service is asked for that
+    except Exception:
+        opened.close()
+        raise
+    if is_rehearsal:
         ctx.find_root().meta[_REHEARSES] = True
         click.echo(f"Rehearsal: nothing counts in {place if is_path(place) else opened.name}", err=True)
     return opened
@@ -237,6 +257,8 @@ def make_ledger(ctx: click.Context, *, rehearsal: bool) -> Accountant:
     if given_time(ctx) is not None and not rehearsal:
         raise click.UsageError("--at: expected --rehearsal with it, as no other ledger goes by a time that is given")
     place = place_for_ledger(ctx)
+    if is_service(place):
+        raise click.UsageError("--ledger: expected a path or postgresql://…, as a service has a ledger already")
     try:
         with Accountant(place, create=False, rehearsal=None) as there:
             kind = "a rehearsal" if there.rehearsal else "a ledger"

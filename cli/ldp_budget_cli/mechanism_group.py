@@ -16,7 +16,7 @@ from click.shell_completion import CompletionItem
 from ldp_budget.authoring.fields import Choice, Field, Flag, Integer, Real
 from ldp_budget.catalogue.plugins import mechanism as find_mechanism
 from ldp_budget.catalogue.plugins import registry
-from ldp_budget.errors import InvalidParameter, LedgerError, UnknownName
+from ldp_budget.errors import InvalidParameter, LdpBudgetError, LedgerError, UnknownName
 
 from .app import is_path, ledger_path, open_ledger
 from .completion import collection_names
@@ -190,15 +190,17 @@ def _as_name(word: str) -> str:
     return word.lower().replace("_", "-")
 
 
-def _collection_names(ctx: click.Context) -> tuple[set[str], LedgerError | None]:
+def _collection_names(ctx: click.Context) -> tuple[set[str], LdpBudgetError | None]:
     """The collections of the ledger, if there is one; and why they cannot be read, for whoever needs one."""
     path = ledger_path(ctx)
     if is_path(path) and not os.path.exists(path):
         return set(), None
     try:
         return {collection["name"] for collection in open_ledger(ctx).collections()}, None
-    except LedgerError as error:
-        return set(), error
+    except LdpBudgetError as error:
+        if isinstance(error, LedgerError) or error.code == "forbidden":  # whoever may only charge by mechanisms
+            return set(), error
+        raise
 
 
 def _option(field: Field[Any]) -> click.Option:

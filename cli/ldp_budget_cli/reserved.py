@@ -60,6 +60,7 @@ OPTIONS = (
     "open_metrics",
     "out",
     "overlap",
+    "plain_http",
     "plan",
     "plan_delta",
     "plot",

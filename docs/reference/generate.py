@@ -22,7 +22,7 @@ os.environ["LDP_BUDGET_NO_PLUGINS"] = "1"
 import click
 
 import ldp_budget
-from ldp_budget import composition, guarantees, randomness, testing
+from ldp_budget import composition, guarantees, randomness, remote, testing
 from ldp_budget.accounting import bulk, overview, policies, receipts, remaining
 from ldp_budget.authoring import domain, estimates, fields, packing, quadrature
 from ldp_budget.authoring.operators import OPERATORS
@@ -256,6 +256,7 @@ def python() -> Iterator[str]:
     )
     for name in ldp_budget.__all__:
         yield from _entry(getattr(ldp_budget, name), name)
+    yield from _over_http()
     yield from ("## What calls return and take", "")
     for module, names in ANSWERS:
         yield from _entries(module, names)
@@ -269,6 +270,19 @@ def python() -> Iterator[str]:
 def _entries(module: ModuleType, names: tuple[str, ...]) -> Iterator[str]:
     for name in names:
         yield from _entry(getattr(module, name), f"{module.__name__}.{name}")
+
+
+def _over_http() -> Iterator[str]:
+    """The accountant of a service, which has the members of any."""
+    yield from (
+        "## Over HTTP",
+        "",
+        "Its members are those of `Accountant`; see [the guide](../guides/remote.md).",
+        "",
+    )
+    for cls in (remote.RemoteAccountant, remote.ServiceProblem):
+        name = cls.__name__
+        yield from (f"### `{remote.__name__}.{name}`", "", *_code(name, cls), _prose(_own_text(cls)), "")
 
 
 def _promises() -> Iterator[str]:

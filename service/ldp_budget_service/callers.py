@@ -70,8 +70,8 @@ class Desk:
         )
 
 
-def allowed(scope: str) -> Callable[..., Desk]:
-    """A dependency: the desk of a caller whose key has the scope."""
+def allowed(scope: str | None) -> Callable[..., Desk]:
+    """A dependency: the desk of a caller whose key has the scope; with None of whoever has a key."""
 
     def desk(request: Request, credentials: Credentials) -> Desk:
         return desk_for(request, credentials, scope)
@@ -91,15 +91,15 @@ def reading(scope: str) -> Callable[..., Desk]:
     return desk
 
 
-def desk_for(request: Request, credentials: HTTPAuthorizationCredentials | None, scope: str) -> Desk:
-    """The desk of a caller whose key has the scope. Raises `ServiceError`."""
+def desk_for(request: Request, credentials: HTTPAuthorizationCredentials | None, scope: str | None) -> Desk:
+    """The desk of a caller whose key has the scope, or any with None. Raises `ServiceError`."""
     keys, accountant = request.app.state.keys, request.app.state.accountant
     key = None if credentials is None else keys.find(credentials.credentials)
     if key is None:
         why = "expected an API key, as `Authorization: Bearer …`"
         raise ServiceError("unauthorized", why, {"WWW-Authenticate": "Bearer"})
     current.told().caller = key.name
-    if not key.allows(scope):
+    if scope is not None and not key.allows(scope):
         raise _forbidden(f"this key has not the scope {scope}")
     request.app.state.rates.check(key.name)
     return Desk(accountant.acting_for(key.caller), key, request.app.state.collections)
@@ -109,6 +109,7 @@ def _forbidden(why: str) -> ServiceError:
     return ServiceError("forbidden", why)
 
 
+KeyHolder = Annotated[Desk, Depends(allowed(None))]
 Spender = Annotated[Desk, Depends(allowed("spend"))]
 Collector = Annotated[Desk, Depends(allowed("collect"))]
 Reader = Annotated[Desk, Depends(reading("read"))]

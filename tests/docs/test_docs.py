@@ -28,7 +28,11 @@ PAGES = [
     *sorted((DOCS / "guides").glob("*.md")),
 ]
 # What a page needs besides the library; developers have it.
-NEEDS = {"fastapi": ("fastapi", "httpx2"), "weekly-staff-survey": ("matplotlib",)}
+NEEDS = {
+    "fastapi": ("fastapi", "httpx2"),
+    "remote": ("fastapi", "httpx2", "uvicorn"),
+    "weekly-staff-survey": ("matplotlib",),
+}
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="the commands of a page are those of a shell")

@@ -70,7 +70,7 @@ def test_a_mechanism_that_the_service_has_not_is_told_with_its_plugin(
         with pytest.raises(NotSupported, match=told):
             ask()
     with pytest.raises(NotSupported, match="no plugin that is installed here brings it either"):
-        accountant.spend("alice", promising(Pure(1)))
+        accountant.spend("alice", promising(Pure("0.123123")))  # of which nobody has heard
 
 
 def test_a_copy_of_a_mechanism_that_promises_more_there_charges_nobody(

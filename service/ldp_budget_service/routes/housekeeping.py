@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from ..answers import Row, told
 from ..asked import Asked
-from ..callers import Admin, AuditReader, Reader
+from ..callers import Admin, AuditReader, KeyHolder, Reader
 from ..problems import documented
 
 router = APIRouter(tags=["ledger"])
@@ -46,8 +46,8 @@ class RecordAsked(Asked):
 
 
 @router.get("/v1/ledger", response_model=AboutAnswer, responses=documented())
-def about(desk: Reader) -> Response:
-    """Whether nothing counts in this ledger, and what time it is there."""
+def about(desk: KeyHolder) -> Response:
+    """Whether nothing counts in this ledger, and what time it is there: for every key, whatever it is good for."""
     found = desk.accountant
     return told(found.position(), {"rehearsal": found.rehearsal, "now": found.now().isoformat()})
 

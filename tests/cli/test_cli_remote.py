@@ -1,0 +1,127 @@
+"""The command line on the ledger of a service."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conftest import CommandLine
+from ldp_budget import Accountant
+from ldp_budget.accounting.callers import LOCAL
+from remote_places import Keys, shared_service
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Accountant]:
+    """The ledger behind the service."""
+    with Accountant(tmp_path / "there.db") as made:
+        yield made
+
+
+@pytest.fixture
+def command(ledger: Accountant, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
+    keys = Keys()
+    shared_service().serve(ledger, keys)
+    monkeypatch.setenv("LDP_BUDGET_API_KEY", keys.secret_of(LOCAL))
+    return CommandLine(shared_service().url)
+
+
+COIN = ["randomized-response", "--epsilon", "0.5"]
+
+
+def test_a_whole_story_on_the_ledger_of_a_service(command: CommandLine, ledger: Accountant, tmp_path: Path) -> None:
+    command("policy", "set", "default", "--limit", "lifetime=2", "--limit", "day=1.5")
+    assert command.json("policy", "list")[0]["name"] == "default"
+    assert command.json("quote", "alice", *COIN)["status"] == "quoted"
+    first = command.json("spend", "alice", *COIN, "--key", "k", "--note", "at the door")
+    again = command.json("spend", "alice", *COIN, "--key", "k")
+    assert again == {**first, "repeated": True}
+    command("spend", "alice", "randomized-response", "--epsilon", "3", code=3)
+    held = command.json("reserve", "alice", *COIN)["receipt"]
+    assert [row["receipt"] for row in command.json("reservations")] == [held]
+    assert command.json("void", held)["status"] == "voided"
+    command("collection", "add", "party", "oue", "--epsilon", "0.5", "--categories", "a,b")
+    assert command.json("spend", "bob", "party")["status"] == "spent"
+    users = tmp_path / "users.csv"
+    users.write_text("user\ncarol\ndave\n", encoding="utf-8")
+    assert command.json("spend-many", users, "party", "--key", "run") == {"spent": 2, "refused": 0, "repeated": 0}
+    assert command.json("balance", "alice") == ledger.balance("alice").to_json()
+    assert [row["user"] for row in command.json("balance", "--users", users)] == ["carol", "dave"]
+    assert [row["note"] for row in command.json("history", "alice")] == ["at the door", None, None]
+    assert command.json("ledger", "verify")["ok"]
+    assert command.json("ledger", "stats") == ledger.stats()
+    assert len(command("ledger", "export").stdout.splitlines()) == len(list(ledger.journal()))
+    command("erase", "alice", "--yes")
+    assert ledger.is_erased("alice")
+
+
+def test_answers_are_randomized_and_charged_there(command: CommandLine, ledger: Accountant, tmp_path: Path) -> None:
+    """Whether the answers are the same as in a run before is told by a digest that is never sent."""
+    command("policy", "set", "default", "--limit", "lifetime=2")
+    command("collection", "add", "party", "oue", "--epsilon", "0.5", "--categories", "a,b")
+    answers = tmp_path / "answers.csv"
+    with answers.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([["user", "party"], *[[f"user-{n}", "ab"[n % 2]] for n in range(30)]])
+    options = ["randomize", "party", answers, "--column", "party", "--user-column", "user", "--spend"]
+    command(*options, "--out", tmp_path / "party.reports")
+    assert ledger.stats()["entries_by_kind"]["spent"] == 30
+    assert command.json("estimate", "party", tmp_path / "party.reports")["reports"] == 30
+
+
+def test_keys_are_made_from_afar(command: CommandLine, ledger: Accountant) -> None:
+    from ldp_budget.access.keys import ApiKeys
+
+    secret = command("key", "create", "team-a", "--scope", "spend").stdout.strip()
+    found = ApiKeys(ledger).find(secret)
+    assert found is not None
+    assert (found.name, found.scopes) == ("team-a", ("spend",))
+
+
+def test_a_key_comes_from_a_file_as_well(
+    command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import os
+
+    file = tmp_path / "key"
+    file.write_text(os.environ["LDP_BUDGET_API_KEY"] + "\n", encoding="ascii")
+    monkeypatch.delenv("LDP_BUDGET_API_KEY")
+    monkeypatch.setenv("LDP_BUDGET_API_KEY_FILE", str(file))
+    assert command.json("ledger", "stats")["users"] == 0
+    monkeypatch.setenv("LDP_BUDGET_API_KEY_FILE", str(tmp_path / "nothing"))
+    assert "LDP_BUDGET_API_KEY_FILE: " in command.error("ledger", "stats")
+
+
+def test_what_stands_in_the_way_is_said(
+    command: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert "as a service goes by its own clock" in command.error("--at", "2026-11-22", "ledger", "stats", code=2)
+    assert "as a service has a ledger already" in command.error("ledger", "init", code=2)
+    assert "not over HTTP" in command.error("ledger", "backup", tmp_path / "copy.db")
+    assert "not over HTTP" in command.error("ledger", "copy", command.ledger, tmp_path / "copy.db")
+    assert "no policy is called 'default'" in command.error("spend", "alice", *COIN)
+    elsewhere = CommandLine("http://budget.example.org")
+    assert "or --plain-http, before the command" in elsewhere.error("ledger", "stats", code=2)
+    monkeypatch.setenv("LDP_BUDGET_API_KEY", "ldpb_of-nobody")
+    told = command.error("ledger", "stats")
+    assert "expected an API key" in told
+    assert "of-nobody" not in told
+    monkeypatch.delenv("LDP_BUDGET_API_KEY")
+    assert "a service needs an API key, in LDP_BUDGET_API_KEY" in command.error("ledger", "stats", code=2)
+
+
+def test_a_key_that_may_only_spend_is_enough_to_spend(
+    command: CommandLine, ledger: Accountant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ldp_budget.access.keys import ApiKeys
+
+    ledger.set_policy("default", ["lifetime=2"])
+    keys = ApiKeys(ledger)
+    _, secret = keys.create("team-a", ["spend"])
+    shared_service().serve(ledger, keys)
+    monkeypatch.setenv("LDP_BUDGET_API_KEY", secret)
+    assert command.json("spend", "alice", *COIN)["status"] == "spent"
+    assert "this key has not the scope read" in command.error("balance", "alice")
+    assert [row["by"] for row in ledger.history("alice")] == ["team-a"]
