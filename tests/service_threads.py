@@ -6,10 +6,10 @@ with Served(accountant, settings) as served:
 
 from __future__ import annotations
 
-import select
 import socket
 import threading
 import time
+from contextlib import suppress
 from typing import Any, Self
 
 from fastapi import FastAPI
@@ -65,16 +65,20 @@ class Served:
 
         What is answered before all was said is not said to its end, unless `all_of_it` is.
         """
+        found: list[bytes] = []
+
+        def read() -> None:
+            with suppress(ConnectionError):
+                found.extend(iter(lambda: line.recv(1 << 16), b""))
+
         with socket.create_connection((HOST, self.port), timeout=PATIENCE) as line:
-            found = b""
-            try:
+            reading = threading.Thread(target=read)
+            reading.start()
+            with suppress(ConnectionError):
                 for part in parts:
-                    if not all_of_it and select.select([line], [], [], 0)[0]:
+                    if not all_of_it and (found or not reading.is_alive()):
                         break
                     line.sendall(part)
                     time.sleep(pause)
-                while data := line.recv(1 << 16):
-                    found += data
-            except ConnectionError:
-                pass
-            return found
+            reading.join(PATIENCE)
+        return b"".join(found)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from fastapi import FastAPI, Request
+from fastapi import FastAPI
 from fastapi.responses import StreamingResponse
 
 from ldp_budget import Accountant
@@ -61,10 +61,6 @@ def _add_routes(app: FastAPI) -> None:
     @app.get("/page")
     def page() -> StreamingResponse:
         return StreamingResponse(iter(["<p>"]), headers={"Content-Security-Policy": "default-src 'self'"})
-
-    @app.post("/v1/spends:batch")
-    async def count(request: Request) -> dict[str, int]:
-        return {"bytes": sum([len(part) async for part in request.stream()])}
 
 
 def problem(answer: bytes) -> tuple[int, str, dict[str, str]]:
@@ -164,18 +160,15 @@ def test_a_body_in_chunks_is_counted_as_it_comes(served: Served) -> None:
 
 
 def test_a_batch_is_of_any_length_and_its_lines_are_not(served: Served) -> None:
-    lines = b"".join(b"%099d\n" % number for number in range(500))
-    assert served.ask("POST", "/v1/spends:batch", lines).json() == {"bytes": len(lines)}
-    answer = served.ask("POST", "/v1/spends:batch", lines + b"%0101d\n" % 1 + lines)
-    assert (answer.status, answer.json()["type"]) == (413, "/problems/too-large")
-
-
-def test_a_line_is_counted_over_chunks(served: Served) -> None:
-    head = b"POST /v1/spends:batch HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
-    part = b"3c\r\n" + b"x" * 60 + b"\r\n"
-    assert problem(served.send(head, part, part, b"0\r\n\r\n", pause=0.02))[:2] == (413, "too-large")
-    part = b"3c\r\n" + b"x" * 59 + b"\n\r\n"
-    assert b'{"bytes":120}' in served.send(head, part, part, b"0\r\n\r\n", pause=0.02)
+    secret = served.secret("spend")
+    line = json.dumps({"user": "alice", "mechanism": MECHANISM}).encode() + b"\n"
+    body = line * 100 + b" " * 200 + b"\n" + line
+    assert len(body) > 2 * 2000
+    answer = served.ask("POST", "/v1/spends:batch", body, secret=secret, Idempotency_Key="run")
+    told = [json.loads(row) for row in answer.body.splitlines()]
+    assert answer.status == 200
+    assert [row["status"] for row in told] == ["spent"] * 100 + ["failed", "spent"]
+    assert told[100]["problem"]["type"] == "/problems/too-large"
 
 
 def test_a_head_that_is_too_long_is_refused(served: Served) -> None:
@@ -209,9 +202,14 @@ def test_a_body_that_comes_by_the_byte_is_not_waited_for_either(served: Served) 
 
 
 def test_a_batch_is_waited_for_as_long_as_something_comes(served: Served) -> None:
-    head = b"POST /v1/spends:batch HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\nConnection: close\r\n\r\n"
-    assert b'{"bytes":10}' in served.send(head, *[b"x"] * 10, pause=0.1)
-    assert problem(served.send(head, b"x"))[:2] == (408, "slow-request")
+    line = json.dumps({"user": "alice", "mechanism": MECHANISM}).encode() + b"\n"
+    head = b"POST /v1/spends:batch HTTP/1.1\r\nHost: x\r\nIdempotency-Key: slow\r\nConnection: close\r\n"
+    head += b"Authorization: Bearer %s\r\nContent-Length: %d\r\n\r\n" % (
+        served.secret("spend").encode(),
+        5 * len(line),
+    )
+    answer = served.send(head, *[line] * 5, pause=0.15, all_of_it=True)
+    assert answer.count(b'"status":"spent"') == 5
 
 
 def test_an_answer_that_takes_too_long_says_that_nobody_knows(served: Served) -> None:
