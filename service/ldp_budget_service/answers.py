@@ -50,8 +50,13 @@ def told(position: str, content: Any, headers: Mapping[str, str] | None = None) 
 
 def answered(accountant: Accountant, receipt: Receipt, user: str | None) -> Response:
     """The answer that a receipt is: 200, or 409 for a refusal and for a reservation that was voided since."""
+    return answered_at(accountant.position(user), receipt)
+
+
+def answered_at(position: str, receipt: Receipt) -> Response:
+    """The same where it is known how far the journal was."""
     current.count(receipt)
-    headers = {POSITION: accountant.position(user)}
+    headers = {POSITION: position}
     if receipt.repeated:
         headers[REPLAYED] = "true"
     if not receipt and receipt.status == "refused":

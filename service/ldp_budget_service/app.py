@@ -14,6 +14,7 @@ from ldp_budget.access.invitations import Invitations
 from ldp_budget.access.keys import ApiKeys
 
 from . import examples, problems
+from .counter import Counter
 from .guarding.door import Door, Load
 from .guarding.rates import Rate
 from .held import Collections
@@ -72,6 +73,7 @@ def create_app(accountant: Accountant, settings: Settings | None = None) -> Fast
     app.state.overview = accountant.overview()
     app.state.workers = Workers(settings.question_processes, settings.question_seconds)
     app.state.watchman = Watchman(accountant, app.state.overview, settings)
+    app.state.counter = Counter(accountant)
     app.state.rates, app.state.load = Rate(settings.rate, settings.burst), Load()
     app.state.respondents = Rate(settings.respondent_rate, settings.respondent_burst)
     app.state.health = health.Health(accountant, settings, app.state.load)
@@ -113,4 +115,5 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
     finally:
         app.state.workers.close()
+        app.state.counter.close()
         await anyio.to_thread.run_sync(app.state.watchman.stop)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from fastapi import Header
@@ -48,7 +47,12 @@ class MechanismAsked(BaseModel):
 
     def chosen(self) -> Mechanism:
         """The mechanism. Raises `InvalidParameter` and `UnknownName`."""
-        return _mechanism(json.dumps([self.name, self.model_extra], sort_keys=True))
+        text = json.dumps([self.name, self.model_extra], sort_keys=True)
+        return _MADE.get(text) or _made(text)
+
+    def at_hand(self) -> bool:
+        """Whether it has been made before; to make one may take long."""
+        return json.dumps([self.name, self.model_extra], sort_keys=True) in _MADE
 
     def kind(self) -> type[Mechanism]:
         """The mechanism without its parameters. Raises `UnknownName`."""
@@ -70,10 +74,17 @@ class MechanismAsked(BaseModel):
             raise ServiceError("malformed", why) from None
 
 
-@lru_cache(maxsize=1024)
-def _mechanism(asked: str) -> Mechanism:
+_MOST_MADE = 1024
+_MADE: dict[str, Mechanism] = {}
+"""Mechanisms by what was asked for; they never change."""
+
+
+def _made(asked: str) -> Mechanism:
     name, options = json.loads(asked)
     made: Mechanism = mechanism(name)(**options)
+    while len(_MADE) >= _MOST_MADE:
+        _MADE.pop(next(iter(_MADE)), None)
+    _MADE[asked] = made
     return made
 
 
@@ -94,6 +105,11 @@ class ChargeAsked(Asked):
         "δ, ρ and μ² (1e-9, 1e-18, 1e-12, 1e-12; null: unbounded). Refused where it costs less here: then the two "
         "copies promise different things.",
     )
+
+    def at_hand(self, desk: Desk) -> bool:
+        """Whether `charge` neither computes for long nor looks at the ledger."""
+        known = self.collection is None or desk.held.has(self.collection)
+        return known and (self.mechanism is None or self.mechanism.at_hand())
 
     def charge(self, desk: Desk) -> Mechanism | Collection:
         """What is charged. Raises as the library does."""

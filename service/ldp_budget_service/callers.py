@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from . import current
@@ -89,6 +90,13 @@ def reading(scope: str) -> Callable[..., Desk]:
         return caller
 
     return desk
+
+
+async def desk_soon(request: Request, credentials: HTTPAuthorizationCredentials | None, scope: str) -> Desk:
+    """The same without keeping the event loop waiting: where the keys are to be read anew, that is for a thread."""
+    if request.app.state.keys.at_hand():
+        return desk_for(request, credentials, scope)
+    return await run_in_threadpool(desk_for, request, credentials, scope)
 
 
 def desk_for(request: Request, credentials: HTTPAuthorizationCredentials | None, scope: str | None) -> Desk:

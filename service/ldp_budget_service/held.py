@@ -37,6 +37,10 @@ class Collections:
         self._lock = threading.Lock()
         self._held: OrderedDict[str, Held] = OrderedDict()
 
+    def has(self, name: str) -> bool:
+        """Whether it was read before."""
+        return name in self._held
+
     def get(self, name: str) -> Held:
         """The collection of that name. Raises `UnknownName`; `NotSupported` where its mechanism is missing here."""
         with self._lock:

@@ -46,6 +46,11 @@ class Following(Generic[S]):
             return state
         return self.now()[0]
 
+    def at_hand(self) -> bool:
+        """Whether what is known will do for a while, so that `known` does not look at the ledger."""
+        _, newest, asked = self._held
+        return newest >= self._accountant.newest_record and time.monotonic() - asked <= self._fresh / 2
+
     def now(self) -> tuple[S, int]:
         """The state as it is now, and the number of the newest record in it."""
         with self._lock:

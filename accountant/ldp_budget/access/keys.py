@@ -350,6 +350,14 @@ class ApiKeys:
             return None
         return key if key.state(self._accountant.now()) == ACTIVE else None
 
+    def at_hand(self) -> bool:
+        """Whether `find`, called at once, answers without a look at the ledger, and so without waiting for it.
+
+        Raises:
+            Nothing.
+        """
+        return self._keys.at_hand()
+
     def _of(self, keys: _Keys, name: str) -> tuple[ApiKey, ...]:
         """The secrets of a key that was not revoked. Raises `UnknownName`."""
         mine = keys.by_name.get(check_text("name", name), ())

@@ -163,6 +163,7 @@ class Accountant(Books):
     reservation = looking.reservation
     journal = looking.journal
     position = looking.position
+    positions = looking.positions
     stats = looking.stats
     overview = looking.overview
 

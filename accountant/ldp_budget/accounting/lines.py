@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._checks import check_name, check_text, check_whole
 from .._json import canonical_json
-from ..errors import InvalidParameter, KeyConflict, LdpBudgetError, LedgerError
+from ..errors import InvalidParameter, KeyConflict, LdpBudgetError
 from ..guarantees.amounts import LARGEST
 from ..ledger.entries import NOBODY, SPENT
 from .books import policy_in
@@ -34,13 +33,12 @@ if TYPE_CHECKING:
     from ..catalogue.collections import Collection
     from ..ledger import Transaction
     from ..ledger.entries import StoredAnswer
+    from ..ledger.groups import Piece
     from ..ledger.keys import Key
     from .books import Books
     from .receipts import Receipt
     from .request import Charge
 
-_AHEAD = 50
-"""How many users and keys are looked up together."""
 _MOST_KINDS = 1000
 FEW = 8
 """So many equal lines are charged one by one: a set-based statement has a price of its own."""
@@ -283,7 +281,7 @@ def run(self: Books, key: str) -> Run:
 
 
 def spend_each(self: Books, spends: Sequence[Spend | LdpBudgetError]) -> list[Receipt | LdpBudgetError]:
-    """Charge many users each for something of their own, with a key of their own, in a transaction for each lane.
+    """Charge many users each for something of their own, with a key of their own, many in a transaction.
 
     Parameters:
         spends: what `spend` takes, of each; what cannot be read is the error that says why.
@@ -295,36 +293,43 @@ def spend_each(self: Books, spends: Sequence[Spend | LdpBudgetError]) -> list[Re
     Raises:
         Nothing.
     """
-    ledger = self._ledger
-    answers: list[Receipt | LdpBudgetError | None] = [None] * len(spends)
-    by_lane: dict[int, list[tuple[int, Request]]] = {}
-    for place, spend in enumerate(spends):
+    return spend_together([(self, spend) for spend in spends])
+
+
+def spend_together(asked: Sequence[tuple[Books, Spend | LdpBudgetError]]) -> list[Receipt | LdpBudgetError]:
+    """The same for several callers of one ledger, each with what they ask.
+
+    Parameters:
+        asked: each spend with the accountant that acts for its caller.
+
+    Returns:
+        As for `spend_each`.
+
+    Raises:
+        Nothing.
+    """
+    answers: list[Receipt | LdpBudgetError | None] = [None] * len(asked)
+    pieces: dict[int, Piece[Receipt]] = {}
+    for place, (books, spend) in enumerate(asked):
         try:
             if isinstance(spend, LdpBudgetError):
                 raise spend
-            request = _requested(self, spend)
+            pieces[place] = _piece(books, _requested(books, spend))
         except LdpBudgetError as error:
             answers[place] = error
-        else:
-            by_lane.setdefault(ledger.lane_of(request.user_hash), []).append((place, request))
-
-    def work(transaction: Transaction, requests: list[Request]) -> list[Receipt | LdpBudgetError]:
-        told = []
-        for first in range(0, len(requests), _AHEAD):
-            some = requests[first : first + _AHEAD]
-            transaction.read_ahead([(each.user_hash, None if each.key is None else each.key.hash) for each in some])
-            told += [_charge_one(transaction, each) for each in some]
-        return told
-
-    for lane, those in by_lane.items():
-        told: Sequence[Receipt | LdpBudgetError]
-        try:
-            told = ledger.run(partial(work, requests=[request for _, request in those]), lane)
-        except LedgerError as error:
-            told = [error] * len(those)
-        for (place, _), answer in zip(those, told, strict=True):
+    if pieces:
+        told = asked[0][0]._ledger.run_all(list(pieces.values()))
+        for place, answer in zip(pieces, told, strict=True):
+            if isinstance(answer, Exception) and not isinstance(answer, LdpBudgetError):
+                raise answer
             answers[place] = answer
     return [answer for answer in answers if answer is not None]
+
+
+def _piece(books: Books, request: Request) -> Piece[Receipt]:
+    needs = request.user_hash, None if request.key is None else request.key.hash
+    lane = books._ledger.lane_of(request.user_hash)
+    return books._ledger.piece(lambda transaction: charge_in(transaction, request), lane, needs)
 
 
 def _charge_one(transaction: Transaction, request: Request) -> Receipt | LdpBudgetError:

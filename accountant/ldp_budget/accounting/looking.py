@@ -14,7 +14,7 @@ from .remaining import Remaining, remaining_of
 from .reservations import reservation_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from .overview import Overview
 
@@ -200,6 +200,23 @@ def position(self: Books, user: str | None = None) -> str:
     lane = self._ledger.lane_of(self._hash(user))
     with self._ledger.reading(lane) as reading:
         return f"{lane}:{reading.end.entries}"
+
+
+def positions(self: Books, users: Sequence[str]) -> list[str]:
+    """Where the journal ends for each of some users, by one look at it.
+
+    Parameters:
+        users: whose lanes are told.
+
+    Returns:
+        `position` of each.
+
+    Raises:
+        InvalidParameter: one of them is no text.
+    """
+    entries = self._ledger.entries()
+    lanes = [self._ledger.lane_of(self._hash(user)) for user in users]
+    return [f"{lane}:{entries[lane]}" for lane in lanes]
 
 
 def overview(self: Books) -> Overview:

@@ -24,7 +24,7 @@ from . import _forks
 from .store import Hint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from .transaction import Transaction
 
@@ -32,6 +32,9 @@ T = TypeVar("T")
 Needs = tuple[bytes, bytes | None]
 """The user and the key, as hashes, that a work will look up."""
 Transact: TypeAlias = "Callable[[Callable[[Mapping[int, Transaction]], None], list[int], list[_Work[Any]]], None]"
+
+Piece: TypeAlias = "tuple[Callable[[Transaction], T], int, Needs | None]"
+"""A work, its lane, and what it will look up."""
 
 # One transaction holds the write lock for all of its works; other processes wait meanwhile.
 MOST_TOGETHER = 256
@@ -129,13 +132,46 @@ class GroupCommit:
                 self._settle(mine)
         return self._outcome(mine)
 
-    def _queue_up(self, mine: _Work[Any]) -> None:
+    def run_all(self, pieces: Sequence[Piece[T]]) -> list[T | Exception]:
+        """Do many works of one thread, each as `run` does; what one of them raises stands in its place."""
+        if threading.get_ident() in self._inside:
+            raise LedgerError(self._ledger, "this thread is writing to it just now; finish that first")
+        mine = [_Work(*piece) for piece in pieces]
+        try:
+            self._queue_up(*mine)
+            for work in mine:  # in the order of the queue: whichever leads is the first that is not done
+                self._inside.add(work.thread)
+                if work.gate is not None:
+                    work.gate.acquire()
+                if work.leads and not work.done:
+                    try:
+                        self._lead(work)
+                    except Exception as error:
+                        work.tell(error)
+                self._settle(work)
+        finally:
+            try:
+                for work in mine:
+                    self._settle(work)
+            finally:
+                for work in mine:
+                    self._settle(work)
+        return [self._told(work) for work in mine]
+
+    def _told(self, mine: _Work[Any]) -> Any:
+        try:
+            return self._outcome(mine)
+        except Exception as error:
+            return error
+
+    def _queue_up(self, *works: _Work[Any]) -> None:
         with self._mutex:
-            if self._led:
-                mine.gate = threading.Lock()
-                mine.gate.acquire()
-            self._queue.append(mine)
-            mine.leads, self._led = not self._led, True
+            for mine in works:
+                if self._led:
+                    mine.gate = threading.Lock()
+                    mine.gate.acquire()
+                self._queue.append(mine)
+                mine.leads, self._led = not self._led, True
 
     def _lead(self, mine: _Work[Any]) -> None:
         """Do everybody's work that there is."""

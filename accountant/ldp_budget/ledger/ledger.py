@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from .clock import Read
     from .entries import End
-    from .groups import Needs, _Work
+    from .groups import Needs, Piece, _Work
     from .store import Lanes, Snapshot, Store
     from .windows import Moment
 
@@ -100,6 +100,18 @@ class Ledger:
         `needs` are the user and the key that it will look up, as hashes.
         """
         return self._groups[lane % len(self._groups)].run(_by(self._by, work), lane, needs)
+
+    def piece(self, work: Callable[[Transaction], T], lane: int = 0, needs: Needs | None = None) -> Piece[T]:
+        """A work for `run_all`, of whoever this ledger acts for."""
+        return _by(self._by, work), lane, needs
+
+    def run_all(self, pieces: Sequence[Piece[T]]) -> list[T | Exception]:
+        """Do many works, each as `run` does, in transactions that they share; what one raises stands in its place."""
+        results: dict[int, T | Exception] = {}
+        for number, group in enumerate(self._groups):
+            places = [place for place, (_, lane, _) in enumerate(pieces) if lane % len(self._groups) == number]
+            results.update(zip(places, group.run_all([pieces[place] for place in places]), strict=True))
+        return [results[place] for place in range(len(pieces))]
 
     def run_together(
         self, work: Callable[[list[Transaction]], T], lanes: Sequence[int], *, though_shut: bool = False

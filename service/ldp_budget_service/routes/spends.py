@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 from pydantic import Field
 
+from ldp_budget.accounting.lines import Spend
 from ldp_budget.remote.forms import receipt_form
 
-from ..answers import ReceiptAnswer, answered, told
+from ..answers import ReceiptAnswer, answered_at, told
 from ..asked import ChargeAsked, KeyHeader, required
-from ..callers import Desk, Spender
+from ..callers import Credentials, Desk, desk_soon
 from ..problems import documented
 
 router = APIRouter(tags=["spending"])
@@ -29,20 +31,26 @@ class SpendAsked(ChargeAsked):
     response_model=ReceiptAnswer,
     responses=documented("unknown-name", "budget-exceeded", "in-flight", "key-conflict"),
 )
-def spend(asked: SpendAsked, request: Request, desk: Spender, key: KeyHeader = None) -> Response:
+async def spend(asked: SpendAsked, request: Request, credentials: Credentials, key: KeyHeader = None) -> Response:
     """Charge reports of a mechanism or a collection to a user, or refuse with 409 and every limit that failed."""
+    desk = await desk_soon(request, credentials, "spend")
     check_bounds(desk, asked)
-    charge = asked.charge(desk)
     if asked.dry_run:
-        position = desk.accountant.position(asked.user)
-        quoted = desk.accountant.quote(
-            asked.user, charge, reports=asked.reports, label=asked.label, policy=asked.policy
-        )
-        return told(position, receipt_form(quoted))
+        return await run_in_threadpool(_quoted, desk, asked)
     key = required(key)
+    charge = asked.charge(desk) if asked.at_hand(desk) else await run_in_threadpool(asked.charge, desk)
     with request.app.state.in_flight.only(desk.key.name, asked.user, key):
-        receipt = desk.accountant.spend(asked.user, charge, key=key, **terms(asked))
-    return answered(desk.accountant, receipt, asked.user)
+        charged = Spend(user=asked.user, mechanism=charge, key=key, **terms(asked))
+        receipt, position = await request.app.state.counter.spend(desk.accountant, charged)
+    return answered_at(position, receipt)
+
+
+def _quoted(desk: Desk, asked: SpendAsked) -> Response:
+    position = desk.accountant.position(asked.user)
+    quoted = desk.accountant.quote(
+        asked.user, asked.charge(desk), reports=asked.reports, label=asked.label, policy=asked.policy
+    )
+    return told(position, receipt_form(quoted))
 
 
 def check_bounds(desk: Desk, asked: ChargeAsked) -> None:

@@ -1,0 +1,109 @@
+"""The counter where spends are taken to the ledger: all that wait are charged together, in one wait for the disk.
+
+A thread for each request would be woken, and wake the event loop, for each of them; and of many threads that compute
+each keeps the event loop from answering. Here one takes what has come meanwhile to the ledger, and brings all of the
+answers back at once. A second one gathers the next, and what it brings is taken into a transaction that still runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, NamedTuple
+
+from ldp_budget import LdpBudgetError
+from ldp_budget.accounting.lines import Spend, spend_together
+
+if TYPE_CHECKING:
+    from ldp_budget import Accountant
+    from ldp_budget.accounting.receipts import Receipt
+
+CLERKS = 2
+MOST_TOGETHER = 256
+"""As many as a transaction of the ledger takes."""
+
+Told = tuple["Receipt", str]
+"""A receipt, and how far the journal was."""
+
+
+class _Asked(NamedTuple):
+    accountant: Accountant
+    spend: Spend
+    answer: asyncio.Future[Told]
+
+
+class Counter:
+    """Charges what the requests of one event loop ask for. Its threads are begun with the first."""
+
+    def __init__(self, accountant: Accountant) -> None:
+        self._accountant = accountant
+        self._asked: SimpleQueue[_Asked | None] = SimpleQueue()
+        self._clerks: list[threading.Thread] = []
+
+    async def spend(self, accountant: Accountant, spend: Spend) -> Told:
+        """What `Accountant.spend` returns or raises, and where the journal was after that.
+
+        `accountant` acts for the caller.
+        """
+        if not self._clerks:
+            self._begin(asyncio.get_running_loop())
+        answer: asyncio.Future[Told] = asyncio.get_running_loop().create_future()
+        self._asked.put(_Asked(accountant, spend, answer))
+        return await answer
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        for _ in range(CLERKS):
+            clerk = threading.Thread(target=self._serve, args=(loop,), name="ldp-budget counter", daemon=True)
+            self._clerks.append(clerk)
+            clerk.start()
+
+    def close(self) -> None:
+        """End the threads, when they have done what was asked."""
+        clerks, self._clerks = self._clerks, []
+        for _ in clerks:
+            self._asked.put(None)
+        for clerk in clerks:
+            clerk.join()
+
+    # -- in a thread --------------------------------------------------------------------------------------
+
+    def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
+        while (first := self._asked.get()) is not None:
+            together = [first]
+            while len(together) < MOST_TOGETHER:
+                try:
+                    another = self._asked.get_nowait()
+                except Empty:
+                    break
+                if another is None:
+                    self._asked.put(None)  # for whoever asks next
+                    break
+                together.append(another)
+            told = self._charge(together)
+            try:
+                loop.call_soon_threadsafe(_tell, told)
+            except RuntimeError:
+                return  # nobody is there to be told any more
+
+    def _charge(self, together: list[_Asked]) -> list[tuple[asyncio.Future[Told], Told | Exception]]:
+        """What came of each."""
+        try:
+            receipts = spend_together([(each.accountant, each.spend) for each in together])
+            positions = self._accountant.positions([each.spend.user for each in together])
+        except Exception as error:  # nobody else would hear of it
+            return [(each.answer, error) for each in together]
+        return [
+            (each.answer, receipt if isinstance(receipt, LdpBudgetError) else (receipt, position))
+            for each, receipt, position in zip(together, receipts, positions, strict=True)
+        ]
+
+
+def _tell(told: list[tuple[asyncio.Future[Told], Told | Exception]]) -> None:
+    for answer, result in told:
+        if answer.done():
+            continue  # the request was given up
+        if isinstance(result, Exception):
+            answer.set_exception(result)
+        else:
+            answer.set_result(result)
