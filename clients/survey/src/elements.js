@@ -53,6 +53,26 @@ export function announce(text) {
   if (region.textContent !== text) region.textContent = text;
 }
 
+const SVG = "http://www.w3.org/2000/svg";
+const DISC = "M20 0a20 20 0 1 1 0 40 20 20 0 0 1 0-40Z";
+const SIGNS = {
+  arrived: "m-3.4 25.6-5.2-5.2-2.6 2.6 7.8 7.8 15-15-2.6-2.6Z",
+  waiting: "m-1.9 9v12.2l8.3 5 1.9-3.1-6.5-3.9V9Z",
+  stopped: "m-10 18v4h20v-4Z",
+};
+
+/** A sign for those who would rather look; it is drawn here, as the page may be offline. @param {keyof SIGNS} kind */
+export function mark(kind) {
+  const sign = document.createElementNS(SVG, "svg");
+  const path = document.createElementNS(SVG, "path");
+  const shape = { viewBox: "0 0 40 40", class: `mark ${kind}`, "aria-hidden": "true" };
+  for (const [name, value] of Object.entries(shape)) sign.setAttribute(name, value);
+  path.setAttribute("fill-rule", "evenodd");
+  path.setAttribute("d", DISC + SIGNS[kind]);
+  sign.append(path);
+  return sign;
+}
+
 /**
  * A part of the page under a heading.
  * @param {string} title

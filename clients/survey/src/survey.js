@@ -4,12 +4,12 @@ import { Client } from "../../js/src/index.js";
 import { OverBudget, epsilonOf, unitsOf } from "../../js/src/budget.js";
 import { toHex } from "../../js/src/bytes.js";
 import { deviceBars, limitBar, refusedBy } from "./budgets.js";
-import { announce, el, facts, section, show } from "./elements.js";
+import { announce, el, facts, mark, section, show } from "./elements.js";
 import { meaning, price, priceHere, promises } from "./guarantee.js";
 import { taken } from "./links.js";
 import { bytesShown, likelihoodsShown } from "./report.js";
 import { Problem, definitionOf, meAt } from "./service.js";
-import { date, language, said, say } from "./texts.js";
+import { date, language, plain, said, say } from "./texts.js";
 
 /** @typedef {import("./main.js").Device} Device */
 /** @typedef {import("./links.js").Link} Link */
@@ -172,7 +172,7 @@ export class Survey {
     const [least, most, step] = input.kind === "number" ? [input.lower, input.upper, "any"] : [0, Number(input.count) - 1, 1];
     return el("div", { class: "question" },
       el("label", { for: "answer" }, legend),
-      el("p", { class: "hint", id: "range" }, say("ask.range", { least: String(least), most: String(most) })),
+      el("p", { class: "hint", id: "range" }, say("ask.range", { least: plain(least), most: plain(most) })),
       el("input", { ...given, type: "number", min: least, max: most, step, inputmode: "decimal", "aria-describedby": "range error" }));
   }
 
@@ -292,8 +292,9 @@ export class Survey {
       state === "waiting" && el("p", {}, el("button", { type: "button", class: "secondary", onclick: () => this.device.delivery.now() }, say("waiting.now"))),
       state === "refused" && this.refusal(entry),
       state === "arrived" && this.receipt(entry),
-      report && bytesShown(this.definition, report, this.words.answers, entry.label),
-      report && likelihoodsShown(this.client, report, this.words.answers),
+      // Not before it has arrived: who sees a report that waits may still keep it from being sent, and so say something.
+      state === "arrived" && report && bytesShown(this.definition, report, this.words.answers, entry.label),
+      state === "arrived" && report && likelihoodsShown(this.client, report, this.words.answers),
       state === "arrived" && this.export(entry),
       el("p", { class: "contact" }, el("a", { href: `/me${location.search}` }, say("nav.mine"))),
     ], asked && focus);
@@ -360,9 +361,6 @@ export class Survey {
     show(children, { focus });
   }
 }
-
-/** A sign for those who would rather look. @param {"arrived" | "waiting" | "stopped"} kind */
-const mark = (kind) => el("div", { class: `mark ${kind}`, "aria-hidden": "true" });
 
 /**
  * Whether a budget of the device has not enough left.

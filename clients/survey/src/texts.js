@@ -27,6 +27,7 @@ export const said = (key) => key in texts;
 const DIGITS = { maximumSignificantDigits: 3, useGrouping: false };
 const ceiling = new Intl.NumberFormat(language, /** @type {any} */ ({ ...DIGITS, roundingMode: "ceil" }));
 const floor = new Intl.NumberFormat(language, /** @type {any} */ ({ ...DIGITS, roundingMode: "floor" }));
+const decimals = new Intl.NumberFormat(language, { maximumFractionDigits: 20, useGrouping: false });
 const shares = new Intl.NumberFormat(language, { style: "percent", maximumFractionDigits: 1 });
 const dates = new Intl.DateTimeFormat(language, { dateStyle: "long", timeStyle: "short" });
 
@@ -37,6 +38,9 @@ export const up = (number) => ceiling.format(/** @type {any} */ (String(number))
 
 /** Rounded down. @param {string | number} number */
 export const down = (number) => floor.format(/** @type {any} */ (String(number)));
+
+/** As it is. @param {string | number} number */
+export const plain = (number) => decimals.format(/** @type {any} */ (String(number)));
 
 /** @param {number} number */
 export const share = (number) => shares.format(number);

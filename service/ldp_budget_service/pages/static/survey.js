@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 25 files with the digest 2f9eb815f08ece51c425c29e69214a9b0a6898ccebdff4b8808372c6c147dc6b
+// made by clients/survey/build.mjs from 25 files with the digest 701324c7e12ef4afd6424584fb110371a845bd1e0553ce4553adb771df3cc2c5
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
@@ -1525,6 +1525,23 @@ function announce(text) {
   );
   if (region.textContent !== text) region.textContent = text;
 }
+var SVG = "http://www.w3.org/2000/svg";
+var DISC = "M20 0a20 20 0 1 1 0 40 20 20 0 0 1 0-40Z";
+var SIGNS = {
+  arrived: "m-3.4 25.6-5.2-5.2-2.6 2.6 7.8 7.8 15-15-2.6-2.6Z",
+  waiting: "m-1.9 9v12.2l8.3 5 1.9-3.1-6.5-3.9V9Z",
+  stopped: "m-10 18v4h20v-4Z"
+};
+function mark(kind) {
+  const sign = document.createElementNS(SVG, "svg");
+  const path = document.createElementNS(SVG, "path");
+  const shape = { viewBox: "0 0 40 40", class: `mark ${kind}`, "aria-hidden": "true" };
+  for (const [name, value] of Object.entries(shape)) sign.setAttribute(name, value);
+  path.setAttribute("fill-rule", "evenodd");
+  path.setAttribute("d", DISC + SIGNS[kind]);
+  sign.append(path);
+  return sign;
+}
 function section(title, { class: kind = "card", id }, ...children) {
   return el("section", { class: kind, "aria-labelledby": id }, el("h2", { id }, title), ...children);
 }
@@ -1602,7 +1619,7 @@ var survey_de_default = {
   "ask.before": "Ihre Antwort bleibt hier. Aus ihr wird ein zufälliger Bericht gezogen und sofort gesendet; danach sehen Sie genau, was gesendet wurde.",
   "ask.send": "Zufällig verändern und senden",
   "ask.decline": "Nicht teilnehmen",
-  "ask.missing": "Bitte geben Sie zuerst eine Antwort; es wurde nichts gesendet.",
+  "ask.missing": "Bitte geben Sie eine Antwort, die hier möglich ist; es wurde nichts gesendet.",
   "ask.contact": "Fragen? Kontakt:",
   "cost.title": "Was es Sie kostet",
   "cost.epsilon": "ε (Epsilon) sagt, wie viel ein Bericht verraten kann: je kleiner, desto weniger. Was Sie senden, summiert sich, und Ihr Budget ist die Grenze dieser Summe.",
@@ -1756,7 +1773,7 @@ var survey_en_default = {
   "ask.before": "Your answer stays here. One randomized report is drawn from it and sent at once; you see afterwards exactly what left.",
   "ask.send": "Randomize and send",
   "ask.decline": "Don’t take part",
-  "ask.missing": "Please choose an answer first; nothing was sent.",
+  "ask.missing": "Please give an answer that is possible here; nothing was sent.",
   "ask.contact": "Questions? Contact:",
   "cost.title": "What it costs you",
   "cost.epsilon": "ε (epsilon) says how much a report can give away: the smaller, the less. What you send adds up, and your budget is the most that it may come to.",
@@ -1910,7 +1927,7 @@ var survey_ko_default = {
   "ask.before": "답변은 이 기기에 남습니다. 답변에서 무작위 보고서 하나를 뽑아 바로 전송하며, 정확히 무엇이 나갔는지는 그 뒤에 보여 드립니다.",
   "ask.send": "무작위로 바꿔 보내기",
   "ask.decline": "참여하지 않기",
-  "ask.missing": "먼저 답을 골라 주세요. 아무것도 전송되지 않았습니다.",
+  "ask.missing": "여기서 가능한 답을 해 주세요. 아무것도 전송되지 않았습니다.",
   "ask.contact": "문의처:",
   "cost.title": "드는 비용",
   "cost.epsilon": "ε(엡실론)은 보고서가 얼마나 드러낼 수 있는지를 나타냅니다. 작을수록 적게 드러납니다. 보낸 것은 더해지며, 예산은 그 합의 한도입니다.",
@@ -2063,6 +2080,7 @@ var floor = new Intl.NumberFormat(
   /** @type {any} */
   { ...DIGITS, roundingMode: "floor" }
 );
+var decimals = new Intl.NumberFormat(language, { maximumFractionDigits: 20, useGrouping: false });
 var shares = new Intl.NumberFormat(language, { style: "percent", maximumFractionDigits: 1 });
 var dates = new Intl.DateTimeFormat(language, { dateStyle: "long", timeStyle: "short" });
 var sizes = new Intl.NumberFormat(language, { style: "unit", unit: "byte", unitDisplay: "long" });
@@ -2071,6 +2089,10 @@ var up = (number) => ceiling.format(
   String(number)
 );
 var down = (number) => floor.format(
+  /** @type {any} */
+  String(number)
+);
+var plain = (number) => decimals.format(
   /** @type {any} */
   String(number)
 );
@@ -2455,7 +2477,7 @@ var Survey = class {
       "div",
       { class: "question" },
       el("label", { for: "answer" }, legend),
-      el("p", { class: "hint", id: "range" }, say("ask.range", { least: String(least), most: String(most) })),
+      el("p", { class: "hint", id: "range" }, say("ask.range", { least: plain(least), most: plain(most) })),
       el("input", { ...given, type: "number", min: least, max: most, step, inputmode: "decimal", "aria-describedby": "range error" })
     );
   }
@@ -2583,8 +2605,9 @@ var Survey = class {
       state === "waiting" && el("p", {}, el("button", { type: "button", class: "secondary", onclick: () => this.device.delivery.now() }, say("waiting.now"))),
       state === "refused" && this.refusal(entry),
       state === "arrived" && this.receipt(entry),
-      report && bytesShown(this.definition, report, this.words.answers, entry.label),
-      report && likelihoodsShown(this.client, report, this.words.answers),
+      // Not before it has arrived: who sees a report that waits may still keep it from being sent, and so say something.
+      state === "arrived" && report && bytesShown(this.definition, report, this.words.answers, entry.label),
+      state === "arrived" && report && likelihoodsShown(this.client, report, this.words.answers),
       state === "arrived" && this.export(entry),
       el("p", { class: "contact" }, el("a", { href: `/me${location.search}` }, say("nav.mine")))
     ], asked && focus);
@@ -2648,7 +2671,6 @@ var Survey = class {
     show(children, { focus });
   }
 };
-var mark = (kind) => el("div", { class: `mark ${kind}`, "aria-hidden": "true" });
 var lacks = (line, cost) => line !== void 0 && unitsOf(line.left, false) < unitsOf(cost, true);
 
 // clients/survey/src/main.js
