@@ -268,7 +268,7 @@ class Collections {
     this.said = h("p", { class: "muted" });
     this.table = new DataTable({
       name: "collections",
-      caption: t("collections.title"),
+      caption: t("collections.caption"),
       columns: [
         { key: "collection", title: t("collections.choose"), text: true },
         { key: "round", title: t("collections.round"), text: true },

@@ -1,0 +1,456 @@
+"""The dashboard and the privacy officer's page in a real browser: what they show is what the ledger holds."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
+
+import axe_core
+from ldp_budget import Accountant, Collection, mechanism
+from ldp_budget.access.keys import ApiKeys
+from survey_site import CHROMIUM, Site, chromium, running
+from webhook_receiver import Receiver
+
+RR = mechanism("randomized-response")
+OUE = mechanism("oue")(epsilon="0.25", domain_size=3)
+SECRET = b"a secret of at least 24 bytes"
+TABLES = ("activity", "refusals", "limits", "spread", "mechanisms", "ledger")
+
+
+class Past:
+    """A clock that is set to some days ago, and then goes on as it should."""
+
+    def __init__(self, days: int) -> None:
+        self.days = days
+
+    def __call__(self) -> datetime:
+        return datetime.now(UTC) - timedelta(days=self.days)
+
+
+@pytest.fixture(scope="module")
+def receiver() -> Iterator[Receiver]:
+    made = Receiver(SECRET)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, receiver: Receiver) -> Iterator[Site]:
+    folder, clock = tmp_path_factory.mktemp("office"), Past(3)
+    (folder / "secret").write_bytes(SECRET)
+    with Accountant(folder / "budget.db", clock=clock) as accountant:
+        accountant.set_policy("default", ["lifetime=4", "day=1"])
+        accountant.set_policy("=research", ["lifetime=2,1e-6,zcdp"])  # a spreadsheet would take it for a formula
+        accountant.add_collection(Collection("coins, many", OUE, ("heads", "tails", "edge")))
+        for day in range(4):
+            clock.days = 3 - day
+            for number in range(2 + 3 * day):
+                accountant.spend(f"user {number}", accountant.collection("coins, many"), key=f"{day} {number}")
+            accountant.spend("user 0", RR(epsilon="0.75"), key=f"more {day}")
+            accountant.spend("user 1", RR(epsilon=3), key=f"too much {day}")
+        accountant.erase("user 7")
+        alerts = {"alert_webhook": receiver.url, "alert_secret_file": folder / "secret", "alert_users": 1.0}
+        with running(accountant, folder / "reports", **alerts) as made:
+            yield made
+
+
+@pytest.fixture(scope="module")
+def secrets(site: Site) -> dict[str, str]:
+    keys = ApiKeys(site.accountant)
+    return {scope: keys.create(f"{scope}-key", [scope])[1] for scope in ("read", "policy", "audit", "spend", "admin")}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    program = chromium()
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=program, args=CHROMIUM)
+        yield started
+        started.close()
+
+
+Open = Callable[..., Any]
+
+
+@pytest.fixture
+def opened(browser: Any, site: Site, secrets: dict[str, str]) -> Iterator[Open]:
+    """Opens a page with the key of a scope, or without one; nothing may be asked of others, or go wrong unsaid."""
+    contexts, wrong, asked = [], list[str](), list[str]()
+
+    def open_page(path: str = "/", scope: str | None = "read", **options: Any) -> Any:
+        context = browser.new_context(locale="en", **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(f"{site.origin}{path}")
+        page.wait_for_selector("#sign-in:not([hidden])")
+        if scope is not None:
+            enter(page, secrets[scope])
+            page.wait_for_selector("html[data-ready=true]")
+        return page
+
+    yield open_page
+    for context in contexts:
+        assert context.cookies() == []
+        context.close()
+    assert wrong == []
+    assert [url for url in asked if not url.startswith((site.origin, "blob:"))] == []
+
+
+def enter(page: Any, secret: str) -> None:
+    page.fill("#key", secret)
+    page.keyboard.press("Enter")
+
+
+def cells(page: Any, name: str) -> list[list[str]]:
+    """What stands in a table, whether it is open or folded away."""
+    rows = page.eval_on_selector_all(
+        f"[data-table={name}] tr",
+        "(rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent))",
+    )
+    return [[plain(cell) for cell in row] for row in rows]
+
+
+def plain(shown: str) -> str:
+    """A cell without what only people need: commas in numbers, a dash for nothing."""
+    text = re.sub(r"(?<=\d),(?=\d{3}\b)", "", shown)
+    return "" if text == "–" else text
+
+
+def saved(page: Any, name: str) -> list[list[str]]:
+    """The CSV file under a table."""
+    with page.expect_download() as download:
+        page.click(f"[data-table={name}] button:has-text('CSV')")
+    assert re.fullmatch(rf"ldp-budget-{name}-\d{{4}}-\d\d-\d\d\.csv", download.value.suggested_filename)
+    return list(csv.reader(io.StringIO(Path(download.value.path()).read_text(encoding="utf-8"))))
+
+
+def figure(page: Any, name: str) -> str:
+    return plain(page.inner_text(f"[data-figure={name}] .number"))
+
+
+# -- the dashboard -------------------------------------------------------------------------------------------------
+
+
+def test_the_numbers_shown_are_those_of_the_ledger(site: Site, opened: Open) -> None:
+    page, accountant = opened(), site.accountant
+    stats, balances = accountant.stats(), list(accountant.balances())
+    assert figure(page, "users") == str(stats["users"])
+    near = sum(state.spent_units.epsilon >= 0.8 * 10**9 for each in balances for state in each.limits[1:])
+    assert figure(page, "near") == str(near) == "1"
+    header, *days = cells(page, "activity")
+    charged = [row for row in accountant.journal() if row["kind"] == "spent"]
+    assert header[1:3] == ["Users charged", "Charges"]
+    for day, users, charges, *_ in days:
+        of_day = [row["account"] for row in charged if row["at"].startswith(day)]
+        assert (users, charges) == (str(len(set(of_day))), str(len(of_day)))
+    assert sum(int(row[2]) for row in days) == len(charged)
+    assert [row[3] for row in cells(page, "refusals")[1:]] == ["1"] * 4
+    assert dict(cells(page, "ledger"))["Head"] == stats["head"]
+    bars = page.locator("#activity svg rect.charged")
+    assert bars.count() == sum(int(row[1]) > 0 for row in days)
+
+
+def test_a_csv_file_holds_what_its_table_shows(opened: Open) -> None:
+    page = opened()
+    for name in ("activity", "limits", "ledger"):
+        shown, file = cells(page, name), saved(page, name)
+        assert [[cell.removeprefix("'") for cell in row] for row in file] == shown, name
+    assert "'=research" in {row[0] for row in saved(page, "limits")}
+
+
+@pytest.mark.slow
+def test_every_csv_file_holds_what_its_table_shows(opened: Open) -> None:
+    page = opened(scope="admin")
+    for name in TABLES:
+        shown, file = cells(page, name), saved(page, name)
+        times = [at for at, title in enumerate(shown[0]) if title == "Last"]
+        for row in (*shown, *file):
+            for at in times:  # people get a time to the minute
+                del row[at]
+        assert [[cell.removeprefix("'") for cell in row] for row in file] == shown, name
+
+
+@pytest.mark.slow
+def test_what_is_left_is_shown_by_tenths(site: Site, opened: Open) -> None:
+    page = opened()
+    page.select_option("#policy", "default")
+    shown: dict[tuple[str, str], list[int]] = {}
+    for policy, period, _, _, users in cells(page, "spread")[1:]:
+        shown.setdefault((policy, period), []).append(int(users))
+    balances = [balance for balance in site.accountant.balances() if not balance.erased]
+    for place, period in enumerate(("lifetime", "day")):
+        tenths = [0] * 11
+        for balance in balances:
+            state = balance.limits[place]
+            assert state.spent_units.epsilon is not None
+            assert state.limit.capacity.epsilon is not None
+            tenths[10 * state.spent_units.epsilon // state.limit.capacity.epsilon] += 1
+        assert shown["default", period] == tenths
+        said = page.locator("#limits svg").nth(place).get_attribute("aria-label")
+        assert f"Of {len(balances)} users" in said
+
+
+@pytest.mark.slow
+def test_days_are_gone_through_by_the_keyboard_and_said(opened: Open) -> None:
+    page = opened()
+    days = cells(page, "activity")[:0:-1]
+    slider = page.locator("#activity [role=slider]")
+    slider.focus()
+    page.keyboard.press("Home")
+    assert f"users {days[0][1]}, charges {days[0][2]}" in slider.get_attribute("aria-valuetext")
+    page.keyboard.press("ArrowRight")
+    assert f"users {days[1][1]}, charges {days[1][2]}" in slider.get_attribute("aria-valuetext")
+    page.keyboard.press("End")
+    assert slider.get_attribute("aria-valuenow") == str(len(days) - 1)
+    assert page.inner_text("#activity .readout") == slider.get_attribute("aria-valuetext")
+
+
+@pytest.mark.slow
+def test_everything_is_reached_by_the_keyboard(opened: Open) -> None:
+    page = opened()
+    page.evaluate("document.activeElement.blur()")
+    reached = []
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        reached.append(
+            page.evaluate("document.activeElement.id || document.activeElement.getAttribute('aria-label')")
+        )
+    for wanted in ("sign-out", "policy", "Users charged by day", "Refusals by day"):
+        assert wanted in reached
+    assert sum(str(each).startswith("Download as CSV") for each in reached) >= 6
+
+
+@pytest.mark.slow
+def test_it_renews_what_it_shows_and_says_when_it_cannot(site: Site, opened: Open, secrets: dict[str, str]) -> None:
+    page = opened()
+    before = int(figure(page, "charged"))
+    site.accountant.spend("user 3", RR(epsilon="0.01"))
+    page.check("input[value='7']")
+    page.wait_for_selector(f"[data-figure=charged] .number:text-is('{before + 1}')")
+    page.context.set_offline(True)
+    page.check("input[value='90']")
+    page.wait_for_selector("text=Not renewed since")
+    page.context.set_offline(False)
+    page.check("input[value='30']")
+    page.wait_for_selector("text=renewed every 15 seconds")
+
+
+@pytest.mark.slow
+def test_a_ledger_that_is_still_being_read_says_how_far(opened: Open, site: Site, secrets: dict[str, str]) -> None:
+    page = opened(scope=None)
+    page.route("**/v1/overview", lambda route: partly(route))
+
+    def partly(route: Any) -> None:
+        answer = route.fetch()
+        told = {**answer.json(), "progress": {"done": 40, "total": 100, "complete": False}}
+        route.fulfill(response=answer, json=told)
+
+    enter(page, secrets["read"])
+    page.wait_for_selector("text=The ledger is being read: 40%")
+    assert page.locator("progress").is_visible()
+    page.unroute("**/v1/overview")
+    page.wait_for_selector("html[data-ready=true]")
+    assert not page.locator("progress").is_visible()
+
+
+@pytest.mark.slow
+def test_estimates_are_shown_with_their_intervals_over_the_rounds(
+    opened: Open, site: Site, secrets: dict[str, str]
+) -> None:
+    def round_of(name: str, share: float) -> dict[str, Any]:
+        answers = [
+            {"answer": answer, "count": 100 * part, "share": part, "share_low": part - 0.05, "share_high": part + 0.1}
+            for answer, part in (("heads", share), ("tails", 0.9 - share), ("edge", 0.1))
+        ]
+        return {"round": name, "reports": 100, "answers": answers}
+
+    page = opened(scope=None)
+    rounds = [round_of("first", 0.25), round_of("second", 0.5)]
+    page.route(
+        "**/v1/collections/coins%2C%20many/estimate?by_round=true",
+        lambda route: route.fulfill(json={"rounds": rounds}),
+    )
+    enter(page, secrets["read"])
+    page.wait_for_selector("html[data-ready=true]")
+    assert page.locator("#collections svg .dot").count() == 3 + 3 * 2
+    header, *rows = cells(page, "collections")
+    assert [dict(zip(header, row, strict=True))["Share"] for row in rows] == [
+        "0.25",
+        "0.65",
+        "0.1",
+        "0.5",
+        "0.4",
+        "0.1",
+    ]
+    assert rows[0][-2:] == ["0.2", "0.35"]
+    assert "heads: 50 %, between 45 % and 60 %" in page.locator("#collections svg title").all_text_contents()
+
+
+# -- keys ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", ["/", "/officer"])
+def test_a_key_that_does_not_open_it_is_told_so_and_forgotten(
+    opened: Open, secrets: dict[str, str], path: str
+) -> None:
+    page = opened(path, None)
+    enter(page, "ldpb_nobody")
+    page.wait_for_selector("#key-error:has-text('There is no such key')")
+    enter(page, secrets["spend"])
+    page.wait_for_selector("#key-error:has-text('this key has not the scope')")
+    assert page.evaluate("sessionStorage.length + localStorage.length") == 0
+    assert page.input_value("#key") == ""
+
+
+@pytest.mark.slow
+def test_a_key_is_kept_for_the_tab_and_no_longer_than_asked(opened: Open, site: Site) -> None:
+    page = opened()
+    page.reload()
+    page.wait_for_selector("html[data-ready=true]")
+    page.click("text=Privacy officer")
+    page.wait_for_selector("#key-error:has-text('this key has not the scope policy')")
+    page = opened()
+    page.click("#sign-out")
+    assert page.evaluate("sessionStorage.length") == 0
+    assert not page.locator("#content").is_visible()
+    assert page.evaluate("document.activeElement.id") == "key"
+    page.reload()
+    page.wait_for_selector("#sign-in:not([hidden])")
+
+
+@pytest.mark.slow
+def test_a_key_that_ends_while_it_is_used_ends_the_page(site: Site, opened: Open) -> None:
+    keys = ApiKeys(site.accountant)
+    page = opened(scope=None)
+    enter(page, keys.create("short", ["read"])[1])
+    page.wait_for_selector("html[data-ready=true]")
+    keys.revoke("short")
+    page.wait_for_timeout(1100)  # what the service knows of keys may be a second old
+    page.check("input[value='7']")
+    page.wait_for_selector("#sign-in:not([hidden])")
+    assert page.locator("#content > *").count() == 0
+
+
+# -- the privacy officer's page ------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_who_set_which_policy_is_shown(site: Site, opened: Open, secrets: dict[str, str]) -> None:
+    key = ApiKeys(site.accountant).find(secrets["admin"])
+    assert key is not None
+    site.accountant.acting_for(key.caller).set_policy("third", ["lifetime=1"])
+    page = opened("/officer", "policy")
+    newest = cells(page, "policies")[1]
+    assert newest[1:] == ["third", "1", "first", "lifetime=1", "admin-key"]
+    assert figure(page, "erased") == "1"
+    names = {row[0] for row in cells(page, "keys")[1:]}
+    assert {"read-key", "policy-key", "admin-key"} <= names
+    assert not [secret for secret in secrets.values() if secret in page.content()]
+
+
+@pytest.mark.slow
+def test_a_test_alert_is_sent_and_a_verification_put_on_record(site: Site, opened: Open, receiver: Receiver) -> None:
+    page, before = opened("/officer", "admin"), len(receiver.messages)
+    page.click("text=Send a test")
+    page.wait_for_selector("text=The test is on its way")
+    receiver.wait(before + 1)
+    page.click("text=Verify the ledger now")
+    page.wait_for_selector("text=Everything holds, in")
+    page.wait_for_selector("[data-table=records] td:text-is('verified')")
+    kinds = [row[2] for row in cells(page, "records")[1:]]
+    assert {"verified", "alert", "alert-tried", "alert-sent"} <= set(kinds)
+    page = opened("/", "read")
+    assert figure(page, "verified") == "Holds"
+
+
+@pytest.mark.slow
+def test_what_a_key_may_not_do_is_said(opened: Open) -> None:
+    page = opened("/officer", "policy")
+    page.click("text=Verify the ledger now")
+    page.wait_for_selector("#alerts-said:has-text('this key has not the scope audit')")
+
+
+# -- how the pages are made ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["dashboard.js", "office.js", "charts.js", "tables.js", "office.css", "office.en.json"]
+)
+def test_nothing_runs_that_was_changed_on_its_way(browser: Any, site: Site, name: str) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+
+    def changed(route: Any) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, body=answer.body() + b" ")
+
+    page.route(f"**/{name}", changed)
+    page.goto(site.origin)
+    page.wait_for_load_state("networkidle")
+    if name == "office.css":
+        assert page.evaluate("document.styleSheets.length") == 0
+    else:
+        assert not page.locator("#sign-in").is_visible()
+    context.close()
+
+
+@pytest.mark.slow
+def test_the_policy_lets_nothing_else_run(opened: Open) -> None:
+    page = opened(scope=None)
+    found = page.evaluate(
+        """async () => {
+            const tried = {};
+            const attempt = async (name, act) => {
+                try { tried[name] = String(await act()); } catch (error) { tried[name] = error.name; }
+            };
+            // Called from outside it would be let through.
+            await attempt("eval", () => new Promise((done, failed) => setTimeout(() => {
+                try { done(new Function("return 1")()); } catch (error) { failed(error); }
+            })));
+            await attempt("markup", () => { document.body.innerHTML = "<p>x</p>"; return "written"; });
+            await attempt("inline", async () => {
+                const script = document.createElement("script");
+                script.textContent = "window.ran = true";
+                document.head.append(script);
+                return window.ran ?? "stopped";
+            });
+            await attempt("elsewhere", () => fetch("https://example.org/"));
+            return tried;
+        }"""
+    )
+    assert found == {
+        **{"eval": "EvalError", "markup": "TypeError", "inline": "TypeError", "elsewhere": "TypeError"},
+    }
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return axe_core.installed(tmp_path_factory.mktemp("axe"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", ["/", "/officer"])
+def test_axe_finds_nothing_that_keeps_anybody_from_it(opened: Open, axe: str, path: str) -> None:
+    page = opened(path, None)
+    assert axe_core.violations(page, axe) == []
+    for options in ({"color_scheme": "light"}, {"color_scheme": "dark", "viewport": {"width": 390, "height": 800}}):
+        page = opened(path, "admin", **options)
+        page.evaluate("document.querySelectorAll('button[aria-expanded=false]').forEach((button) => button.click())")
+        assert axe_core.violations(page, axe) == []
+        assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")

@@ -1,0 +1,194 @@
+"""Figures of the whole ledger over HTTP: true, about nobody, and for those alone who may see them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
+
+from ldp_budget import Accountant, mechanism
+from ldp_budget.access.keys import SCOPES
+from ldp_budget_service.settings import Settings
+from service_threads import Served
+from webhook_receiver import Receiver
+
+RR = mechanism("randomized-response")
+SECRET = b"a secret of at least 24 bytes"
+READ = ["", "/activity", "/refusals", "/limits", "/mechanisms"]
+OFFICER = ["", "/policies", "/keys", "/records", "/alerts"]
+PATHS = {
+    **{("GET", f"/v1/overview{path}"): "read" for path in READ},
+    ("GET", "/v1/alerts"): "read",
+    **{("GET", f"/v1/officer{path}"): "policy" for path in OFFICER},
+    ("POST", "/v1/alerts:test"): "policy",
+    ("POST", "/v1/ledger/verifications"): "audit",
+}
+
+
+@pytest.fixture(scope="module")
+def receiver() -> Iterator[Receiver]:
+    made = Receiver(SECRET)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory, receiver: Receiver) -> Iterator[Served]:
+    file = tmp_path_factory.mktemp("alerts") / "secret"
+    file.write_bytes(SECRET)
+    settings = replace(Settings(), alert_webhook=receiver.url, alert_secret_file=file, alert_users=1.0)
+    with Accountant(":memory:") as accountant:
+        accountant.set_policy("default", ["lifetime=4", "day=1"])
+        for user, epsilon, key in (("alice", "0.5", "a"), ("bob", "0.9", "b"), ("alice", "0.7", "c")):
+            accountant.spend(user, RR(epsilon=epsilon), key=key, note="at the door")
+        with Served(accountant, settings) as made:
+            yield made
+
+
+@pytest.fixture(scope="module")
+def secrets(served: Served) -> dict[str, str]:
+    return {scope: served.secret(scope, name=f"key-{scope}") for scope in SCOPES}
+
+
+def told(served: Served, path: str, secret: str) -> Any:
+    answer = served.ask("GET", path, secret=secret)
+    assert answer.status == 200, answer.body
+    assert answer.headers["Journal-Position"] == served.accountant.position()
+    return answer.json()
+
+
+# -- who may ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("method", "path"), PATHS, ids=lambda part: part)
+def test_each_route_is_for_one_scope_and_admin(
+    served: Served, secrets: dict[str, str], method: str, path: str
+) -> None:
+    allowed = {PATHS[method, path], "admin"}
+    statuses = {scope: served.ask(method, path, secret=secret).status for scope, secret in secrets.items()}
+    assert {scope for scope, status in statuses.items() if status in (200, 202)} == allowed
+    assert {status for scope, status in statuses.items() if scope not in allowed} == {403}
+    assert served.ask(method, path).status == 401
+
+
+@pytest.mark.parametrize(("method", "path"), PATHS, ids=lambda part: part)
+def test_a_key_that_is_bound_sees_nothing_of_the_whole(served: Served, method: str, path: str) -> None:
+    for bound in ({"policies": ["default"]}, {"collections": ["coins"]}):
+        answer = served.ask(method, path, secret=served.secret("admin", **bound))
+        if path == "/v1/officer/policies":
+            assert answer.status == 200
+        else:
+            assert (answer.status, answer.json()["type"]) == (403, "/problems/forbidden")
+
+
+# -- what is told --------------------------------------------------------------------------------------------------
+
+
+def test_the_figures_are_those_of_the_ledger(served: Served, secrets: dict[str, str]) -> None:
+    read = secrets["read"]
+    summary, stats = told(served, "/v1/overview", read), served.accountant.stats()
+    assert summary["progress"]["complete"]
+    assert summary["totals"] == {
+        **{"users": stats["users"], "erased": 0, "charges": 2, "reports": 2},
+        **{"refused": 1, "refused_in_bulk": 0},
+    }
+    assert summary["recent"] == {"hours": 24, "charges": 2, "refused": 1}
+    assert summary["ledger"]["head"] == stats["head"]
+    assert summary["ledger"]["entries"] == stats["entries"]
+    (day,) = told(served, "/v1/overview/activity?days=7", read)["rows"]
+    assert (day["users"], day["charges"], day["refused"]) == (2, 2, 1)
+    (refused,) = told(served, "/v1/overview/refusals", read)["rows"]
+    assert (refused["limit"], refused["refused"]) == ("day", 1)
+    lifetime, today = told(served, "/v1/overview/limits", read)["rows"]
+    assert (lifetime["used"][12], lifetime["used"][22], today["used"][50], today["used"][90]) == (1, 1, 1, 1)
+    rows = told(served, "/v1/overview/mechanisms", read)["rows"]
+    assert {(row["mechanism"], row["checked"], row["charges"]) for row in rows} == {
+        ("randomized-response", "exact", 1)
+    }
+
+
+def test_nothing_says_who(served: Served, secrets: dict[str, str]) -> None:
+    said = b"".join(
+        served.ask(method, path, secret=secrets["admin"]).body for method, path in PATHS if method == "GET"
+    )
+    assert not [word for word in (b"alice", b"bob", b"at the door") if word in said]
+
+
+def test_a_record_does_not_tell_the_hash_of_a_secret(served: Served, secrets: dict[str, str]) -> None:
+    rows = told(served, "/v1/officer/records", secrets["policy"])["rows"]
+    keys = [row for row in rows if row["kind"] == "key"]
+    assert keys
+    assert not [row for row in keys if "hash" in row["body"]]
+    assert [row["number"] for row in rows] == sorted((row["number"] for row in rows), reverse=True)
+    assert len(told(served, "/v1/officer/records?most=2", secrets["policy"])["rows"]) == 2
+
+
+def test_a_version_of_a_policy_says_by_which_key(served: Served, secrets: dict[str, str]) -> None:
+    body = {"limits": ["lifetime=3"]}
+    assert served.ask("PUT", "/v1/policies/research", body, secret=secrets["admin"]).status == 200
+    newest = told(served, "/v1/officer/policies", secrets["policy"])["rows"][0]
+    assert (newest["policy"], newest["by"], newest["change"]) == ("research", "key-admin", "first")
+
+
+def test_a_verification_is_put_on_record_by_whoever_asked(served: Served, secrets: dict[str, str]) -> None:
+    answer = served.ask("POST", "/v1/ledger/verifications", secret=secrets["audit"])
+    assert answer.json()["ok"]
+    verified = told(served, "/v1/overview", secrets["read"])["ledger"]["verified"]
+    assert (verified["ok"], verified["problems"], verified["by"]) == (True, 0, "key-audit")
+    assert verified["entries"] == served.accountant.stats()["entries"] - 1  # that which says so came after
+
+
+def test_a_test_alert_arrives_and_says_who_sent_it(
+    served: Served, secrets: dict[str, str], receiver: Receiver
+) -> None:
+    before = len(receiver.messages)
+    number = served.ask("POST", "/v1/alerts:test", secret=secrets["policy"]).json()["number"]
+    assert receiver.wait(before + 1)[-1].signed
+    rows = told(served, "/v1/alerts", secrets["read"])["rows"]
+    assert {row["by"] for row in rows if row["number"] == number} == {"key-policy"}
+
+
+def test_without_a_webhook_a_test_is_refused() -> None:
+    with Accountant(":memory:") as accountant, Served(accountant) as served:
+        answer = served.ask("POST", "/v1/alerts:test", secret=served.secret())
+        assert (answer.status, answer.json()["type"]) == (400, "/problems/not-supported")
+        assert not served.ask("GET", "/v1/alerts", secret=served.secret()).json()["configured"]
+
+
+@pytest.mark.parametrize("query", ["days=0", "days=732", "days=x"])
+def test_a_span_of_days_has_bounds(served: Served, secrets: dict[str, str], query: str) -> None:
+    assert served.ask("GET", f"/v1/overview/activity?{query}", secret=secrets["read"]).status == 400
+
+
+# -- the files of the pages ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/", "/officer"])
+def test_a_page_is_for_everybody_and_holds_nothing(served: Served, path: str) -> None:
+    answer = served.ask("GET", path)
+    assert (answer.status, answer.headers.get_content_type()) == (200, "text/html")
+    policy = answer.headers["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'")
+    assert "require-trusted-types-for 'script'" in policy
+    assert "unsafe" not in policy
+    assert "Set-Cookie" not in answer.headers
+    text = answer.body.decode()
+    assert " style=" not in text
+    assert " onclick=" not in text
+    assert "<style" not in text
+    assert text.count("<script") == 1  # by its address
+    again = served.ask("GET", path, If_None_Match=answer.headers["ETag"])
+    assert (again.status, again.body) == (304, b"")
+
+
+def test_no_script_of_ours_writes_html() -> None:
+    folder = Path(__file__).parents[2] / "service" / "ldp_budget_service" / "pages" / "static"
+    for name in ("office", "tables", "charts", "dashboard", "officer"):
+        text = (folder / f"{name}.js").read_text()
+        for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "http:", "cookie"):
+            assert word not in text.replace("http://www.w3.org/2000/svg", ""), (name, word)
