@@ -144,8 +144,8 @@ ldp_budget.accounting.setting
 ldp_budget.accounting.shares
 ldp_budget.accounting.simulating
 ldp_budget.accounting.spending
-ldp_budget.accounting.versions
 ldp_budget.accounting.totals
+ldp_budget.accounting.versions
 ldp_budget.authoring
 ldp_budget.authoring.base
 ldp_budget.authoring.channels

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..ledger.windows import from_micros
 from .policies import Policy
+from .raising import raising
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,17 +62,5 @@ def change(before: Policy | None, after: Policy) -> str:
 
 
 def admits_more(before: Policy, after: Policy) -> bool:
-    """Whether anybody might be charged under `after` who would be refused under `before`.
-
-    Of limits by another rule, and of other plans, that is taken to be so.
-    """
-    if (before.relation and not after.relation) or (before.checked and not after.checked):
-        return True
-    if before.plan != after.plan:
-        return True
-    limits = {(limit.period, limit.rule): limit for limit in after.limits}
-    for limit in before.limits:
-        now = limits.get((limit.period, limit.rule))
-        if now is None or now.delta != limit.delta or now.aside != limit.aside or now.is_above(limit):
-            return True
-    return False
+    """Whether anybody might be charged under `after` who would be refused under `before`, see `raising`."""
+    return bool(raising(before, after))
