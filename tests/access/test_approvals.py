@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from conftest import Clock
 from ldp_budget import Accountant, ApprovalConflict, ApprovalNeeded, InvalidParameter, Limit, UnknownName
 from ldp_budget.access.approvals import Approvals
+from ldp_budget.accounting.callers import Caller
 from ldp_budget.accounting.decision import decide
 from ldp_budget.accounting.plans import Plan
 from ldp_budget.accounting.policies import Policy, propose, with_shares
@@ -149,7 +150,7 @@ def test_what_does_not_raise_admits_nothing_more(
     fits = [
         decide(
             Account(1, costs),
-            Request(KEY, "alice", promising(guarantee), policy="default", share=share),
+            Request(KEY, "alice", promising(guarantee), policy="default", caller=Caller(1, "somebody", share)),
             each,
             windows,
         ).fits

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter, Limit
+from ldp_budget.accounting.lines import Spend
 from ldp_budget.accounting.policies import Policy
 from ldp_budget.accounting.shares import as_shares
 from ledger_contract import check, coin, made
@@ -108,6 +109,21 @@ def test_bulk_runs_and_labelled_reports_and_reservations_count_in_it(accountant:
     assert accountant.void(held).status == "voided"
     assert told(accountant)["day (team-a)"] == 6.04
     assert a.spend_many(["alice", "bob"], coin("0.7")).refused_users == []
+    check(accountant)
+
+
+@pytest.mark.parametrize("lines", [2, 20])
+def test_lines_of_a_run_and_spends_with_keys_of_their_own_count_in_it(accountant: Accountant, lines: int) -> None:
+    """Few of them are charged one by one, many by statements over all of them."""
+    accountant.set_policy("default", ["lifetime=40"], shares=SHARES)
+    a, users = team(accountant, "team-a"), [f"user-{number}" for number in range(lines)]
+    assert {each.status for each in a.run("run").charge([Spend(user, coin("0.4")) for user in users])} == {"spent"}
+    assert all(a.spend_each([Spend(user, coin("0.4"), key="k") for user in users]))
+    refused = a.run("again").charge([Spend(user, coin("0.4")) for user in users])
+    assert {(each.status, each.binding) for each in refused} == {("refused", ("lifetime (team-a)",))}
+    assert not any(a.spend_each([Spend(user, coin("0.4"), key="l") for user in users]))
+    for user in users:
+        assert told(a, user) == {"lifetime": 0.8, "lifetime (team-a)": 0.8}
     check(accountant)
 
 

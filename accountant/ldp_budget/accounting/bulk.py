@@ -107,8 +107,8 @@ class BulkCharge:
         charge: Charge,
         policy_number: int,
         policy: Policy,
-        note: str | None = None,
-        share: str | None = None,
+        note: str | None,
+        share: str | None,
     ) -> None:
         if policy.plan is not None:
             raise NotSupported(f"policy {policy.name} holds a plan; charge its users one at a time")

@@ -248,9 +248,9 @@ class Run:
             return [LineAnswer(FAILED, error=error) for _ in lines]
         if len(lines) < FEW or not kind.together or policy.plan is not None:
             return [self._charge_one(transaction, line) for line in lines]
-        refused = set(
-            BulkCharge(transaction, kind.charge, number, policy, kind.note).run([line.spend.user for line in lines])
-        )
+        share = self._books._caller.share
+        bulk = BulkCharge(transaction, kind.charge, number, policy, kind.note, share)
+        refused = set(bulk.run([line.spend.user for line in lines]))
         told = dict.fromkeys(range(len(lines)), _SPENT)
         over = [place for place, line in enumerate(lines) if line.spend.user in refused]
         requests = [self._request(lines[place]) for place in over]
@@ -354,7 +354,7 @@ def _requested(books: Books, spend: Spend) -> Request:
         label=label,
         digest=digest,
         key=key,
-        scope=books._caller.name,
+        caller=books._caller,
         note=note,
     )
 

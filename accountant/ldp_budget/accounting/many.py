@@ -134,7 +134,7 @@ def _binding(
     charge: Charge, policy: str, users: list[str], key: IdempotencyKey
 ) -> Callable[[Transaction], Outcome | Parts | None]:
     def work(transaction: Transaction) -> Outcome | Parts | None:
-        BulkCharge(transaction, charge, *policy_in(transaction, policy))  # what it refuses is not bound
+        BulkCharge(transaction, charge, *policy_in(transaction, policy), None, None)  # what it refuses is not bound
         return bind(transaction, users, key)
 
     return work

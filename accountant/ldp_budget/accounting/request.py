@@ -16,6 +16,7 @@ from ..guarantees import Guarantee
 from ..guarantees.orders import measured
 from ..ledger.entries import SPENT
 from ..ledger.windows import measure_in
+from .callers import LOCAL, Caller
 from .idempotency import IdempotencyKey, key_hash
 
 if TYPE_CHECKING:
@@ -118,8 +119,8 @@ def mechanism_of(asked: Mechanism | Collection) -> Mechanism:
 class Request:
     """What somebody asks to charge: its price, its hashes, and what becomes of it. Raises `InvalidParameter`.
 
-    The `key` is told from those of others by the `scope`, a name of whoever asks; that of a local caller is empty.
-    With a `share` it must fit that of the policy too. `kind` is the entry that it will be if it fits; `lasts`: of a
+    The `key` is told from those of others by the name of the `caller`, and what is charged must fit the share of the
+    policy too that the caller is bound to, if any. `kind` is the entry that it will be if it fits; `lasts`: of a
     reservation, for how many microseconds it is held.
     """
 
@@ -134,8 +135,7 @@ class Request:
         label: str | None = None,
         digest: str | None = None,
         key: str | None = None,
-        scope: str = "",
-        share: str | None = None,
+        caller: Caller = LOCAL,
         note: str | None = None,
         kind: str = SPENT,
         lasts: int | None = None,
@@ -148,7 +148,7 @@ class Request:
         self.note = check_note(note)
         self.kind = kind
         self.lasts = lasts
-        self.share = share
+        self.share = caller.share
         self.charge = charge_of(chosen)
         self.cost = self.charge.cost.times(self.reports)
         """Of all reports, unless they go along a curve."""
@@ -156,7 +156,7 @@ class Request:
         self.user_hash = secret.hash(b"user", user)
         # Two users' equal labels must not show that they are equal.
         self.label_hash = None if label is None else secret.hash(b"label", f"{self.user_hash.hex()} {label}")
-        self.key = None if key is None else self._bind(secret, check_text("key", key), scope)
+        self.key = None if key is None else self._bind(secret, check_text("key", key), caller.name)
 
     def _bind(self, secret: Key, key: str, scope: str) -> IdempotencyKey:
         """The key that makes a retry safe, bound to everything that makes two requests the same request.

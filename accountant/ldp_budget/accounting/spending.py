@@ -50,8 +50,8 @@ def quote(
         UnknownName: there is no such policy.
         ClockError: the clock cannot be believed.
     """
-    key, share = self._ledger.key, self._caller.share
-    request = Request(key, user, mechanism, reports=reports, policy=policy, label=label, share=share)
+    key, caller = self._ledger.key, self._caller
+    request = Request(key, user, mechanism, reports=reports, policy=policy, label=label, caller=caller)
     with self._ledger.reading(self._ledger.lane_of(request.user_hash)) as reading:
         reading.go_by_the_clock()
         return _decide(reading, request)[0].receipt(QUOTED)
@@ -105,8 +105,7 @@ def spend(
         label=label,
         digest=digest,
         key=key,
-        scope=self._caller.name,
-        share=self._caller.share,
+        caller=self._caller,
         note=note,
     )
     return _charge(self, request, strict)
@@ -163,8 +162,7 @@ def reserve(
         label=label,
         digest=digest,
         key=key,
-        scope=self._caller.name,
-        share=self._caller.share,
+        caller=self._caller,
         note=note,
         kind=RESERVED,
         lasts=int(expires * 1_000_000),
