@@ -46,8 +46,7 @@ class ToyRows:
 
     def accounts(self, users: Sequence[bytes], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
         for user in [each for each in self._users.values() if each.hash in users]:
-            charged: list[Any] = [window for window in windows if (user.account, window) in self._sums]
-            for window in charged or [None]:
+            for window in [each for each in windows if (user.account, each) in self._sums] or [None]:
                 yield (user.hash, user.account, window, *self._sums.get((user.account, window), [None] * 4))
 
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
@@ -75,8 +74,7 @@ class ToyRows:
         return iter([each for each in self._answers.values() if each.user == user])
 
     def entries(self, first: int, last: int) -> Iterator[tuple[tuple[Any, ...], bytes | None]]:
-        for number in range(first, min(last, len(self._journal)) + 1):
-            yield self._journal[number], self._links.get(number)
+        return iter([(self._journal[n], self._links.get(n)) for n in range(first, min(last, len(self._journal)) + 1)])
 
     def entry(self, number: int) -> tuple[Any, ...] | None:
         return self._journal.get(number)
@@ -91,9 +89,8 @@ class ToyRows:
         return self._entry_labels.get(number)
 
     def history(self, account: int) -> Iterator[tuple[Any, ...]]:
-        for number, row in self._journal.items():
-            if row[3] == account:
-                yield (*row, *self._entry_labels.get(number, (number, None, None))[1:])
+        for number, row in [each for each in self._journal.items() if each[1][3] == account]:
+            yield (*row, *self._entry_labels.get(number, (number, None, None))[1:])
 
     def histories(self, first: int, last: int, since: int | None = None) -> Iterator[tuple[Any, ...]]:
         for account in sorted({row[3] for row in self._journal.values() if first <= row[3] <= last}):
@@ -255,8 +252,8 @@ class ToyBatch:
         return [user for user in self._left if not [*self._rows.accounts([user], [])]]
 
     def open_accounts(self, first: int, users: list[bytes], seals: list[bytes]) -> None:
-        for number, (user, seal) in enumerate(zip(users, seals, strict=True), first):
-            self._rows.add_user(e.User(number, user, seal))
+        for number, user in enumerate(zip(users, seals, strict=True), first):
+            self._rows.add_user(e.User(number, *user))
 
     def _accounts(self) -> list[int]:
         return sorted(row[1] for row in self._rows.accounts(self._left, []))
