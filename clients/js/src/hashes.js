@@ -160,29 +160,32 @@ const SIGMA = [
   "a2847615fb9e3cd0",
 ].map((row) => Array.from(row, (digit) => parseInt(digit, 16)));
 
+/** Of each step of a round, which four words it mixes: a column, then a diagonal. */
+const PLACES = Array.from({ length: 8 }, (_, i) => [0, 1, 2, 3].map((row) => 4 * row + ((i + row * (i >> 2)) & 3)));
+
 /**
- * @param {bigint[]} v
- * @param {bigint[]} m
+ * Elements of the arrays are 64-bit words, to which what is put there is cut.
+ * @param {BigUint64Array} v
+ * @param {BigUint64Array} m
  * @param {number[]} order
  */
 function blakeRound(v, m, order) {
   for (let i = 0; i < 8; i++) {
-    const shift = i >> 2;
-    const [a, b, c, d] = [0, 1, 2, 3].map((row) => 4 * row + ((i + row * shift) & 3));
-    for (const [k, first, second] of [
-      [0, 32n, 24n],
-      [1, 16n, 63n],
-    ]) {
-      v[a] = (v[a] + v[b] + m[order[2 * i + Number(k)]]) & MASK;
-      v[d] = right(v[d] ^ v[a], BigInt(first));
-      v[c] = (v[c] + v[d]) & MASK;
-      v[b] = right(v[b] ^ v[c], BigInt(second));
+    const [a, b, c, d] = PLACES[i];
+    for (const k of [0, 1]) {
+      v[a] = BigInt.asUintN(64, v[a] + v[b] + m[order[2 * i + k]]);
+      turn(v, d, a, k ? 16n : 32n);
+      v[c] = BigInt.asUintN(64, v[c] + v[d]);
+      turn(v, b, c, k ? 63n : 24n);
     }
   }
 }
 
-/** @type {(x: bigint, n: bigint) => bigint} */
-const right = (x, n) => (x >> n) | ((x << (64n - n)) & MASK);
+/** @type {(v: BigUint64Array, to: number, by: number, n: bigint) => void} */
+function turn(v, to, by, n) {
+  const x = v[to] ^ v[by];
+  v[to] = (x >> n) | BigInt.asUintN(64, x << (64n - n));
+}
 
 /**
  * @param {Uint8Array} message
@@ -198,10 +201,10 @@ export function blake2b(message, { size, key = new Uint8Array(0), person = "" })
   for (let block = 0; block < blocks; block++) {
     const part = new Uint8Array(128);
     part.set(data.subarray(128 * block, 128 * (block + 1)));
-    const v = [...h, ...START];
+    const v = BigUint64Array.from([...h, ...START]);
     v[12] ^= BigInt(Math.min(128 * (block + 1), data.length));
     if (block === blocks - 1) v[14] ^= MASK;
-    const m = words(part);
+    const m = new BigUint64Array(words(part));
     for (let round = 0; round < 12; round++) blakeRound(v, m, SIGMA[round % 10]);
     for (let i = 0; i < 8; i++) h[i] ^= v[i] ^ v[i + 8];
   }
