@@ -10,8 +10,8 @@ from ...authoring.interpreter import StreamDraws, read, run
 from ...errors import NotSupported
 from ...randomness.streams import SeededStream, Stream
 from .._advice import undefined
-from ..verification._programs import check_program
 from ..verification.dominance import UNPROVEN, VIOLATED
+from ..verification.programs import check_program
 from ._drawing import inputs_of, others_of, secrets_of
 from ._outcome import Broken, NotChecked, expect
 

@@ -22,9 +22,9 @@ from ...guarantees import ANY_INPUTS, SAME_CHANGE_PATTERN, Memoised, Unbounded
 from ...guarantees.amounts import float_up
 from .._advice import TWO_INPUTS, undefined
 from ._densities import DensityPair, check_density, largest_loss
-from ._programs import check_program
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, check, check_ratio, loss_at, worst
 from .estimators import check_estimator
+from .programs import check_program
 
 if TYPE_CHECKING:
     from ...authoring.channels import Comparison
