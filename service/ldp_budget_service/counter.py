@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,6 +18,7 @@ from ldp_budget.accounting.lines import Spend, spend_together
 
 if TYPE_CHECKING:
     from ldp_budget import Accountant
+    from ldp_budget.access.keys import ApiKeys
     from ldp_budget.accounting.receipts import Receipt
 
 CLERKS = 2
@@ -34,10 +36,13 @@ class _Asked(NamedTuple):
 
 
 class Counter:
-    """Charges what the requests of one event loop ask for. Its threads are begun with the first."""
+    """Charges what the requests of one event loop ask for. Its threads are begun with the first.
 
-    def __init__(self, accountant: Accountant) -> None:
-        self._accountant = accountant
+    Besides they see to it that no request has to wait for the keys to be read anew, as long as there are any.
+    """
+
+    def __init__(self, accountant: Accountant, keys: ApiKeys) -> None:
+        self._accountant, self._keys = accountant, keys
         self._asked: SimpleQueue[_Asked | None] = SimpleQueue()
         self._clerks: list[threading.Thread] = []
 
@@ -85,6 +90,8 @@ class Counter:
                 loop.call_soon_threadsafe(_tell, told)
             except RuntimeError:
                 return  # nobody is there to be told any more
+            with suppress(LdpBudgetError):  # whoever asks for a key then hears of it
+                self._keys.look_ahead()
 
     def _charge(self, together: list[_Asked]) -> list[tuple[asyncio.Future[Told], Told | Exception]]:
         """What came of each."""

@@ -24,14 +24,17 @@ class Methods:
 
     def __init__(self, app: ASGIApp, routers: Iterable[APIRouter]) -> None:
         self._app = app
-        routes = (route for router in routers for route in router.routes)
-        self._routes = [(route.path_regex, route.methods or set()) for route in routes if isinstance(route, Route)]
+        routes = [route for router in routers for route in router.routes if isinstance(route, Route)]
+        self._routes = [(route.path_regex, route.methods or set()) for route in routes]
+        # Of those without a name in them nothing needs to be matched when somebody asks.
+        self._fixed = {route.path: self._taken(route.path) for route in routes if not route.param_convertors}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        takes = {method for path, methods in self._routes if path.match(scope["path"]) for method in methods}
+        path = scope["path"]
+        takes = self._fixed.get(path) or self._taken(path)
         if not takes or scope["method"] in takes:
             await self._app(scope, receive, send)
         elif scope["method"] == "HEAD" and "GET" in takes:
@@ -45,6 +48,9 @@ class Methods:
                 await problem("method-not-allowed", f"this path takes {allow['Allow']}", None, allow)(
                     scope, receive, send
                 )
+
+    def _taken(self, path: str) -> set[str]:
+        return {method for pattern, methods in self._routes if pattern.match(path) for method in methods}
 
 
 def _without_body(send: Send) -> Send:

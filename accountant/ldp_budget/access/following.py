@@ -47,9 +47,18 @@ class Following(Generic[S]):
         return self.now()[0]
 
     def at_hand(self) -> bool:
-        """Whether what is known will do for a while, so that `known` does not look at the ledger."""
+        """Whether what is known will do for a moment, so that `known` does not look at the ledger."""
+        return self._is_known(0.9)
+
+    def look_ahead(self) -> None:
+        """Look at the ledger if somebody who asks soon would have to."""
+        if not self._is_known(0.5):
+            self.now()
+
+    def _is_known(self, part: float) -> bool:
+        """Whether what is known was looked at within a part of the time for which that will do."""
         _, newest, asked = self._held
-        return newest >= self._accountant.newest_record and time.monotonic() - asked <= self._fresh / 2
+        return newest >= self._accountant.newest_record and time.monotonic() - asked <= self._fresh * part
 
     def now(self) -> tuple[S, int]:
         """The state as it is now, and the number of the newest record in it."""

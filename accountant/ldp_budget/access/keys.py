@@ -358,6 +358,14 @@ class ApiKeys:
         """
         return self._keys.at_hand()
 
+    def look_ahead(self) -> None:
+        """Look at the ledger if the next `find` would have to: for a thread that has the time for it.
+
+        Raises:
+            Nothing but `LedgerError`.
+        """
+        self._keys.look_ahead()
+
     def _of(self, keys: _Keys, name: str) -> tuple[ApiKey, ...]:
         """The secrets of a key that was not revoked. Raises `UnknownName`."""
         mine = keys.by_name.get(check_text("name", name), ())

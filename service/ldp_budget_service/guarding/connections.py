@@ -14,6 +14,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from ..problems import problem
 from .headers import SECURITY
+from .writing import Gathered
 
 HEAD_SECONDS = 10.0
 """How long the head of a request may take to arrive, from the first byte or the opening of the connection."""
@@ -41,6 +42,7 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Somebody has connected."""
         super().connection_made(transport)
+        self.transport = Gathered(transport, self.loop)  # type: ignore[assignment]  # it is all that is used of one
         listener = transport.get_extra_info("socket")
         if listener is not None and listener.family in (socket.AF_INET, socket.AF_INET6):
             # asyncio does so only where the listening socket was made with the number of the protocol.

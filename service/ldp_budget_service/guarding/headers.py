@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from itertools import count
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -24,6 +25,8 @@ TRANSPORT_SECURITY = (b"strict-transport-security", b"max-age=31536000")
 
 # An identifier that may be told of: a name of somebody does not look like that.
 _ID = re.compile(rb"[0-9a-fA-F-]{16,64}")
+# An id of ours need be nobody else's; that anybody can guess it does no harm.
+_PROCESS, _NUMBERS = secrets.token_hex(8), count(1)
 
 
 def identifier(headers: Headers) -> str:
@@ -31,7 +34,7 @@ def identifier(headers: Headers) -> str:
     for name, value in headers:
         if name == b"x-request-id" and _ID.fullmatch(value):
             return value.decode("ascii")
-    return secrets.token_hex(16)
+    return f"{_PROCESS}{next(_NUMBERS):016x}"
 
 
 def completed(headers: Headers, request_id: str, *, over_tls: bool, close: bool) -> Headers:

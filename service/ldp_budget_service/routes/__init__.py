@@ -1,5 +1,6 @@
 """The routes, one file for each subject."""
 
+from .. import paths  # noqa: F401  # what `:name` in a route means
 from . import (
     alerts,
     balances,
@@ -22,6 +23,7 @@ from . import (
 )
 
 ROUTERS = (
+    spends.router,  # first, as they are looked through in this order for each request
     alerts.router,
     balances.router,
     batch.router,
@@ -38,6 +40,5 @@ ROUTERS = (
     questions.router,
     reports.router,
     reservations.router,
-    spends.router,
     users.router,
 )
