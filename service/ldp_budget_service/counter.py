@@ -13,7 +13,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldp_budget import LdpBudgetError
+from ldp_budget import LdpBudgetError, LedgerError
 from ldp_budget.accounting.lines import Spend, spend_together
 
 if TYPE_CHECKING:
@@ -96,13 +96,19 @@ class Counter:
     def _charge(self, together: list[_Asked]) -> list[tuple[asyncio.Future[Told], Told | Exception]]:
         """What came of each."""
         try:
-            receipts = spend_together([(each.accountant, each.spend) for each in together])
-            positions = self._accountant.positions([each.spend.user for each in together])
+            told = spend_together([(each.accountant, each.spend) for each in together])
         except Exception as error:  # nobody else would hear of it
             return [(each.answer, error) for each in together]
+        granted = {place: receipt for place, receipt in enumerate(told) if not isinstance(receipt, LdpBudgetError)}
+        try:
+            positions = self._accountant.positions([together[place].spend.user for place in granted])
+        except LdpBudgetError as error:  # it is charged, and cannot be told
+            unknown = LedgerError(self._accountant.name, str(error), unknown=True)
+            return [(each.answer, unknown) for each in together]
+        at = dict(zip(granted, positions, strict=True))
         return [
-            (each.answer, receipt if isinstance(receipt, LdpBudgetError) else (receipt, position))
-            for each, receipt, position in zip(together, receipts, positions, strict=True)
+            (each.answer, receipt if isinstance(receipt, LdpBudgetError) else (receipt, at[place]))
+            for place, (each, receipt) in enumerate(zip(together, told, strict=True))
         ]
 
 
