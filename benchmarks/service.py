@@ -1,6 +1,6 @@
 """The service beside the same framework answering a constant, in one run; and whether its memory stays flat.
 
-    python benchmarks/service.py [--quick] [--only NAME] [--requests 200000] [--profile FILE]
+    python benchmarks/service.py [--quick] [--only NAME] [--requests 1000000] [--profile FILE]
 
 Each server is a process of its own, and so is the load: clients that keep their connections and ask again as soon as
 they are answered. All figures of a row are taken in turns, and the medians are shown. A core's requests a second are
@@ -47,6 +47,7 @@ from postgres_servers import shared_server
 USERS = 5_000
 CLIENTS = 64
 MECHANISM = {"name": "rr", "epsilon": "0.0001"}
+COIN = mechanism("rr")(epsilon="0.0001")
 LIMITS = ["lifetime=1000000", "day=500000"]
 FORK = multiprocessing.get_context("fork")
 
@@ -213,11 +214,11 @@ def _load(port: int, secret: str, clients: int, seconds: float, most: int | None
 
 
 def made(ledger: str) -> str:
-    """The secret of an API key of a new ledger whose users have been charged before."""
+    """The secret of a new API key of a ledger, whose users have been charged before."""
     with Accountant(ledger) as accountant:
         accountant.set_policy("default", LIMITS)
-        accountant.spend_many([f"user {number}" for number in range(USERS)], mechanism("rr")(epsilon="0.0001"))
-        return ApiKeys(accountant).create("load", ["spend"])[1]
+        accountant.spend_many([f"user {number}" for number in range(USERS)], COIN)
+        return ApiKeys(accountant).create(f"load-{time.time_ns()}", ["spend"])[1]
 
 
 @contextmanager
@@ -250,7 +251,7 @@ def throughput(
     return measured, len(measured.took) / used
 
 
-def spends(places: dict[str, str], seconds: float, turns: int, only: str) -> None:
+def spends(places: dict[str, str], seconds: float, turns: int) -> None:
     """Requests a second, in all and by core, and how long they took."""
     secrets = {name: made(ledger) for name, ledger in places.items()}
     any_secret = next(iter(secrets.values()))
@@ -265,13 +266,11 @@ def spends(places: dict[str, str], seconds: float, turns: int, only: str) -> Non
         seen: dict[str, list[Measured]] = {name: [] for name in servers}
         for _ in range(turns):
             for name, (serve, secret) in servers.items():
-                if only in name or name.startswith("constant"):
-                    measured, core = throughput(serve, secret, clients, seconds)
-                    by_core[name].append(core)
-                    seen[name].append(measured)
+                measured, core = throughput(serve, secret, clients, seconds)
+                by_core[name].append(core)
+                seen[name].append(measured)
         for name, found in seen.items():
-            if found:
-                row(name, clients, found, by_core)
+            row(name, clients, found, by_core)
 
 
 def row(name: str, clients: int, seen: list[Measured], by_core: dict[str, list[float]]) -> None:
@@ -284,6 +283,70 @@ def row(name: str, clients: int, seen: list[Measured], by_core: dict[str, list[f
     print(
         f"| {name} | {clients} | {rate:,.0f} | {core:,.0f} | {shown} | {fifty:.1f} ms | {last:.1f} ms |", flush=True
     )
+
+
+async def stream(port: int, secret: str, lines: int) -> None:
+    """Charge so many users by one batch, of which the answers are read while it is still sent."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    head = (
+        "POST /v1/spends:batch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
+        f"Authorization: Bearer {secret}\r\nIdempotency-Key: run {time.time_ns()}\r\n"
+        "Transfer-Encoding: chunked\r\n\r\n"
+    )
+    writer.write(head.encode())
+
+    async def send() -> None:
+        for first in range(0, lines, 1000):
+            rows = ({"user": f"bulk {number}", "mechanism": MECHANISM} for number in range(first, first + 1000))
+            part = "".join(json.dumps(row) + "\n" for row in rows).encode()
+            writer.write(b"%x\r\n%s\r\n" % (len(part), part))
+            await writer.drain()
+        writer.write(b"0\r\n\r\n")
+
+    sending, spent, rest = asyncio.ensure_future(send()), 0, b""
+    while not rest.endswith(b"\r\n0\r\n\r\n"):
+        part = await reader.read(1 << 16)
+        if not part:
+            sys.exit("the answer to the batch broke off")
+        counted = rest + part
+        spent += counted.count(b'"status":"spent"') - rest.count(b'"status":"spent"')
+        rest = counted[-40:]
+    await sending
+    if spent != lines:
+        sys.exit(f"of {lines} lines {spent} were charged")
+
+
+def batch(places: dict[str, str], lines: int, turns: int) -> None:
+    """Users a second by one batch over HTTP, and by `spend_many` of this process on the same ledger."""
+    print("\n| server | users | batch | spend_many | ratio |\n| --- | ---: | ---: | ---: | ---: |")
+    for name, ledger in places.items():
+        secret, rates = made(ledger), []
+        for turn in range(turns):
+            with running(partial(serve_ledger, ledger)) as (port, _):
+                load(port, secret, 1, most=20)
+                over_http = seconds_of(partial(_stream, port, secret, lines))
+            with Accountant(ledger, create=False) as accountant:
+                users = (f"local {turn} {number}" for number in range(lines))
+                at_hand = seconds_of(partial(accountant.spend_many, users, COIN, key=f"{turn}"))
+            rates.append((lines / over_http, lines / at_hand))
+        mine, theirs = (statistics.median(column) for column in zip(*rates, strict=True))
+        ratio = statistics.median(mine / theirs for mine, theirs in rates)
+        print(f"| {name} | {lines:,} | {mine:,.0f} | {theirs:,.0f} | {ratio:.2f} |", flush=True)
+
+
+def _stream(port: int, secret: str, lines: int) -> None:
+    with FORK.Pool(1) as pool:
+        pool.apply(_stream_here, (port, secret, lines))
+
+
+def _stream_here(port: int, secret: str, lines: int) -> None:
+    asyncio.run(stream(port, secret, lines))
+
+
+def seconds_of(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
 
 
 def memory(places: dict[str, str], requests: int) -> None:
@@ -305,7 +368,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one turn of one second each")
     parser.add_argument("--only", default="", help="servers whose names contain this, beside the constants")
+    parser.add_argument("--seconds", type=float, default=5.0, help="of each turn of single spends; 0: none")
     parser.add_argument("--requests", type=int, default=200_000, help="of the measurement of memory; 0: none")
+    parser.add_argument("--lines", type=int, default=100_000, help="of the batch; 0: none")
     parser.add_argument("--profile", help="write a profile of one server under load to this file, and nothing else")
     arguments = parser.parse_args()
     with ledgers() as places, suppress(KeyboardInterrupt):
@@ -316,11 +381,12 @@ def main() -> None:
             with running(lambda listener: serve_ledger(ledger, listener, arguments.profile)) as (port, _):
                 load(port, secret, CLIENTS, 5.0)
             return
-        spends(chosen, 1.0 if arguments.quick else 5.0, 1 if arguments.quick else 3, "")
+        turns = 1 if arguments.quick else 3
+        if arguments.seconds:
+            spends(chosen, 1.0 if arguments.quick else arguments.seconds, turns)
+        if arguments.lines:
+            batch(chosen, arguments.lines, turns)
         if arguments.requests:
-            for name, ledger in list(chosen.items()):  # others than those that have been filled
-                if "://" not in ledger:
-                    chosen[name] = f"{ledger}.memory"
             memory(chosen, arguments.requests)
 
 
