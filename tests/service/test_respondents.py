@@ -133,7 +133,8 @@ def test_an_invitation_is_for_one_report_of_one_collection(device: Device, accou
 
 
 def test_what_no_client_sends_is_refused_and_costs_nothing(device: Device, accountant: Accountant) -> None:
-    for report in (b"", b"\x02\x02", b"\xff"):
+    assert code(device.send(b"")) == (400, "malformed")
+    for report in (b"\x02\x02", b"\xff"):
         assert code(device.send(report)) == (400, "not-supported")
     assert accountant.history("alice") == []
 

@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 25 files with the digest 701324c7e12ef4afd6424584fb110371a845bd1e0553ce4553adb771df3cc2c5
+// made by clients/survey/build.mjs from 25 files with the digest 7d392bc2746c1312814a5997517f503d86f8d7b4867184d7cc903c3cc297ade9
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
@@ -36,6 +36,8 @@ var MOST = 2 ** 23;
 var MOST_BITS = 65536;
 var LARGEST = 1n << BigInt(MOST_BITS);
 function within(number, least, most) {
+  number = /** @type {T} */
+  number.valueOf();
   if ((typeof number === "bigint" || Number.isInteger(number)) && number >= least && number <= most) return number;
   throw new RangeError(`expected a whole number from ${least} to ${most}; found ${number}`);
 }
@@ -96,6 +98,7 @@ function rank(vector, number) {
 function floyd(vector, least) {
   const chosen = /* @__PURE__ */ new Set();
   return vector.map((drawn, place2) => {
+    drawn = drawn.valueOf();
     const own = chosen.has(drawn) ? small(BigInt(least) - 1n + BigInt(place2)) : drawn;
     chosen.add(own);
     return own;
@@ -130,8 +133,8 @@ function normal(draws, places) {
 function accepted(draws, places) {
   const whole = wholeParts(draws);
   const fraction2 = whole.map(() => draws.deviate());
-  const trials = whole.map((k) => k + 1);
-  const kept = allSucceed(trials, (slots) => trial(draws, whole, fraction2, slots));
+  const trials2 = whole.map((k) => k + 1);
+  const kept = allSucceed(trials2, (slots) => trial(draws, whole, fraction2, slots));
   return whole.flatMap((k, i) => kept[i] ? [(BigInt(k) << places) + (fraction2[i].digits[0] >> 64n - places)] : []);
 }
 function wholeParts(draws) {
@@ -142,17 +145,17 @@ function wholeParts(draws) {
     alive = alive.filter((_, i) => goesOn[i]);
     for (const slot of alive) whole[slot]++;
   }
-  const trials = whole.map((k) => k * (k - 1));
-  const kept = allSucceed(trials, (slots) => halfExponential(draws, slots.length));
+  const trials2 = whole.map((k) => k * (k - 1));
+  const kept = allSucceed(trials2, (slots) => halfExponential(draws, slots.length));
   return whole.filter((_, i) => kept[i]);
 }
-function allSucceed(trials, attempt) {
-  const ok = trials.map(() => true);
-  let alive = trials.map((_, i) => i).filter((slot) => trials[slot] > 0);
+function allSucceed(trials2, attempt) {
+  const ok = trials2.map(() => true);
+  let alive = trials2.map((_, i) => i).filter((slot) => trials2[slot] > 0);
   for (let done = 1; alive.length; done++) {
     const success = attempt(alive);
     alive.forEach((slot, i) => ok[slot] = success[i]);
-    alive = alive.filter((slot) => ok[slot] && trials[slot] > done);
+    alive = alive.filter((slot) => ok[slot] && trials2[slot] > done);
   }
   return ok;
 }
@@ -206,6 +209,7 @@ var widthOf = (last) => (
   /** @type {number} */
   [1, 2, 4, 8].find((width) => last < 1n << BigInt(8 * width))
 );
+var wordOf = (bytes2, width, i, last) => BigInt.asUintN(bitLength(last), fromLittleEndian(bytes2.subarray(width * i, width * (i + 1))));
 var Draws = class {
   /** @param {Read} read */
   constructor(read2 = systemBytes) {
@@ -279,9 +283,8 @@ var Draws = class {
    */
   words(width, count, last) {
     const bytes2 = this.read(width * count);
-    const mask = (1n << BigInt(bitLength(last))) - 1n;
-    const words2 = Array.from({ length: count }, (_, i) => fromLittleEndian(bytes2.subarray(width * i, width * (i + 1))));
-    return words2.map((word) => word & mask).flatMap((word) => word <= last ? [small(word)] : []);
+    const words2 = Array.from({ length: count }, (_, i) => wordOf(bytes2, width, i, last));
+    return words2.flatMap((word) => word <= last ? [small(word)] : []);
   }
   /**
    * One number below each bound, by words as wide as the largest needs.
@@ -295,8 +298,7 @@ var Draws = class {
       const bytes2 = this.read(width * pending.length).slice();
       pending = pending.filter((slot, i) => {
         const last = BigInt(bounds[slot] - 1);
-        const word = fromLittleEndian(bytes2.subarray(width * i, width * (i + 1)));
-        found[slot] = Number(word & (1n << BigInt(bitLength(last))) - 1n);
+        found[slot] = Number(wordOf(bytes2, width, i, last));
         return found[slot] > Number(last);
       });
     }
@@ -408,14 +410,19 @@ var primes = [2];
 for (let n = 3; primes.length < 64; n += 2) if (primes.every((p) => n % p)) primes.push(n);
 var fraction = (x) => (x - Math.floor(x)) * 2 ** 32 | 0;
 var K = primes.map((p) => fraction(Math.cbrt(p)));
-var H = primes.slice(0, 8).map((p) => fraction(Math.sqrt(p)));
+function root(p) {
+  let x = 1n << 67n;
+  for (let i = 0; i < 20; i++) x = x + (BigInt(p) << 128n) / x >> 1n;
+  return BigInt.asUintN(64, x);
+}
+var START = primes.slice(0, 8).map(root);
 function sha256(message) {
   const data = new Uint8Array(message.length + 72 >> 6 << 6);
   data.set(message);
   data[message.length] = 128;
   const view = new DataView(data.buffer);
   view.setUint32(data.length - 4, message.length * 8);
-  const h = Int32Array.from(H);
+  const h = Int32Array.from(START, (word) => Number(BigInt.asIntN(32, word >> 32n)));
   const w = new Int32Array(64);
   const right2 = (x, n) => x >>> n | x << 32 - n;
   for (let start2 = 0; start2 < data.length; start2 += 64) {
@@ -505,16 +512,6 @@ function shake(rate, message, size) {
   return out;
 }
 var MASK = (1n << 64n) - 1n;
-var START = [
-  0x6a09e667f3bcc908n,
-  0xbb67ae8584caa73bn,
-  0x3c6ef372fe94f82bn,
-  0xa54ff53a5f1d36f1n,
-  0x510e527fade682d1n,
-  0x9b05688c2b3e6c1fn,
-  0x1f83d9abfb41bd6bn,
-  0x5be0cd19137e2179n
-];
 var SIGMA = [
   "0123456789abcdef",
   "ea489fd61c02b753",
@@ -585,125 +582,178 @@ function checkDigest(definition, expected) {
 }
 
 // clients/js/src/likelihoods.js
-var MOST_RUNS = 2e4;
-var EveryOutcome = class {
-  constructor() {
-    this.path = [];
-    this.probability = 1;
-    this.place = 0;
-    this.kept = /* @__PURE__ */ new Map();
-  }
-  start() {
-    this.place = 0;
-    this.probability = 1;
-    this.kept = /* @__PURE__ */ new Map();
-  }
-  goOn() {
-    while (this.path.length && this.path[this.path.length - 1][0] + 1 === this.path[this.path.length - 1][1]) this.path.pop();
-    if (!this.path.length) return false;
-    this.path[this.path.length - 1][0]++;
-    return true;
-  }
-  /** @param {number[]} probabilities */
-  pick(probabilities) {
-    if (this.place === this.path.length) this.path.push([0, probabilities.length]);
-    const taken2 = this.path[this.place++][0];
-    this.probability *= probabilities[taken2];
-    return taken2;
-  }
-  /** @param {any} t */
-  bit(t) {
-    const one = Number(t) / 2 ** 64;
-    return one === 0 || one === 1 ? one : this.pick([1 - one, one]);
-  }
-  /** @param {any} t */
-  bit_at(t) {
-    return this.bit(t);
-  }
-  /** @type {(t: any, n: any) => number[]} */
-  bits(t, n) {
-    return Array.from({ length: Number(n) }, () => this.bit(t));
-  }
-  /** @param {any[]} vector */
-  bits_each(vector) {
-    return vector.map((t) => this.bit(t));
-  }
-  /** @param {any} b */
-  below(b) {
-    const choices = Number(b);
-    if (choices > MOST_RUNS) throw new RangeError("too many outcomes");
-    return choices > 1 ? this.pick(new Array(choices).fill(1 / choices)) : 0;
-  }
-  /** @type {(b: any, n: any) => number[]} */
-  belows(b, n) {
-    return Array.from({ length: Number(n) }, () => this.below(b));
-  }
-  /** @type {(b: any, n: any) => number[]} */
-  belows_from(b, n) {
-    return Array.from({ length: Number(n) }, (_, i) => this.below(Number(b) + i));
-  }
-  /** @type {(m: any, n: any) => number[]} */
-  subset(m, n) {
-    const left = Array.from({ length: Number(m) }, (_, i) => i);
-    const chosen = [];
-    for (let size = Number(n); size; size--) {
-      const ways = left.map((_, i) => combinations(left.length - 1 - i, size - 1));
-      const all = ways.reduce((sum, each) => sum + each, 0);
-      const taken2 = this.pick(ways.map((each) => each / all));
-      chosen.push(left[taken2]);
-      left.splice(0, taken2 + 1);
-    }
-    return chosen;
-  }
-  /** @param {any[]} vector */
-  shuffle(vector) {
-    const left = [...vector];
-    return vector.map(() => left.splice(this.below(left.length), 1)[0]);
-  }
-  geometric() {
-    throw new RangeError("endlessly many outcomes");
-  }
-  laplace() {
-    throw new RangeError("endlessly many outcomes");
-  }
-  normal() {
-    throw new RangeError("endlessly many outcomes");
-  }
-  words_of() {
-    throw new RangeError("a secret's words are not listed");
-  }
+var MOST2 = 2 ** 21;
+var RUN = 32;
+var lift = (operate) => (...given) => {
+  const draws = given.flatMap((each) => each.draws ?? []);
+  const valueOf = () => operate(...given.map((each) => each.valueOf()));
+  return draws.length ? { draws, valueOf, toString: valueOf } : valueOf();
 };
-function combinations(n, k) {
-  if (k > n) return 0;
-  let ways = 1;
-  for (let i = 1; i <= k; i++) ways = ways * (n - k + i) / i;
-  return ways;
+var chance = ({ size, odds }, value) => odds === void 0 ? value < size ? 1 / size : 0 : value ? odds : 1 - odds;
+function toldBy({ steps, report: { parts } }, report) {
+  const named = new Map(steps);
+  const told = /* @__PURE__ */ new Map();
+  const isBit = (expression) => {
+    const [operator, ...given] = named.get(expression) ?? expression;
+    return /^(kept_bits|bits?|eq|lt|ge)$/.test(operator) || operator === "xor" && given.every(isBit);
+  };
+  const tell = (expression, numbers, name) => {
+    if (named.has(expression)) return tell(named.get(expression), numbers, expression);
+    const [operator, a, b] = [expression].flat();
+    const from = named.get(a);
+    if (operator === "add" && a[0] === "mul" && a[1] > 1 && isBit(b)) tell(a[2], numbers.map((each) => Math.floor(each / a[1])));
+    if (operator === "at" && b >= 0) tell(a, Object.assign([], { [b]: numbers[0] }));
+    if (/below/.test(operator)) told.set(name, { drawn: numbers });
+    if (operator === "floyd" && /belows/.test(from) && from.at(-2) === b && JSON.stringify(steps).split(`"${a}"`).length === 3) {
+      const ways = numbers.map((each, i) => each === b - 1 + i ? i + 1 : +(each < b + i && numbers.indexOf(each) === i));
+      told.set(name, { numbers, likely: ways.reduce((all, each, i) => all * each / (b + i), 1) });
+    }
+  };
+  parts.forEach(([, name], i) => tell(name, report[i]));
+  return told;
+}
+function trials(program, report) {
+  const { steps } = program.definition;
+  const told = toldBy(program.definition, report);
+  const made2 = /* @__PURE__ */ new Map();
+  const kept = /* @__PURE__ */ new Set();
+  const path = [];
+  let known = [];
+  let left = MOST2;
+  let likely = 0;
+  let first;
+  let choice = 0;
+  let step = 0;
+  let place2 = 0;
+  const spend = (trials2 = 1) => {
+    if ((left -= trials2) < 0) throw new RangeError("too many outcomes");
+  };
+  const times2 = (factor) => {
+    likely += Math.log(factor);
+  };
+  const be = (drawn, value) => {
+    if (drawn.value !== void 0) times2(+(drawn.value == value));
+    else {
+      known.push(drawn);
+      times2(chance(drawn, value));
+      drawn.value = value;
+    }
+  };
+  const pick = (size) => {
+    if (choice === path.length) path.push([0, size]);
+    return path[choice++][0];
+  };
+  const unknown = (size, odds) => {
+    const valueOf = () => {
+      if (drawn.value === void 0) be(drawn, pick(size));
+      return drawn.value;
+    };
+    const drawn = { draws: [], size, odds, value: void 0, valueOf, toString: valueOf };
+    drawn.draws.push(drawn);
+    return drawn;
+  };
+  const some = (n, size, odds) => {
+    const count = sized(n);
+    const from = place2;
+    place2 += count;
+    const name = [step, from, count, size, odds].join();
+    if (!made2.has(name)) {
+      spend(count);
+      made2.set(name, Array.from({ length: count }, () => unknown(size, odds)));
+    }
+    const found = made2.get(name);
+    told.get(steps[step][0])?.drawn?.slice(from, place2).forEach((value, i) => be(found[i], value));
+    return found;
+  };
+  const draws = new Draws(() => {
+    throw new RangeError("endlessly many outcomes");
+  });
+  Object.assign(draws, {
+    geometric: draws.read,
+    bits: (t, n) => some(n, 2, Number(t) / 2 ** 64),
+    bit_at: draws.bit,
+    belows: (b, n) => some(n, Number(b)),
+    subset: (m, n) => {
+      let low = 0;
+      return Array.from({ length: sized(n) }, (_, i) => {
+        times2((i + 1) / (m - i));
+        low += 1 + pick(m - n + i + 1 - low);
+        return low - 1;
+      });
+    },
+    // Two draws of the same words depend on each other, which is not worked out.
+    kept: (name, label, v, a, n) => {
+      if (kept.size === kept.add(`${label} ${v}`).size) throw new RangeError("words that are drawn twice");
+      return name === "kept_bits" ? draws.bits(a, n) : draws.belows_from(a, n);
+    }
+  });
+  const solve = (each2, target, [drawn, ...rest]) => {
+    spend();
+    if (!drawn) return +(each2.valueOf() == target);
+    let sum = 0;
+    for (drawn.value = 0; drawn.value < drawn.size; drawn.value++) sum += chance(drawn, drawn.value) * solve(each2, target, rest);
+    drawn.value = void 0;
+    return sum;
+  };
+  const once = (answer) => {
+    for (const drawn of known) drawn.value = void 0;
+    known = [];
+    kept.clear();
+    choice = 0;
+    likely = 0;
+    spend(RUN + program.size);
+    const run = { values: [answer], draws, lift };
+    for (step = 0; step < steps.length; step++) {
+      place2 = 0;
+      const found = told.get(steps[step][0]);
+      times2(found?.likely ?? 1);
+      run.values.push(found?.numbers ?? program.steps[step](run));
+    }
+    const open = [];
+    program.parts.forEach((part, i) => {
+      const found = part.value(run);
+      report[i].forEach((target, j) => {
+        const each2 = found[j] ?? 0;
+        if (each2.size) be(each2, target);
+        else open.push([each2, target]);
+      });
+    });
+    const seen = /* @__PURE__ */ new Set();
+    for (const [{ draws: draws2 = [] }] of open) for (const drawn of new Set(draws2)) seen.has(drawn) ? drawn.valueOf() : seen.add(drawn);
+    for (const [each2, target] of open) {
+      if (likely === -Infinity) return 0;
+      times2(solve(each2, target, [...new Set(each2.draws)].filter(({ value }) => value === void 0)));
+    }
+    if (likely === -Infinity) return 0;
+    first ??= likely;
+    return Math.exp(likely - first);
+  };
+  const each = Array.from({ length: Number(program.definition.input.count) }, (_, answer) => {
+    for (let sum = 0; ; ) {
+      sum += once(answer);
+      while (path.length && path[path.length - 1][0] + 1 === path[path.length - 1][1]) path.pop();
+      if (!path.length) return sum;
+      path[path.length - 1][0]++;
+    }
+  });
+  const all = each.reduce((sum, one) => sum + one);
+  return each.map((one) => ({ likelihood: one * Math.exp(first ?? 0), share: all && one / all }));
 }
 function likelihoods(program, report) {
   const { kind, count, text } = program.definition.input;
-  if (kind !== "answer" || text || Number(count) > MOST_RUNS) return void 0;
-  let runs = 0;
+  if (report.length !== program.size) throw new RangeError(`expected a report of ${program.size} bytes; found ${report.length}`);
+  if (kind !== "answer" || text || count > MOST2 / RUN) return void 0;
+  let at = 0;
   try {
-    return Array.from({ length: Number(count) }, (_, answer) => {
-      const draws = new EveryOutcome();
-      let sum = 0;
-      do {
-        draws.start();
-        if (++runs > MOST_RUNS) throw new RangeError("too many outcomes");
-        const found = program.run(answer, { draws });
-        if (found.every((byte, i) => byte === report[i])) sum += draws.probability;
-      } while (draws.goOn());
-      return sum;
-    });
-  } catch (error) {
-    if (error instanceof RangeError) return void 0;
-    throw error;
+    return trials(program, program.parts.map((part) => part.read(report.subarray(at, at += part.size))));
+  } catch {
+    return void 0;
   }
 }
 
 // clients/js/src/program.js
 var VERSION = 1;
-var NUMBER = /^-?[0-9]+$/;
+var NUMBER = /^(0|-?[1-9][0-9]*)$/;
 var PRIME = (1n << 61n) - 1n;
 var LARGEST_WORD = (1n << 64n) - 1n;
 var LEAST_SECRET_BYTES = 16;
@@ -732,9 +782,12 @@ var HASHES = /* @__PURE__ */ new Map(
 function polynomial(seed) {
   const key = blake2b(utf8(seed), { size: 32, person: "ldp-budget seed" });
   const elements = (message, size, person) => words(blake2b(message, { size, key, person })).map((word) => word % PRIME);
+  let last;
+  let coefficients;
   return (j, v, m) => {
+    if (j !== last) coefficients = elements(littleEndian(within(last = j, 0, LARGEST_WORD), 8), 24, "coefficients");
+    const [a, b, c] = coefficients;
     const [x] = elements(utf8(`${v}`), 8, "value");
-    const [a, b, c] = elements(littleEndian(within(j, 0, LARGEST_WORD), 8), 24, "coefficients");
     return small(BigInt(m) * (((a * x + b) * x + c) % PRIME) >> 61n);
   };
 }
@@ -748,7 +801,7 @@ function bloom(seed) {
 }
 function secretWithin(secret, context) {
   if (!(secret instanceof Uint8Array) || secret.length < LEAST_SECRET_BYTES) {
-    throw new TypeError(`this collection needs a secret of at least ${LEAST_SECRET_BYTES} bytes, as a Uint8Array`);
+    throw new TypeError(`this collection repeats what was drawn once: it needs a secret of at least ${LEAST_SECRET_BYTES} bytes, as a Uint8Array`);
   }
   return blake2b(utf8(context), { size: 32, key: sha256(secret), person: "ldp-budget" });
 }
@@ -760,6 +813,7 @@ function wordsOf(secret, context) {
     return words(shake(136, joined(head, littleEndian(secret.length, 8), secret, value), 8 * count));
   };
 }
+var tooOld = (what) => new TypeError(`this client does not know ${what}; it is too old`);
 var Program = class {
   /**
    * @param {any} definition a collection's public definition, or what of it is the program
@@ -770,7 +824,7 @@ var Program = class {
       throw new TypeError(`expected an ldp-budget client of version ${VERSION}; found ${definition.version}`);
     }
     const { kind } = definition.input;
-    if (kind !== "answer" && kind !== "number") throw new TypeError(`this client does not know answers of the kind ${kind}; it is too old`);
+    if (kind !== "answer" && kind !== "number") throw tooOld(`answers of the kind ${kind}`);
     this.definition = definition;
     this.names = /* @__PURE__ */ new Map([["value", (run) => run.values[0]]]);
     for (const [name, table2] of Object.entries(definition.tables)) {
@@ -812,14 +866,10 @@ var Program = class {
    * @returns {Step}
    */
   compile(expression, top = false) {
-    if (Number.isSafeInteger(expression)) return () => expression;
-    if (typeof expression === "string" && NUMBER.test(expression)) {
-      const number = small(BigInt(expression));
-      return () => number;
-    }
-    if (typeof expression === "string") return this.named(expression);
-    if (!Array.isArray(expression)) throw new TypeError(`not an expression: ${JSON.stringify(expression)}`);
-    return this.call(expression[0], expression.slice(1), top);
+    if (Array.isArray(expression)) return this.call(expression[0], expression.slice(1), top);
+    if (this.names.has(expression)) return this.named(expression);
+    const number = literal(expression);
+    return () => number;
   }
   /**
    * @param {string} name
@@ -831,9 +881,10 @@ var Program = class {
     const memo = MEMO.get(name);
     const hash = HASHES.get(name);
     if ((memo || DRAWS.has(name)) && !top) throw new TypeError(`${name} stands alone at the top of a step`);
+    if ((memo || hash) && typeof given[0] !== "string") throw new TypeError(`expected a text for ${name}; found ${given[0]}`);
     const steps = (memo || hash ? given.slice(1) : given).map((each2) => this.compile(each2));
     const worked = (run) => steps.map((step) => step(run));
-    if (memo) return (run) => memo(run.words, given[0], .../** @type {[Whole, ...any[]]} */
+    if (memo) return (run) => run.draws.kept ? run.draws.kept(name, given[0], ...worked(run)) : memo(run.words, given[0], .../** @type {[Whole, ...any[]]} */
     worked(run));
     if (DRAWS.has(name)) return (run) => run.draws[name](...worked(run));
     if (hash) {
@@ -844,39 +895,48 @@ var Program = class {
     const whole = WHOLE.get(name);
     if (whole) return (run) => whole(...worked(run));
     const each = EACH.get(name);
-    if (!each) throw new TypeError(`this client does not know the operator ${name}; it is too old`);
-    return (run) => overVectors(each, worked(run));
+    if (!each) throw tooOld(`the operator ${name}`);
+    return (run) => overVectors(run.lift ? run.lift(each) : each, worked(run));
   }
   /**
    * A part of the report: its size, and how it is written.
    * @param {any[]} part
    */
   part([kind, name, ...more]) {
-    const value = this.named(name);
+    const step = this.named(name);
     if (kind === "packed") {
+      const value = (run) => listed(step(run), more[0]);
       return {
         size: Math.ceil(sized(more[0]) / 8),
+        value,
         /** @type {(run: Run, out: Uint8Array) => void} */
-        write: (run, out) => listed(value(run), more[0]).forEach((bit, i) => out[i >> 3] |= Number(within(bit, 0, 1)) << (i & 7))
+        write: (run, out) => value(run).forEach((bit, i) => out[i >> 3] |= Number(within(bit, 0, 1)) << (i & 7)),
+        /** @type {(bytes: Uint8Array) => Vector} */
+        read: (bytes2) => Array.from({ length: 8 * bytes2.length }, (_, i) => bytes2[i >> 3] >> (i & 7) & 1)
       };
     }
     if (kind === "uint") {
       const [size, count] = more;
+      const largest = (1n << BigInt(8 * within(size, 1, 8))) - 1n;
+      const value = (run) => listed(step(run), count);
       return {
-        size: sized(size * count),
+        size: sized(size * sized(count)),
+        value,
         /** @type {(run: Run, out: Uint8Array) => void} */
-        write: (run, out) => listed(value(run), count).forEach((number, i) => out.set(littleEndian(within(number, 0, (1n << BigInt(8 * size)) - 1n), size), size * i))
+        write: (run, out) => value(run).forEach((number, i) => out.set(littleEndian(within(number, 0, largest), size), size * i)),
+        /** @type {(bytes: Uint8Array) => Vector} */
+        read: (bytes2) => Array.from({ length: count }, (_, i) => small(fromLittleEndian(bytes2.subarray(size * i, size * (i + 1)))))
       };
     }
     if (kind === "float64") {
-      const [origin, step] = more.slice(0, 2).map(Number);
+      const [origin, unit] = more.slice(0, 2).map(finite);
       return {
         size: 8,
         /** @type {(run: Run, out: Uint8Array) => void} */
-        write: (run, out) => new DataView(out.buffer, out.byteOffset).setFloat64(0, origin + Number(BigInt(value(run)) + BigInt(more[2])) * step, true)
+        write: (run, out) => new DataView(out.buffer, out.byteOffset).setFloat64(0, origin + Number(BigInt(step(run)) + BigInt(more[2])) * unit, true)
       };
     }
-    throw new TypeError(`this client does not know the part ${kind} of a report; it is too old`);
+    throw tooOld(`the part ${kind} of a report`);
   }
   /**
    * The whole number that an answer stands for.
@@ -886,12 +946,11 @@ var Program = class {
   read(answer) {
     const given = this.definition.input;
     if (given.kind === "answer") return readAnswer(answer, BigInt(given.count), given.text);
-    if (given.kind !== "number") throw new TypeError(`this client does not know the answers ${given.kind}; it is too old`);
-    const [lower, upper, last] = [given.lower, given.upper, given.last].map(Number);
+    const [lower, upper, last] = [given.lower, given.upper, given.last].map(finite);
     if (typeof answer !== "number" || !(answer >= lower && answer <= upper)) {
       throw new RangeError(`expected a number from ${lower} to ${upper}; found ${answer}`);
     }
-    const point = given.times === void 0 ? Math.floor((answer - lower) / Number(given.step)) : toEven((answer - lower) * Number(given.times));
+    const point = given.times === void 0 ? Math.floor((answer - lower) / finite(given.step)) : toEven((answer - lower) * finite(given.times));
     return Math.min(Math.max(point, 0), last);
   }
   /**
@@ -916,18 +975,9 @@ var Program = class {
    */
   evaluate(answer, { secret, draws = new Draws() } = {}) {
     const value = this.read(answer);
-    const run = { values: [value], draws, words: draws.words_of ?? this.wordsOf(secret) };
+    const run = { values: [value], draws, words: wordsOf(secret, this.definition.context) };
     for (const step of this.steps) run.values.push(step(run));
     return run;
-  }
-  /**
-   * @param {Uint8Array | undefined} secret
-   * @returns {Words}
-   */
-  wordsOf(secret) {
-    if (!this.memo) return () => [];
-    if (!secret) throw new TypeError("this collection repeats what was drawn once for an answer: it needs a secret");
-    return wordsOf(secret, this.definition.context);
   }
 };
 function overVectors(operate, given) {
@@ -937,7 +987,7 @@ function overVectors(operate, given) {
   return vectors[0].map((_, i) => operate(...given.map((each) => Array.isArray(each) ? each[i] : each)));
 }
 function listed(found, count) {
-  const vector = [found].flat();
+  const vector = Array.isArray(found) ? found : [found];
   if (vector.length !== count) throw new RangeError(`expected ${count} numbers; found ${vector.length}`);
   return vector;
 }
@@ -949,7 +999,7 @@ function readAnswer(answer, count, text) {
   throw new RangeError(`expected a whole number from 0 to ${count - 1n}${text ? ", or any text" : ""}; found ${answer}`);
 }
 function numberOf(text, count) {
-  if (/^(0|-?[1-9][0-9]*)$/.test(text)) return BigInt(text);
+  if (NUMBER.test(text)) return BigInt(text);
   if (/\p{Surrogate}/u.test(text)) return -1n;
   return fromLittleEndian(blake2b(utf8(text), { size: 8, person: "ldp-budget text" })) % count;
 }
@@ -958,10 +1008,18 @@ function toEven(x) {
   const rest = x - low;
   return rest < 0.5 || rest === 0.5 && low % 2 === 0 ? low : low + 1;
 }
+function literal(number) {
+  if (Number.isSafeInteger(number) || typeof number === "string" && NUMBER.test(number)) return small(BigInt(number));
+  throw new TypeError(`no number, and nothing before it is called ${number}`);
+}
+function finite(text) {
+  const number = parseFloat(text);
+  if (Number.isFinite(number)) return number;
+  throw new TypeError(`expected a double; found ${text}`);
+}
 function tabled(table2) {
   if (!Array.isArray(table2)) return falling(table2);
-  const whole = (number) => small(BigInt(number));
-  return table2.map((row) => Array.isArray(row) ? row.map(whole) : whole(row));
+  return table2.map((row) => Array.isArray(row) ? row.map(literal) : literal(row));
 }
 function falling({ first, ratio, digits, floor: floor2, count }) {
   const least = BigInt(floor2);
@@ -984,7 +1042,7 @@ function falling({ first, ratio, digits, floor: floor2, count }) {
 function decimal(text) {
   const [, whole, fraction2 = "", power = "0"] = (
     /** @type {RegExpExecArray} */
-    /^([0-9]+)(?:\.([0-9]+))?(?:E([+-]?[0-9]+))?$/.exec(text)
+    /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/.exec(text)
   );
   return [BigInt(whole + fraction2), Number(power) - fraction2.length];
 }
@@ -1023,19 +1081,20 @@ var Client = class {
    */
   label(answer, secret) {
     const own = this.within(secret);
-    if (!this.program.memo || !own) return void 0;
+    if (!this.program.memo) return void 0;
     const draw = this.program.memo(this.program.evaluate(this.numbered(answer), { secret: own }));
     const key = secretWithin(own, `${this.definition.context} labels`);
     return toHex(blake2b(utf8(`${draw}`), { size: 16, key }));
   }
   /**
-   * How likely this very report is for each answer.
+   * How likely this very report is for each answer, and its share of the sum of all: what somebody takes from it who
+   * knew nothing.
    * @param {Uint8Array} report
-   * @returns {{ answer: string | number, likelihood: number }[] | undefined} undefined where they cannot be listed
+   * @returns {{ answer: string | number, likelihood: number, share: number }[] | undefined} undefined where they cannot be listed
    */
   explain(report) {
     const names = this.definition.answers;
-    return likelihoods(this.program, report)?.map((likelihood, i) => ({ answer: names ? names[i] : i, likelihood }));
+    return likelihoods(this.program, report)?.map((each, i) => ({ answer: names ? names[i] : i, ...each }));
   }
   /** @param {string | number} answer */
   numbered(answer) {
@@ -1047,7 +1106,7 @@ var Client = class {
   }
   /** @param {Uint8Array | undefined} secret */
   within(secret) {
-    return this.memoises && secret ? secretWithin(secret, `collection ${this.definition.fingerprint}`) : void 0;
+    return this.memoises ? secretWithin(secret, `collection ${this.definition.fingerprint}`) : void 0;
   }
 };
 var newSecret = () => systemBytes(32);
