@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 from fastapi.testclient import TestClient
 
-from conftest import Clock
 from ldp_budget import Accountant, Limit
 from ldp_budget.access.invitations import Invitations
 from ldp_budget_service import Settings, create_app
 from survey_site import ledger, tokens
+
+if TYPE_CHECKING:
+    from conftest import Clock
 
 
 @pytest.fixture
