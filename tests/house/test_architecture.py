@@ -57,7 +57,7 @@ def imports() -> grimp.ImportGraph:
             "ldp_budget",
             {
                 *("numpy", "scipy", "platformdirs", "pluggy", "sqlite_utils", "cryptography", "pytest"),
-                *("psycopg", "psycopg_pool"),
+                *("psycopg", "psycopg_pool", "httpx2"),
             },
         ),
         ("ldp_budget_mechanisms", {"numpy", "scipy", "sklearn"}),
@@ -72,6 +72,10 @@ def test_each_package_uses_these_and_no_others(imports: grimp.ImportGraph, packa
 
 def test_only_what_the_authors_of_plugins_inherit_needs_pytest(imports: grimp.ImportGraph) -> None:
     assert imports.find_modules_that_directly_import("pytest") == {"ldp_budget.testing"}
+
+
+def test_only_the_accountant_of_a_service_speaks_http(imports: grimp.ImportGraph) -> None:
+    assert imports.find_modules_that_directly_import("httpx2") == {"ldp_budget.remote.asking"}
 
 
 # -- what stands in the sources -------------------------------------------------------------------------------

@@ -44,6 +44,7 @@ def test_nothing_else_is_public() -> None:
         ("acting_for", [LOCAL]),
         ("run", ["key"]),
         ("check_up", []),
+        ("overview", []),
     ],
 )
 def test_what_makes_no_sense_over_http_says_why(name: str, arguments: list[Any]) -> None:

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from ..accounting.copying import Copied
     from ..accounting.limits import Limit
     from ..accounting.lines import Run, Spend
+    from ..accounting.overview import Overview
     from ..accounting.policies import Policy
     from ..accounting.receipts import Balance, Receipt
     from ..accounting.remaining import Remaining
@@ -410,6 +411,9 @@ class RemoteAccountant(Accountant):
     def acting_for(self, caller: Caller) -> Accountant:
         check_instance("caller", caller, Caller, "a `Caller`")
         raise _not_here("by whose key something is done is said by the key that this was opened with")
+
+    def overview(self) -> Overview:
+        raise _not_here("the service shows what its ledger adds up to at `/`")
 
     def check_up(self) -> dict[str, str | None]:
         raise _not_here("the service says at `/readyz` whether it could charge somebody")
