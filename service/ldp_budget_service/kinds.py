@@ -35,8 +35,6 @@ STATUSES: dict[str, int] = {
     "ledger-error": 503,
     "clock-error": 503,
     "error": 503,
-    "approval-needed": 409,
-    "approval-conflict": 409,
     # What only the service can say.
     "malformed": 400,
     "unauthorized": 401,
@@ -80,8 +78,6 @@ MEANINGS: dict[str, str] = {
     "ask again with the same key.",
     "clock-error": "The clock cannot be charged by, and nothing was charged.",
     "error": "Something is wrong with the ledger.",
-    "approval-needed": "The ledger demands that another key's holder approves of this change first.",
-    "approval-conflict": "The proposal is not one that this can be done to, or not by this key.",
     "malformed": "The request cannot be read as what this path asks for.",
     "unauthorized": "There is no API key, or none that is good now: unknown, revoked, expired or pending.",
     "forbidden": "The API key has not the scope, or is bound to other policies or collections.",
