@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 import ldp_budget
+from ldp_budget.access.approvals import Approvals
 from ldp_budget.access.invitations import Invitations
 from ldp_budget.access.keys import ApiKeys
 
@@ -70,7 +71,7 @@ def create_app(accountant: Accountant, settings: Settings | None = None) -> Fast
     app.state.keys, app.state.in_flight = ApiKeys(accountant), InFlight()
     app.state.collections, app.state.invitations = Collections(accountant), Invitations(accountant)
     app.state.inboxes = Inboxes(accountant, settings.reports)
-    app.state.overview = accountant.overview()
+    app.state.overview, app.state.approvals = accountant.overview(), Approvals(accountant)
     app.state.workers = Workers(settings.question_processes, settings.question_seconds)
     app.state.watchman = Watchman(accountant, app.state.overview, settings)
     app.state.counter = Counter(accountant, app.state.keys)

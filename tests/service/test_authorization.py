@@ -13,6 +13,7 @@ from fastapi.testclient import TestClient
 
 from conftest import Clock
 from ldp_budget import Accountant, Collection, Limit, mechanism
+from ldp_budget.access.approvals import Approvals
 from ldp_budget.access.invitations import Invitations
 from ldp_budget.access.keys import SCOPES, ApiKeys
 from ldp_budget_service import Settings, create_app
@@ -107,6 +108,12 @@ GUARDS: dict[tuple[str, str], Guard] = {
     ("GET", "/v1/overview/mechanisms"): asks("read", WHOLE, "/v1/overview/mechanisms"),
     ("GET", "/v1/alerts"): asks("read", WHOLE, "/v1/alerts"),
     ("POST", "/v1/alerts:test"): asks("policy", WHOLE, "/v1/alerts:test"),
+    ("GET", "/v1/proposals"): asks("policy", WHOLE, "/v1/proposals"),
+    ("POST", "/v1/proposals"): asks("policy", POLICY, "/v1/proposals", {"name": "default", "limits": ["lifetime=4"]}),
+    ("POST", "/v1/proposals/{number}/approve"): asks("policy", POLICY, "/v1/proposals/PROPOSAL/approve"),
+    ("POST", "/v1/proposals/{number}/set"): asks("policy", POLICY, "/v1/proposals/PROPOSAL/set"),
+    ("POST", "/v1/proposals/{number}/withdraw"): asks("policy", POLICY, "/v1/proposals/PROPOSAL/withdraw"),
+    ("PUT", "/v1/approvals"): asks("policy", WHOLE, "/v1/approvals", {"demanded": True}),
     ("GET", "/v1/officer"): asks("policy", WHOLE, "/v1/officer"),
     ("GET", "/v1/officer/alerts"): asks("policy", WHOLE, "/v1/officer/alerts"),
     ("GET", "/v1/officer/policies"): asks("policy", ROWS, "/v1/officer/policies"),
@@ -155,6 +162,8 @@ class Site:
         self.secrets["pending"] = keys.create("pending", SCOPES, starts=self.clock.now + timedelta(days=1))[1]
         soon = self.clock.now + timedelta(days=1)
         [(_, self.secrets["invitation"])] = Invitations(self.accountant).invite("party", ["a"], soon)
+        approvals = Approvals(self.accountant)
+        self.proposal = str(approvals.propose("default", ["lifetime=200"]).number)
         self.receipt = str(self.accountant.reserve("a", mechanism("oue")(epsilon="1", domain_size=3)).receipt)
 
     def __enter__(self) -> Site:
@@ -173,7 +182,12 @@ class Site:
             }
         bearer = {} if secret is None else {"Authorization": f"Bearer {self.secrets.get(secret, secret)}"}
         headers = {**more.pop("headers", {}), **bearer}
-        return self.client.request(method, guard.path.replace("RECEIPT", self.receipt), headers=headers, **more)
+        return self.client.request(
+            method,
+            guard.path.replace("RECEIPT", self.receipt).replace("PROPOSAL", self.proposal),
+            headers=headers,
+            **more,
+        )
 
 
 def test_the_table_has_every_route_and_no_other() -> None:

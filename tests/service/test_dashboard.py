@@ -363,6 +363,66 @@ def test_who_set_which_policy_is_shown(site: Site, opened: Open, secrets: dict[s
     assert not [secret for secret in secrets.values() if secret in page.content()]
 
 
+def proposed(page: Any, policy: str, *limits: str) -> Any:
+    """Propose a change on the officer's page; what stands of it there."""
+    page.click("summary")
+    page.fill("#proposed-policy", policy)
+    page.press("#proposed-policy", "Tab")  # what stands of it now comes first
+    page.fill("#proposed-limits", "\n".join(limits))
+    page.click("#propose button")
+    said = page.wait_for_selector("#proposals-said:has-text('waits for a second person')").inner_text()
+    return page.locator(f"[data-proposal='{said.split()[1]}']")
+
+
+@pytest.mark.slow
+def test_two_keys_raise_a_limit_and_one_alone_does_not(site: Site, opened: Open, secrets: dict[str, str]) -> None:
+    accountant = site.accountant
+    accountant.set_policy("raised", ["lifetime=1"])
+    first = opened("/officer", "policy")
+    first.on("dialog", lambda dialog: dialog.accept())
+    first.click("text=Demand it from now on")
+    first.wait_for_selector("text=no single key can raise what may be charged")
+    mine = proposed(first, "raised", "lifetime=2")
+    assert "it raises the limit lifetime=1 to lifetime=2" in mine.inner_text()
+    assert "Somebody else approves it" in mine.inner_text()
+    assert mine.get_by_role("button").all_inner_texts() == ["Withdraw"]
+    # Nor does the API let one key do both, or set it without the other.
+    number, bearer = mine.get_attribute("data-proposal"), {"Authorization": f"Bearer {secrets['policy']}"}
+    alone = first.request.post(f"{site.origin}/v1/proposals/{number}/approve", headers=bearer)
+    assert (alone.status, alone.json()["type"]) == (409, "/problems/approval-conflict")
+    body = {"limits": ["lifetime=2"]}
+    alone = first.request.put(f"{site.origin}/v1/policies/raised", headers=bearer, data=body)
+    assert (alone.status, alone.json()["type"]) == (409, "/problems/approval-needed")
+    assert [str(limit) for limit in accountant.policy("raised").limits] == ["lifetime=1"]
+
+    second = opened("/officer", "admin")
+    theirs = second.locator(f"[data-proposal='{number}']")
+    theirs.get_by_role("button", name="Approve").click()
+    second.wait_for_selector(f"#proposals-said:has-text('Proposal {number} is approved')")
+    theirs.get_by_role("button", name="Set it").click()
+    second.wait_for_selector("#proposals-said:has-text('Policy raised is set, as version 2')")
+    assert [str(limit) for limit in accountant.policy("raised").limits] == ["lifetime=2"]
+    second.wait_for_selector("[data-table=policies] tr:has-text('raised'):has-text('admits more')")
+    newest = cells(second, "policies")[1]
+    assert newest[1:] == ["raised", "2", "admits more", "lifetime=2", "admin-key"]
+    (row,) = [row for row in cells(second, "proposals")[1:] if row[0] == number]
+    assert (row[2], *row[4:]) == ("raised", "policy-key", "past", "admin-key")
+
+
+@pytest.mark.slow
+def test_what_is_withdrawn_is_never_approved_and_what_is_no_limit_never_proposed(opened: Open) -> None:
+    page = opened("/officer", "policy")
+    mine = proposed(page, "given up", "lifetime=7")
+    mine.get_by_role("button", name="Withdraw").click()
+    page.wait_for_selector("#proposals-said:has-text('is withdrawn')")
+    mine.wait_for(state="detached")
+    page.click("summary")
+    page.fill("#proposed-policy", "given up")
+    page.fill("#proposed-limits", "a fortnight=1")
+    page.click("#propose button")
+    page.wait_for_selector("#proposals-said:has-text('period')")
+
+
 @pytest.mark.slow
 def test_a_test_alert_is_sent_and_a_verification_put_on_record(site: Site, opened: Open, receiver: Receiver) -> None:
     page, before = opened("/officer", "admin"), len(receiver.messages)

@@ -29,7 +29,8 @@ class OfficerAnswer(BaseModel):
 class SummaryAnswer(BaseModel):
     """Counts of what waits for somebody, and of what there is."""
 
-    counts: dict[str, int] = Field(description="Policies, active keys, erased users, and alerts that wait.")
+    key: str = Field(description="The name of the caller's key, which stands in the journal with what it does.")
+    counts: dict[str, int] = Field(description="Open proposals, policies, active keys, erased users, waiting alerts.")
 
 
 @router.get("", response_model=SummaryAnswer, responses=documented())
@@ -39,12 +40,13 @@ def summary(request: Request, desk: Officer) -> Response:
     state, position, now = request.app.state, desk.accountant.position(), desk.accountant.now()
     state.overview.look(SECONDS)
     counts = {
+        "proposals": len(state.approvals.pending()),
         "policies": len(desk.accountant.policies()),
         "keys": sum(key.state(now) == "active" for key in state.keys.all()),
         "erased": state.overview.totals()["erased"],
         "alerts": len(state.watchman.outbox.waiting()),
     }
-    return told(position, {"counts": counts})
+    return told(position, {"key": desk.key.name, "counts": counts})
 
 
 @router.get("/policies", response_model=OfficerAnswer, responses=documented())

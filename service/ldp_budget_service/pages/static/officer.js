@@ -6,6 +6,7 @@ import { DataTable } from "./tables.js";
 const RENEW = 15_000;
 const CHANGES = { first: "badge muted", raised: "badge warn", lowered: "badge good", changed: "badge muted" };
 const STATES = { active: "badge good", pending: "badge warn", expired: "badge muted", revoked: "badge bad" };
+const PROPOSALS = { open: "badge warn", approved: "badge good", withdrawn: "badge muted", past: "badge muted" };
 const SENT = { sent: "badge good", waiting: "badge warn", "given up": "badge bad" };
 
 const badge = (group, looks) => (value) => h("span", { class: looks[value] ?? "badge muted" }, named(group, value));
@@ -31,6 +32,135 @@ class Counts {
   update(counts) {
     this.element.replaceChildren(...Object.entries(counts).map(([name, value]) =>
       h("div", { "data-figure": name }, h("dt", {}, t(`counts.${name}`)), h("dd", { class: "number" }, count(value)))));
+  }
+}
+
+/** The terms of a proposal, line by line. */
+function said(terms) {
+  const more = ["checked", "unbounded", "relation"].filter((name) => terms[name]).map((name) => t(`policies.${name}`));
+  const shares = Object.entries(terms.shares ?? {}).map(([name, limits]) => `${name}: ${limits.join(", ")}`);
+  return [...terms.limits.toSorted(), ...shares, ...more, ...(terms.plan ? [t("policies.plan")] : [])];
+}
+
+class Proposals {
+  constructor(renew) {
+    this.renew = renew;
+    this.demand = h("p", { class: "small" });
+    this.demandButton = h("button", { type: "button", hidden: true, onclick: () => this.demandNow() }, t("proposals.demand"));
+    this.said = h("p", { class: "small", role: "status", id: "proposals-said" });
+    this.list = h("div", { class: "proposals" });
+    const shows = { at: moment, state: badge("proposals", PROPOSALS), terms: (terms) => lines(terms.split("; ")), by: who };
+    this.table = new DataTable({
+      name: "proposals",
+      caption: t("proposals.caption"),
+      columns: columns("proposals", ["number", "at", "policy", "terms", "by", "state", "ended_by"], { shows, numbers: ["number"] }),
+    });
+    this.element = card("proposals", { controls: this.demandButton }, this.demand, this.said, this.list, this.form(), this.table.element);
+  }
+
+  form() {
+    this.policy = h("input", { id: "proposed-policy", list: "known-policies", required: true, maxlength: 200, autocomplete: "off" });
+    this.known = h("datalist", { id: "known-policies" });
+    this.limits = h("textarea", { id: "proposed-limits", rows: 4, required: true, spellcheck: "false", "aria-describedby": "limits-hint" });
+    this.flags = Object.fromEntries(["checked", "relation", "unbounded"].map((name) => [name, h("input", { type: "checkbox", id: `proposed-${name}` })]));
+    this.policy.addEventListener("change", () => this.fill());
+    const flags = Object.entries(this.flags).map(([name, box]) => h("p", { class: "check" }, box, h("label", { for: box.id }, t(`proposals.${name}`))));
+    const form = h(
+      "form", { id: "propose", autocomplete: "off" },
+      h("label", { for: "proposed-policy" }, t("proposals.policy")), this.policy, this.known,
+      h("label", { for: "proposed-limits" }, t("proposals.limits")), this.limits,
+      h("p", { class: "small muted", id: "limits-hint" }, t("proposals.limits_hint")),
+      flags,
+      h("button", { class: "primary" }, t("proposals.propose")),
+    );
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.propose(form);
+    });
+    this.details = h("details", {}, h("summary", {}, t("proposals.form")), form);
+    return this.details;
+  }
+
+  /** What stands now of the policy that is named, to be changed. */
+  fill() {
+    const now = this.policies.get(this.policy.value);
+    if (!now) return;
+    this.limits.value = now.limits.join("\n");
+    for (const [name, box] of Object.entries(this.flags)) box.checked = Boolean(now[name]);
+  }
+
+  async propose(form) {
+    const limits = this.limits.value.split("\n").map((line) => line.trim()).filter(Boolean);
+    const { checked, relation, unbounded } = this.flags;
+    const body = { name: this.policy.value, limits, checked: checked.checked, unbounded: unbounded.checked, relation: relation.checked ? "any" : null };
+    await this.act(async () => {
+      const made = await ask("/v1/proposals", { method: "POST", body });
+      form.reset();
+      this.details.open = false;
+      return t("proposals.done_propose", { number: made.number });
+    });
+  }
+
+  async demandNow() {
+    if (!window.confirm(t("proposals.demand_sure"))) return;
+    await this.act(async () => {
+      await ask("/v1/approvals", { method: "PUT", body: { demanded: true } });
+      return t("proposals.demanded");
+    });
+  }
+
+  async act(act) {
+    try {
+      this.said.textContent = await act();
+    } catch (problem) {
+      if (!(problem instanceof Problem)) throw problem;
+      this.said.textContent = problem.message;
+    }
+    await this.renew();
+    this.said.scrollIntoView({ block: "nearest" });
+  }
+
+  update({ demanded, rows }, policies) {
+    this.policies = new Map(policies.toReversed().map((row) => [row.policy, row]));
+    this.known.replaceChildren(...[...this.policies.keys()].map((name) => h("option", { value: name })));
+    this.demand.textContent = t(demanded ? "proposals.demanded" : "proposals.not_demanded");
+    this.demandButton.hidden = demanded;
+    this.table.update(rows.map((row) => ({ ...row, terms: said(row.terms).join("; ") })));
+    // What somebody is about to press stays where it is.
+    const waiting = rows.filter((row) => row.state === "open" || row.state === "approved");
+    const shown = JSON.stringify(waiting);
+    if (shown === this.shown) return;
+    this.shown = shown;
+    this.list.replaceChildren(...(waiting.length ? waiting.map((row) => this.article(row)) : [h("p", { class: "muted" }, t("proposals.none"))]));
+  }
+
+  article(row) {
+    const now = this.policies.get(row.policy);
+    const by = row.by ?? t("officer.here");
+    const title = h("h3", { id: `proposal-${row.number}` }, t(now ? "proposals.wants" : "proposals.wants_new", { by, policy: row.policy }));
+    const before = now ? said({ ...now, shares: {} }) : ["–"];
+    const sides = [["now", before], ["then", said(row.terms)]].map(([name, texts]) =>
+      h("div", {}, h("h4", {}, t(`proposals.${name}`)), h("ul", {}, texts.map((text) => h("li", { class: "mono" }, text)))));
+    const reasons = row.reasons.length
+      ? [h("h4", {}, t("proposals.reasons")), h("ul", {}, row.reasons.map((reason) => h("li", {}, reason)))]
+      : [h("p", { class: "small" }, t("proposals.harmless"))];
+    const note = row.state === "approved" ? t("proposals.approved_by", { by: row.ended_by ?? t("officer.here") }) : row.mine ? t("proposals.mine") : null;
+    const actions = row.state === "approved" ? ["set"] : row.mine ? ["withdraw"] : ["approve", "withdraw"];
+    return h(
+      "article", { class: "proposal", "aria-labelledby": title.id, "data-proposal": row.number },
+      title, h("p", { class: "small muted" }, moment(row.at)), h("div", { class: "sides" }, sides), reasons,
+      note && h("p", { class: "small" }, note), h("div", { class: "field" }, actions.map((action) => this.button(action, row))),
+    );
+  }
+
+  button(action, row) {
+    const label = t("proposals.of", { action: t(`proposals.${action}`), number: row.number, policy: row.policy });
+    const button = h("button", { type: "button", class: action === "withdraw" ? null : "primary", "aria-label": label }, t(`proposals.${action}`));
+    button.addEventListener("click", () => this.act(async () => {
+      const told = await ask(`/v1/proposals/${row.number}/${action}`, { method: "POST" });
+      return t(`proposals.done_${action}`, { number: row.number, policy: row.policy, version: told.version });
+    }));
+    return button;
   }
 }
 
@@ -159,9 +289,9 @@ let out;
 
 function build() {
   const status = h("p", { class: "muted small", role: "status" });
-  parts = { status, counts: new Counts(), policies: new Policies(), alerts: new Alerts(renew), keys: new Keys(), records: new Records() };
+  parts = { status, counts: new Counts(), proposals: new Proposals(renew), policies: new Policies(), alerts: new Alerts(renew), keys: new Keys(), records: new Records() };
   const head = h("div", { class: "page-head" }, h("h1", {}, t("officer.title")), status);
-  const cards = ["policies", "alerts", "keys", "records"].map((name) => parts[name].element);
+  const cards = ["proposals", "policies", "alerts", "keys", "records"].map((name) => parts[name].element);
   byId("content").replaceChildren(head, parts.counts.element, h("div", { class: "cards" }, cards));
 }
 
@@ -170,6 +300,7 @@ async function load() {
   const [summary, policies, keys, records] = await Promise.all(paths.map((path) => ask(path)));
   parts.counts.update(summary.counts);
   parts.policies.update(policies.rows);
+  parts.proposals.update(await ask("/v1/proposals"), policies.rows);
   parts.keys.update(keys.rows);
   parts.records.update(records.rows);
   parts.alerts.update(await ask("/v1/officer/alerts"));
