@@ -47,12 +47,13 @@ def documented(*codes: str, key: bool = True) -> dict[int | str, dict[str, Any]]
         by_status.setdefault(STATUSES[code], []).append(code)
     by_status.setdefault(429, ["too-many-requests"])
     by_status.setdefault(503, ["ledger-error", "clock-error", "overloaded", "timed-out"])
+    return {status: _described(status, named) for status, named in sorted(by_status.items())}
+
+
+def _described(status: int, codes: Sequence[str]) -> dict[str, Any]:
     return {
-        status: {
-            "description": f"{HTTPStatus(status).phrase}: {', '.join(dict.fromkeys(named))}",
-            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
-        }
-        for status, named in sorted(by_status.items())
+        "description": f"{HTTPStatus(status).phrase}: {', '.join(dict.fromkeys(codes))}",
+        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
     }
 
 
@@ -96,7 +97,18 @@ def in_openapi(schema: dict[str, Any]) -> dict[str, Any]:
         for operation in path.values():
             if "HTTPValidationError" in str(operation["responses"].get("422")):
                 del operation["responses"]["422"]
+            if any(parameter["name"] == "min_position" for parameter in operation.get("parameters", ())):
+                _add_code(operation["responses"], "position-not-reached")
     return schema
+
+
+def _add_code(responses: dict[str, Any], code: str) -> None:
+    """Document one code more."""
+    status = STATUSES[code]
+    if str(status) in responses:
+        responses[str(status)]["description"] += f", {code}"
+    else:
+        responses[str(status)] = _described(status, [code])
 
 
 def install(app: FastAPI) -> None:

@@ -200,6 +200,14 @@ def test_a_repaired_clock_counts_in_the_windows_that_are_open_now(accountant: Ac
     assert [row["used"][12] + row["used"][50] for row in seen(overview).limits()] == [1, 1]
 
 
+def test_a_limit_that_is_new_is_told_before_anybody_was_charged(accountant: Accountant) -> None:
+    overview = accountant.overview()
+    for limits in (["lifetime=4"], ["lifetime=4", "day=1"], ["lifetime=2"]):
+        accountant.set_policy("default", limits)
+        found = [(row["period"], row["epsilon"], row["users"]) for row in seen(overview).limits()]
+        assert found == [(limit.period, float(limit.epsilon), 0) for limit in as_limits(limits)]
+
+
 def test_whoever_was_erased_is_in_no_limit(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=4"])
     for user in ("alice", "bob"):

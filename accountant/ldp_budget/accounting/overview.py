@@ -328,7 +328,7 @@ class _Lane:
             for limit in policy.limits
         )
         if watched != self.levels.watched:
-            self.levels = Levels(watched)
+            self.levels, self._spread = Levels(watched), None
             self._due.clear()
 
     def _entries(self, until: float) -> bool:
