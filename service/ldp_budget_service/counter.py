@@ -36,7 +36,7 @@ class _Asked(NamedTuple):
 
 
 class Counter:
-    """Charges what the requests of one event loop ask for. Its threads are begun with the first.
+    """Charges what requests of any event loop ask for. Its threads are begun with the first.
 
     Besides they see to it that no request has to wait for the keys to be read anew, as long as there are any.
     """
@@ -52,14 +52,14 @@ class Counter:
         `accountant` acts for the caller.
         """
         if not self._clerks:
-            self._begin(asyncio.get_running_loop())
+            self._begin()
         answer: asyncio.Future[Told] = asyncio.get_running_loop().create_future()
         self._asked.put(_Asked(accountant, spend, answer))
         return await answer
 
-    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _begin(self) -> None:
         for _ in range(CLERKS):
-            clerk = threading.Thread(target=self._serve, args=(loop,), name="ldp-budget counter", daemon=True)
+            clerk = threading.Thread(target=self._serve, name="ldp-budget counter", daemon=True)
             self._clerks.append(clerk)
             clerk.start()
 
@@ -73,7 +73,7 @@ class Counter:
 
     # -- in a thread --------------------------------------------------------------------------------------
 
-    def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _serve(self) -> None:
         while (first := self._asked.get()) is not None:
             together = [first]
             while len(together) < MOST_TOGETHER:
@@ -85,11 +85,12 @@ class Counter:
                     self._asked.put(None)  # for whoever asks next
                     break
                 together.append(another)
-            told = self._charge(together)
-            try:
-                loop.call_soon_threadsafe(_tell, told)
-            except RuntimeError:
-                return  # nobody is there to be told any more
+            by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Told], Told | Exception]]] = {}
+            for each in self._charge(together):
+                by_loop.setdefault(each[0].get_loop(), []).append(each)
+            for loop, told in by_loop.items():
+                with suppress(RuntimeError):  # nobody is there to be told any more
+                    loop.call_soon_threadsafe(_tell, told)
             with suppress(LdpBudgetError):  # whoever asks for a key then hears of it
                 self._keys.look_ahead()
 
