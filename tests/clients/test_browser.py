@@ -14,6 +14,7 @@ from javascript import PACKAGE, VECTORS
 
 from client_cases import CASES
 from ldp_budget.catalogue.collections import Collection
+from ldp_budget.catalogue.definitions import digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -346,6 +347,24 @@ def test_a_memoised_report_has_its_label_and_is_charged_once(page: Any) -> None:
         "every kept bucket",
     )
     assert said == [[1, 0, 1], 2]
+
+
+def test_the_outbox_and_the_budget_go_by_one_label_and_charge_once_only_what_was_promised_of_all(page: Any) -> None:
+    script = """
+        const outbox = await opened();
+        const found = [];
+        const keys = ["first", "second"].map((each) => `${each} ${definition.digest}`);
+        for (const key of keys) found.push((await outbox.draw(key, client, 3)).units / 1e9);
+        await outbox.budget.randomize(client, 3);
+        return [found, await left(outbox)];
+    """
+    made = definition("every kept bucket")
+    guarantee = {name: value for name, value in made["guarantee"].items() if name != "answer_epsilon"}
+    of_one_report = {**made, "guarantee": guarantee}
+    of_one_report["digest"] = digest_of(of_one_report)
+    asked = f"async (definition) => {{{OUTBOX}{script}}}"
+    assert page.evaluate(asked, made) == [[1, 0], "8"]
+    assert page.evaluate(asked, of_one_report) == [[1, 1], "5"]
 
 
 def test_a_promise_with_a_delta_is_drawn_only_where_that_is_said_and_not_counted(page: Any) -> None:

@@ -80,10 +80,7 @@ export class DeviceBudget {
   async randomize(client, answer) {
     client.program.read(client.numbered(answer)); // what is no answer costs nothing
     const { secret } = await this.state();
-    const { digest, guarantee } = client.definition;
-    // Charged once is what was promised of all reports of an answer; and of this program, as another draws otherwise.
-    const label = guarantee.answer_epsilon === undefined ? undefined : client.label(answer, secret);
-    await this.charge(costOf(guarantee), label && `${digest} ${label}`);
+    await this.charge(costOf(client.definition.guarantee), onceOf(client, answer, secret));
     return client.randomize(answer, { secret });
   }
 
@@ -121,12 +118,26 @@ export class DeviceBudget {
    * @returns {Promise<T>}
    */
   update(change) {
-    return this.transact([], async (transaction) => {
+    return new Promise((resolve, reject) => {
+      const transaction = this.database.transaction(STORE, "readwrite", { durability: "strict" });
       const store = transaction.objectStore(STORE);
-      const read = await answered(store.get(KEY));
-      const { state, result } = change(read);
-      if (state !== read) store.put(state, KEY);
-      return result;
+      const read = store.get(KEY);
+      /** @type {T} */
+      let result;
+      /** @type {unknown} */
+      let why;
+      read.onsuccess = () => {
+        try {
+          const changed = change(read.result);
+          result = changed.result;
+          if (changed.state !== read.result) store.put(changed.state, KEY);
+        } catch (error) {
+          why = error;
+          transaction.abort();
+        }
+      };
+      transaction.oncomplete = () => resolve(result);
+      transaction.onabort = () => reject(why ?? transaction.error);
     });
   }
 
@@ -168,8 +179,8 @@ export class DeviceBudget {
    * @param {IDBTransaction} transaction
    * @returns {Promise<State>}
    */
-  stateWithin(transaction) {
-    return answered(transaction.objectStore(STORE).get(KEY));
+  async stateWithin(transaction) {
+    return checked(await answered(transaction.objectStore(STORE).get(KEY)));
   }
 
   /**
@@ -193,6 +204,19 @@ export function answered(request) {
     request.onsuccess = () => resolve(request.result);
     request.onerror = () => reject(request.error);
   });
+}
+
+/**
+ * The label of what is charged once only: what was promised of all reports of an answer; and of this program, as another
+ * draws otherwise.
+ * @param {Client} client
+ * @param {string | number} answer
+ * @param {Uint8Array} secret
+ */
+export function onceOf(client, answer, secret) {
+  const { digest, guarantee } = client.definition;
+  const label = guarantee.answer_epsilon === undefined ? undefined : client.label(answer, secret);
+  return label && `${digest} ${label}`;
 }
 
 /**

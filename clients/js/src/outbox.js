@@ -10,7 +10,7 @@
  * The answer is not kept.
  */
 
-import { answered, charged, costOf } from "./budget.js";
+import { answered, charged, costOf, onceOf } from "./budget.js";
 
 /** @typedef {import("./index.js").Client} Client */
 /** @typedef {import("./budget.js").DeviceBudget} DeviceBudget */
@@ -57,16 +57,15 @@ export class Outbox {
       const units = uncounted && !counts(definition.guarantee) ? null : costOf(definition.guarantee);
       const state = await this.budget.stateWithin(transaction);
       const { secret } = state;
-      const label = client.label(answer, secret);
       const now = this.budget.now();
-      const once = label && `${definition.fingerprint} ${label}`;
-      const after = units === null ? state : charged(state, units, now, once);
+      const after = units === null ? state : charged(state, units, now, onceOf(client, answer, secret));
       this.budget.keepWithin(transaction, after);
       const paid = after.spent.lifetime - state.spent.lifetime;
       /** @type {Entry} */
       const entry = {
         ...{ key, collection: definition.name, digest: definition.digest, at: now.toISOString(), state: "waiting" },
-        ...{ report: client.randomize(answer, { secret }), label, units: units === null ? null : paid, about },
+        ...{ report: client.randomize(answer, { secret }), label: client.label(answer, secret) },
+        ...{ units: units === null ? null : paid, about },
       };
       kept.add(entry, key);
       return entry;

@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 25 files with the digest 7d392bc2746c1312814a5997517f503d86f8d7b4867184d7cc903c3cc297ade9
+// made by clients/survey/build.mjs from 25 files with the digest fbc5be6c664a54ff66aae30ce3017814d23d1e98bbd0e982fd737c34fbc54af9
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
@@ -424,7 +424,7 @@ function sha256(message) {
   view.setUint32(data.length - 4, message.length * 8);
   const h = Int32Array.from(START, (word) => Number(BigInt.asIntN(32, word >> 32n)));
   const w = new Int32Array(64);
-  const right2 = (x, n) => x >>> n | x << 32 - n;
+  const right = (x, n) => x >>> n | x << 32 - n;
   for (let start2 = 0; start2 < data.length; start2 += 64) {
     for (let i = 0; i < 64; i++) {
       if (i < 16) {
@@ -433,12 +433,12 @@ function sha256(message) {
       }
       const x = w[i - 15];
       const y = w[i - 2];
-      w[i] = w[i - 16] + w[i - 7] + (right2(x, 7) ^ right2(x, 18) ^ x >>> 3) + (right2(y, 17) ^ right2(y, 19) ^ y >>> 10);
+      w[i] = w[i - 16] + w[i - 7] + (right(x, 7) ^ right(x, 18) ^ x >>> 3) + (right(y, 17) ^ right(y, 19) ^ y >>> 10);
     }
     let [a, b, c, d, e, f, g, k] = h;
     for (let i = 0; i < 64; i++) {
-      const one = k + (right2(e, 6) ^ right2(e, 11) ^ right2(e, 25)) + (e & f ^ ~e & g) + K[i] + w[i];
-      const two = (right2(a, 2) ^ right2(a, 13) ^ right2(a, 22)) + (a & b ^ a & c ^ b & c);
+      const one = k + (right(e, 6) ^ right(e, 11) ^ right(e, 25)) + (e & f ^ ~e & g) + K[i] + w[i];
+      const two = (right(a, 2) ^ right(a, 13) ^ right(a, 22)) + (a & b ^ a & c ^ b & c);
       [a, b, c, d, e, f, g, k] = [one + two | 0, a, b, c, d + one | 0, e, f, g];
     }
     [a, b, c, d, e, f, g, k].forEach((x, i) => h[i] += x);
@@ -474,9 +474,9 @@ function keccak(s) {
     }
     let low = s[2];
     let high = s[3];
-    for (const [lane, turn] of TURNS) {
-      const n = turn & 31;
-      const [a, b] = turn < 32 ? [low, high] : [high, low];
+    for (const [lane, turn2] of TURNS) {
+      const n = turn2 & 31;
+      const [a, b] = turn2 < 32 ? [low, high] : [high, low];
       [low, high] = [s[2 * lane], s[2 * lane + 1]];
       s[2 * lane] = n ? a << n | b >>> 32 - n : a;
       s[2 * lane + 1] = n ? b << n | a >>> 32 - n : b;
@@ -524,22 +524,22 @@ var SIGMA = [
   "6fe9b308c2d714a5",
   "a2847615fb9e3cd0"
 ].map((row) => Array.from(row, (digit) => parseInt(digit, 16)));
+var PLACES2 = Array.from({ length: 8 }, (_, i) => [0, 1, 2, 3].map((row) => 4 * row + (i + row * (i >> 2) & 3)));
 function blakeRound(v, m, order) {
   for (let i = 0; i < 8; i++) {
-    const shift = i >> 2;
-    const [a, b, c, d] = [0, 1, 2, 3].map((row) => 4 * row + (i + row * shift & 3));
-    for (const [k, first, second] of [
-      [0, 32n, 24n],
-      [1, 16n, 63n]
-    ]) {
-      v[a] = v[a] + v[b] + m[order[2 * i + Number(k)]] & MASK;
-      v[d] = right(v[d] ^ v[a], BigInt(first));
-      v[c] = v[c] + v[d] & MASK;
-      v[b] = right(v[b] ^ v[c], BigInt(second));
+    const [a, b, c, d] = PLACES2[i];
+    for (const k of [0, 1]) {
+      v[a] = BigInt.asUintN(64, v[a] + v[b] + m[order[2 * i + k]]);
+      turn(v, d, a, k ? 16n : 32n);
+      v[c] = BigInt.asUintN(64, v[c] + v[d]);
+      turn(v, b, c, k ? 63n : 24n);
     }
   }
 }
-var right = (x, n) => x >> n | x << 64n - n & MASK;
+function turn(v, to, by, n) {
+  const x = v[to] ^ v[by];
+  v[to] = x >> n | BigInt.asUintN(64, x << 64n - n);
+}
 function blake2b(message, { size, key = new Uint8Array(0), person = "" }) {
   const parameters = new Uint8Array(64);
   parameters.set([size, key.length, 1, 1]);
@@ -550,10 +550,10 @@ function blake2b(message, { size, key = new Uint8Array(0), person = "" }) {
   for (let block = 0; block < blocks; block++) {
     const part = new Uint8Array(128);
     part.set(data.subarray(128 * block, 128 * (block + 1)));
-    const v = [...h, ...START];
+    const v = BigUint64Array.from([...h, ...START]);
     v[12] ^= BigInt(Math.min(128 * (block + 1), data.length));
     if (block === blocks - 1) v[14] ^= MASK;
-    const m = words(part);
+    const m = new BigUint64Array(words(part));
     for (let round = 0; round < 12; round++) blakeRound(v, m, SIGMA[round % 10]);
     for (let i = 0; i < 8; i++) h[i] ^= v[i] ^ v[i + 8];
   }
@@ -1141,6 +1141,7 @@ var DeviceBudget = class _DeviceBudget {
     const budget = new _DeviceBudget(await opened(indexedDB2, name), now);
     budget.fresh = await budget.update((stored) => {
       if (!stored) return { state: made(given, now()), result: true };
+      checked(stored);
       const day = [stored.limits.day, given.day].filter((limit) => limit !== null);
       const lower = { lifetime: Math.min(stored.limits.lifetime, given.lifetime), day: day.length ? Math.min(.../** @type {number[]} */
       day) : null };
@@ -1169,8 +1170,7 @@ var DeviceBudget = class _DeviceBudget {
   async randomize(client, answer) {
     client.program.read(client.numbered(answer));
     const { secret } = await this.state();
-    const label = client.label(answer, secret);
-    await this.charge(costOf(client.definition.guarantee), label && `${client.definition.fingerprint} ${label}`);
+    await this.charge(costOf(client.definition.guarantee), onceOf(client, answer, secret));
     return client.randomize(answer, { secret });
   }
   /**
@@ -1178,13 +1178,7 @@ var DeviceBudget = class _DeviceBudget {
    * @param {string} [label] of what is charged once only
    */
   async charge(units, label) {
-    await this.update((stored) => ({ state: charged(
-      /** @type {State} */
-      stored,
-      units,
-      this.now(),
-      label
-    ), result: void 0 }));
+    await this.update((stored) => ({ state: charged(checked(stored), units, this.now(), label), result: void 0 }));
   }
   /** What was spent and what is left, as decimal text, and since when it is counted. */
   async balance() {
@@ -1195,10 +1189,7 @@ var DeviceBudget = class _DeviceBudget {
   }
   /** @returns {Promise<State>} */
   async state() {
-    return (
-      /** @type {Promise<State>} */
-      this.update((state) => ({ state, result: state }))
-    );
+    return this.update((state) => ({ state, result: checked(state) }));
   }
   close() {
     this.database.close();
@@ -1210,12 +1201,24 @@ var DeviceBudget = class _DeviceBudget {
    * @returns {Promise<T>}
    */
   update(change) {
-    return this.transact([], async (transaction) => {
+    return new Promise((resolve, reject) => {
+      const transaction = this.database.transaction(STORE, "readwrite", { durability: "strict" });
       const store = transaction.objectStore(STORE);
-      const read2 = await answered(store.get(KEY));
-      const { state, result } = change(read2);
-      if (state !== read2) store.put(state, KEY);
-      return result;
+      const read2 = store.get(KEY);
+      let result;
+      let why;
+      read2.onsuccess = () => {
+        try {
+          const changed = change(read2.result);
+          result = changed.result;
+          if (changed.state !== read2.result) store.put(changed.state, KEY);
+        } catch (error) {
+          why = error;
+          transaction.abort();
+        }
+      };
+      transaction.oncomplete = () => resolve(result);
+      transaction.onabort = () => reject(why ?? transaction.error);
     });
   }
   /**
@@ -1253,8 +1256,8 @@ var DeviceBudget = class _DeviceBudget {
    * @param {IDBTransaction} transaction
    * @returns {Promise<State>}
    */
-  stateWithin(transaction) {
-    return answered(transaction.objectStore(STORE).get(KEY));
+  async stateWithin(transaction) {
+    return checked(await answered(transaction.objectStore(STORE).get(KEY)));
   }
   /**
    * Keeps another state, within a transaction on the budget.
@@ -1271,6 +1274,11 @@ function answered(request2) {
     request2.onerror = () => reject(request2.error);
   });
 }
+function onceOf(client, answer, secret) {
+  const { digest, guarantee } = client.definition;
+  const label = guarantee.answer_epsilon === void 0 ? void 0 : client.label(answer, secret);
+  return label && `${digest} ${label}`;
+}
 function charged(state, units, now, label) {
   if (label && state.labels.includes(label)) return state;
   const spent = today(state.spent, now);
@@ -1285,20 +1293,27 @@ function charged(state, units, now, label) {
 function made(limits, now) {
   return { secret: newSecret(), since: now.toISOString(), limits, spent: { lifetime: 0, day: 0, date: dateOf(now) }, labels: [] };
 }
+function checked(stored) {
+  if (!stored) throw new Error("the budget of this device was cleared; open it again, which starts anew and says so");
+  const { limits, spent, labels } = stored;
+  const units = [limits?.lifetime, limits?.day ?? 0, spent?.lifetime, spent?.day];
+  const whole = units.every((each) => Number.isSafeInteger(each) && each >= 0);
+  if (whole && typeof spent.date === "string" && Array.isArray(labels) && stored.secret instanceof Uint8Array) return stored;
+  throw new Error("the record of this device's budget is damaged; clear it, which starts anew and says so");
+}
 function today(spent, now) {
   const date2 = dateOf(now);
   return date2 > spent.date ? { ...spent, day: 0, date: date2 } : spent;
 }
 var dateOf = (now) => now.toISOString().slice(0, 10);
-function costOf(guarantee) {
-  const epsilon = guarantee.answer_epsilon ?? guarantee.epsilon;
-  if (epsilon === null || Number(guarantee.delta) !== 0) {
-    throw new TypeError(`a device charges promises of ε alone; this one is ε = ${epsilon}, δ = ${guarantee.delta}`);
+function costOf({ epsilon, delta, answer_epsilon: together = epsilon }) {
+  if (epsilon === null || together === null || unitsOf(delta, true)) {
+    throw new TypeError(`a device charges promises of ε alone; this one is ε = ${epsilon}, δ = ${delta}`);
   }
-  return unitsOf(epsilon, true);
+  return Math.max(unitsOf(epsilon, true), unitsOf(together, true));
 }
 function unitsOf(text, up2) {
-  const parts = /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,3}))?$/.exec(text);
+  const parts = typeof text === "string" && /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,3}))?$/.exec(text);
   if (!parts) throw new TypeError(`expected a decimal >= 0 as text; found ${text}`);
   const [, whole, fraction2 = "", power = "0"] = parts;
   const places = UNITS + Number(power) - fraction2.length;
@@ -1353,15 +1368,14 @@ var Outbox = class {
       const units = uncounted && !counts(definition.guarantee) ? null : costOf(definition.guarantee);
       const state = await this.budget.stateWithin(transaction);
       const { secret } = state;
-      const label = client.label(answer, secret);
       const now = this.budget.now();
-      const once = label && `${definition.fingerprint} ${label}`;
-      const after = units === null ? state : charged(state, units, now, once);
+      const after = units === null ? state : charged(state, units, now, onceOf(client, answer, secret));
       this.budget.keepWithin(transaction, after);
       const paid = after.spent.lifetime - state.spent.lifetime;
       const entry = {
         ...{ key, collection: definition.name, digest: definition.digest, at: now.toISOString(), state: "waiting" },
-        ...{ report: client.randomize(answer, { secret }), label, units: units === null ? null : paid, about }
+        ...{ report: client.randomize(answer, { secret }), label: client.label(answer, secret) },
+        ...{ units: units === null ? null : paid, about }
       };
       kept.add(entry, key);
       return entry;
