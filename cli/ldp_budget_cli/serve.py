@@ -48,7 +48,7 @@ PROXIES = ("127.0.0.1", "::1")
     help="Requests a second from one address without a good API key, 0 for any number [default: 100].",
 )
 @click.option("--address-burst", type=click.IntRange(0), help="How many more at once [default: 1000].")
-@click.option("--threads", type=click.IntRange(1, 1000), help="Requests at the ledger at a time [default: 64].")
+@click.option("--threads", type=click.IntRange(1, 1000), help="Requests, beside spends, at a time [default: 64].")
 @click.option(
     "--drain",
     default=30.0,

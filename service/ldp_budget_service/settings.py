@@ -24,7 +24,7 @@ class Settings:
         body_seconds: how long a body may take to arrive; of a batch, the next part of it.
         answer_seconds: how long an answer may take once the body is there, but for a batch.
         most_in_flight: requests at a time; more are turned away.
-        threads: how many requests may be at the ledger at a time; they share its transactions.
+        threads: how many requests may be at the ledger at a time, beside spends, which are gathered.
         question_processes: in how many processes beside this one questions are worked out.
         question_seconds: how long one may take.
         open_metrics: whether `/metrics` needs no API key when asked for from this machine.

@@ -30,6 +30,7 @@ PAGES = [
 # What a page needs besides the library; developers have it.
 NEEDS = {
     "fastapi": ("fastapi", "httpx2"),
+    "operations": ("fastapi", "httptools", "prometheus_client", "uvicorn"),
     "remote": ("fastapi", "httpx2", "uvicorn"),
     "weekly-staff-survey": ("matplotlib",),
 }

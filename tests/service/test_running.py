@@ -19,7 +19,10 @@ from ldp_budget import Accountant, InvalidParameter
 from ldp_budget.access.keys import ApiKeys
 from ldp_budget_cli import serve as command_serve
 from ldp_budget_service import running
+from ldp_budget_service.current import Told
+from ldp_budget_service.guarding.door import Load
 from ldp_budget_service.settings import Settings
+from ldp_budget_service.watching.metrics import Metrics
 from service_farm import HOST, Caller, Farm, new_ledger
 
 
@@ -192,3 +195,33 @@ def test_tracing_without_its_extra_says_how_to_get_it(tmp_path: Path, monkeypatc
 def test_the_command_line_starts_without_the_service() -> None:
     code = "import sys, ldp_budget_cli.serve; print([name for name in sys.modules if 'fastapi' in name])"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
+
+
+# -- the guide -----------------------------------------------------------------------------------------------
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "operations.md"
+
+
+def test_the_guide_names_options_that_there_are(command: CommandLine) -> None:
+    told = GUIDE.read_text(encoding="utf-8")
+    helps = [command(*words, "--help").stdout for words in (("serve",), ("key", "create"), ("key", "rotate"))]
+    known = set(re.findall(r"--[a-z-]+", " ".join([*helps, "--ledger --limit --expect"])))
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", told))
+    assert len(named) > 10
+    assert named <= known
+
+
+def test_the_guide_names_all_metrics_and_no_others() -> None:
+    told = set(re.findall(r"^\| `(ldp_budget_\w+)`", GUIDE.read_text(encoding="utf-8"), re.MULTILINE))
+    rules = set(re.findall(r"ldp_budget_\w+(?=[{\[])", GUIDE.read_text(encoding="utf-8")))
+    with Accountant(":memory:") as accountant:
+        metrics = Metrics(accountant, Load())
+        metrics.count("refused", 1, ["day"])
+        metrics.answered("GET", "/", 200, 0.1, Told(caller="app", code="x"))
+        families = list(metrics.registry.collect())
+    samples = {sample.name for family in families for sample in family.samples}
+    names = {f"{family.name}_total" if family.type == "counter" else family.name for family in families}
+    ours = {name for name in names if name.startswith("ldp_budget") and name != "ldp_budget"}
+    assert told == ours
+    assert rules
+    assert rules <= samples
