@@ -11,6 +11,12 @@ OPTIONS = (
     "address_burst",
     "address_rate",
     "adjust",
+    "alert_least",
+    "alert_refusals",
+    "alert_secret_file",
+    "alert_used",
+    "alert_users",
+    "alert_webhook",
     "all",
     "at",
     "behind_tls_proxy",
@@ -98,6 +104,7 @@ OPTIONS = (
     "user",
     "user_column",
     "users",
+    "verify_hours",
     "version",
 )
 

@@ -142,6 +142,7 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         **{"open_reservations": {"most": 20, "user": None}, "balances": {"users": ["u"], "policy": "default"}},
         **{"journal": {"users": ["u"]}, "verify": {"expect": None, "on_progress": None}},
         "acting_for": {"caller": Caller(1, "team-a")},
+        **{"spend_each": {"spends": []}, "run": {"key": "k"}, "positions": {"users": ["u"]}},
         **{"position": {"user": "u"}, "reservation": {"receipt": "1-0"}},
         "records": {"first": 1},
         "record": {"kind": "note", "name": "x", "body": {}, "expected": 10**6},

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._checks import check_name, check_text, check_whole
+from .._checks import check_many, check_name, check_text, check_whole, shown
 from .._json import canonical_json
 from ..errors import InvalidParameter, KeyConflict, LdpBudgetError
 from ..guarantees.amounts import LARGEST
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 _MOST_KINDS = 1000
 FEW = 8
 """So many equal lines are charged one by one: a set-based statement has a price of its own."""
+
+
+_SPENDS = "a `Spend` each, or the error of what cannot be read"
 
 
 class Spend(NamedTuple):
@@ -274,6 +277,9 @@ def run(self: Books, key: str) -> Run:
     Parameters:
         key: names the run; repeated from its first line, it tells again what was charged and goes on.
 
+    Returns:
+        The run, before its first line.
+
     Raises:
         InvalidParameter: the key is no text.
     """
@@ -291,9 +297,13 @@ def spend_each(self: Books, spends: Sequence[Spend | LdpBudgetError]) -> list[Re
         end of.
 
     Raises:
-        Nothing.
+        InvalidParameter: one of them is no `Spend`. Nobody was charged.
     """
-    return spend_together([(self, spend) for spend in spends])
+    asked = list(check_many("spends", spends, _SPENDS))
+    for spend in asked:
+        if not isinstance(spend, Spend | LdpBudgetError):
+            raise InvalidParameter("spends", _SPENDS, shown(spend))
+    return spend_together([(self, spend) for spend in asked])
 
 
 def spend_together(asked: Sequence[tuple[Books, Spend | LdpBudgetError]]) -> list[Receipt | LdpBudgetError]:
