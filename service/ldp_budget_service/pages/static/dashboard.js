@@ -285,7 +285,11 @@ class Collections {
   async load() {
     const names = (await ask("/v1/collections")).map((each) => each.name);
     this.offer(names);
-    this.row = names.length ? await this.rounds(this.select.value) : undefined;
+    return names.length ? this.rounds(this.select.value) : undefined;
+  }
+
+  update(row) {
+    this.row = row;
     this.draw();
     const rounds = this.row?.rounds ?? [];
     const collection = this.row?.collection;
@@ -417,6 +421,7 @@ class Ledger {
 let timer;
 let parts;
 let out;
+let turn = 0;
 
 function build() {
   const status = h("p", { class: "muted small", role: "status" });
@@ -431,17 +436,19 @@ function build() {
   byId("content").replaceChildren(head, rehearsal, parts.figures.element, h("div", { class: "cards" }, cards));
 }
 
-async function load() {
+async function load(mine) {
   const days = parts.activity.days;
   // The first asks reads on in the ledger for all of them.
   const summary = await ask("/v1/overview");
   const paths = [`activity?days=${days}`, `refusals?days=${days}`, "limits", "mechanisms"];
   const [activity, refusals, limits, mechanisms] = await Promise.all(paths.map((path) => ask(`/v1/overview/${path}`)));
+  const collection = await parts.collections.load();
+  if (mine !== turn) return summary.progress;
   parts.figures.update(summary, limits.rows);
   parts.activity.update(activity.rows);
   parts.refusals.update(refusals.rows, activity.rows.map((row) => row.day), summary);
   parts.limits.update(limits.rows);
-  await parts.collections.load();
+  parts.collections.update(collection);
   parts.mechanisms.update(mechanisms.rows);
   parts.ledger.update(summary);
   parts.rehearsal.hidden = !summary.ledger.rehearsal;
@@ -450,9 +457,12 @@ async function load() {
 
 async function renew() {
   clearTimeout(timer);
+  // Of several that are under way the newest alone says what there is.
+  const mine = ++turn;
   let next = RENEW;
   try {
-    const { done, total, complete } = await load();
+    const { done, total, complete } = await load(mine);
+    if (mine !== turn) return;
     parts.progress.hidden = complete;
     parts.progress.value = total ? done / total : 1;
     parts.asOf = time();
@@ -461,6 +471,7 @@ async function renew() {
     if (!complete) next = READ_ON;
   } catch (problem) {
     if (!(problem instanceof Problem)) throw problem;
+    if (mine !== turn) return;
     if (problem.status === 401 || problem.status === 403) return void out(problem.message);
     parts.status.textContent = t("dashboard.stale", { time: parts.asOf ?? "–", why: problem.message });
   }
@@ -477,5 +488,8 @@ out = await run({
     build();
     await renew();
   },
-  end: () => clearTimeout(timer),
+  end: () => {
+    clearTimeout(timer);
+    turn++;
+  },
 });

@@ -286,6 +286,7 @@ class Alerts {
 let timer;
 let parts;
 let out;
+let turn = 0;
 
 function build() {
   const status = h("p", { class: "muted small", role: "status" });
@@ -295,25 +296,31 @@ function build() {
   byId("content").replaceChildren(head, parts.counts.element, h("div", { class: "cards" }, cards));
 }
 
-async function load() {
-  const paths = ["/v1/officer", "/v1/officer/policies", "/v1/officer/keys", "/v1/officer/records"];
-  const [summary, policies, keys, records] = await Promise.all(paths.map((path) => ask(path)));
+async function load(mine) {
+  const paths = ["", "/policies", "/keys", "/records", "/alerts"].map((path) => `/v1/officer${path}`);
+  const asked = [...paths, "/v1/proposals"].map((path) => ask(path));
+  const [summary, policies, keys, records, alerts, proposals] = await Promise.all(asked);
+  if (mine !== turn) return;
   parts.counts.update(summary.counts);
   parts.policies.update(policies.rows);
-  parts.proposals.update(await ask("/v1/proposals"), policies.rows);
+  parts.proposals.update(proposals, policies.rows);
   parts.keys.update(keys.rows);
   parts.records.update(records.rows);
-  parts.alerts.update(await ask("/v1/officer/alerts"));
+  parts.alerts.update(alerts);
 }
 
 async function renew() {
   clearTimeout(timer);
+  // Of several that are under way the newest alone says what there is.
+  const mine = ++turn;
   try {
-    await load();
+    await load(mine);
+    if (mine !== turn) return;
     parts.status.textContent = t("officer.as_of", { time: new Date().toISOString().slice(11, 16) });
     document.documentElement.dataset.ready = "true";
   } catch (problem) {
     if (!(problem instanceof Problem)) throw problem;
+    if (mine !== turn) return;
     if (problem.status === 401 || problem.status === 403) return void out(problem.message);
     parts.status.textContent = problem.message;
   }
@@ -330,5 +337,8 @@ out = await run({
     build();
     await renew();
   },
-  end: () => clearTimeout(timer),
+  end: () => {
+    clearTimeout(timer);
+    turn++;
+  },
 });
