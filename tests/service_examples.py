@@ -35,7 +35,7 @@ PARTY = {
 }
 
 
-RECORD = {"kind": "note", "name": "officer", "body": {"text": "looked through"}, "expected": 1}
+RECORD = {"kind": "note", "name": "officer", "body": {"text": "looked through"}, "expected": 2}
 BOB = {"user": "bob", "collection": "party"}
 CAROL = {"user": "carol", "collection": "party"}
 
@@ -56,6 +56,7 @@ class Step(NamedTuple):
     masked: tuple[str, ...] = ()
     few: int | None = None
     repeat: int = 1
+    by: str = "example"
 
     @property
     def operation(self) -> tuple[str, str]:
@@ -177,6 +178,13 @@ STEPS = (
     Step("Alerts", "GET", "/v1/alerts"),
     Step("Alerts for the officer", "GET", "/v1/officer/alerts"),
     Step("A test of alerts", "POST", "/v1/alerts:test", masked=("id", "alert")),
+    Step("Approvals from now on", "PUT", "/v1/approvals", body={"demanded": True}),
+    Step("A proposal", "POST", "/v1/proposals", body={"name": "default", "limits": ["lifetime=6", "day=2"]}),
+    Step("Every proposal", "GET", "/v1/proposals"),
+    Step("An approval", "POST", "/v1/proposals/{number}/approve", {"number": "$number"}, by="officer"),
+    Step("To set it", "POST", "/v1/proposals/{number}/set", {"number": "$number"}),
+    Step("Another proposal", "POST", "/v1/proposals", body={"name": "default", "limits": ["lifetime=9", "day=2"]}),
+    Step("To withdraw it", "POST", "/v1/proposals/{number}/withdraw", {"number": "$number"}),
     Step("To be forgotten", "DELETE", "/v1/users/{user}", {"user": "bob"}),
     Step("To be forgotten, by a name in the body", "POST", "/v1/users:erase", body={"user": "carol"}),
     Step("Who is forgotten", "POST", "/v1/users:erased", body={"user": "carol"}),
@@ -191,14 +199,17 @@ def play(folder: Path) -> list[dict[str, Any]]:
     """Every step with its answer, in order, against a fresh ledger of a fixed key."""
     store = SqliteStore(":memory:", create=True, secret=bytes(range(32)), rehearsal=False)
     with Accountant(store, clock=lambda: NOW) as accountant:
-        with mock.patch("ldp_budget.access.keys.secrets.token_urlsafe", return_value="an-example"):
-            secret = ApiKeys(accountant).create("example", ["admin"])[1]
+        keys = ApiKeys(accountant)
+        with mock.patch(
+            "ldp_budget.access.keys.secrets.token_urlsafe", side_effect=("one-example", "another-example")
+        ):
+            secrets = {name: keys.create(name, ["admin"])[1] for name in ("example", "officer")}
         secret_file = folder / "webhook"
         secret_file.write_text("of this many characters, at least")
         settings = Settings(reports=folder, alert_webhook="http://127.0.0.1:9/", alert_secret_file=secret_file)
         app = create_app(accountant, settings)
-        client = TestClient(app, headers={"Authorization": f"Bearer {secret}"})
-        known = {"digest": "", "receipt": "", "invitation": ""}
+        client = TestClient(app)
+        known = {"digest": "", "receipt": "", "number": "", "invitation": "", **secrets}
         told = []
         for step in STEPS:
             if step.route == "/v1/me":
@@ -211,8 +222,7 @@ def play(folder: Path) -> list[dict[str, Any]]:
 
 def _played(client: TestClient, step: Step, known: dict[str, str]) -> dict[str, Any]:
     headers = {name: _filled(value, known) for name, value in step.headers.items()}
-    if step.route == "/v1/me":
-        headers["Authorization"] = f"Bearer {known['invitation']}"
+    headers["Authorization"] = f"Bearer {known['invitation' if step.route == '/v1/me' else step.by]}"
     path = step.route
     for name, value in step.path.items():
         path = path.replace("{" + name + "}", _filled(value, known))
@@ -230,9 +240,11 @@ def _played(client: TestClient, step: Step, known: dict[str, str]) -> dict[str, 
         answer = client.request(step.method, path, params=step.query, headers=numbered, **sent)
     content = _content(answer, step)
     if isinstance(content, dict):
-        known.update({name: content[name] for name in ("digest", "receipt") if isinstance(content.get(name), str)})
+        known.update({name: str(content[name]) for name in ("digest", "receipt", "number") if content.get(name)})
     shown = sent["content"].decode("latin-1") if isinstance(body, bytes) else body
-    places = {name: _filled(value, known) for name, value in step.path.items()}
+    places: dict[str, Any] = {name: _filled(value, known) for name, value in step.path.items()}
+    if "number" in places:
+        places["number"] = int(places["number"])
     return {
         "title": step.title,
         "method": step.method,
