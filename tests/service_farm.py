@@ -85,6 +85,11 @@ class Instance:
         code: int = self.farm.ask(do="end", pid=self.pid, sign=signal.SIGTERM)
         return code
 
+    def wait(self) -> int:
+        """The exit code, once it has ended by itself."""
+        code: int = self.farm.ask(do="wait", pid=self.pid)
+        return code
+
     def signal(self, sign: int) -> None:
         """Send it a signal."""
         os.kill(self.pid, sign)
@@ -215,10 +220,13 @@ def main() -> None:
 
     def end(pid: int, sign: int) -> int:
         os.kill(pid, sign)
+        return wait(pid)
+
+    def wait(pid: int) -> int:
         children.discard(pid)
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
-    acts = {"listen": lambda: listen().getsockname()[1], "start": start, "end": end}
+    acts = {"listen": lambda: listen().getsockname()[1], "start": start, "end": end, "wait": wait}
     for line in sys.stdin:
         asked = json.loads(line)
         print(json.dumps(acts[asked.pop("do")](**asked)), flush=True)

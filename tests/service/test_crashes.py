@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from ldp_budget import Accountant
+from ledger_inside import ledger_of
 from postgres_places import new_ledger as new_postgres
 from service_farm import HOST, MECHANISM, Answer, Caller, Farm, new_ledger
 
@@ -127,6 +128,56 @@ def test_whoever_is_charged_while_the_service_ends_is_answered(farm: Farm, tmp_p
         assert accountant.verify().ok
         assert sum(row["kind"] == "spent" for row in accountant.journal()) == sum(answered)
     assert sum(answered) > 2 * CLIENTS
+
+
+def test_what_is_under_way_when_the_service_ends_is_finished(farm: Farm, tmp_path: Path) -> None:
+    place = str(tmp_path / "budget.db")
+    secret = new_ledger(place, "lifetime=1")
+    server = farm.start(place, notice=0.1)
+    statuses, go_on = [0] * CLIENTS, threading.Event()
+    with Caller(server.port, None) as caller:
+        assert caller.ask("GET", "/livez").status == 200  # it has opened the ledger
+
+    def spend(number: int) -> None:
+        with Caller(server.port, secret) as caller:
+            statuses[number] = caller.spend(f"user-{number}", "k").status
+
+    with Accountant(place, create=False) as accountant:
+        # Somebody else writes to the ledger, and has not finished.
+        writer = threading.Thread(target=ledger_of(accountant).run, args=(lambda transaction: go_on.wait(30),))
+        writer.start()
+        threads = [threading.Thread(target=spend, args=(number,)) for number in range(CLIENTS)]
+        for thread in threads:
+            thread.start()
+        with Caller(server.port, secret) as watcher:
+            while watcher.ask("GET", "/readyz").status == 200 and _in_flight(watcher) < CLIENTS:
+                time.sleep(0.01)
+        server.signal(signal.SIGTERM)
+        _wait_until_refused(server.port)
+        assert statuses == [0] * CLIENTS
+        go_on.set()
+        for thread in [writer, *threads]:
+            thread.join(30)
+    assert statuses == [200] * CLIENTS
+    assert server.wait() == 0
+
+
+def _in_flight(watcher: Caller) -> int:
+    """How many requests are under way, beside that which asks."""
+    told = watcher.ask("GET", "/metrics").body.decode()
+    [line] = [line for line in told.splitlines() if line.startswith("ldp_budget_http_requests_in_flight ")]
+    return int(float(line.split()[1])) - 1
+
+
+def _wait_until_refused(port: int) -> None:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection((HOST, port)).close()
+        except ConnectionRefusedError:
+            return
+        time.sleep(0.01)
+    raise TimeoutError("it still listens")
 
 
 def test_a_service_that_is_about_to_end_says_so_and_keeps_no_connection(farm: Farm, tmp_path: Path) -> None:
