@@ -7,28 +7,25 @@ server takes longer than most tests, so all of a process share one, and each put
 from __future__ import annotations
 
 import functools
-import json
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from unittest.mock import patch
 
 import uvicorn
+from fastapi import FastAPI
 
 from ldp_budget import Accountant
 from ldp_budget.access.keys import ApiKey
-from ldp_budget.accounting.callers import Caller
+from ldp_budget.accounting.callers import LOCAL, Caller
 from ldp_budget.catalogue import plugins
 from ldp_budget.catalogue.plugins import Plugin, Registry
 from ldp_budget.remote import RemoteAccountant
 from ldp_budget_service import Settings, create_app
-from ldp_budget_service.held import Collections
-from ldp_budget_service.in_flight import InFlight
 from ledger_contract import PROMISED, Place, Promise
 
 Now = Callable[[], datetime | float]
@@ -51,24 +48,32 @@ class Keys:
         return secret
 
     def find(self, secret: str) -> ApiKey | None:
-        if secret.startswith(f"{SECRET}."):  # a caller of a test, see `Remote.acting_for`
-            number, name, share = json.loads(bytes.fromhex(secret.rpartition(".")[2]))
-            return replace(self.key, number=number, name=name, share=share)
-        return self.key if secret == SECRET else None
+        caller = self._callers.get(secret)
+        if caller is None:
+            return None
+        number, name, share = caller
+        return ApiKey(number, name, ("admin",), None, None, share, None, None, datetime.min, None)
+
+    def at_hand(self) -> bool:
+        """Whether nothing is to be read anew; there never is."""
+        return True
+
+    def look_ahead(self) -> None:
+        """Read anew what will be needed."""
 
 
 class Served:
     """A service that runs in a thread; which ledger is behind it can be changed."""
 
     def __init__(self) -> None:
-        with Accountant(":memory:") as nothing:
-            self.app = create_app(nothing, Settings())
+        self._app: FastAPI | None = None
+        self.keys: Any = None
         # asyncio lets answers go at once only where it is told that the protocol is TCP.
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self._socket.bind((HOST, 0))
         self._socket.listen(200)
         self.port = self._socket.getsockname()[1]
-        config = uvicorn.Config(self.app, log_config=None, lifespan="off", access_log=False)
+        config = uvicorn.Config(self._answer, interface="asgi3", log_config=None, lifespan="off", access_log=False)
         self._server = uvicorn.Server(config)
         # Nothing of it is needed once the tests have ended.
         threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, daemon=True).start()
@@ -82,10 +87,17 @@ class Served:
         return f"http://{HOST}:{self.port}"
 
     def serve(self, accountant: Accountant, keys: Any) -> None:
-        """Put a ledger behind it."""
-        state = self.app.state
-        state.accountant, state.keys = accountant, keys
-        state.in_flight, state.collections = InFlight(), Collections(accountant)
+        """Put a ledger behind it, with an application of its own."""
+        if self._app is not None:
+            self._app.state.counter.close()
+            self._app.state.workers.close()
+        self.keys = keys
+        with patch("ldp_budget_service.app.ApiKeys", lambda accountant: keys):
+            self._app = create_app(accountant, Settings())
+
+    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
+        assert self._app is not None
+        await self._app(scope, receive, send)
 
 
 @functools.cache
@@ -98,22 +110,24 @@ class Remote(RemoteAccountant):
     """An accountant of the shared service, with the ledger that is behind it."""
 
     def __init__(self, behind: Accountant) -> None:
-        service = shared_service()
-        service.serve(behind)
-        self.behind = behind
-        self.others: list[RemoteAccountant] = []
-        super().__init__(service.url, SECRET, patience=PATIENCE)
+        self.behind, self.keys, self._others = behind, Keys(), list[RemoteAccountant]()
+        self._url = shared_service().url
+        shared_service().serve(behind, self.keys)
+        super().__init__(self._url, self.keys.secret_of(LOCAL), patience=PATIENCE)
 
-    def acting_for(self, caller: Caller) -> RemoteAccountant:
-        """The same ledger, as somebody else uses it who asks by another key."""
-        secret = f"{SECRET}.{json.dumps(caller).encode().hex()}"
-        self.others.append(RemoteAccountant(shared_service().url, secret, patience=PATIENCE))
-        return self.others[-1]
+    def acting_for(self, caller: Caller) -> Accountant:
+        """Who acts is told by the key: another accountant, with that of the caller."""
+        self._others.append(RemoteAccountant(self._url, self.keys.secret_of(caller), patience=PATIENCE))
+        return self._others[-1]
+
+    def hang_up(self) -> None:
+        """Close the connections, and not the ledger."""
+        super().close()
+        for other in self._others:
+            other.close()
 
     def close(self) -> None:
-        for other in self.others:
-            other.close()
-        super().close()
+        self.hang_up()
         self.behind.close()
 
 
@@ -128,10 +142,8 @@ class Behind:
 
     def reopen(self, accountant: Accountant, clock: Now) -> Accountant:
         assert isinstance(accountant, Remote)
-        behind = self.place.reopen(accountant.behind, clock)
-        for each in (accountant, *accountant.others):
-            RemoteAccountant.close(each)
-        return Remote(behind)
+        accountant.hang_up()
+        return Remote(self.place.reopen(accountant.behind, clock))
 
 
 class Promised(Promise):

@@ -80,6 +80,19 @@ def test_keys_are_made_from_afar(command: CommandLine, ledger: Accountant) -> No
     assert (found.name, found.scopes) == ("team-a", ("spend",))
 
 
+def test_where_two_must_agree_nobody_makes_a_second_key_from_afar(command: CommandLine, ledger: Accountant) -> None:
+    """Whoever holds a key for everything would approve by it what they have proposed."""
+    from ldp_budget.access.approvals import Approvals
+    from ldp_budget.access.keys import ApiKeys
+
+    before = ApiKeys(ledger).all()
+    Approvals(ledger).demand()
+    shared_service().serve(ledger, shared_service().keys)
+    told = command.error("key", "create", "team-a", "--scope", "admin")
+    assert "where approvals are demanded, keys are made on the machine of the ledger" in told
+    assert ApiKeys(ledger).all() == before
+
+
 def test_a_key_comes_from_a_file_as_well(
     command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,8 @@ import pytest
 import ldp_budget
 from ldp_budget import BudgetExceeded
 from ldp_budget.errors import (
+    ApprovalConflict,
+    ApprovalNeeded,
     ClockError,
     InvalidParameter,
     KeyConflict,
@@ -53,6 +55,9 @@ SAME = [
     KeyConflict("k"),
     ReservationConflict("7", "void", "committed"),
     RecordConflict(3, 4),
+    ApprovalNeeded("default", ["lifetime is larger", "day is gone"]),
+    ApprovalConflict(4, "it was withdrawn"),
+    ApprovalConflict(None, "nobody can"),
 ]
 """What crosses the wire as it is."""
 

@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ..accounting.callers import Caller
     from ..accounting.copying import Copied
     from ..accounting.limits import Limit
     from ..accounting.lines import Run, Spend
@@ -128,6 +127,11 @@ class RemoteAccountant(Accountant):
         if self._rehearsal is None:
             self._rehearsal = self._read(lambda told: check_switch("rehearsal", told["rehearsal"]), self._about())
         return self._rehearsal
+
+    @property
+    def caller(self) -> Caller:
+        """Who asks, by the API key, as the service knows them."""
+        return self._read(lambda told: Caller(**told["caller"]), self._about())
 
     @property
     def repeated(self) -> dict[str, int]:
@@ -358,6 +362,9 @@ class RemoteAccountant(Accountant):
     def position(self, user: str | None = None) -> str:
         answer = self._service.ask("POST", "/v1/ledger/position", {} if user is None else _user(user))
         return self._read(lambda told: check_text("position", told["position"]), answer)
+
+    def positions(self, users: Sequence[str]) -> list[str]:
+        return [self.position(user) for user in check_many("users", users, "texts")]
 
     def records(self, first: int = 1) -> list[Record]:
         query = {"first": check_whole("first", first, 1)}

@@ -21,6 +21,8 @@ from weakref import WeakSet
 from .._checks import check_instance, shown
 from ..accounting.lines import FAILED
 from ..errors import (
+    ApprovalConflict,
+    ApprovalNeeded,
     ClockError,
     InvalidParameter,
     KeyConflict,
@@ -72,6 +74,8 @@ _CONCLUSIVE = frozenset(
         KeyConflict,
         ReservationConflict,
         RecordConflict,
+        ApprovalNeeded,
+        ApprovalConflict,
     )
 )
 

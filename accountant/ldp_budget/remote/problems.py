@@ -142,7 +142,7 @@ def _plain(value: object) -> Any:
 
 
 def _restored(name: str, value: Any) -> Any:
-    if name == "known":
+    if name in ("known", "reasons"):
         return tuple(value or ())
     return "" if name == "hint" and value is None else value
 

@@ -5,23 +5,35 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
+
+from ldp_budget.access.keys import KEY
 
 from ..answers import Row, told
 from ..asked import Asked
 from ..callers import Admin, AuditReader, KeyHolder, Reader
+from ..kinds import ServiceError
 from ..problems import documented
 
 router = APIRouter(tags=["ledger"])
 
 
+class CallerAnswer(BaseModel):
+    """Who asks: by the number and the name of their key, and the share that it is bound to."""
+
+    number: int
+    name: str
+    share: str | None
+
+
 class AboutAnswer(BaseModel):
-    """Whether nothing counts in this ledger, and what time it is there."""
+    """Whether nothing counts in this ledger, what time it is there, and who asks."""
 
     rehearsal: bool
     now: datetime
+    caller: CallerAnswer
 
 
 class PositionAsked(Asked):
@@ -47,9 +59,10 @@ class RecordAsked(Asked):
 
 @router.get("/v1/ledger", response_model=AboutAnswer, responses=documented())
 def about(desk: KeyHolder) -> Response:
-    """Whether nothing counts in this ledger, and what time it is there: for every key, whatever it is good for."""
+    """Whether nothing counts in this ledger, what time it is there, and who asks; for any key, whatever it may do."""
     found = desk.accountant
-    return told(found.position(), {"rehearsal": found.rehearsal, "now": found.now().isoformat()})
+    about = {"rehearsal": found.rehearsal, "now": found.now().isoformat(), "caller": found.caller._asdict()}
+    return told(found.position(), about)
 
 
 @router.post("/v1/ledger/position", response_model=PositionAnswer, responses=documented())
@@ -70,8 +83,14 @@ def records(
 
 
 @router.post("/v1/ledger/records", response_model=Row, responses=documented("record-conflict"))
-def record(asked: RecordAsked, desk: Admin) -> Response:
-    """Add a record, unless somebody else has added one meanwhile. It is journalled, and stays for good."""
+def record(asked: RecordAsked, request: Request, desk: Admin) -> Response:
+    """Add a record, unless somebody else has added one meanwhile. It is journalled, and stays for good.
+
+    Where raising a limit takes the approval of another key, no key can be made so, as its maker would hold two.
+    """
     desk.check_unbound()
+    if asked.kind == KEY and request.app.state.approvals.demanded:
+        why = "where approvals are demanded, keys are made on the machine of the ledger"
+        raise ServiceError("forbidden", why)
     added = desk.accountant.record(asked.kind, asked.name, asked.body, expected=asked.expected)
     return told(desk.accountant.position(), added.to_json())
