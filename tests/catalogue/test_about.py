@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from ldp_budget import InvalidParameter
+from ldp_budget import InvalidParameter, mechanism
 from ldp_budget.catalogue.about import About
+from ldp_budget.catalogue.definitions import guarantee_in_words
+from ldp_budget.guarantees import Memoised
 
 
 @pytest.mark.parametrize(
@@ -43,4 +45,14 @@ def test_tags_and_texts_of_any_letters_will_do() -> None:
     words = {"title": "여론 조사 😀\u2028", "answers": ["a", "b"]}
     assert (
         About("x", languages={"ko": words, "de-AT": words, "zh-Hant-TW": words}).to_json()["languages"]["ko"] == words
+    )
+
+
+def test_a_guarantee_says_no_more_than_is_bounded() -> None:
+    """However many reports: of all there can be where that is bounded, else of those of one answer."""
+    rappor = mechanism("rappor")(bits=32, hashes=2, cohorts=8, f="0.5", p="0.5", q="0.75")
+    assert "However many reports of one and the same answer are sent" in guarantee_in_words(rappor.guarantee)["words"]
+    bounded = Memoised(("1", "2"), "2", values=3)
+    assert (
+        "However many reports are sent, together they are at most 404 times" in guarantee_in_words(bounded)["words"]
     )

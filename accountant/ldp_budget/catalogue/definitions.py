@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._json import canonical_json
 from ..authoring.programs import VERSION, double
-from ..guarantees import Memoised
+from ..guarantees import ANY_INPUTS, Memoised
 from ..guarantees.amounts import float_up
 
 if TYPE_CHECKING:
@@ -70,21 +70,25 @@ def guarantee_in_words(guarantee: Guarantee) -> dict[str, Any]:
     if isinstance(guarantee, Memoised):
         found["answer_epsilon"] = float_up(guarantee.cap)
     figures = {name: double(value) if isinstance(value, float) else value for name, value in found.items()}
-    return {**figures, "words": _sentence(found)}
+    return {**figures, "words": _sentence(guarantee, found)}
 
 
-def _sentence(figures: Mapping[str, Any]) -> str:
+def _sentence(guarantee: Guarantee, figures: Mapping[str, Any]) -> str:
     epsilon, delta = figures["epsilon"], figures["delta"]
-    lifetime = figures.get("lifetime_epsilon")
     if epsilon is None:
         return "Nothing is promised about what a report gives away."
     said = (
         f"A report is at most {_times(epsilon)} times as likely with your answer as with any other (ε = {epsilon:g}"
     )
     said += ")." if not delta else f"), but for a part of {delta:g} (δ)."
-    if lifetime is not None:
-        said += f" However many reports are sent, together they are at most {_times(lifetime)} times as likely."
-    return said
+    if not isinstance(guarantee, Memoised):
+        return said
+    if guarantee.values is not None and guarantee.relation == ANY_INPUTS:
+        said += " However many reports are sent, together they are at most"
+        return f"{said} {_times(figures['lifetime_epsilon'])} times as likely."
+    # Nothing bounds how many different answers are kept, or what it gives away that they change.
+    said += " However many reports of one and the same answer are sent, together they are at most"
+    return f"{said} {_times(figures['answer_epsilon'])} times as likely."
 
 
 def _times(epsilon: float) -> str:
