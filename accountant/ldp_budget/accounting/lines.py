@@ -135,48 +135,64 @@ class Run:
                 first line on, will know.
         """
         lines = [self._kinds.look_at(spend) for spend in spends]
-        answers = self._chunk(f"{self._name}@{self.done}", lines, last) if lines else []
+        answers = self._chunk(lines, last) if lines else []
         self.done += len(answers)
         return answers
 
-    def _chunk(self, name: str, lines: list[_Line], last: bool) -> list[LineAnswer]:
-        """The answers to a chunk, bound to its name, or to the one that was bound to it before."""
+    def _chunk(self, lines: list[_Line], last: bool) -> list[LineAnswer]:
+        """The answers to the chunk that begins here; what failed in earlier runs is tried again, each time as one."""
+        name = f"{self._name}@{self.done}"
+        answers, failed = self._once(name, lines, last)
+        tries = 0
+        while failed:
+            tries += 1
+            some = [lines[place] for place in failed]
+            told, again = self._once(f"{name}!{tries}", some, True)
+            _put(answers, failed, told)
+            failed = [failed[place] for place in again]
+        return answers
+
+    def _once(self, name: str, lines: list[_Line], last: bool) -> tuple[list[LineAnswer], list[int]]:
+        """Charge a chunk, bound to its name, or tell again what came of the one that was bound to it before.
+
+        Also which of it failed before, so that it is to be tried again. A chunk is bound also where none of its lines
+        can be read: whoever runs again with other lines at a time must find the next one where it begins.
+        """
         secret = self._ledger.key
         chunk = _Chunk(key_hash(secret, name, self._books._caller.name), _digest(secret, lines, ()))
         answers: list[LineAnswer] = []
 
         def bind(transaction: Transaction) -> StoredAnswer | None:
             stored = transaction.answer_to(NOBODY, chunk.key)
-            if stored is None and any(line.error is None for line in lines):
+            if stored is None:
                 transaction.store_answer(NOBODY, chunk.key, None, chunk.request, _chunk_text(lines))
                 if self._lanes == 1:
-                    answers[:] = self._part_work(chunk, 0, lines)(transaction)
+                    answers[:] = _failing(lines)
+                    places = [place for place, line in enumerate(lines) if line.error is None]
+                    told = self._part_work(chunk, 0, [lines[place] for place in places])(transaction)
+                    _put(answers, places, told)
             return stored
 
         stored = self._ledger.run(bind, self._ledger.lane_of(chunk.key))
         if stored is not None:
-            return self._again(name, chunk, stored, lines, last)
-        return answers or self._parts(chunk, lines)
+            return self._again(chunk, stored, lines, last)
+        return answers or self._parts(chunk, lines), []
 
     def _again(
-        self, name: str, chunk: _Chunk, stored: StoredAnswer, lines: list[_Line], last: bool
-    ) -> list[LineAnswer]:
-        """The answers to a chunk of an earlier run; what failed there is tried again, as a chunk of its own."""
+        self, chunk: _Chunk, stored: StoredAnswer, lines: list[_Line], last: bool
+    ) -> tuple[list[LineAnswer], list[int]]:
+        """The answers to a chunk of an earlier run, and which of its lines failed there."""
         record = json.loads(stored.answer)
         if len(lines) < record["lines"] and not last:
-            return []
+            return [], []
         lines, unread = lines[: record["lines"]], record["unread"]
         if len(lines) < record["lines"] or stored.request != _digest(self._ledger.key, lines, unread):
-            return [LineAnswer(FAILED, error=KeyConflict(name)) for _ in lines]
+            return [LineAnswer(FAILED, error=KeyConflict(self._name)) for _ in lines], []
         before = list(lines)
         for place in unread:
-            before[place] = _Line(error=KeyConflict(name))
+            before[place] = _Line(error=KeyConflict(self._name))
         answers = self._parts(chunk, before, record.get("lanes"))
-        failed = [place for place, answer in enumerate(answers) if answer.status == FAILED]
-        again = self._chunk(f"{name}!", [lines[place] for place in failed], True) if failed else []
-        for place, answer in zip(failed, again, strict=True):
-            answers[place] = answer
-        return answers
+        return answers, [place for place, answer in enumerate(answers) if answer.status == FAILED]
 
     # -- lanes --------------------------------------------------------------------------------------------
 
@@ -187,7 +203,7 @@ class Run:
         """
         from concurrent.futures import ThreadPoolExecutor
 
-        answers = [LineAnswer(FAILED, error=line.error) for line in lines]
+        answers = _failing(lines)
         places: dict[str, list[int]] = {}
         for place, line in enumerate(lines):
             if line.error is None:
@@ -203,8 +219,7 @@ class Run:
 
         with ThreadPoolExecutor(LANES_TOGETHER) as threads:
             for lane, told in zip(by_lane, threads.map(charged, by_lane), strict=True):
-                for place, answer in zip(by_lane[lane], told, strict=True):
-                    answers[place] = answer
+                _put(answers, by_lane[lane], told)
         return answers
 
     def _part_of_copy(self, part: _Chunk, lines: list[_Line]) -> list[LineAnswer]:
@@ -230,16 +245,14 @@ class Run:
     # -- inside a transaction -----------------------------------------------------------------------------
 
     def _charged(self, transaction: Transaction, lines: list[_Line]) -> list[LineAnswer]:
-        answers = [LineAnswer(FAILED, error=line.error) for line in lines]
+        answers = _failing(lines)
         for places in _rounds(lines):
             alike: dict[tuple[Any, ...], list[int]] = {}
             for place in places:
                 kind = lines[place].kind
                 alike.setdefault((kind.note, *kind.identity), []).append(place)
             for those in alike.values():
-                told = self._charge_alike(transaction, [lines[place] for place in those])
-                for place, answer in zip(those, told, strict=True):
-                    answers[place] = answer
+                _put(answers, those, self._charge_alike(transaction, [lines[place] for place in those]))
         return answers
 
     def _charge_alike(self, transaction: Transaction, lines: list[_Line]) -> list[LineAnswer]:
@@ -256,6 +269,7 @@ class Run:
         refused = set(bulk.run([line.spend.user for line in lines]))
         told = dict.fromkeys(range(len(lines)), _SPENT)
         over = [place for place, line in enumerate(lines) if line.spend.user in refused]
+        transaction.settle()  # what is read next is what stands there
         requests = [self._request(lines[place]) for place in over]
         accounts = transaction.accounts([request.user_hash for request in requests])
         for place, request in zip(over, requests, strict=True):
@@ -455,6 +469,17 @@ def _told_again(lines: list[_Line], stored: StoredAnswer) -> list[LineAnswer]:
     for place in record["failed"]:
         answers[place] = LineAnswer(FAILED)
     return answers
+
+
+def _failing(lines: list[_Line]) -> list[LineAnswer]:
+    """The answers to lines of which none was charged yet."""
+    return [LineAnswer(FAILED, error=line.error) for line in lines]
+
+
+def _put(answers: list[LineAnswer], places: Sequence[int], told: Sequence[LineAnswer]) -> None:
+    """Put the answers to some of many lines where they belong."""
+    for place, answer in zip(places, told, strict=True):
+        answers[place] = answer
 
 
 def _answer(receipt: Receipt) -> LineAnswer:
