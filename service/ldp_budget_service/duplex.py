@@ -54,6 +54,7 @@ class Incoming:
         self._long = False
         self._number = 0
         self._bytes = 0
+        self._starving = False
         self.lines: deque[Line] = deque()
         self.ended = False
         """Whether all of them are here."""
@@ -70,7 +71,7 @@ class Incoming:
                 else:
                     self._add(message.get("body", b""), not message.get("more_body", False))
                 self._changed.notify_all()
-                while self._bytes > MOST_BYTES and not self.ended:
+                while self._bytes > MOST_BYTES and not (self._starving or self.ended):
                     await self._changed.wait()
 
     def _add(self, data: bytes, ended: bool) -> None:
@@ -88,8 +89,13 @@ class Incoming:
             self._rest, self._long = b"", True
 
     async def more(self, than: int) -> bool:
-        """Wait until there are more lines than so many, or no more follow; whether anything is to be done."""
+        """Wait until there are more lines than so many, or no more follow; whether anything is to be done.
+
+        Whoever cannot go on with those that there are is given more, however long they are.
+        """
         async with self._changed:
+            self._starving = than > 0
+            self._changed.notify_all()
             while len(self.lines) <= than and not (self.ended or self.gone):
                 await self._changed.wait()
         return bool(self.lines) and not self.gone
@@ -141,7 +147,8 @@ class Duplex(Response):
                 told = as_json({"status": "failed", "problem": problem_of(ServiceError("slow-request", why))})
                 await send({"type": "http.response.body", "body": f"{told}\n".encode(), "more_body": True})
                 return
-            lines = [incoming.lines[place] for place in range(min(len(incoming.lines), MOST_LINES))]
+            most = max(MOST_LINES, 2 * tried)
+            lines = [incoming.lines[place] for place in range(min(len(incoming.lines), most))]
             last = incoming.ended and len(lines) == len(incoming.lines)
             answered = await to_thread.run_sync(self._work, lines, last)
             await incoming.take(answered.lines)

@@ -75,6 +75,8 @@ class Workers:
             self._idle.append(worker)
         if "too_much" in told:
             raise ServiceError("too-much-work", f"this needs more memory or larger numbers than there are: {told}")
+        if "crashed" in told:
+            raise RuntimeError(told["crashed"])
         if "problem" in told:
             raise Told(told["problem"])
         return told["answer"]

@@ -47,7 +47,7 @@ def plan(asked: Asked) -> Any:
     """What `plan --json` prints; of a collection, of its mechanism at another ε."""
     from ldp_budget.accounting.totals import by_rule, maker, planned
 
-    make = _made(asked).at_epsilon if asked["at_epsilon"] else maker(_kind(asked), asked["options"])
+    make = _made(asked).at_epsilon if asked["at_epsilon"] else maker(_kind(asked), _without_targets(asked))
     epsilon, delta, reports = _amount("total_epsilon", asked["total_epsilon"]), _delta(asked), asked["reports"]
     rules, _ = by_rule(lambda rule: planned(make, reports, epsilon, delta, rule))
     return {"reports": reports, "epsilon": float(epsilon), "delta": float(delta), "rules": rules}
@@ -77,6 +77,15 @@ def compare(asked: Asked) -> Any:
 def _kind(asked: Asked) -> type[Mechanism]:
     found: type[Mechanism] = mechanism(asked["name"])
     return found
+
+
+def _without_targets(asked: Asked) -> dict[str, Any]:
+    """The options of a mechanism whose ε is to be found. Raises `InvalidParameter` where that is given."""
+    options: dict[str, Any] = asked["options"]
+    for name in _kind(asked).targets:
+        if name in options:
+            raise InvalidParameter(name, "none, as it is what is to be found", str(options[name]))
+    return options
 
 
 def _made(asked: Asked) -> Mechanism:
@@ -113,6 +122,8 @@ def answer(line: str) -> str:
         return as_json({"problem": problem_of(error)})
     except (MemoryError, OverflowError, RecursionError) as error:
         return as_json({"too_much": type(error).__name__})
+    except Exception as error:  # as everywhere in the service, it is told to the log
+        return as_json({"crashed": f"{type(error).__name__}: {error}"})
 
 
 def main() -> None:

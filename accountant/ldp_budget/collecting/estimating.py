@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -72,8 +73,8 @@ def estimate_totals(
     total, counts = None, []
     for each in rounds:
         if each is not None:
-            total = each if total is None else total.merge(each)
             counts.append(each.reports)
+            total = copy.deepcopy(each) if total is None else total.merge(each)  # what is given stays as it is
     if total is None:
         return None
     if names is None or lists_answers(collection):

@@ -1,0 +1,174 @@
+"""Names of any characters in paths, how far the journal must be, and which methods a path takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
+from fastapi.testclient import TestClient
+
+from conftest import Clock
+from ldp_budget import Accountant
+from ldp_budget.access.keys import ApiKeys
+from ldp_budget_service import create_app
+from ledger_contract import coin
+from toy_store import ToyStore
+
+NAMES = ["alice", "a/b", "a/balance", "/", "100%", "a b", "?x=1#y", "..", ".", "Zoë 林", "a+b", "%2F", "\x7f", "a\\b"]
+
+
+def site(accountant: Accountant) -> TestClient:
+    secret = ApiKeys(accountant).create("tests", ["admin"])[1]
+    return TestClient(create_app(accountant), headers={"Authorization": f"Bearer {secret}"})
+
+
+@pytest.fixture
+def client(accountant: Accountant) -> Iterator[TestClient]:
+    accountant.set_policy("default", ["lifetime=4"])
+    with site(accountant) as made:
+        yield made
+
+
+def encoded(name: str) -> str:
+    """A name as a piece of a path; that of dots in a way that no client takes for the folder above."""
+    return quote(name, safe="") if name.strip(".") else name.replace(".", "%2E")
+
+
+def get(client: TestClient, path: str) -> Any:
+    """Ask for a path as it stands: clients put some of them in order."""
+    import asyncio
+
+    told: dict[str, Any] = {}
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: dict[str, Any]) -> None:
+        told.setdefault("status", message.get("status"))
+        told["body"] = told.get("body", b"") + message.get("body", b"")
+
+    path, _, query = path.partition("?")
+    bearer = client.headers["authorization"].encode()
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "headers": [(b"authorization", bearer)],
+        "client": ("127.0.0.1", 1),
+        "scheme": "http",
+    }
+    asyncio.run(client.app(scope, receive, send))  # type: ignore[arg-type]
+    return told["status"], told["body"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_user_may_be_called_anything(client: TestClient, accountant: Accountant, name: str) -> None:
+    accountant.spend(name, coin(2))
+    for what in ("balance", "history", "remaining"):
+        status, body = get(client, f"/v1/users/{encoded(name)}/{what}")
+        assert status == 200
+        assert b"2.0" in body
+    answer = client.post("/v1/spends", json={"user": name, "collection": "none"}, headers={"Idempotency-Key": "k"})
+    assert answer.status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/v1/users/%ff/balance", "/v1/users/%C3/balance", "/v1/reservations?user=%ff"])
+def test_what_is_no_utf_8_names_nobody(client: TestClient, path: str) -> None:
+    status, body = get(client, path)
+    assert status == 400
+    assert b"/problems/malformed" in body
+
+
+@pytest.mark.parametrize("path", ["/v1/users//balance", "/v1/users/a/balance/", "/v1/users/a/b/balance", "/v1"])
+def test_other_paths_lead_nowhere(client: TestClient, path: str) -> None:
+    status, body = get(client, path)
+    assert status == 404
+    assert b"/problems/not-found" in body
+
+
+def test_a_reading_is_no_older_than_it_is_to_be(client: TestClient, accountant: Accountant) -> None:
+    position = client.get("/v1/users/a/balance").headers["Journal-Position"]
+    assert position == accountant.position("a")
+    assert client.get("/v1/users/a/balance", params={"min_position": position}).status_code == 200
+    lane, _, entry = position.partition(":")
+    later = f"{lane}:{int(entry) + 1}"
+    answer = client.get("/v1/users/a/balance", params={"min_position": later})
+    assert (answer.status_code, answer.json()["type"]) == (409, "/problems/position-not-reached")
+    assert answer.headers["Retry-After"] == "1"
+    accountant.spend("a", coin(1))
+    assert client.get("/v1/users/a/balance", params={"min_position": later}).status_code == 200
+    for wrong in ("", "x", "0", "0:", "0:1,", "9:1", "0:1e3", "0:" + "9" * 30):
+        answer = client.get("/v1/users/a/balance", params={"min_position": wrong})
+        assert answer.status_code == 400, wrong
+
+
+def test_positions_of_lanes_are_compared_lane_by_lane(clock: Clock) -> None:
+    with Accountant(ToyStore(3), clock=clock) as accountant:  # type: ignore[arg-type]
+        accountant.set_policy("default", ["lifetime=4"])
+        with site(accountant) as client:
+            told = client.get("/v1/ledger/stats").headers["Journal-Position"]
+            assert told.count(",") == 2
+            assert client.get("/v1/policies", params={"min_position": told}).status_code == 200
+            lanes = dict(each.split(":") for each in told.split(","))
+            for lane, entry in lanes.items():
+                later = f"{lane}:{int(entry) + 1}"
+                assert client.get("/v1/policies", params={"min_position": later}).status_code == 409
+
+
+def test_a_path_says_which_methods_it_takes(client: TestClient) -> None:
+    assert client.options("/v1/policies/default").headers["Allow"] == "GET, HEAD, OPTIONS, PUT"
+    assert client.options("/v1/policies/default").status_code == 204
+    assert client.options("/v1/spends").headers["Allow"] == "OPTIONS, POST"
+    answer = client.delete("/v1/policies/default")
+    assert (answer.status_code, answer.json()["type"]) == (405, "/problems/method-not-allowed")
+    assert answer.headers["Allow"] == "GET, HEAD, OPTIONS, PUT"
+    assert client.options("/nowhere").status_code == 404
+    assert "Access-Control-Allow-Origin" not in client.options("/v1/spends", headers={"Origin": "https://x"}).headers
+
+
+def test_head_is_get_without_a_body(client: TestClient) -> None:
+    told, got = client.head("/v1/policies/default"), client.get("/v1/policies/default")
+    assert (told.status_code, told.content) == (200, b"")
+    assert told.headers["Content-Length"] == str(len(got.content))
+    assert client.head("/v1/policies/none").status_code == 404
+    assert client.head("/v1/spends").status_code == 405
+
+
+def test_the_public_definition_is_open_and_asked_for_once(client: TestClient, accountant: Accountant) -> None:
+    body = {"name": "a/b", "mechanism": {"name": "oue", "epsilon": "1"}, "categories": ["x", "y", "z"]}
+    assert client.post("/v1/collections", json=body).status_code == 200
+    assert client.post("/v1/collections", json=body).status_code == 200
+    other = client.post("/v1/collections", json={**body, "categories": ["x", "y"]})
+    assert (other.status_code, other.json()["type"]) == (409, "/problems/name-taken")
+    got = client.get("/v1/collections/a%2Fb", headers={"Authorization": ""})
+    assert got.json() == accountant.collection("a/b").definition()
+    assert "Journal-Position" not in got.headers
+    for tag in (got.headers["ETag"], f'"x", W/{got.headers["ETag"]}'):
+        again = client.get("/v1/collections/a%2Fb", headers={"If-None-Match": tag})
+        assert (again.status_code, again.content) == (304, b"")
+    assert client.get("/v1/collections/a%2Fb?plain=true").json() == accountant.collection("a/b").to_json()
+    unknown = client.get("/v1/collections/c", headers={"Authorization": ""})
+    assert unknown.status_code == 404
+    assert "a/b" not in unknown.text
+
+
+def test_what_no_json_can_hold_is_told_and_not_crashed_on(client: TestClient) -> None:
+    for content in (
+        b'{"user": "\\ud800", "mechanism": {"name": "oue"}}',
+        b'{"user": "a", "mechanism": {"name": "\\ud800"}}',
+    ):
+        answer = client.post("/v1/spends", content=content, headers={"Content-Type": "application/json"})
+        assert answer.status_code in (400, 404)
+    for value in ("NaN", "Infinity", "1e999", '"\\ud800"', "[" * 2000):
+        content = b'{"user": "a", "mechanism": {"name": "randomized-response", "epsilon": %s}}' % value.encode()
+        answer = client.post(
+            "/v1/spends", content=content, headers={"Content-Type": "application/json", "Idempotency-Key": "k"}
+        )
+        assert answer.status_code == 400, value
+        assert answer.json()["type"] in ("/problems/invalid-parameter", "/problems/malformed")

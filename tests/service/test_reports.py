@@ -1,0 +1,177 @@
+"""Reports over HTTP: charged to their collection and kept once; and what they say together, never one alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
+from fastapi.testclient import TestClient
+
+from ldp_budget import Accountant, Collection, mechanism
+from ldp_budget.access.keys import ApiKeys
+from ldp_budget.collecting.estimating import estimate_files, estimate_row
+from ldp_budget_service import Settings, create_app
+
+PARTY = Collection("a party/1", mechanism("oue")(epsilon="1", domain_size=3), ("a", "b", "c"))
+WORDS = Collection("words", mechanism("cms")(epsilon="1", hashes=4, width=16))
+HEIGHT = Collection("height", mechanism("laplace")(epsilon="0.5", lower=140, upper=210))
+HERE = "/v1/collections/a%20party%2F1"
+
+
+class Site:
+    """Two instances of a service that share a ledger and the folder of the reports."""
+
+    def __init__(self, accountant: Accountant, folder: Path) -> None:
+        self.accountant, self.folder = accountant, folder
+        accountant.set_policy("default", ["lifetime=2"])
+        accountant.set_policy("other", ["lifetime=9"])
+        for collection in (PARTY, WORDS, HEIGHT):
+            accountant.add_collection(collection)
+        secret = ApiKeys(accountant).create("devices", ["collect", "read", "admin"])[1]
+        bearer = {"Authorization": f"Bearer {secret}"}
+        apps = [create_app(accountant, Settings(reports=folder)) for _ in range(2)]
+        self.clients = [TestClient(app, headers=bearer) for app in apps]
+
+    def send(self, user: str, key: str, report: bytes, *, of: Collection = PARTY, at: int = 0, **more: Any) -> Any:
+        path = f"/v1/collections/{of.name.replace('/', '%2F')}/reports"
+        digest = of.definition()["digest"]
+        headers = {"X-User": user, "Idempotency-Key": key, "X-Collection": digest, **more.pop("headers", {})}
+        return self.clients[at].post(path, content=report, headers=headers, **more)
+
+    def fill(self, count: int, *, of: Collection = PARTY, seed: int = 1, key: str = "k", **more: Any) -> None:
+        draws = of.mechanism.randomize(np.arange(count) % 3, rng=seed)
+        for number in range(count):
+            assert (
+                self.send(f"user {number}", key, draws[number].tobytes(), of=of, at=number % 2, **more).status_code
+                == 200
+            )
+
+    def estimate(self, query: str = "", of: str = HERE) -> Any:
+        return self.clients[0].get(f"{of}/estimate{query}")
+
+
+@pytest.fixture
+def site(accountant: Accountant, tmp_path: Path) -> Site:
+    return Site(accountant, tmp_path)
+
+
+def code(answer: Any) -> tuple[int, str]:
+    return answer.status_code, answer.json()["type"].rpartition("/")[2]
+
+
+def test_a_report_is_charged_to_its_user_and_collection_and_kept_once(site: Site) -> None:
+    first = site.send("Zo%C3%AB", "k", b"\2")
+    assert (first.status_code, first.json()["status"], first.json()["user"]) == (200, "spent", "Zoë")
+    assert "Journal-Position" in first.headers
+    again = site.send("Zo%C3%AB", "k", b"\2", at=1)
+    assert (again.json()["receipt"], again.headers["Idempotency-Replayed"]) == (first.json()["receipt"], "true")
+    [row] = site.accountant.history("Zoë")
+    assert (row["collection"], row["by"]) == (PARTY.name, "devices")
+    [inbox] = site.folder.glob("*.inbox")
+    assert (inbox / "pending").stat().st_size == 17
+
+
+def test_what_is_wrong_costs_nothing(site: Site) -> None:
+    assert code(site.send("a", "k", b"\2", headers={"X-Collection": "0" * 64})) == (409, "wrong-collection")
+    told = site.send("a", "k", b"\2", headers={"X-Collection": "0" * 64}).json()["detail"]
+    assert "0" * 64 in told
+    assert PARTY.definition()["digest"] in told
+    for missing in ("X-Collection", "X-User", "Idempotency-Key"):
+        assert code(site.send("a", "k", b"\2", headers={missing: ""})) == (400, "malformed")
+    assert code(site.send("%ff", "k", b"\2")) == (400, "malformed")
+    assert code(site.send("a", "k", b"")) == (400, "malformed")
+    assert code(site.send("a", "k", b"\2\2")) == (400, "not-supported")
+    assert code(site.send("a", "k", b"\x88")) == (400, "not-supported")
+    assert code(site.send("a", "k", b"\2", params={"policy": "none"})) == (404, "unknown-name")
+    assert site.accountant.stats()["users"] == 0
+
+
+def test_refused_and_other_reports_are_not_kept(site: Site) -> None:
+    assert site.send("a", "1", b"\1").status_code == 200
+    assert code(site.send("a", "1", b"\2", at=1)) == (422, "key-conflict")
+    assert site.send("a", "2", b"\1").status_code == 200
+    refused = site.send("a", "3", b"\1")
+    assert code(refused) == (409, "budget-exceeded")
+    assert refused.json()["failed"][0]["period"] == "lifetime"
+    assert site.send("a", "4", b"\1", params={"policy": "other"}).status_code == 200
+    [inbox] = site.folder.glob("*.inbox")
+    assert (inbox / "pending").stat().st_size == 3 * 17
+
+
+def test_reports_that_wait_count_in_whole_groups(site: Site) -> None:
+    assert code(site.estimate()) == (409, "too-few-reports")
+    site.fill(19)
+    assert code(site.estimate()) == (409, "too-few-reports")
+    site.send("one more", "k", b"\2")
+    assert site.estimate().json()["reports"] == 20
+    site.fill(19, key="2")
+    assert site.estimate().json()["reports"] == 20  # another one alone would show
+    site.send("one more", "2", b"\2")
+    assert site.estimate().json()["reports"] == 40
+
+
+def test_what_it_says_is_what_the_command_says_of_the_same_reports(site: Site, tmp_path: Path) -> None:
+    site.fill(60)
+    sealed = site.clients[1].post(f"{HERE}/rounds", json={"round": "2026-W47"})
+    assert sealed.json() == {"round": "2026-W47", "reports": 60}
+    assert code(site.clients[0].post(f"{HERE}/rounds", json={"round": "2026-W47"})) == (409, "name-taken")
+    assert code(site.clients[0].post(f"{HERE}/rounds", json={"round": "../x"})) == (400, "invalid-parameter")
+    [file] = tmp_path.glob("*.reports")
+    expected = estimate_row(PARTY, estimate_files(PARTY, [str(file)]))
+    for query in ("", "?round=2026-W47"):
+        assert site.estimate(query).json() == expected
+    narrow = site.estimate("?confidence=0.5&top=1&adjust=simplex").json()
+    assert [each["answer"] for each in narrow["answers"]] == [
+        max(expected["answers"], key=lambda row: row["count"])["answer"]
+    ]
+    assert narrow["answers"][0]["adjusted_count"] >= 0
+    assert [row["answer"] for row in site.estimate("?candidates=c&candidates=a").json()["answers"]] == ["c", "a"]
+
+
+def test_rounds_are_added_up_with_what_waits_and_told_each_alone(site: Site) -> None:
+    site.fill(40)
+    site.clients[0].post(f"{HERE}/rounds", json={"round": "1"})
+    site.fill(30, key="2")
+    assert site.estimate().json()["reports"] == 60
+    site.clients[1].post(f"{HERE}/rounds", json={"round": "2"})
+    assert site.estimate().json()["reports"] == 70
+    assert [(each["round"], each["reports"]) for each in site.estimate("?by_round=true").json()["rounds"]] == [
+        ("1", 40),
+        ("2", 30),
+    ]
+    site.send("last", "3", b"\2", params={"policy": "other"})
+    site.clients[0].post(f"{HERE}/rounds", json={"round": "3"})
+    assert code(site.estimate("?round=3")) == (409, "too-few-reports")
+    assert len(site.estimate("?by_round=true").json()["rounds"]) == 2
+    assert code(site.estimate("?round=4")) == (404, "unknown-name")
+
+
+def test_sketches_are_asked_for_candidates_and_numbers_for_none(site: Site) -> None:
+    draws = WORDS.randomize(WORDS.read_values(["yes", "no"] * 15))
+    for number, (row, index) in enumerate(zip(*draws, strict=True) if isinstance(draws, tuple) else enumerate(draws)):
+        report = (index if not isinstance(draws, tuple) else np.array([row, index])).tobytes()
+        assert site.send(f"user {number}", "w", report, of=WORDS).status_code == 200
+    assert code(site.estimate(of="/v1/collections/words")) == (400, "invalid-parameter")
+    told = site.estimate("?candidates=yes&candidates=no", of="/v1/collections/words").json()
+    assert [row["answer"] for row in told["answers"]] == ["yes", "no"]
+    values = HEIGHT.randomize(np.linspace(150, 200, 24))
+    for number, value in enumerate(values):
+        assert (
+            site.send(f"user {number}", "h", value.tobytes(), of=HEIGHT, params={"policy": "other"}).status_code
+            == 200
+        )
+    assert set(site.estimate(of="/v1/collections/height").json()) >= {"reports", "mean", "low", "high"}
+    assert code(site.estimate("?top=1", of="/v1/collections/height")) == (400, "invalid-parameter")
+    assert code(site.estimate("?confidence=1", of="/v1/collections/height")) == (400, "malformed")
+
+
+def test_without_a_folder_no_reports_are_taken(accountant: Accountant, tmp_path: Path) -> None:
+    site = Site(accountant, tmp_path)
+    site.clients = [TestClient(create_app(accountant), headers=site.clients[0].headers)]
+    assert code(site.send("a", "k", b"\2")) == (400, "not-supported")
+    assert code(site.estimate()) == (400, "not-supported")
+    assert accountant.stats()["users"] == 0
