@@ -34,11 +34,31 @@ from ldp_budget.ledger import integrity
 from ldp_budget.randomness import memoisation
 from ldp_budget_cli.app import cli
 from ldp_budget_cli.mechanism_group import MechanismGroup
+from ldp_budget_service import create_app
+from ldp_budget_service.kinds import MEANINGS, STATUSES
 
 HERE = Path(__file__).resolve().parent
 WIDTH, LINE = 100, 115
 EXAMPLE = "oue"
 NOTE = "<!-- made by docs/reference/generate.py; do not edit -->"
+HTTP = "http.md"
+OPERATIONS = "<!-- operations, made by docs/reference/generate.py; do not edit -->"
+PROBLEMS = "<!-- problems, made by docs/reference/generate.py; do not edit -->"
+END = "<!-- end of what is made -->"
+SUBJECTS = {
+    "spending": "Spending",
+    "users": "Users",
+    "policies": "Policies",
+    "collections": "Collections",
+    "reports": "Reports and estimates",
+    "respondents": "Respondents",
+    "questions": "Questions about mechanisms",
+    "ledger": "The ledger",
+    "overview": "Figures",
+    "officer": "The privacy officer",
+    "watching": "Watching",
+    "about": "About the service",
+}
 PROGRAMS = "client-programs.md"
 FIRST = "<!-- operators, made by docs/reference/generate.py; do not edit -->"
 LAST = "<!-- end of operators -->"
@@ -61,6 +81,43 @@ def main() -> None:
     for name, lines in pages:
         (out / name).write_text("\n".join([NOTE, "", *lines]).rstrip() + "\n", encoding="utf-8")
     (out / PROGRAMS).write_text(with_operators((HERE / PROGRAMS).read_text(encoding="utf-8")), encoding="utf-8")
+    page = between((HERE / HTTP).read_text(encoding="utf-8"), OPERATIONS, operations())
+    (out / HTTP).write_text(between(page, PROBLEMS, problems()), encoding="utf-8")
+
+
+def between(page: str, first: str, lines: Iterator[str]) -> str:
+    """A page with what stands after a mark replaced."""
+    before, rest = page.split(first)
+    _, after = rest.split(END, 1)
+    return "\n".join([f"{before}{first}", *lines, f"{END}{after}"])
+
+
+# -- HTTP --------------------------------------------------------------------------------------------------------
+
+
+def operations() -> Iterator[str]:
+    """Every operation with its scope and what it does, by subject."""
+    with ldp_budget.Accountant(":memory:") as accountant:
+        schema = create_app(accountant).openapi()
+    by_tag: dict[str, list[str]] = {}
+    for path, methods in schema["paths"].items():
+        for method, operation in methods.items():
+            what = operation.get("description", operation["summary"]).partition("\n\n")[0].replace("\n", " ")
+            row = f"| `{method.upper()} {path}` | {operation['x-scope']} | {what} |"
+            by_tag.setdefault(operation.get("tags", ["about"])[0], []).append(row)
+    for tag, title in SUBJECTS.items():
+        if tag in by_tag:
+            yield from ("", f"### {title}", "", "| | scope | |", "| --- | --- | --- |", *by_tag.pop(tag))
+    assert not by_tag, f"no subject: {', '.join(by_tag)}"
+    yield ""
+
+
+def problems() -> Iterator[str]:
+    """Every type of problem with its status and meaning."""
+    yield from ("", "| type | status | |", "| --- | --- | --- |")
+    for code, status in sorted(STATUSES.items(), key=lambda item: (item[1], item[0])):
+        yield f"| `{code}` | {status} | {MEANINGS[code]} |"
+    yield ""
 
 
 # -- client programs ---------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from ldp_budget.access.approvals import Approvals
 from ldp_budget.access.invitations import Invitations
 from ldp_budget.access.keys import ApiKeys
 
-from . import examples, problems
+from . import examples, problems, scopes
 from .counter import Counter
 from .guarding.door import Door, Load
 from .guarding.rates import Rate
@@ -89,6 +89,7 @@ def create_app(accountant: Accountant, settings: Settings | None = None) -> Fast
             schema = get_openapi(title=app.title, version=app.version, routes=app.routes, description=_ABOUT)
             app.openapi_schema = problems.in_openapi(schema)
             examples.add_to(app.openapi_schema)
+            scopes.add_to(app.openapi_schema)
         return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]

@@ -18,9 +18,8 @@ from ldp_budget.access.invitations import Invitations
 from ldp_budget.access.keys import SCOPES, ApiKeys
 from ldp_budget_service import Settings, create_app
 from ldp_budget_service.app import ROUTERS
-
-OPEN, ANY, INVITED = "open", "any", "invited"
-"""For everybody, for any key that is good now, for a respondent."""
+from ldp_budget_service.scopes import ANY, INVITED, OPEN
+from ldp_budget_service.scopes import SCOPES as DESCRIBED
 
 POLICY, COLLECTION = "policy", "collection"
 """A key that is bound to another one is turned away."""
@@ -205,6 +204,13 @@ def _may(guard: Guard, scope: str) -> set[int]:
     if guard.scope == INVITED:
         return {401}
     return {200, 400, 409} if guard.scope in (OPEN, ANY, scope) or scope == "admin" else {403}
+
+
+def test_the_description_says_which_scope_each_operation_asks_for(site: Site) -> None:
+    for path, methods in site.client.app.openapi()["paths"].items():  # type: ignore[attr-defined]
+        for method, operation in methods.items():
+            route = method.upper(), path
+            assert operation["x-scope"] == DESCRIBED[route] == GUARDS[route].scope, route
 
 
 @pytest.mark.parametrize("scope", SCOPES)
