@@ -75,7 +75,7 @@ RECEIPT = re.compile(
 )
 TIME = re.compile(r"(?P<it>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)")
 VERSION = re.compile(rf"\b(?P<it>{re.escape(ldp_budget.__version__)}|{re.escape(sqlite3.sqlite_version)})\b")
-SECRET = re.compile(r"(?P<it>ldpb_[A-Za-z0-9_-]{43})")
+SECRET = re.compile(r"(?P<it>ldpb_[A-Za-z0-9_-]{43})|#(?P<token>[A-Za-z0-9_.-]{40,})")
 VARYING = {"<head>": HEAD, "<receipt>": RECEIPT, "<time>": TIME, "<version>": VERSION, "<secret>": SECRET}
 REMEMBERED = ("<head>", "<receipt>")
 """What a later command may name: as it was told last on standard output."""
