@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = {"ldp_budget", "ldp_budget_mechanisms", "ldp_budget_cli"}
+PACKAGES = {"ldp_budget", "ldp_budget_mechanisms", "ldp_budget_cli", "ldp_budget_service"}
 
 
 def run(*command: str, cwd: Path, **environment: str) -> str:
@@ -66,7 +66,7 @@ def command(installed: Path, *arguments: str, cwd: Path) -> str:
 
 
 @pytest.mark.slow
-def test_the_wheel_holds_three_packages_and_nothing_else(wheel: Path) -> None:
+def test_the_wheel_holds_the_packages_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as opened:
         names = opened.namelist()
     tops = {name.split("/")[0] for name in names}
@@ -75,13 +75,16 @@ def test_the_wheel_holds_three_packages_and_nothing_else(wheel: Path) -> None:
     for package in PACKAGES:
         assert f"{package}/py.typed" in names
     assert "ldp_budget_cli/data/anes96.csv" in names
+    for folder in ("pages/static", "pages/texts"):
+        for path in (ROOT / "service" / "ldp_budget_service" / folder).iterdir():
+            assert f"ldp_budget_service/{folder}/{path.name}" in names
 
 
 @pytest.mark.slow
 def test_every_source_file_is_in_the_wheel(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as opened:
         names = set(opened.namelist())
-    for room in ("accountant", "plugins", "cli"):
+    for room in ("accountant", "plugins", "cli", "service"):
         for path in (ROOT / room).rglob("*.py"):
             assert path.relative_to(ROOT / room).as_posix() in names
 
@@ -125,7 +128,7 @@ ours = {name: module.__file__ for name, module in sys.modules.items() if name.sp
 print(json.dumps({"files": ours, "statuses": statuses, "counts": estimate.counts.tolist()}))
 """
     answer = json.loads(python(installed, code, empty))
-    assert {name.split(".")[0] for name in answer["files"]} == PACKAGES
+    assert {name.split(".")[0] for name in answer["files"]} == PACKAGES - {"ldp_budget_service"}
     assert all(Path(file).is_relative_to(installed) for file in answer["files"].values())
     assert answer["statuses"] == ["spent", "refused"]
     assert max(range(7), key=answer["counts"].__getitem__) == 3
