@@ -381,12 +381,8 @@ def test_a_report_is_explained() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_reports_of_node_are_estimated_as_they_are(name: str) -> None:
-    """5000 users: every count and mean within 4.5 standard errors.
-
-    What a bit of a report does is pinned by the vectors; here a client would show that is wrong by 6 standard errors,
-    for randomised response at ε = 1 a tenth of the users, such as one that mixes up answers, bits or cohorts.
-    """
-    made, users = collection(name), 5_000
+    """20,000 users: every count and mean within 4.5 standard errors."""
+    made, users = collection(name), 20_000
     mechanism = CASES[name]
     chance = np.random.default_rng(len(name))
     given = made.definition()["input"]
