@@ -188,6 +188,8 @@ def test_a_line_of_a_run_has_no_key_and_each_other_thing_that_is_wrong_is_its_ow
         Spend("a", coin(1), digest="x"),
         Spend("a", coin(1), note="\n"),
         Spend("a", coin(1), label=""),
+        Spend("a", coin(1), label=[]),  # type: ignore[arg-type]
+        Spend("a", coin(1), digest={}),  # type: ignore[arg-type]
     ]
     answers = played(ledger, [*wrong, Spend("a", coin(1))], 100)
     assert statuses(answers) == [FAILED] * len(wrong) + ["spent"]

@@ -107,6 +107,8 @@ def test_each_line_has_an_answer_and_what_is_wrong_with_one_is_not_the_others(se
             {"user": "e" * 3000, "mechanism": OUE},
             b'{"user": "\xff"}\n',
             b"7\n",
+            {"user": "a", "mechanism": OUE, "label": []},
+            {"user": {}, "mechanism": OUE, "note": {}},
             {"user": "f", "mechanism": OUE, "reports": 2},
         ),
     )
@@ -123,9 +125,11 @@ def test_each_line_has_an_answer_and_what_is_wrong_with_one_is_not_the_others(se
         "too-large",
         "malformed",
         "malformed",
+        "invalid-parameter",
+        "invalid-parameter",
         "spent",
     ]
-    assert [each["line"] for each in told] == [1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]
+    assert [each["line"] for each in told] == [1, 2, *range(4, 16)]
     refused = told[3]
     assert (refused["binding"], refused["affordable_reports"]) == (["lifetime"], 0)
     assert refused["limits"][0]["remaining"]["epsilon"] == 0.5
