@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MEDIA_TYPE = "application/problem+json"
+_JSON = re.compile(r"application/(\S+\+)?json\b", re.IGNORECASE)
 _OF_STATUS = {401: "unauthorized", 403: "forbidden", 404: "not-found", 405: "method-not-allowed", 413: "too-large"}
 
 
@@ -120,6 +122,10 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     def of_the_body(request: Request, error: RequestValidationError) -> Response:
+        found = request.headers.get("Content-Type", "none")
+        if isinstance(error.body, bytes) and error.body and not _JSON.match(found):
+            # The framework reads nothing else, and would say that the body is no object.
+            return problem("malformed", f"Content-Type: expected application/json; found {found}")
         return _malformed(error.errors())
 
     @app.exception_handler(HTTPException)

@@ -172,3 +172,13 @@ def test_what_no_json_can_hold_is_told_and_not_crashed_on(client: TestClient) ->
         )
         assert answer.status_code == 400, value
         assert answer.json()["type"] in ("/problems/invalid-parameter", "/problems/malformed")
+
+
+def test_a_body_that_says_that_it_is_no_json_is_told_what_was_expected(client: TestClient) -> None:
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    answer = client.post("/v1/spends", content=b'{"user": "alice"}', headers=form)
+    assert answer.status_code == 400
+    assert answer.json()["detail"] == (
+        "Content-Type: expected application/json; found application/x-www-form-urlencoded"
+    )
+    assert "Content-Type" not in client.post("/v1/spends", json={"user": 1}).json()["detail"]
