@@ -341,7 +341,7 @@ def test_a_key_that_ends_while_it_is_used_ends_the_page(site: Site, opened: Open
     page.wait_for_selector("html[data-ready=true]")
     keys.revoke("short")
     page.wait_for_timeout(1100)  # what the service knows of keys may be a second old
-    page.check("input[value='7']")
+    page.click("input[value='7']")
     page.wait_for_selector("#sign-in:not([hidden])")
     assert page.locator("#content > *").count() == 0
 
