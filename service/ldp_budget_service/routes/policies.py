@@ -38,9 +38,9 @@ class LimitAsked(Asked):
 
     period: str = Field(examples=["lifetime"])
     epsilon: str | float
-    delta: str | float = 0
+    delta: str | float = "0"
     rule: str = "basic"
-    aside: str | float = 0
+    aside: str | float = "0"
 
 
 class Expected(Asked):
@@ -67,7 +67,7 @@ class PlanAsked(Asked):
     """A fixed list of reports, priced together beforehand."""
 
     charges: list[Expected] = Field(min_length=1, max_length=MOST_CHARGES)
-    delta: str | float = 0
+    delta: str | float = "0"
     epsilon: float | None = Field(None, description="What the same plan was priced at before.")
 
     def plan(self, desk: Desk) -> Plan:
