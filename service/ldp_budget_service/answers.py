@@ -55,7 +55,7 @@ def answered(accountant: Accountant, receipt: Receipt, user: str | None) -> Resp
 
 def answered_at(position: str, receipt: Receipt) -> Response:
     """The same where it is known how far the journal was."""
-    current.count(receipt)
+    current.count([receipt])
     headers = {POSITION: position}
     if receipt.repeated:
         headers[REPLAYED] = "true"

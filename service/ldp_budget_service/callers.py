@@ -119,7 +119,6 @@ def _forbidden(why: str) -> ServiceError:
 
 KeyHolder = Annotated[Desk, Depends(allowed(None))]
 Spender = Annotated[Desk, Depends(allowed("spend"))]
-Collector = Annotated[Desk, Depends(allowed("collect"))]
 Reader = Annotated[Desk, Depends(reading("read"))]
 Officer = Annotated[Desk, Depends(allowed("policy"))]
 Eraser = Annotated[Desk, Depends(allowed("erase"))]

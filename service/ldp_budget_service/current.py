@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ldp_budget.accounting.lines import LineAnswer
     from ldp_budget.accounting.receipts import Receipt
+
+    Charge = Receipt | LineAnswer
 
 Count = Callable[[str, int, Iterable[str]], None]
 
@@ -42,14 +46,9 @@ def told() -> Told:
     return _TOLD.get() or Told()
 
 
-def count(receipt: Receipt) -> None:
-    """Count how a charge ended."""
-    told().count("repeated" if receipt.repeated else receipt.status, 1, receipt.binding)
-
-
-def count_many(*, spent: int = 0, refused: int = 0, repeated: int = 0) -> None:
-    """Count how many charges ended how."""
+def count(charges: Iterable[Charge]) -> None:
+    """Count how charges ended."""
     counted = told().count
-    for outcome, number in (("spent", spent), ("refused", refused), ("repeated", repeated)):
-        if number:
-            counted(outcome, number, ())
+    ended = Counter(("repeated" if each.repeated else each.status, each.binding) for each in charges)
+    for (outcome, periods), number in ended.items():
+        counted(outcome, number, periods)

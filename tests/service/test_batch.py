@@ -280,3 +280,19 @@ def begun(served: Served, secret: str) -> Stream:
         if stream.begins():
             return stream
         stream.close()
+
+
+@pytest.mark.parametrize("key", ["counted", None])
+def test_what_came_of_each_line_is_counted_as_that_of_a_spend(served: Served, key: str | None) -> None:
+    """Alerts of many refusals and the metrics go by these."""
+    asked, secret = served.app.state.metrics.asked, served.secret("spend")
+    before = asked()
+    rows = [{"user": "counted", "mechanism": OUE, "reports": reports} for reports in (1, 1000)]
+    lines = rows if key is not None else [{**row, "key": str(place)} for place, row in enumerate(rows)]
+    content = body(*lines, {"user": "counted", "mechanism": {"name": "nothing"}})
+    for _ in range(2):
+        ask(served, content, key, secret)
+    assert {name: number - before.get(name, 0) for name, number in asked().items()} == {
+        **dict.fromkeys(before, 0),
+        **{"spent": 1, "refused": 1, "repeated": 2},
+    }

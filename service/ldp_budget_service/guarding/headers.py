@@ -8,8 +8,6 @@ from itertools import count
 
 Headers = list[tuple[bytes, bytes]]
 
-REQUEST_ID = "X-Request-ID"
-
 SECURITY: Headers = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),

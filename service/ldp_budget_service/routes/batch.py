@@ -16,6 +16,7 @@ from ldp_budget.accounting.receipts import Receipt
 from ldp_budget.ledger.entries import SPENT
 from ldp_budget.remote.forms import receipt_form
 
+from .. import current
 from ..answers import POSITION
 from ..asked import ChargeAsked
 from ..callers import Desk, Spender
@@ -116,6 +117,7 @@ class _OfRun:
             answers = self._run.charge(spends, last=last)
         except LedgerError as error:
             return Answered(_failed(lines[0].number, error), 0, True)
+        current.count(answer for answer in answers if answer.error is None)
         told = [_told(line.number, answer) for line, answer in zip(lines, answers, strict=False)]
         # A run under the key of another one ends there: its other lines are not those that the key was made for.
         conflict = any(isinstance(answer.error, KeyConflict) for answer in answers)
@@ -153,6 +155,7 @@ class _Keyed:
     def __call__(self, lines: list[Line], last: bool) -> Answered:
         lines = lines[:_KEYED]
         answers = self._accountant.spend_each(self._lines.read(lines))
+        current.count(answer for answer in answers if isinstance(answer, Receipt))
         told = [
             as_json({"line": line.number, **receipt_form(answer)}) + "\n"
             if isinstance(answer, Receipt)
