@@ -180,15 +180,9 @@ class Service:
         """
         tries = _Tries(self, writes, self._patience if patience is None else patience)
         while True:
-            client, request = self._request(method, path, body, query, key, tries.left(self._timeout, patience))
-            try:
-                response = client.send(request)
-            except self._http.TransportError as error:
-                tries.again(self._lost(error, tries))
-                continue
-            except RuntimeError:
-                raise self._closed_meanwhile(tries) from None
-            answer = self._answer(response, tries)
+            request = self._request(method, path, body, query, key, tries.left(self._timeout, patience))
+            response = self._sent(request, tries)
+            answer = None if response is None else self._answer(response, tries)
             if answer is not None and (answer.code in ("", accept)):
                 return answer._replace(wrote=writes, doubtful=tries.doubt)
             if answer is not None:
@@ -198,17 +192,12 @@ class Service:
         """The lines of an answer of any length, each a JSON value; asked again only before the first."""
         tries = _Tries(self, False, self._patience)
         while True:
-            client, request = self._request(method, path, body, query, None, tries.left(self._timeout, None))
-            try:
-                response = client.send(request, stream=True)
-                if response.status_code == HTTPStatus.OK:
-                    return Lines(self, response)
-                response.read()
-            except self._http.TransportError as error:
-                tries.again(self._lost(error, tries))
+            request = self._request(method, path, body, query, None, tries.left(self._timeout, None))
+            response = self._sent(request, tries, stream=True)
+            if response is None:
                 continue
-            except RuntimeError:
-                raise self._closed_meanwhile(tries) from None
+            if response.status_code == HTTPStatus.OK:
+                return Lines(self, response)
             answer = self._answer(response, tries)
             if answer is not None:
                 raise tries.settled(answer)
@@ -221,14 +210,10 @@ class Service:
         tries = _Tries(self, True, self._patience)
         body = b"".join(lines)
         while True:
-            client, request = self._request("POST", path, body, None, key, tries.left(self._timeout, None))
-            try:
-                response = client.send(request)
-            except self._http.TransportError as error:
-                tries.again(self._lost(error, tries))
+            request = self._request("POST", path, body, None, key, tries.left(self._timeout, None))
+            response = self._sent(request, tries)
+            if response is None:
                 continue
-            except RuntimeError:
-                raise self._closed_meanwhile(tries) from None
             if response.status_code != HTTPStatus.OK:
                 answer = self._answer(response, tries)
                 if answer is not None:
@@ -245,6 +230,25 @@ class Service:
             tries.again(Failure("lines", why, True))
 
     # -- requests ---------------------------------------------------------------------------------------
+
+    def _sent(
+        self, asked: tuple[httpx2.Client, httpx2.Request], tries: _Tries, *, stream: bool = False
+    ) -> httpx2.Response | None:
+        """What came back, of a stream only that it has begun; None where it is to be sent again.
+
+        Raises `LedgerError` where there is no time left for that, or this was closed.
+        """
+        client, request = asked
+        try:
+            response = client.send(request, stream=stream)
+            if stream and response.status_code != HTTPStatus.OK:
+                response.read()
+        except self._http.TransportError as error:
+            tries.again(self._lost(error, tries))
+            return None
+        except RuntimeError:
+            raise self._closed_meanwhile(tries) from None
+        return response
 
     def _request(
         self,
