@@ -34,9 +34,8 @@ from ldp_budget.errors import InvalidParameter, LdpBudgetError, NotSupported
 from ldp_budget.guarantees import Unbounded, from_json
 from ldp_budget.trust.verification import VIOLATED, verify
 
-SECONDS = 8.0
-"""Of computing, for everything that a case asks: several times what the longest takes on an idle machine, as there is
-a worker more than cores, and a processor that is shared computes more slowly."""
+SECONDS = 5.0
+"""Of computing, for everything that a case asks."""
 _HANGS = 90.0
 """Of waiting, on a machine that may have other things to do."""
 _MEMORY = 12 * 2**30

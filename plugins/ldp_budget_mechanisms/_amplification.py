@@ -67,8 +67,9 @@ class Sampling(ABC):
                 break
             step = WIDE_UP.divide(WIDE_UP.ln(ratio), self._elasticity(gamma, reached))
             gamma = WIDE_UP.multiply(gamma, WIDE_UP.exp(step))
-        while self.amplification(gamma, WIDE_UP) > target:
+        while reached > target:
             gamma = WIDE_DOWN.multiply(gamma, WIDE_DOWN.subtract(_ONE, _CLOSE))
+            reached = self.amplification(gamma, WIDE_UP)
         return gamma
 
     def _hazards(self, gamma: Decimal) -> Iterator[Decimal]:

@@ -246,19 +246,26 @@ class RandomSubstitution(FrequencyMechanism):
 
     def utility(self, users: int | None = None) -> dict[str, Any]:
         result = super().utility(users)
-        gamma, size, draws = self._gamma, self.domain_size, self._draws
-        result["condition_number"] = float(1 + size / WIDE_DOWN.subtract(gamma, Decimal(1)))
+        size = self.domain_size
+        result["condition_number"] = float(1 + size / WIDE_DOWN.subtract(self._gamma, Decimal(1)))
         if users is not None:
             # Theorem 4.1, for any number of draws: it is the square root of N·variance over n.
             result["relative_error_bound"] = math.sqrt(size * self.total_variance() / users)
-        result["duplicate_probability"] = float(amplification.duplicate_probability(gamma, size, draws))
-        independent = isinstance(self._sampling, WithReplacement)
-        result["expected_draws"] = (
-            float(draws) if independent else _plain(amplification.expected_draws(gamma, size, draws))
-        )
+        result |= self._drawing
         if self.rho1 is not None:
             result["max_posterior"] = largest_posterior(self.rho1, self._amplification[1])
         return result
+
+    @functools.cached_property
+    def _drawing(self) -> dict[str, Any]:
+        """What the draws of one record come to, whoever asks and for how many users: a step for each draw."""
+        asked = self._gamma, self.domain_size, self._draws
+        independent = isinstance(self._sampling, WithReplacement)
+        expected = float(self._draws) if independent else _plain(amplification.expected_draws(*asked))
+        return {
+            "duplicate_probability": float(amplification.duplicate_probability(*asked)),
+            "expected_draws": expected,
+        }
 
     @property
     def notes(self) -> tuple[str, ...]:
