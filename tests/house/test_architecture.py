@@ -27,6 +27,7 @@ from ldp_budget_cli.mechanism_group import MechanismGroup
 ROOT = Path(__file__).resolve().parents[2]
 ACCOUNTANT = ROOT / "accountant" / "ldp_budget"
 PLUGINS = ROOT / "plugins" / "ldp_budget_mechanisms"
+ADAPTERS = ROOT / "plugins" / "ldp_budget_adapters"
 CLI = ROOT / "cli" / "ldp_budget_cli"
 
 STANDARD = set(sys.stdlib_module_names)
@@ -42,7 +43,7 @@ def test_the_import_rule_is_kept() -> None:
 # -- what other people's packages each of the three may use ---------------------------------------------------
 
 
-OURS = {"ldp_budget", "ldp_budget_mechanisms", "ldp_budget_cli"}
+OURS = {"ldp_budget", "ldp_budget_adapters", "ldp_budget_mechanisms", "ldp_budget_cli"}
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +61,7 @@ def imports() -> grimp.ImportGraph:
                 *("psycopg", "psycopg_pool", "httpx2"),
             },
         ),
+        ("ldp_budget_adapters", {"numpy"}),
         ("ldp_budget_mechanisms", {"numpy", "scipy", "sklearn"}),
         ("ldp_budget_cli", {"click", "matplotlib", "tabulate"}),
     ],
@@ -176,9 +178,10 @@ def test_no_module_is_called_like_a_public_function() -> None:
 
 
 def test_each_room_is_one_package_with_type_hints() -> None:
-    for room in (ACCOUNTANT, PLUGINS, CLI):
-        assert (room / "py.typed").is_file()
-        assert [path.name for path in room.parent.iterdir() if (path / "__init__.py").exists()] == [room.name]
+    for rooms in ([ACCOUNTANT], [ADAPTERS, PLUGINS], [CLI]):
+        assert all((room / "py.typed").is_file() for room in rooms)
+        found = {path.name for path in rooms[0].parent.iterdir() if (path / "__init__.py").exists()}
+        assert found == {room.name for room in rooms}
 
 
 # -- what a fresh process loads -------------------------------------------------------------------------------

@@ -243,7 +243,7 @@ ldp_budget.trust.verification.laws
 ldp_budget.trust.verification.programs
 """
 
-OURS = ("ldp_budget", "ldp_budget_mechanisms", "ldp_budget_cli")
+OURS = ("ldp_budget", "ldp_budget_adapters", "ldp_budget_mechanisms", "ldp_budget_cli")
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = {"ldp_budget", "ldp_budget_mechanisms", "ldp_budget_cli", "ldp_budget_service"}
+PACKAGES = {
+    *("ldp_budget", "ldp_budget_adapters", "ldp_budget_mechanisms", "ldp_budget_cli", "ldp_budget_service"),
+}
 
 
 def run(*command: str, cwd: Path, **environment: str) -> str:
@@ -107,6 +109,7 @@ def test_the_wheel_says_what_it_needs(wheel: Path) -> None:
     parsed.read_string(entry_points)
     assert dict(parsed["console_scripts"]) == {"ldp-budget": "ldp_budget_cli:main"}
     assert dict(parsed["ldp_budget"]) == {
+        "adapters": "ldp_budget_adapters",
         "commands": "ldp_budget_cli.reserved",
         "mechanisms": "ldp_budget_mechanisms",
     }

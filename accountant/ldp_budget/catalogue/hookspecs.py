@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ..authoring.base import Mechanism
+    from ..guarantees import Guarantee
 
 PROJECT = "ldp_budget"
 
@@ -27,4 +28,13 @@ def reserve_options() -> Iterable[str]:  # type: ignore[empty-body]
     """Names that no mechanism's field may have, because a front end takes them; for the front ends of ldp-budget.
 
     A field becomes an option of every command, and one of these could never be set there.
+    """
+
+
+@hookspec(firstresult=True)
+def guarantee_of(thing: object) -> Guarantee | None:
+    """What an object of another library promises about two values of one user, or None for what is not its own.
+
+    An object that is its own, and says nothing about two values of one user, is refused: raise `NotSupported` with
+    the reason.
     """
