@@ -359,6 +359,28 @@ def same_curve(one: list[tuple[Fraction, Fraction]], other: list[tuple[Fraction,
     return all(hockey_stick(one, kink) == hockey_stick(other, kink) for kink in kinks)
 
 
+few_weights = st.lists(st.integers(0, 3), min_size=2, max_size=3).filter(any)
+
+
+@given(st.lists(st.tuples(few_weights, few_weights), min_size=1, max_size=4), st.integers(1, 3))
+def test_outcomes_alike_taken_together_are_as_hard_to_tell_apart(
+    rows: list[tuple[list[int], list[int]]], share: int
+) -> None:
+    factors = []
+    for one, other in rows:
+        size = max(len(one), len(other))
+        sides = [
+            [Fraction(weight, sum(row)) for weight in row] + [Fraction(0)] * (size - len(row)) for row in (one, other)
+        ]
+        factors.append(Factor.of(*sides))
+    cases = Case(Fraction(share, 4), tuple(factors)), Case(1 - Fraction(share, 4), tuple(factors[:1]))
+    comparison = Comparison(cases)
+    listed, merged = comparison.masses(), comparison.merged()
+    assert len(merged) <= len(listed)
+    assert [sum(side) for side in zip(*merged, strict=True)] == [1, 1]
+    assert same_curve(listed, merged)
+
+
 # -- dominance, by its definition ----------------------------------------------------------------------------
 
 weights = st.lists(st.integers(1, 30), min_size=3, max_size=3)

@@ -161,6 +161,16 @@ class Case:
                 self.probability * prod((q for _, q in combined), start=Fraction(1)),
             )
 
+    def _counted(self) -> dict[Mass, int]:
+        """Each (P, Q), and how many outcomes have it: factor by factor, as of many bits most are alike."""
+        found = {(self.probability, self.probability): 1}
+        for factor in self.factors:
+            masses, before = Counter(factor.masses), found
+            found = Counter()
+            for ((p, q), count), ((first, second), times) in product(before.items(), masses.items()):
+                found[p * first, q * second] += count * times
+        return found
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -220,11 +230,23 @@ class Comparison:
         Raises:
             NotSupported: there are too many to list.
         """
+        self._check_size()
+        return [mass for case in self.cases for mass in case.masses()]
+
+    def merged(self) -> list[Mass]:
+        """(P, Q) of outcomes taken together whose (P, Q) is the same: every divergence is what it is of all.
+
+        Raises:
+            NotSupported: the outcomes are too many to list.
+        """
+        self._check_size()
+        return [(p * count, q * count) for case in self.cases for (p, q), count in case._counted().items()]
+
+    def _check_size(self) -> None:
         if self.size > _MOST_OUTCOMES:
             raise NotSupported(
                 "the outcomes of the channel are too many to list; a `Pure` promise is checked without"
             )
-        return [mass for case in self.cases for mass in case.masses()]
 
     def largest_ratio(self) -> Fraction | None:
         """The largest P/Q of any outcome; None where Q is zero and P is not. Nothing is listed for it.

@@ -129,7 +129,7 @@ def _symmetric(guarantee: SymmetricPair, comparison: Comparison) -> Finding:
         DOWN.multiply(guarantee.tau, DOWN.divide(DOWN.subtract(low, 1), UP.add(low, 1))),
         UP.multiply(guarantee.tau, UP.divide(UP.subtract(high, 1), DOWN.add(high, 1))),
     )
-    found = hockey_stick(comparison.masses(), Fraction(1))
+    found = hockey_stick(comparison.merged(), Fraction(1))
     claim = f"τ = {guarantee.tau:.12g} at ε = {guarantee.bound}"
     return worst(
         [
@@ -140,7 +140,7 @@ def _symmetric(guarantee: SymmetricPair, comparison: Comparison) -> Finding:
 
 
 def _finite(guarantee: FinitePair, comparison: Comparison) -> Finding:
-    masses = comparison.masses()
+    masses = comparison.merged()
     for kink, most in corners(guarantee):
         if hockey_stick(masses, kink) > most:
             return Finding(VIOLATED, f"at λ = {float(kink):.12g} the divergence is above that of the claimed pair")
@@ -150,7 +150,7 @@ def _finite(guarantee: FinitePair, comparison: Comparison) -> Finding:
 
 
 def _approximate(guarantee: Approximate, comparison: Comparison) -> Finding:
-    masses, claim = comparison.masses(), f"δ = {guarantee.slack} at ε = {guarantee.bound}"
+    masses, claim = comparison.merged(), f"δ = {guarantee.slack} at ε = {guarantee.bound}"
     low, high = map(Fraction, _odds(guarantee.bound))
     most = hockey_stick(masses, low)
     if most <= Fraction(guarantee.slack):
@@ -179,7 +179,7 @@ def _memoised(guarantee: Memoised, comparison: Comparison) -> Finding:
 
 
 def _concentrated(guarantee: ZeroConcentrated, comparison: Comparison) -> Finding:
-    low, high = largest_rate(comparison.masses(), guarantee.rho)
+    low, high = largest_rate(comparison.merged(), guarantee.rho)
     if high <= guarantee.rho:
         return Finding(HOLDS)
     why = f"ρ is from {low:.12g} to {high:.12g}; claimed is {guarantee.rho}"
@@ -199,12 +199,12 @@ def corners(guarantee: FinitePair) -> tuple[tuple[Fraction, Fraction], ...]:
 
 
 def loss_at(delta: Decimal, comparison: Comparison) -> tuple[Decimal, Decimal] | None:
-    """Bounds of the least ε >= 0 with H(e^ε) ≤ δ; None where there is none. Raises `NotSupported`, see `masses`.
+    """Bounds of the least ε >= 0 with H(e^ε) ≤ δ; None where there is none. Raises `NotSupported`, see `merged`.
 
     Among the outcomes of the k largest ratios H is P - λQ, so it is δ at λ = (P - δ)/Q, where that lies between the
     last of those ratios and the next.
     """
-    masses, slack = comparison.masses(), Fraction(delta)
+    masses, slack = comparison.merged(), Fraction(delta)
     more = sum((p for p, q in masses if not q), Fraction(0)) - slack
     falling = sorted((mass for mass in masses if mass[1]), key=lambda mass: mass[0] / mass[1], reverse=True)
     if more > 0 or not falling:
