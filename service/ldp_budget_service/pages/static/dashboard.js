@@ -4,7 +4,6 @@ import { bars, columns, drawn, intervals, span, swatch, trend } from "./charts.j
 import { ask, byId, count, date, h, moment, named, Problem, run, share, t } from "./office.js";
 import { DataTable } from "./tables.js";
 
-const RENEW = 15_000;
 const READ_ON = 400;
 const SPANS = [7, 30, 90, 365];
 const NEAR = 80;
@@ -418,12 +417,9 @@ class Ledger {
 
 // -- the page ----------------------------------------------------------------------------------------------------------
 
-let timer;
 let parts;
-let out;
-let turn = 0;
 
-function build() {
+function build(renew) {
   const status = h("p", { class: "muted small", role: "status" });
   const progress = h("progress", { max: 1, "aria-label": t("dashboard.title"), hidden: true });
   const rehearsal = h("p", { class: "notice", hidden: true }, t("dashboard.rehearsal"));
@@ -436,60 +432,39 @@ function build() {
   byId("content").replaceChildren(head, rehearsal, parts.figures.element, h("div", { class: "cards" }, cards));
 }
 
-async function load(mine) {
+async function load() {
   const days = parts.activity.days;
   // The first asks reads on in the ledger for all of them.
   const summary = await ask("/v1/overview");
   const paths = [`activity?days=${days}`, `refusals?days=${days}`, "limits", "mechanisms"];
-  const [activity, refusals, limits, mechanisms] = await Promise.all(paths.map((path) => ask(`/v1/overview/${path}`)));
-  const collection = await parts.collections.load();
-  if (mine !== turn) return summary.progress;
-  parts.figures.update(summary, limits.rows);
-  parts.activity.update(activity.rows);
-  parts.refusals.update(refusals.rows, activity.rows.map((row) => row.day), summary);
-  parts.limits.update(limits.rows);
+  const rows = await Promise.all(paths.map(async (path) => (await ask(`/v1/overview/${path}`)).rows));
+  return { summary, rows, collection: await parts.collections.load() };
+}
+
+function show({ summary, rows: [activity, refusals, limits, mechanisms], collection }) {
+  parts.figures.update(summary, limits);
+  parts.activity.update(activity);
+  parts.refusals.update(refusals, activity.map((row) => row.day), summary);
+  parts.limits.update(limits);
   parts.collections.update(collection);
-  parts.mechanisms.update(mechanisms.rows);
+  parts.mechanisms.update(mechanisms);
   parts.ledger.update(summary);
   parts.rehearsal.hidden = !summary.ledger.rehearsal;
-  return summary.progress;
+  return shown(summary.progress);
 }
 
-async function renew() {
-  clearTimeout(timer);
-  // Of several that are under way the newest alone says what there is.
-  const mine = ++turn;
-  let next = RENEW;
-  try {
-    const { done, total, complete } = await load(mine);
-    if (mine !== turn) return;
-    parts.progress.hidden = complete;
-    parts.progress.value = total ? done / total : 1;
-    parts.asOf = time();
-    parts.status.textContent = complete ? t("dashboard.as_of", { time: parts.asOf }) : t("dashboard.reading", { share: share(done, total) });
-    document.documentElement.dataset.ready = String(complete);
-    if (!complete) next = READ_ON;
-  } catch (problem) {
-    if (!(problem instanceof Problem)) throw problem;
-    if (mine !== turn) return;
-    if (problem.status === 401 || problem.status === 403) return void out(problem.message);
-    parts.status.textContent = t("dashboard.stale", { time: parts.asOf ?? "–", why: problem.message });
-  }
-  timer = setTimeout(() => (document.hidden ? null : renew()), next);
+/** How far the figures go; of those that are read on soon are asked again. */
+function shown({ done, total, complete }) {
+  parts.progress.hidden = complete;
+  parts.progress.value = total ? done / total : 1;
+  parts.asOf = time();
+  parts.status.textContent = complete ? t("dashboard.as_of", { time: parts.asOf }) : t("dashboard.reading", { share: share(done, total) });
+  document.documentElement.dataset.ready = String(complete);
+  return complete ? undefined : READ_ON;
 }
 
-document.addEventListener("visibilitychange", () => {
-  if (!document.hidden && timer && !byId("content").hidden) renew();
-});
+function stale(problem) {
+  parts.status.textContent = t("dashboard.stale", { time: parts.asOf ?? "–", why: problem.message });
+}
 
-out = await run({
-  begin: async () => {
-    await ask("/v1/overview");
-    build();
-    await renew();
-  },
-  end: () => {
-    clearTimeout(timer);
-    turn++;
-  },
-});
+await run({ first: "/v1/overview", build, load, show, stale });

@@ -80,10 +80,10 @@ export async function ask(path, { method = "GET", body } = {}) {
 const REFUSED = { 401: "frame.unknown_key", 403: "frame.wrong_scope" };
 
 /**
- * Run a page: `begin()` asks for what is shown first and throws what the API said was wrong; `end()` stops it. A
- * key is kept for as long as this tab is open, and sent to this host alone.
+ * Ask for a key where none is kept: `begin(out)` shows the page and throws what the API said was wrong; `end()` stops
+ * it, and `out(why)` asks for another key. A key is kept for as long as this tab is open, and sent to this host alone.
  */
-export async function run({ begin, end }) {
+async function signedIn({ begin, end }) {
   await loadTexts();
   const [form, field, error] = [byId("sign-in-form"), byId("key"), byId("key-error")];
 
@@ -103,7 +103,7 @@ export async function run({ begin, end }) {
   const enter = async () => {
     try {
       show(true);
-      await begin();
+      await begin(out);
       byId("main").focus({ preventScroll: true });
     } catch (problem) {
       if (!(problem instanceof Problem)) throw problem;
@@ -120,5 +120,54 @@ export async function run({ begin, end }) {
   byId("sign-out").addEventListener("click", () => out());
   if (sessionStorage.getItem(KEY)) await enter();
   else show(false);
-  return out;
+}
+
+// -- a page ------------------------------------------------------------------------------------------------------
+
+const RENEW = 15_000;
+
+/**
+ * A page that is renewed as long as somebody looks. `first` is what the API is asked before `build(renew)` makes the
+ * page. `load()` asks for what it shows, `show(found)` puts that there and may say after how many milliseconds it is
+ * asked again, and `stale(problem)` says why that could not be.
+ */
+export async function run({ first, build, load, show, stale }) {
+  let timer;
+  let leave;
+  let turn = 0;
+
+  const renew = async () => {
+    clearTimeout(timer);
+    // Of several that are under way the newest alone says what there is.
+    const mine = ++turn;
+    let next = RENEW;
+    try {
+      const found = await load();
+      if (mine !== turn) return;
+      next = show(found) ?? RENEW;
+    } catch (problem) {
+      if (!(problem instanceof Problem)) throw problem;
+      if (mine !== turn) return;
+      if (problem.status in REFUSED) return void leave(problem.message);
+      stale(problem);
+    }
+    timer = setTimeout(() => (document.hidden ? null : renew()), next);
+  };
+
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden && timer && !byId("content").hidden) renew();
+  });
+
+  await signedIn({
+    begin: async (out) => {
+      leave = out;
+      await ask(first);
+      build(renew);
+      await renew();
+    },
+    end: () => {
+      clearTimeout(timer);
+      turn++;
+    },
+  });
 }

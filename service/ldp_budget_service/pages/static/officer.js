@@ -3,7 +3,6 @@
 import { ask, byId, count, h, moment, named, Problem, run, t } from "./office.js";
 import { DataTable } from "./tables.js";
 
-const RENEW = 15_000;
 const CHANGES = { first: "badge muted", raised: "badge warn", lowered: "badge good", changed: "badge muted" };
 const STATES = { active: "badge good", pending: "badge warn", expired: "badge muted", revoked: "badge bad" };
 const PROPOSALS = { open: "badge warn", approved: "badge good", withdrawn: "badge muted", past: "badge muted" };
@@ -283,12 +282,9 @@ class Alerts {
 
 // -- the page ----------------------------------------------------------------------------------------------------------
 
-let timer;
 let parts;
-let out;
-let turn = 0;
 
-function build() {
+function build(renew) {
   const status = h("p", { class: "muted small", role: "status" });
   parts = { status, counts: new Counts(), proposals: new Proposals(renew), policies: new Policies(), alerts: new Alerts(renew), keys: new Keys(), records: new Records() };
   const head = h("div", { class: "page-head" }, h("h1", {}, t("officer.title")), status);
@@ -296,49 +292,24 @@ function build() {
   byId("content").replaceChildren(head, parts.counts.element, h("div", { class: "cards" }, cards));
 }
 
-async function load(mine) {
+function load() {
   const paths = ["", "/policies", "/keys", "/records", "/alerts"].map((path) => `/v1/officer${path}`);
-  const asked = [...paths, "/v1/proposals"].map((path) => ask(path));
-  const [summary, policies, keys, records, alerts, proposals] = await Promise.all(asked);
-  if (mine !== turn) return;
+  return Promise.all([...paths, "/v1/proposals"].map((path) => ask(path)));
+}
+
+function show([summary, policies, keys, records, alerts, proposals]) {
   parts.counts.update(summary.counts);
   parts.policies.update(policies.rows);
   parts.proposals.update(proposals, policies.rows);
   parts.keys.update(keys.rows);
   parts.records.update(records.rows);
   parts.alerts.update(alerts);
+  parts.status.textContent = t("officer.as_of", { time: new Date().toISOString().slice(11, 16) });
+  document.documentElement.dataset.ready = "true";
 }
 
-async function renew() {
-  clearTimeout(timer);
-  // Of several that are under way the newest alone says what there is.
-  const mine = ++turn;
-  try {
-    await load(mine);
-    if (mine !== turn) return;
-    parts.status.textContent = t("officer.as_of", { time: new Date().toISOString().slice(11, 16) });
-    document.documentElement.dataset.ready = "true";
-  } catch (problem) {
-    if (!(problem instanceof Problem)) throw problem;
-    if (mine !== turn) return;
-    if (problem.status === 401 || problem.status === 403) return void out(problem.message);
-    parts.status.textContent = problem.message;
-  }
-  timer = setTimeout(() => (document.hidden ? null : renew()), RENEW);
+function stale(problem) {
+  parts.status.textContent = problem.message;
 }
 
-document.addEventListener("visibilitychange", () => {
-  if (!document.hidden && timer && !byId("content").hidden) renew();
-});
-
-out = await run({
-  begin: async () => {
-    await ask("/v1/officer");
-    build();
-    await renew();
-  },
-  end: () => {
-    clearTimeout(timer);
-    turn++;
-  },
-});
+await run({ first: "/v1/officer", build, load, show, stale });
