@@ -342,9 +342,12 @@ def _module(name: str) -> str:
 
 
 def _bounds() -> str:
-    """This version and those after it that keep the hooks: while the first number is 0, the second counts."""
+    """This version and those after it that keep the hooks, which they do while the first number stays.
+
+    A candidate for a release comes before it, so it is named in full.
+    """
     from ldp_budget import __version__
 
-    major, minor = map(int, __version__.split(".")[:2])
-    after = f"0.{minor + 1}" if major == 0 else f"{major + 1}.0"
-    return f">={major}.{minor},<{after}"
+    major, minor, patch = __version__.split(".")
+    least = f"{major}.{minor}" if patch.isdecimal() else __version__
+    return f">={least},<{int(major) + 1}"
