@@ -1,0 +1,11 @@
+"""A mechanism of somebody else, to which the certificate beside it belongs."""
+
+import ldp_budget
+from ldp_budget.authoring.fields import real
+from ldp_budget.guarantees import Pure
+
+
+class Coin(ldp_budget.Mechanism):
+    name = "coin"
+    epsilon = real("privacy loss of one report", above=0)
+    guarantee = property(lambda self: Pure(self.epsilon))
