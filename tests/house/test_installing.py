@@ -1,0 +1,168 @@
+"""What `pip install` makes of the wheel and of the source distribution: on every Python that is here, and with the
+oldest of all that is allowed.
+
+Each goes into an environment of its own, to which pip brings what it needs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+LEAST = int(PROJECT["project"]["requires-python"].removeprefix(">=3."))
+# As far as Pythons are looked for; those that are not there are skipped.
+MINORS = range(LEAST, LEAST + 6)
+
+pytestmark = pytest.mark.slow
+
+
+def run(*command: str | Path, cwd: Path, code: int = 0) -> str:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "LDP_BUDGET_"))}
+    done = subprocess.run(
+        [str(word) for word in command],
+        cwd=cwd,
+        env={**kept, "LDP_BUDGET_LEDGER": str(cwd / "ledger.db"), "MPLBACKEND": "Agg"},
+        capture_output=True,
+        text=True,
+        timeout=500,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout
+
+
+# -- what there is ---------------------------------------------------------------------------------------------------
+
+
+def candidates(minor: int) -> Iterator[str]:
+    """Where a Python of a version may be: this one, what the path has, and what pyenv keeps."""
+    if sys.version_info[:2] == (3, minor):
+        yield sys.executable
+    for name in (f"python3.{minor}", "python3", "python"):
+        yield shutil.which(name) or ""
+    kept = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    yield from (str(path / "bin" / "python") for path in sorted(kept.glob(f"3.{minor}.*"), reverse=True))
+
+
+def python_of(minor: int) -> str:
+    """A Python of a version that starts; skips the test where there is none."""
+    code = "import sys, venv; print(*sys.version_info[:2])"
+    for candidate in filter(None, candidates(minor)):
+        done = subprocess.run([candidate, "-c", code], capture_output=True, text=True, timeout=60)
+        if done.stdout.split() == ["3", str(minor)]:
+            return candidate
+    pytest.skip(f"there is no Python 3.{minor} here")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel and the source distribution of the tree."""
+    folder = tmp_path_factory.mktemp("built")
+    run(sys.executable, "-m", "hatchling", "build", "-d", folder, cwd=ROOT)
+    return folder
+
+
+def only(folder: Path, ending: str) -> Path:
+    [found] = folder.glob(f"*{ending}")
+    return found
+
+
+# -- installing ------------------------------------------------------------------------------------------------------
+
+
+def installed(python: str, what: Path, folder: Path, *options: str) -> Path:
+    """The Python of a new environment in which `what` was installed, by the pip of the Python that tests."""
+    run(python, "-m", "venv", "--without-pip", folder / "env", cwd=folder)
+    made = folder / "env" / ("Scripts" if os.name == "nt" else "bin") / "python"
+    options = ("--quiet", "--disable-pip-version-check", "--no-compile", *options)
+    run(sys.executable, "-m", "pip", "--python", made, "install", *options, what, cwd=folder)
+    return made
+
+
+def works(python: Path, folder: Path) -> None:
+    """The story of the README, by the copy that was installed."""
+
+    def command(*arguments: str, code: int = 0) -> str:
+        return run(python, "-m", "ldp_budget_cli", *arguments, cwd=folder, code=code)
+
+    assert "944 respondents" in command("demo")
+    assert json.loads(command("calibrate", "gaussian", "--epsilon", "1", "--delta", "1e-6", "--json"))["parameters"]
+    command("policy", "set", "default", "--limit", "lifetime=2", "--limit", "day=1")
+    question = ("oue", "--epsilon", "1", "--domain-size", "3")
+    assert json.loads(command("spend", "alice", *question, "--json"))["status"] == "spent"
+    assert json.loads(command("spend", "alice", *question, "--json", code=3))["status"] == "refused"
+    command("collection", "add", "party", *question[:-2], "--categories", "a,b,c")
+    (folder / "answers.csv").write_text("user,party\n" + "".join(f"u{n},{'abc'[n % 3]}\n" for n in range(60)))
+    asked = ("--column", "party", "--user-column", "user", "--spend", "--out", "party.reports")
+    command("randomize", "party", "answers.csv", *asked)
+    assert json.loads(command("estimate", "party", "party.reports", "--json"))["reports"] == 60
+    assert json.loads(command("ledger", "verify", "--json"))["ok"]
+    where = run(python, "-c", "import ldp_budget; print(ldp_budget.__version__, ldp_budget.__file__)", cwd=folder)
+    version, file = where.split(maxsplit=1)
+    assert version == PROJECT["project"]["version"]
+    assert Path(file.strip()).is_relative_to(folder)
+
+
+@pytest.mark.parametrize("minor", MINORS, ids=lambda minor: f"3.{minor}")
+def test_it_works_with_what_is_newest(minor: int, built: Path, tmp_path: Path) -> None:
+    """From the wheel; on the newest Python but one from the source distribution, which pip makes a wheel of."""
+    python = python_of(minor)
+    ending = ".tar.gz" if minor == LEAST + 1 else ".whl"
+    works(installed(python, only(built, ending), tmp_path), tmp_path)
+
+
+def oldest(needs: list[str]) -> list[str]:
+    return [re.sub(r"\[.*\]", "", need).replace(">=", "==") for need in needs]
+
+
+def test_it_works_with_what_is_oldest(built: Path, tmp_path: Path) -> None:
+    """On the oldest Python, each of what it needs in the least version that is allowed."""
+    needs = oldest(PROJECT["project"]["dependencies"])
+    (tmp_path / "oldest.txt").write_text("\n".join(needs), encoding="utf-8")
+    made = installed(python_of(LEAST), only(built, ".whl"), tmp_path, "--constraint", str(tmp_path / "oldest.txt"))
+    found = run(sys.executable, "-m", "pip", "--python", made, "list", "--format", "json", cwd=tmp_path)
+    versions = {row["name"].lower(): row["version"] for row in json.loads(found)}
+    for need in needs:
+        name, _, version = need.partition("==")
+        assert re.fullmatch(rf"{re.escape(version)}(\.0)*", versions[name]), need
+    works(made, tmp_path)
+
+
+# -- the two distributions -------------------------------------------------------------------------------------------
+
+
+def test_the_source_distribution_holds_all_that_is_needed_to_go_on(built: Path) -> None:
+    archive = only(built, ".tar.gz")
+    top = archive.name.removesuffix(".tar.gz")
+    with tarfile.open(archive) as opened:
+        names = {name.removeprefix(f"{top}/") for name in opened.getnames()}
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    kept = [name for name in listed.stdout.splitlines() if not name.startswith(".")]
+    expected = set(kept) if listed.returncode == 0 else {"clients/js/src/index.js", "tests/conftest.py"}
+    assert expected - names == set()
+    assert not [name for name in names if "node_modules" in name or "__pycache__" in name]
+
+
+def test_the_wheel_of_the_source_distribution_is_that_of_the_tree(built: Path, tmp_path: Path) -> None:
+    with tarfile.open(only(built, ".tar.gz")) as opened:
+        opened.extractall(tmp_path, filter="data")
+    [source] = tmp_path.iterdir()
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path, cwd=source)
+
+    def contents(wheel: Path) -> dict[str, bytes]:
+        with zipfile.ZipFile(wheel) as opened:
+            return {name: opened.read(name) for name in opened.namelist()}
+
+    assert contents(only(tmp_path, ".whl")) == contents(only(built, ".whl"))
