@@ -54,6 +54,10 @@ _HOMES = {
 
 __all__ = sorted(_HOMES)
 
+# Names that were given up: what to use, since which version, and the version that has them no longer. Until then they
+# work, and say so; docs/reference/stability.md has the rule.
+_RENAMED: dict[str, tuple[str, str, str]] = {}
+
 if TYPE_CHECKING:
     # The same names for type checkers and editors.
     from .accounting.accountant import Accountant as Accountant
@@ -95,6 +99,12 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
+    if name in _RENAMED:
+        old, (name, since, gone) = name, _RENAMED[name]
+        import warnings
+
+        text = f"{__name__}.{old} is deprecated since {since} and goes with {gone}; use {__name__}.{name}"
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -1,0 +1,78 @@
+"""The page about stability says what the code has: versions of files, exit codes, what holds which promise."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import ldp_budget
+from ldp_budget.authoring import programs
+from ldp_budget.catalogue import certificates, collections
+from ldp_budget.collecting import release, reports
+from ldp_budget.ledger._postgres import schema as postgres
+from ldp_budget.ledger._sqlite import schema as sqlite
+from ldp_budget_cli import failures
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "reference" / "stability.md").read_text(encoding="utf-8")
+
+
+def rows(first: str) -> list[list[str]]:
+    """The cells of the table whose head begins so."""
+    below = PAGE.partition(f"\n| {first} |")[2].splitlines()[2:]
+    end = next(at for at, line in enumerate(below) if not line.startswith("|"))
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in below[:end]]
+
+
+def number(magic: str | bytes) -> int:
+    text = magic.decode() if isinstance(magic, bytes) else magic
+    return int(text.split()[-1])
+
+
+@pytest.mark.parametrize(
+    ("what", "version"),
+    [
+        ("tables of a ledger in SQLite", sqlite.SCHEMA_VERSION),
+        ("tables of a ledger on PostgreSQL", postgres.SCHEMA_VERSION),
+        ("collection (`collection show --json`)", collections.VERSION),
+        ("public definition (`--client`) and client program", programs.VERSION),
+        ("report file", number(reports.MAGIC)),
+        ("certificates", number(certificates._FORMAT)),
+    ],
+)
+def test_the_versions_of_files_are_those_that_are_written(what: str, version: int) -> None:
+    said = {cells[0]: cells[1] for cells in rows("what")}
+    assert len(said) == 6
+    assert said[what] == str(version)
+
+
+def test_the_version_of_an_interrupted_run_is_the_one_that_is_written() -> None:
+    assert f"`OUT.partial`, version {number(release._MAGIC)}" in PAGE
+
+
+def test_exit_codes_are_those_of_the_commands() -> None:
+    [cells] = [cells for cells in rows("") if cells[0] == "exit codes"]
+    codes = {int(code) for code in re.findall(r"\b(\d) ", cells[1])}
+    assert codes == {0, 1, *(failure.exit_code for failure in failures.FAILURES.values())}
+
+
+def test_what_holds_a_promise_is_there() -> None:
+    held = [cells[-1] for cells in rows("")]
+    assert len(held) == 9
+    for cell in held:
+        folder = ROOT
+        for name in re.findall(r"`([^`]+)`", cell):
+            found = ROOT / name if (ROOT / name).exists() else folder / name
+            assert found.exists(), name
+            folder = found.parent
+
+
+def test_what_is_deprecated_is_listed() -> None:
+    listed = PAGE.partition("\nDeprecated now: ")[2].partition("\n\n")[0]
+    assert listed.startswith("nothing") is (ldp_budget._RENAMED == {})
+    for old, (new, _, gone) in ldp_budget._RENAMED.items():
+        assert f"`{old}`" in listed
+        assert f"`{new}`" in listed
+        assert gone in listed

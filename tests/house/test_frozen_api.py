@@ -1,0 +1,77 @@
+"""What is promised to stay stands in `frozen`, and is what the code has; what was given up says so until it goes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+from packaging.version import Version
+
+import ldp_budget
+
+ROOT = Path(__file__).resolve().parents[2]
+FROZEN = Path(__file__).parent / "frozen"
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("frozen")
+    subprocess.run(
+        [sys.executable, ROOT / "tests" / "frozen_api.py", folder], cwd=ROOT / "tests", check=True, timeout=120
+    )
+    return folder
+
+
+@pytest.mark.parametrize("name", ["python.txt", "commands.txt", "http.txt", "json.txt"])
+def test_the_public_interface_is_as_it_was_recorded(fresh: Path, name: str) -> None:
+    """If it is meant, and by the rule of docs/reference/stability.md: python tests/frozen_api.py"""
+    before, now = ((folder / name).read_text(encoding="utf-8").splitlines() for folder in (FROZEN, fresh))
+    assert sorted(set(before) - set(now)) == [], "this breaks who relies on it"
+    assert now == before
+
+
+def test_every_line_stands_there_once() -> None:
+    for file in FROZEN.glob("*.txt"):
+        lines = file.read_text(encoding="utf-8").splitlines()
+        assert len(lines) > 100
+        assert [line for line in set(lines) if lines.count(line) > 1] == []
+
+
+# -- what was given up -------------------------------------------------------------------------------------------
+
+
+def test_a_name_that_was_given_up_works_and_says_what_to_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ldp_budget._RENAMED, "Book", ("Accountant", "1.2", "2.0"))
+    said = r"ldp_budget\.Book is deprecated since 1\.2 and goes with 2\.0; use ldp_budget\.Accountant"
+    with pytest.warns(DeprecationWarning, match=said) as warned:
+        assert ldp_budget.Book is ldp_budget.Accountant
+    assert warned[0].filename == __file__, "the warning names who uses it"
+    assert "Book" not in ldp_budget.__all__
+
+
+def test_nothing_outlives_the_version_that_it_goes_with() -> None:
+    here = Version(ldp_budget.__version__)
+    for old, (new, since, gone) in ldp_budget._RENAMED.items():
+        assert old not in ldp_budget.__all__
+        assert new in ldp_budget.__all__
+        assert Version(since) <= here < Version(gone), old
+        assert Version(gone).release[1:] in ((), (0,), (0, 0)), "only a new first number takes names away"
+
+
+def test_a_command_and_an_option_that_were_given_up_say_so_on_stderr() -> None:
+    """What click makes of `deprecated`, which the rule relies on."""
+
+    @click.command(deprecated="use other")
+    @click.option("--old", deprecated="use --new")
+    def command(old: str | None) -> None:
+        click.echo(old)
+
+    done = CliRunner().invoke(command, ["--old", "1"])
+    assert (done.exit_code, done.stdout) == (0, "1\n")
+    assert "deprecated" in done.stderr
+    assert "use other" in done.stderr
+    assert "use --new" in done.stderr
