@@ -19,9 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "reference" / "stability.md").read_text(encoding="utf-8")
 
 
-def rows(first: str) -> list[list[str]]:
+def rows(head: str) -> list[list[str]]:
     """The cells of the table whose head begins so."""
-    below = PAGE.partition(f"\n| {first} |")[2].splitlines()[2:]
+    below = PAGE.partition(f"\n{head}")[2].splitlines()[2:]
     end = next(at for at, line in enumerate(below) if not line.startswith("|"))
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in below[:end]]
 
@@ -43,7 +43,7 @@ def number(magic: str | bytes) -> int:
     ],
 )
 def test_the_versions_of_files_are_those_that_are_written(what: str, version: int) -> None:
-    said = {cells[0]: cells[1] for cells in rows("what")}
+    said = {cells[0]: cells[1] for cells in rows("| what |")}
     assert len(said) == 6
     assert said[what] == str(version)
 
@@ -53,13 +53,13 @@ def test_the_version_of_an_interrupted_run_is_the_one_that_is_written() -> None:
 
 
 def test_exit_codes_are_those_of_the_commands() -> None:
-    [cells] = [cells for cells in rows("") if cells[0] == "exit codes"]
+    [cells] = [cells for cells in rows("| | what stays |") if cells[0] == "exit codes"]
     codes = {int(code) for code in re.findall(r"\b(\d) ", cells[1])}
     assert codes == {0, 1, *(failure.exit_code for failure in failures.FAILURES.values())}
 
 
 def test_what_holds_a_promise_is_there() -> None:
-    held = [cells[-1] for cells in rows("")]
+    held = [cells[-1] for cells in rows("| | what stays |")]
     assert len(held) == 9
     for cell in held:
         folder = ROOT
