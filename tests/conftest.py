@@ -72,6 +72,7 @@ TOGETHER = {
     "tests/docs/test_repeated_survey.py",
     "tests/house/test_architecture.py",
     "tests/house/test_decimal_contexts.py",
+    "tests/house/test_frozen_api.py",
     "tests/house/test_wheel.py",
 }
 

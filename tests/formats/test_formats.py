@@ -212,6 +212,7 @@ def test_a_day_later_windows_are_fresh(left: Left, at_work: Accountant) -> None:
 # -- collections, definitions, reports ------------------------------------------------------------------------------
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", story.COLLECTIONS)
 def test_a_collection_is_what_it_was(left: Left, name: str, tmp_path: Path) -> None:
     shown = json.loads((left.folder / f"{name}.json").read_text(encoding="utf-8"))
@@ -241,6 +242,7 @@ def _kept(folder: Path, name: str) -> tuple[object, ...]:
     return ("--secret", folder / "secret", "--user-column", "user") if name == "word" else ()
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", story.COLLECTIONS)
 def test_a_report_file_says_what_it_said(left: Left, name: str) -> None:
     def close(found: Any, before: Any) -> None:
@@ -259,6 +261,7 @@ def test_a_report_file_says_what_it_said(left: Left, name: str) -> None:
     close(found, left.about["estimates"][name])
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", story.COLLECTIONS)
 def test_a_public_definition_is_the_one_that_devices_have(left: Left, name: str) -> None:
     file = left.folder / f"{name}.client.json"
