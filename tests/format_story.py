@@ -23,6 +23,7 @@ import ldp_budget
 from ldp_budget import Accountant, Collection, mechanism
 from ldp_budget.accounting.plans import Plan
 from ldp_budget.catalogue import certificates
+from ldp_budget.collecting.release import release
 from ldp_budget.collecting.reports import ReportWriter
 from ldp_budget.ledger._sqlite import schema
 from ldp_budget.randomness import SeededStream
@@ -119,6 +120,7 @@ def told(target: Path) -> dict[str, Any]:
         about = ledger(accountant, clock)
         about |= kept(accountant, target)
         about |= taken(accountant, target)
+        about |= interrupted(accountant, target)
         about["checkpoint"] = accountant.checkpoint()
         checked = accountant.verify()
         assert checked.ok, checked.problems
@@ -240,6 +242,33 @@ def taken(accountant: Accountant, target: Path) -> dict[str, Any]:
     if own.exists():
         own.write_text(json.dumps({**json.loads(own.read_text()), "name": "ledger.db"}))  # not where it lay
     return {"inbox": {"reports": [report.hex() for report in reports], "waiting": len(inbox), "sealed": 2}}
+
+
+class PowerCut(BaseException):
+    """Nothing catches it."""
+
+
+def interrupted(accountant: Accountant, target: Path) -> dict[str, Any]:
+    """A run that was cut off when all of it was charged and nothing released: `OUT.partial`."""
+    if not HAS_PROGRAMS:
+        return {}
+
+    def cut(users: int) -> None:
+        raise PowerCut
+
+    try:
+        hours_of(accountant, Path("hours.out"), on_batch=cut)
+    except PowerCut:
+        (target / "hours.out.partial").write_bytes(Path("hours.out.partial").read_bytes())
+    return {"interrupted": len(VALUES["hours"])}
+
+
+def hours_of(accountant: Accountant, out: Path, **options: Any) -> Any:
+    """The run that was cut off."""
+    collection = COLLECTIONS["hours"]
+    values = collection.read_values([str(value) for value in VALUES["hours"]])
+    users = [f"hours{number}" for number in range(len(values))]
+    return release(out, collection, accountant, values, users, policy="plain", **options)
 
 
 def definitions(target: Path) -> dict[str, Any]:

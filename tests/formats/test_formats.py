@@ -299,6 +299,20 @@ def test_an_inbox_goes_on(left: Left, at_work: Accountant, tmp_path: Path) -> No
     verified(at_work, left.about["head"])
 
 
+def test_an_interrupted_run_goes_on(left: Left, at_work: Accountant, tmp_path: Path) -> None:
+    if "interrupted" not in left.about:
+        return
+    shutil.copy(left.folder / "hours.out.partial", tmp_path / "hours.out.partial")
+    (tmp_path / "hours.out.partial").chmod(0o600)
+    done = story.hours_of(at_work, tmp_path / "hours.out")
+    assert (done.reports, done.refused) == (left.about["interrupted"], 0)
+    assert not (tmp_path / "hours.out.partial").exists()
+    assert (
+        sum(len(block) for block in read_reports(tmp_path / "hours.out", story.COLLECTIONS["hours"])) == done.reports
+    )
+    assert verified(at_work) == left.about["head"], "nobody was charged again"
+
+
 # -- certificates ----------------------------------------------------------------------------------------------------
 
 
