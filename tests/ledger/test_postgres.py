@@ -50,9 +50,12 @@ def test_a_transaction_may_be_content_with_the_lanes_that_nobody_holds() -> None
         with ThreadPoolExecutor() as threads:
 
             def lock_two(lanes: Mapping[int, Rows]) -> tuple[list[int], list[int]]:
-                some = threads.submit(store.run, sorted, [1, 3, 2, 0], Hint([], None, some=True))
-                other = threads.submit(store.run, sorted, [3], Hint([], None, some=True))
-                return list(some.result(10)), list(other.result(10))
+                some, other = (
+                    # One after the other, or each may hold what the other would take.
+                    threads.submit(store.run, sorted, wanted, Hint([], None, some=True)).result(10)
+                    for wanted in ([1, 3, 2, 0], [3])
+                )
+                return list(some), list(other)
 
             assert store.run(lock_two, [0, 2]) == ([1, 3], [3])
             assert list(store.run(sorted, [3, 0], Hint([], None))) == [0, 3]

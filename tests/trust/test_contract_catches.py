@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 from typing import Any
 
@@ -12,6 +13,7 @@ import broken_mechanisms as broken
 import careless_mechanisms as careless
 from ldp_budget import Comparison, Factor, Mechanism, mechanism
 from ldp_budget.authoring.fields import real
+from ldp_budget.randomness import SeededStream, streams
 from ldp_budget.trust.contract import CHECKS, FAILED, PASSED, SKIPPED, Result, certify, made, run, run_all
 
 OUE = {"epsilon": 1, "domain_size": 5}
@@ -185,8 +187,11 @@ HONEST = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "target", "check", "verdict"), HONEST)
 def test_an_honest_mechanism_does_not_fail_at_the_extremes(
-    name: str, target: dict[str, Any], check: str, verdict: str | None
+    name: str, target: dict[str, Any], check: str, verdict: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # At ε = 9 two runs of 20,000 users agree seven times in a thousand.
+    numbers = itertools.count(1)
+    monkeypatch.setattr(streams, "_cryptographic_stream", lambda: SeededStream(b"unseeded %d" % next(numbers)))
     found = run(check, made(mechanism(name), target))
     assert found.verdict in ((PASSED, SKIPPED) if verdict is None else (verdict,)), found
 
