@@ -255,6 +255,12 @@ def test_a_spend_loads_no_heavy_package(tmp_path: Path, mechanism: list[str]) ->
     assert not modules & (HEAVY | {"platformdirs", "tabulate"})
 
 
+def test_a_new_ledger_is_made_without_what_brings_an_older_one_forward(tmp_path: Path) -> None:
+    modules = loaded("import ldp_budget\nldp_budget.Accountant('ledger.db').close()", tmp_path)
+    assert "sqlite3" in modules
+    assert not modules & (HEAVY | {"pandas"})
+
+
 # -- the options of the commands ------------------------------------------------------------------------------
 
 

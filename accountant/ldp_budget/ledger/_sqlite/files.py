@@ -12,7 +12,7 @@ from ..._files import alone_in, create_private, sync_file, sync_folder
 from ...errors import LedgerError, LedgerMissing
 from .. import keys
 from .names import INDEX, JOURNAL, LOG, companion, refuse_strays
-from .schema import APPLICATION_ID, SCHEMA_VERSION, fill, migrate, version_of
+from .schema import APPLICATION_ID, SCHEMA_VERSION, fill, lay_out, migrate, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,7 +46,7 @@ def open_connection(path: str, key: keys.Key, *, read_only: bool = False) -> sql
 def open_memory(key: keys.Key) -> sqlite3.Connection:
     """An empty ledger that lives as long as its connection."""
     connection = _connect(MEMORY)
-    migrate(connection)
+    lay_out(connection)
     fill(connection, key)
     return connection
 
@@ -123,7 +123,7 @@ def _write_empty(draft: Path, key: keys.Key) -> None:
     try:
         connection.execute("PRAGMA journal_mode = MEMORY")
         connection.execute("PRAGMA synchronous = OFF")
-        migrate(connection)
+        lay_out(connection)
         fill(connection, key)
         give_log(connection)
     finally:
