@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Callable
 from decimal import Decimal
@@ -116,13 +117,25 @@ def rowids(path: Path, table: str) -> list[tuple[str, tuple[Any, ...]]]:
         connection.close()
 
 
-@pytest.fixture
-def ledger(path: Path, clock: Clock) -> Path:
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Clock]:
+    """A ledger to which everything has happened, and the time then."""
+    path, clock = tmp_path_factory.mktemp("lived") / "budget.db", Clock()
     live(path, clock)
     later(path, clock)
     with Accountant(path, create=False, clock=clock) as accountant:
         check(accountant)
     assert attempt(path, clock, lambda connection: None), "looking at it breaks nothing"
+    return path, clock
+
+
+@pytest.fixture
+def ledger(path: Path, clock: Clock, lived: tuple[Path, Clock]) -> Path:
+    """A copy of it, to tamper with."""
+    before, then = lived
+    for file in before.parent.iterdir():
+        shutil.copy2(file, path.with_name(file.name))
+    clock.now = then.now
     return path
 
 
