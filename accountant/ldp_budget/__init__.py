@@ -49,6 +49,7 @@ _HOMES = {
     "RehearsalError": "errors",
     "ReportFileError": "errors",
     "ReservationConflict": "errors",
+    "TableError": "errors",
     "UnknownName": "errors",
 }
 
@@ -91,6 +92,7 @@ if TYPE_CHECKING:
     from .errors import RehearsalError as RehearsalError
     from .errors import ReportFileError as ReportFileError
     from .errors import ReservationConflict as ReservationConflict
+    from .errors import TableError as TableError
     from .errors import UnknownName as UnknownName
     from .trust.auditing import Audit as Audit
     from .trust.auditing import audit as audit

@@ -258,3 +258,13 @@ class ReportFileError(LdpBudgetError):
     def __init__(self, path: str, why: str) -> None:
         self.path = path
         super().__init__(f"report file {path}: {why}")
+
+
+class TableError(LdpBudgetError):
+    """A file of answers or users cannot be read as the table that it is, or not to its end. Attribute: `path`."""
+
+    code = "table-error"
+
+    def __init__(self, path: str, why: str) -> None:
+        self.path = path
+        super().__init__(f"{path}: {why}")

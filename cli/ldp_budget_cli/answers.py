@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from ldp_budget.authoring.domain import Interval
+from ldp_budget.collecting.tabular.places import shown_place
 from ldp_budget.errors import InvalidParameter, OutsideDomain
 
 from .output import counted
-from .tables import Layout, LeftOut, open_table
+from .tables import NO_USER, ArrowTable, Layout, LeftOut, Row, open_table
 
 if TYPE_CHECKING:
-    from ldp_budget.catalogue.collections import Collection
+    from collections.abc import Iterator, Sequence
 
-    from .tables import Note, Row, Table
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ldp_budget.catalogue.collections import Collection
+    from ldp_budget.collecting.tabular.arrow import Stretch
+
+    from .tables import CsvTable, Note, Table
 
 _NOTHING_DONE = "; nothing was written"
+
+_ROWS = 20_000
+"""How many rows of a CSV file are held at a time."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +45,19 @@ class Reading:
     once: bool
 
 
+class Batch(NamedTuple):
+    """Answers that count: `values` as the mechanism takes them, and whose they are where that is asked for."""
+
+    values: Any
+    users: list[str]
+
+
 @dataclass
 class Answers:
-    """The answers that count: `values` as the mechanism takes them, and whose they are where that is known."""
+    """The answers of a table, batch by batch, and how many rows of it were left out or changed."""
 
     left_out: LeftOut
-    values: Any = None
-    users: list[str] = field(default_factory=list)
+    reports: int = 0
     clipped: int = 0
     again: int = 0
 
@@ -58,33 +75,164 @@ class Answers:
             click.echo(f"{counted(self.clipped, 'number')} outside the range taken for its nearest end", err=True)
 
 
-def read_answers(path: str, collection: Collection, how: Reading, note: Note | None) -> Answers:
-    """The answers of a CSV file. Wrong rows are noted and left out, or an error where there is no `note`."""
-    answers = Answers(LeftOut(note, consequence=_NOTHING_DONE, counted=True))
-    with open_table(path, how.layout) as table:
-        place = table.place("column", how.column)
-        user_place = None if how.user_column is None else table.place("user_column", how.user_column)
-        rows: list[Row] = []
-        any_row = False
-        for row in table.rows():
-            any_row = True
-            try:
-                complete = _complete(answers.left_out, table, row, place, user_place, how.missing)
-            except click.ClickException:
-                _kept(collection, table, rows, place, answers, how.clip)  # a wrong answer further up is told first
+class AnswerReader:
+    """Reads the answers of a file once. Wrong rows are noted and left out, or an error where there is no `note`."""
+
+    def __init__(self, path: str, collection: Collection, how: Reading, note: Note | None) -> None:
+        self._path = path
+        self._collection = collection
+        self._how = how
+        self._note = note
+        self._held: list[Sequence[Any]] = []
+        held = None if note is None else self._held.append
+        self.answers = Answers(LeftOut(held, consequence=_NOTHING_DONE, counted=True))
+        self._any_row = False
+        self._seen: set[str] = set()
+
+    def batches(self) -> Iterator[Batch]:
+        """The answers that count, none of the batches empty; no more of the file is held than one of them."""
+        how, answers = self._how, self.answers
+        with open_table(self._path, how.layout) as table:
+            place = table.place("column", how.column)
+            user_place = None if how.user_column is None else table.place("user_column", how.user_column)
+            if isinstance(table, ArrowTable):
+                found = self._of_columns(table, place, user_place)
+            else:
+                found = self._of_rows(table, place, user_place)
+            for each in found:
+                self._any_row = True
+                self._tell_left_out()
+                batch = self._once(each) if how.once else each
+                answers.reports += len(batch.values)
+                if len(batch.values):
+                    yield batch
+        shown = shown_place(self._path)
+        if not self._any_row:
+            below = " below its header" if how.layout.header else ""
+            raise click.ClickException(f"{shown} has no rows{below}{_NOTHING_DONE}")
+        if not answers.reports:
+            why = f"; the first: {answers.left_out.first}" if answers.left_out.first else ""
+            raise click.ClickException(f"{shown} has no row with an answer{_NOTHING_DONE}{why}")
+
+    def _tell_left_out(self) -> None:
+        """Note the rows that were left out so far, in their order."""
+        if self._note is not None:
+            for row in sorted(self._held, key=lambda row: row[1]):
+                self._note(row)
+            self._held.clear()
+
+    def _once(self, batch: Batch) -> Batch:
+        """Of the answers of a user the first one."""
+        first = []
+        for number, user in enumerate(batch.users):
+            if user not in self._seen:
+                self._seen.add(user)
+                first.append(number)
+        self.answers.again += len(batch.users) - len(first)
+        return Batch(batch.values[first], [batch.users[number] for number in first])
+
+    # -- row by row ------------------------------------------------------------------------------------------
+
+    def _of_rows(self, table: CsvTable, place: int, user_place: int | None) -> Iterator[Batch]:
+        each = table.rows()
+        while some := list(islice(each, _ROWS)):
+            rows: list[Row] = []
+            for row in some:
+                try:
+                    complete = _complete(self.answers.left_out, table, row, place, user_place, self._how.missing)
+                except click.ClickException:
+                    self._kept(table, rows, place)  # a wrong answer further up is told first
+                    raise
+                if complete:
+                    rows.append(row)
+            values, kept = self._kept(table, rows, place)
+            yield Batch(values, [] if user_place is None else [rows[number].cells[user_place] for number in kept])
+
+    def _kept(self, table: Table, rows: list[Row], place: int) -> tuple[Any, list[int]]:
+        """The values of the rows that hold an answer of the collection, and which these are."""
+        texts = [row.cells[place] for row in rows]
+        if self._how.clip:
+            shown = [_clipped(self._collection, text) for text in texts]
+            self.answers.clipped += sum(one is not other for one, other in zip(texts, shown, strict=True))
+            texts = shown
+        left_out = self.answers.left_out
+        try:
+            return self._collection.read_values(texts), list(range(len(rows)))
+        except OutsideDomain as error:
+            if error.position is None:
                 raise
-            if complete:
-                rows.append(row)
-        kept = _kept(collection, table, rows, place, answers, how.clip)
-    if not any_row:
-        below = " below its header" if how.layout.header else ""
-        raise click.ClickException(f"{path} has no rows{below}{_NOTHING_DONE}")
-    if user_place is not None:
-        _name_users(answers, [rows[number].cells[user_place] for number in kept], how.once)
-    if not len(answers.values):
-        why = f"; the first: {answers.left_out.first}" if answers.left_out.first else ""
-        raise click.ClickException(f"{path} has no row with an answer{_NOTHING_DONE}{why}")
-    return answers
+            if not left_out.allowed:
+                wrong = f"expected {error.domain}; found {texts[error.position]!r}"
+                left_out.leave(table, rows[error.position], place, wrong)
+        reasons = {text: _wrong(self._collection, table, text) for text in dict.fromkeys(texts)}
+        kept = []
+        for number, text in enumerate(texts):
+            if reasons[text]:
+                left_out.leave(table, rows[number], place, reasons[text])
+            else:
+                kept.append(number)
+        return self._collection.read_values([texts[number] for number in kept]), kept
+
+    # -- column by column ------------------------------------------------------------------------------------
+
+    def _of_columns(self, table: ArrowTable, place: int, user_place: int | None) -> Iterator[Batch]:
+        """The same from columns: each different text is read once, and only wrong rows are looked at singly."""
+        numbers = place if isinstance(self._collection.mechanism.domain, Interval) else None
+        places = (place,) if user_place is None else (place, user_place)
+        for first, found in table.stretches(*places, numbers=numbers):
+            users = found[1].cells() if user_place is not None else []
+            yield self._of_stretch(table, first, place, user_place, found[0], users)
+
+    def _of_stretch(
+        self, table: ArrowTable, first: int, place: int, user_place: int | None, found: Stretch, users: list[str]
+    ) -> Batch:
+        import numpy as np
+
+        texts = [*found.texts, ""]  # code -1 is nothing
+        read = self._read_texts(texts)
+        good = read.good[found.codes]
+        if "" in users:
+            good &= np.array([bool(user) for user in users])
+        for number in np.flatnonzero(~good).tolist():
+            row, text = Row(None, first + number, [], ""), texts[found.codes[number]]
+            if users and not users[number]:
+                self.answers.left_out.leave(table, row, user_place, NO_USER)
+            elif text in self._how.missing:
+                self.answers.left_out.leave_missing(table, row, place, text)
+            else:
+                wrong = _wrong(self._collection, table, read.shown[found.codes[number]])
+                self.answers.left_out.leave(table, row, place, wrong)
+        codes = found.codes[good]
+        self.answers.clipped += int(read.clipped[codes].sum())
+        kept = [user for user, is_good in zip(users, good.tolist(), strict=True) if is_good] if users else []
+        return Batch(read.values[codes], kept)
+
+    def _read_texts(self, texts: list[str]) -> _Read:
+        """What each of these texts is as an answer."""
+        import numpy as np
+
+        shown = [_clipped(self._collection, text) for text in texts] if self._how.clip else texts
+        clipped = np.array([one is not other for one, other in zip(texts, shown, strict=True)])
+        asked = [number for number, text in enumerate(texts) if text and text not in self._how.missing]
+        try:
+            read = self._collection.read_values([shown[number] for number in asked])
+        except OutsideDomain:
+            asked = [number for number in asked if not _wrong(self._collection, None, shown[number])]
+            read = self._collection.read_values([shown[number] for number in asked])
+        good = np.zeros(len(texts), dtype=np.bool_)
+        good[asked] = True
+        values = np.zeros((len(texts), *read.shape[1:]), dtype=read.dtype)
+        values[asked] = read
+        return _Read(shown, good, values, clipped)
+
+
+class _Read(NamedTuple):
+    """Different texts as answers: as they count, which are good, what the mechanism takes, which were clipped."""
+
+    shown: list[str]
+    good: NDArray[np.bool_]
+    values: NDArray[Any]
+    clipped: NDArray[np.bool_]
 
 
 def _complete(
@@ -94,7 +242,7 @@ def _complete(
     if row.problem:
         left_out.leave(table, row, None, row.problem)
     elif user_place is not None and not row.cells[user_place]:
-        left_out.leave(table, row, user_place, "expected a user, found nothing")
+        left_out.leave(table, row, user_place, NO_USER)
     elif row.cells[place] in missing:
         left_out.leave_missing(table, row, place, row.cells[place])
     else:
@@ -102,20 +250,16 @@ def _complete(
     return False
 
 
-def _clipped(collection: Collection, texts: list[str], answers: Answers) -> list[str]:
-    """Numbers beyond the ends of the range in the place of which their nearest end stands."""
+def _clipped(collection: Collection, text: str) -> str:
+    """The nearest end of the range in place of a number beyond it; any other text as it is."""
     domain = collection.mechanism.domain
     if not isinstance(domain, Interval):
         raise InvalidParameter("clip", "a collection of numbers from a range", f"{collection.name}, which has none")
     lower, upper = domain.ends
-    shown = []
-    for text in texts:
-        number = _number(text)
-        if number < lower or number > upper:
-            answers.clipped += 1
-            text = str(domain.lower if number < lower else domain.upper)
-        shown.append(text)
-    return shown
+    number = _number(text)
+    if number < lower or number > upper:
+        return str(domain.lower if number < lower else domain.upper)
+    return text
 
 
 def _number(text: str) -> float:
@@ -127,50 +271,10 @@ def _number(text: str) -> float:
     return number if math.isfinite(number) else math.nan
 
 
-def _kept(
-    collection: Collection, table: Table, rows: list[Row], place: int, answers: Answers, clip: bool
-) -> list[int]:
-    """Which rows hold an answer of the collection; the values become those of these rows."""
-    texts = [row.cells[place] for row in rows]
-    if clip:
-        texts = _clipped(collection, texts, answers)
-    try:
-        answers.values = collection.read_values(texts)
-    except OutsideDomain as error:
-        if error.position is None:
-            raise
-        if not answers.left_out.allowed:
-            wrong = f"expected {error.domain}; found {texts[error.position]!r}"
-            answers.left_out.leave(table, rows[error.position], place, wrong)
-    else:
-        return list(range(len(rows)))
-    reasons: dict[str, str] = {}
-    kept = []
-    for number, text in enumerate(texts):
-        if text not in reasons:
-            reasons[text] = _wrong(collection, text)
-        if reasons[text]:
-            answers.left_out.leave(table, rows[number], place, reasons[text])
-        else:
-            kept.append(number)
-    answers.values = collection.read_values([texts[number] for number in kept])
-    return kept
-
-
-def _wrong(collection: Collection, text: str) -> str:
+def _wrong(collection: Collection, table: Table | None, text: str) -> str:
     """What is wrong with an answer; empty where nothing is."""
     try:
         collection.read_values([text])
     except OutsideDomain as error:
-        return f"expected {error.domain}; found {text!r}"
+        return f"expected {error.domain}; found {repr(text) if table is None else table.found(text)}"
     return ""
-
-
-def _name_users(answers: Answers, users: list[str], once: bool) -> None:
-    """Whose the answers are; with `once`, only the first one of each."""
-    answers.users = users
-    if once:
-        first = sorted({user: len(users) - 1 - number for number, user in enumerate(reversed(users))}.values())
-        answers.again = len(users) - len(first)
-        answers.users = [users[number] for number in first]
-        answers.values = answers.values[first]

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("user", required=False)
-@click.option("--users", "file", metavar="FILE", help="Those of a CSV file or list (- for standard input).")
+@click.option(
+    "--users", "file", metavar="FILE", help="Those of a list: CSV, Parquet or Arrow (- for standard input)."
+)
 @click.option("--all", "everybody", is_flag=True, help="Every account, by its number: a ledger holds no names.")
 @user_column_option
 @layout_options

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,17 +11,20 @@ import click
 from ldp_budget.collecting.release import Released, release
 from ldp_budget.errors import InvalidParameter
 
-from .answers import Answers, Reading, read_answers
+from .answers import AnswerReader, Reading
 from .app import open_ledger
 from .completion import collection_names, policy_names
 from .files import find_collection
 from .output import charging, counted, json_option, print_json
 from .stopping import telling, when_stopped
-from .tables import LEFT_OUT_HEADER, Layout, layout_options, writing_rows
+from .tables import LEFT_OUT_COLUMNS, Layout, layout_options, writing_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from ldp_budget.catalogue.collections import Collection
 
+    from .answers import Batch
     from .tables import Note
 
 LEAST_SECRET_BYTES = 16
@@ -43,7 +47,11 @@ _NOT_STOPPED_HALFWAY = "nothing was written and nobody was charged; run it again
 @click.option(
     "--once", is_flag=True, help="With --spend: of a user listed more than once, only the first row counts."
 )
-@click.option("--refused-to", metavar="FILE", help="With --spend: write the refused users to a CSV file.")
+@click.option(
+    "--refused-to",
+    metavar="FILE",
+    help="With --spend: write the refused users to a file: CSV, or .parquet, .arrow.",
+)
 @click.option("--secret", metavar="FILE", help="Memoise: what was drawn once for a user's value is drawn again.")
 @click.option(
     "--policy",
@@ -75,33 +83,42 @@ def randomize(
     policy: str,
     as_json: bool,
 ) -> None:
-    """Randomize a column of FILE (- for standard input) for COLLECTION, a name in the ledger or its JSON file."""
+    """Randomize a column of FILE for COLLECTION, a name in the ledger or its JSON file.
+
+    FILE is CSV, Parquet or Arrow: a path, an address such as s3://…, or - for standard input.
+    """
     _check_together(spend, secret, user_column, once, refused_to, skip_invalid, skipped_to)
     when_stopped(lambda: _NOT_STOPPED_HALFWAY)
     found = find_collection(ctx, collection)
     how = Reading(column, user_column, Layout(delimiter, encoding, not no_header), frozenset(missing), clip, once)
     skipped_to = (skipped_to or f"{out}.skipped.csv") if skip_invalid else None
     with (
-        writing_rows("skipped-to", skipped_to, LEFT_OUT_HEADER) as note_skipped,
-        writing_rows("refused-to", refused_to, ["user"]) as note_refused,
+        writing_rows("skipped-to", skipped_to, LEFT_OUT_COLUMNS) as note_skipped,
+        writing_rows("refused-to", refused_to, {"user": str}) as note_refused,
     ):
-        skipped: list[Any] = []
-        answers = read_answers(file, found, how, skipped.append if skip_invalid else None)
-        for row in sorted(skipped):
-            note_skipped(row)
-        if secret is None:
-            _check_fresh(found, answers.values)
-        secrets = None if secret is None else _secrets(secret, answers.users)
+        reader = AnswerReader(file, found, how, note_skipped if skip_invalid else None)
+        batches = _checked(found, reader.batches(), None if secret is None else _master(secret))
         if spend:
-            released = _charged(ctx, out, found, answers, policy, secrets, note_refused)
+            released = _charged(ctx, out, found, batches, policy, note_refused)
         else:
-            released = _uncharged(out, found, answers, secrets)
+            released = _uncharged(out, found, batches)
+    answers = reader.answers
     answers.tell(skipped_to)
     if as_json:
         more = {"skipped": answers.left_out.invalid} if skip_invalid else {}
         print_json({"reports": released.reports, "refused": released.refused, "out": out, **more})
     if not as_json or not spend:
         click.echo(_told(released, out, spend), err=True)
+
+
+def _checked(
+    collection: Collection, batches: Iterable[Batch], master: bytes | None
+) -> Iterator[tuple[Batch, list[bytes] | None]]:
+    """The batches, each with a secret for each user; before the first it is seen that none is missing."""
+    for number, batch in enumerate(batches):
+        if master is None and number == 0:
+            _check_fresh(collection, batch.values)
+        yield batch, None if master is None else _secrets(master, batch.users)
 
 
 def _check_together(
@@ -132,27 +149,34 @@ def _charged(
     ctx: click.Context,
     out: str,
     collection: Collection,
-    answers: Answers,
+    batches: Iterable[tuple[Batch, list[bytes] | None]],
     policy: str,
-    secrets: list[bytes] | None,
     note_refused: Note,
 ) -> Released:
     """Charge each user, and release the reports of those who fit."""
+    import numpy as np
+
     from .repeats import warn_of_repeats
 
+    # All of them are known before anybody is charged: a run is known again by all its answers and users.
+    given = list(batches)
+    values = np.concatenate([batch.values for batch, _ in given])
+    users = [user for batch, _ in given for user in batch.users]
+    secrets = None if given[0][1] is None else [secret for _, some in given for secret in some or ()]
+    del given
     ledger = open_ledger(ctx)
-    warn_of_repeats(answers.users)
-    users = 0
+    warn_of_repeats(users)
+    reached = 0
 
     def done() -> str:
-        return f"{users} of {counted(len(answers.users), 'user')} charged or refused" if users else ""
+        return f"{reached} of {counted(len(users), 'user')} charged or refused" if reached else ""
 
     again = f"the same command goes on from there, with the reports in {out}.partial, and charges nobody twice"
-    with telling(done, again), charging(len(answers.users)) as advance:
+    with telling(done, again), charging(len(users)) as advance:
 
         def on_batch(batch: int) -> None:
-            nonlocal users
-            users += batch
+            nonlocal reached
+            reached += batch
             advance(batch)
 
         def on_refused(refused: list[str]) -> None:
@@ -163,8 +187,8 @@ def _charged(
             out,
             collection,
             ledger,
-            answers.values,
-            answers.users,
+            values,
+            users,
             policy=policy,
             secrets=secrets,
             on_batch=on_batch,
@@ -172,12 +196,19 @@ def _charged(
         )
 
 
-def _uncharged(out: str, collection: Collection, answers: Answers, secrets: list[bytes] | None) -> Released:
+def _uncharged(out: str, collection: Collection, batches: Iterable[tuple[Batch, list[bytes] | None]]) -> Released:
+    """Write the reports of one batch after the other."""
     from ldp_budget.collecting.reports import ReportWriter
 
-    with ReportWriter(out, collection) as writer:
-        writer.write(collection.randomize(answers.values, secrets=secrets))
-    return Released(len(answers.values), 0)
+    reports = 0
+    with ExitStack() as stack:
+        writer: ReportWriter | None = None
+        for batch, secrets in batches:
+            # Not before: what is wrong with the table at once is told first.
+            writer = writer or stack.enter_context(ReportWriter(out, collection))
+            writer.write(collection.randomize(batch.values, secrets=secrets))
+            reports += len(batch.values)
+    return Released(reports, 0)
 
 
 def _told(released: Released, out: str, spend: bool) -> str:
@@ -203,8 +234,8 @@ def _check_fresh(collection: Collection, values: Any) -> None:
         ) from None
 
 
-def _secrets(path: str, users: list[str]) -> list[bytes]:
-    """One secret for each user, derived from the secret in a file."""
+def _master(path: str) -> bytes:
+    """The secret in a file, as a key."""
     try:
         with open(path, "rb") as file:
             master = file.read()
@@ -214,7 +245,11 @@ def _secrets(path: str, users: list[str]) -> list[bytes]:
         raise click.UsageError(
             f"--secret: expected a file of at least {LEAST_SECRET_BYTES} bytes; found {len(master)}"
         )
-    key = hashlib.sha256(master).digest()
+    return hashlib.sha256(master).digest()
+
+
+def _secrets(key: bytes, users: list[str]) -> list[bytes]:
+    """One secret for each user, derived from that of all."""
     return [
         hashlib.blake2b(user.encode("utf-8", "surrogatepass"), key=key, digest_size=32).digest() for user in users
     ]

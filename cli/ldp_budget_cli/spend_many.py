@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import click
 
 from ldp_budget.accounting.policies import DEFAULT
+from ldp_budget.collecting.tabular.places import is_address
 
 from .app import open_ledger
 from .completion import policy_names
 from .mechanism_group import mechanism_command, note_option
 from .output import charging, counted, json_option, print_json
 from .stopping import telling
-from .tables import LEFT_OUT_HEADER, Layout, LeftOut, layout_options, writing_rows
+from .tables import LEFT_OUT_COLUMNS, Layout, LeftOut, layout_options, writing_rows
 from .user_lists import Listing, user_column_option
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
 
 @mechanism_command(
-    "Charge every user of a CSV FILE (- for standard input) for one report; a user listed twice is charged twice.",
+    "Charge every user of FILE for one report; a user listed twice is charged twice. FILE is CSV, Parquet or Arrow: "
+    "a path, an address such as s3://…, or - for standard input.",
     arguments=["file"],
     whole=True,
 )
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     "--skipped-to", metavar="FILE", help="With --skip-invalid: write these rows' places and reasons to FILE."
 )
 @click.option("--key", metavar="RUN", help="Names the run: run again, batches that were charged are skipped.")
-@click.option("--refused-to", metavar="FILE", help="Write the refused users to a CSV file.")
+@click.option("--refused-to", metavar="FILE", help="Write the refused users to a file: CSV, or .parquet, .arrow.")
 @note_option
 @click.option(
     "--policy", default=DEFAULT, metavar="NAME", shell_complete=policy_names, help=f"The policy [default: {DEFAULT}]"
@@ -66,14 +68,14 @@ def spend_many(
         raise click.UsageError(f"{absent}: expected it with {given}; nothing was given")
     ledger = open_ledger(click.get_current_context())
     listing = Listing(file, user_column, Layout(delimiter, encoding, not no_header), missing, once)
-    rows = None if file == "-" or not os.path.isfile(file) else listing.check(skip_invalid)
+    rows = listing.check(skip_invalid) if is_address(file) or os.path.isfile(file) else None
     # Even a run that nobody named has a key, so that it can be gone on with.
     run = key if key is not None else f"run-{secrets.token_hex(8)}"
     done = _Done()
     again = "the same command" if key is not None else f"the same command with --key {run}"
     with (
-        writing_rows("refused-to", refused_to, ["user"]) as note_refused,
-        writing_rows("skipped-to", skipped_to, LEFT_OUT_HEADER) as note_skipped,
+        writing_rows("refused-to", refused_to, {"user": str}) as note_refused,
+        writing_rows("skipped-to", skipped_to, LEFT_OUT_COLUMNS) as note_skipped,
         telling(done.__str__, f"{again} goes on from there and charges nobody twice"),
         charging(rows) as advance,
     ):

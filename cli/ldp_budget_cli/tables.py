@@ -1,8 +1,9 @@
-"""CSV files as people have them: read row by row, and each message says where in the file it is.
+"""Tables as people have them: read row by row, and each message says where in the file it is.
 
-A table has a header line, or columns that are numbered from 1 (`--no-header`). Empty lines are no rows. What is wrong
-with a row is an error that names its line and its column; or, where the caller takes note of such rows, the row is
-left out and written down with the reason.
+A CSV file has a header line, or columns that are numbered from 1 (`--no-header`). Empty lines are no rows. What is
+wrong with a row is an error that names its line and its column; or, where the caller takes note of such rows, the row
+is left out and written down with the reason. Parquet and Arrow files are columns of text as well, see `ArrowTable`;
+they have rows, and no lines.
 """
 
 from __future__ import annotations
@@ -13,19 +14,23 @@ import io
 import sys
 from contextlib import contextmanager
 from itertools import chain
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import click
+from click.core import ParameterSource
 
-from ldp_budget._files import replacing
+from ldp_budget.collecting.tabular.kinds import CSV, HEAD, kind_of, named_kind
+from ldp_budget.collecting.tabular.places import opened, shown_place
+from ldp_budget.collecting.tabular.writing import row_file
 from ldp_budget.errors import InvalidParameter
 
 from .output import options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import TextIO
+
+    from ldp_budget.collecting.tabular.arrow import ArrowFile, Stretch
 
     Note = Callable[[Sequence[object]], None]
 
@@ -91,25 +96,84 @@ layout_options = options(
 
 
 class Row(NamedTuple):
-    """A row: the line of the file it begins in, which row it is from 1, its cells, and what is wrong with these."""
+    """A row: the line of the file it begins in, if that has any; which row it is from 1; its cells; what is wrong."""
 
-    line: int
+    line: int | None
     number: int
     cells: list[str]
     problem: str
 
 
 class Table:
-    """An open table: its `columns`, and its `rows`, once."""
+    """An open table: its `columns`, by name or number, and what they are called in messages."""
+
+    def __init__(self, path: str, columns: list[str], *, header: bool) -> None:
+        self.path = path
+        self.columns = columns
+        self._header = header
+
+    def place(self, option: str, column: str) -> int:
+        """Where a column stands. Raises `InvalidParameter` unless there is one of that name, and only one."""
+        if column not in self.columns:
+            expected = f"one of the columns {', '.join(self.columns) or '(none)'} of {self.path}{self._hint()}"
+            raise InvalidParameter(option, expected, column)
+        if self.columns.count(column) > 1:
+            expected = f"a column of {self.path} that no other is named like"
+            raise InvalidParameter(option, expected, f"{column}, {self.columns.count(column)} times")
+        return self.columns.index(column)
+
+    def user_place(self, column: str | None) -> int:
+        """Where the users stand: in the column named, else in the first one, if its name says so.
+
+        Raises `InvalidParameter` where that cannot be told, as a first line may as well be the first user.
+        """
+        if column is not None:
+            return self.place("user_column", column)
+        if not self.columns:
+            what = "a header line" if self._header else "a row"
+            raise click.ClickException(f"{self.path}: expected {what}; found nothing")
+        first = self.columns[0]
+        plain = first.strip().lower().replace(" ", "").replace("_", "").replace("-", "")
+        if self._header and plain not in USER_COLUMNS:
+            raise InvalidParameter(
+                "user_column",
+                f"the name of the column that holds the users, or --no-header where the list has none: {self.path} "
+                f"begins with {first!r}, which may be a name for a column or the first user{self._hint()}",
+            )
+        return 0
+
+    def _hint(self) -> str:
+        """Where the whole first line is one column and holds another separator, that one."""
+        others = [name for sign, name in _SEPARATORS.items() if len(self.columns) == 1 and sign in self.columns[0]]
+        return f" (its first line is one cell; --delimiter {others[0]} would split it)" if others else ""
+
+    def where(self, row: Row, column: int | None = None, *, counted: bool = False) -> str:
+        """A row, and where it is known the column, as messages name them; `counted`: as well which row it is."""
+        if row.line is None:
+            return f"{self.path}, row {row.number}" + ("" if column is None else f", column {self.columns[column]}")
+        place = f"{self.path}, line {row.line}"
+        if column is not None:
+            place += f", column {self.columns[column]}"
+            if counted:
+                place += f", row {row.number}{' below the header' if self._header else ''}"
+        return place
+
+    def found(self, text: str) -> str:
+        """What was found in a cell, as messages show it."""
+        return repr(text)
+
+
+class CsvTable(Table):
+    """An open CSV file: its `columns`, and its `rows`, once."""
 
     def __init__(self, path: str, layout: Layout, file: TextIO) -> None:
-        self.path = path
         self._layout = layout
         self._reader = csv.reader(_decoded(path, layout, file), delimiter=layout.delimiter, strict=True)
         self._each = self._lines()
         self._first = next(self._each, None)
         first = [] if self._first is None else self._first[1]
-        self.columns = first if layout.header else [str(number) for number in range(1, len(first) + 1)]
+        columns = first if layout.header else [str(number) for number in range(1, len(first) + 1)]
+        super().__init__(path, columns, header=layout.header)
 
     def _lines(self) -> Iterator[tuple[int, list[str]]]:
         """Whatever is no empty line, with the line it begins in."""
@@ -130,76 +194,85 @@ class Table:
         as_where = "header" if self._layout.header else "first row"
         return f"expected {len(self.columns)} cells, as in the {as_where}; found {found}"
 
-    def place(self, option: str, column: str) -> int:
-        """Where a column stands. Raises `InvalidParameter` unless there is one of that name, and only one."""
-        if column not in self.columns:
-            expected = f"one of the columns {', '.join(self.columns) or '(none)'} of {self.path}{self._hint()}"
-            raise InvalidParameter(option, expected, column)
-        if self.columns.count(column) > 1:
-            expected = f"a column of {self.path} that no other is named like"
-            raise InvalidParameter(option, expected, f"{column}, {self.columns.count(column)} times")
-        return self.columns.index(column)
 
-    def user_place(self, column: str | None) -> int:
-        """Where the users stand: in the column named, else in the first one, if its name says so.
+class ArrowTable(Table):
+    """An open Parquet or Arrow file: its `columns`, and stretches of some of them, once."""
 
-        Raises `InvalidParameter` where that cannot be told, as a first line may as well be the first user.
+    def __init__(self, path: str, file: ArrowFile) -> None:
+        super().__init__(path, file.columns, header=True)
+        self._file = file
+
+    def stretches(self, *places: int, numbers: int | None = None) -> Iterator[tuple[int, list[Stretch]]]:
+        """The columns at these places, as text: stretches of rows, each with the number of its first row, from 1.
+
+        `numbers` is the place of a column in which a number with a fraction will do. Raises `TableError`.
         """
-        if column is not None:
-            return self.place("user_column", column)
-        if not self.columns:
-            what = "a header line" if self._layout.header else "a row"
-            raise click.ClickException(f"{self.path}: expected {what}; found nothing")
-        first = self.columns[0]
-        plain = first.strip().lower().replace(" ", "").replace("_", "").replace("-", "")
-        if self._layout.header and plain not in USER_COLUMNS:
-            raise InvalidParameter(
-                "user_column",
-                f"the name of the column that holds the users, or --no-header where the list has none: {self.path} "
-                f"begins with {first!r}, which may be a name for a column or the first user{self._hint()}",
-            )
-        return 0
+        for place in places:
+            self._file.check(self.columns[place], numbers=place == numbers)
+        for found in self._file.stretches([self.columns[place] for place in places]):
+            yield self._file.rows + 1, found
 
-    def _hint(self) -> str:
-        """Where the whole first line is one column and holds another separator, that one."""
-        others = [name for sign, name in _SEPARATORS.items() if len(self.columns) == 1 and sign in self.columns[0]]
-        return f" (its first line is one cell; --delimiter {others[0]} would split it)" if others else ""
-
-    def where(self, row: Row, column: int | None = None, *, counted: bool = False) -> str:
-        """A row, and where it is known the column, as messages name them; `counted`: as well which row it is."""
-        place = f"{self.path}, line {row.line}"
-        if column is not None:
-            place += f", column {self.columns[column]}"
-            if counted:
-                place += f", row {row.number}{' below the header' if self._layout.header else ''}"
-        return place
+    def found(self, text: str) -> str:
+        return repr(text) if text else "nothing"
 
 
 @contextmanager
-def open_table(path: str, layout: Layout) -> Iterator[Table]:
-    """A CSV file, or standard input for `-`. What cannot be read while it is open is an error that names it."""
+def open_table(path: str, layout: Layout) -> Iterator[CsvTable | ArrowTable]:
+    """A table in a file, or at an address that fsspec opens, or on standard input for `-`.
+
+    What cannot be read while it is open is an error that names it.
+    """
+    shown = shown_place(path)
     try:
         with _opened(path) as binary:
-            encoding = "utf-8-sig" if codecs.lookup(layout.encoding).name == "utf-8" else layout.encoding
-            # What is no text is found line by line, so that the line can be told; not every encoding knows that.
-            text = io.TextIOWrapper(binary, encoding, "surrogateescape", newline="")
-            try:
-                yield Table(path, layout, text)
-            finally:
-                text.detach()
+            head = binary.peek(HEAD)[:HEAD]
+            kind = kind_of(path, shown, head)
+            if kind == CSV:
+                yield from _csv_table(path, shown, layout, binary)
+            else:
+                yield _arrow_table(path, shown, kind, binary)
     except OSError as error:
-        raise click.ClickException(f"{path} cannot be read: {error.strerror}") from None
+        raise click.ClickException(f"{shown} cannot be read: {error.strerror}") from None
     except (UnicodeError, csv.Error) as error:
-        raise click.ClickException(f"{path} is no CSV file in {_shown(layout)}: {error}") from None
+        raise click.ClickException(f"{shown} is no CSV file in {_shown(layout)}: {error}") from None
+
+
+def _csv_table(path: str, shown: str, layout: Layout, binary: io.BufferedReader) -> Iterator[CsvTable]:
+    if named_kind(path) != CSV:
+        click.echo(f"Note: {shown} is text, whatever its name says, and is read as a CSV file", err=True)
+    encoding = "utf-8-sig" if codecs.lookup(layout.encoding).name == "utf-8" else layout.encoding
+    # What is no text is found line by line, so that the line can be told; not every encoding knows that.
+    text = io.TextIOWrapper(binary, encoding, "surrogateescape", newline="")
+    try:
+        yield CsvTable(shown, layout, text)
+    finally:
+        text.detach()
+
+
+def _arrow_table(path: str, shown: str, kind: str, binary: io.BufferedReader) -> ArrowTable:
+    from ldp_budget.collecting.tabular.arrow import ArrowFile
+
+    context = click.get_current_context(silent=True)
+    for name in ("delimiter", "encoding", "no_header"):
+        if context is not None and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            option = name.replace("_", "-")
+            raise click.UsageError(f"--{option}: expected it with a CSV file; {shown} is {kind}")
+    return ArrowTable(shown, ArrowFile(path, kind, binary))
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[Any]:
-    if path == "-":
-        yield sys.stdin.buffer
+def _opened(path: str) -> Iterator[io.BufferedReader[Any]]:
+    if path != "-":
+        with opened(path) as file:
+            yield file
         return
-    with open(path, "rb") as file:
+    given = sys.stdin.buffer
+    file = given if isinstance(given, io.BufferedReader) else io.BufferedReader(cast("io.RawIOBase", given))
+    try:
         yield file
+    finally:
+        if file is not given:
+            file.detach()
 
 
 def _decoded(path: str, layout: Layout, file: TextIO) -> Iterator[str]:
@@ -218,6 +291,9 @@ def _decoded(path: str, layout: Layout, file: TextIO) -> Iterator[str]:
 
 def _shown(layout: Layout) -> str:
     return layout.encoding.upper()
+
+
+NO_USER = "expected a user, found nothing"
 
 
 # -- rows that are left out ----------------------------------------------------------------------------------
@@ -259,32 +335,21 @@ class LeftOut:
         self._note((row.line, row.number, "" if column is None else table.columns[column], reason))
 
 
-LEFT_OUT_HEADER = ("line", "row", "column", "reason")
+LEFT_OUT_COLUMNS = {"line": int, "row": int, "column": str, "reason": str}
 
 
 @contextmanager
-def writing_rows(option: str, path: str | None, header: Sequence[str]) -> Iterator[Note]:
-    """A function that takes rows for a CSV file, which is there when all went well, or not at all.
+def writing_rows(option: str, path: str | None, columns: Mapping[str, type]) -> Iterator[Note]:
+    """A function that takes rows for a file, which is there when all went well, or not at all.
 
-    Raises a click error that names the option where the file cannot be written.
+    It is a CSV, Parquet or Arrow file by its name, on this machine or at an address. Raises a click error that names
+    the option where it cannot be written.
     """
     if path is None:
         yield lambda row: None
         return
     try:
-        with replacing(Path(path)) as file:
-            file.write(_csv(header))
-            yield lambda row: _write(file, row)
+        with row_file(path, columns) as note:
+            yield note
     except OSError as error:
-        raise click.ClickException(f"--{option}: {path} cannot be written: {error.strerror}") from None
-
-
-def _write(file: Any, row: Iterable[object]) -> None:
-    file.write(_csv(row))
-
-
-def _csv(row: Iterable[object]) -> bytes:
-    """One row of a CSV file, in UTF-8."""
-    text = io.StringIO()
-    csv.writer(text).writerow(row)
-    return text.getvalue().encode()
+        raise click.ClickException(f"--{option}: {shown_place(path)} cannot be written: {error.strerror}") from None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .output import counted
-from .tables import Layout, LeftOut, open_table
+from .tables import NO_USER, ArrowTable, Layout, LeftOut, Row, open_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,15 +70,35 @@ class Listing:
         with open_table(self._file, self._layout) as table:
             place = table.user_place(self._user_column)
             self.column = table.columns[place]
+            if isinstance(table, ArrowTable):
+                yield from self._of_columns(table, place, left_out)
+                return
             for row in table.rows():
                 if row.problem:
                     left_out.leave(table, row, None, row.problem)
                 elif row.cells[place] in self._missing:
                     left_out.leave_missing(table, row, place, row.cells[place])
                 elif not row.cells[place]:
-                    left_out.leave(table, row, place, "expected a user, found nothing")
+                    left_out.leave(table, row, place, NO_USER)
                 else:
                     yield row.cells[place]
+
+    def _of_columns(self, table: ArrowTable, place: int, left_out: LeftOut) -> Iterator[str]:
+        """The same from a column; only where something is wrong with a stretch its rows are looked at."""
+        for first, (found,) in table.stretches(place):
+            cells = found.cells()
+            wrong = {"", *self._missing}
+            if wrong.isdisjoint(cells):
+                yield from cells
+                continue
+            for number, cell in enumerate(cells, first):
+                row = Row(None, number, [], "")
+                if cell in self._missing:
+                    left_out.leave_missing(table, row, place, cell)
+                elif not cell:
+                    left_out.leave(table, row, place, NO_USER)
+                else:
+                    yield cell
 
     def warn_of_repeats(self) -> None:
         """Say who was read more than once."""

@@ -1,0 +1,199 @@
+"""Where a file is: a path of this machine, or an address such as `s3://bucket/answers.parquet`, which fsspec opens.
+
+What goes wrong at an address is an `OSError` whose text is fsspec's own, whatever the package below has raised, so
+that reading and writing treat both alike.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import re
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from ..._files import replacing
+from ...errors import NotSupported
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(::[A-Za-z][A-Za-z0-9+.-]*)*://")
+_BUFFER = 1 << 20
+_WHOLE = {"abfs", "abfss", "adl", "az", "gcs", "gs", "memory", "s3", "s3a"}
+"""Where a file that is put appears whole under its name, or not at all: stores of objects."""
+
+EXTRA = "pip install 'ldp-budget[arrow]'"
+
+
+def is_address(path: str) -> bool:
+    """Whether this is an address and no path; a file of that name, odd as it is, is one.
+
+    Parameters:
+        path: what was given.
+
+    Raises:
+        Nothing.
+    """
+    return bool(_ADDRESS.match(path)) and not os.path.exists(path)
+
+
+def shown_place(path: str) -> str:
+    """A path or address as messages name it: without what may be a password or a signature.
+
+    Parameters:
+        path: what was given.
+
+    Raises:
+        Nothing.
+    """
+    if not is_address(path):
+        return path
+    before, slashes, rest = path.partition("://")
+    rest = re.sub(r"\?.*", "?…", rest, flags=re.S)
+    host, slash, tail = rest.partition("/")
+    return before + slashes + host.rpartition("@")[2] + slash + tail
+
+
+@contextmanager
+def opened(path: str) -> Iterator[io.BufferedReader[Any]]:
+    """A file to read, from its first byte.
+
+    Parameters:
+        path: a path or an address.
+
+    Raises:
+        OSError: it cannot be opened; while it is open, that it cannot be read.
+        NotSupported: it is an address, and what opens those is not installed.
+    """
+    if not is_address(path):
+        with open(path, "rb") as file:
+            yield file
+        return
+    system, place = _system(path)
+    with _told(path):
+        remote = system.open(place, "rb")
+    with io.BufferedReader(_Remote(path, remote), _BUFFER) as file:
+        yield file
+
+
+@contextmanager
+def written(path: str) -> Iterator[IO[bytes]]:
+    """A file to write, which is there, whole and durable, when the block ends without an exception, or not at all.
+
+    For an address it is written on this machine first and put there at the end, in one piece.
+
+    Parameters:
+        path: a path or an address.
+
+    Raises:
+        OSError: it cannot be written.
+        NotSupported: it is an address where nobody promises that a file appears whole, or what opens those is not
+            installed.
+    """
+    if not is_address(path):
+        with replacing(Path(path)) as file:
+            yield file
+        return
+    system, place = _system(path, to_write=True)
+    with tempfile.TemporaryDirectory(prefix="ldp-budget-") as folder:
+        draft = Path(folder, "draft")
+        with replacing(draft) as file:
+            yield file
+        put(system, place, path, draft)
+
+
+def check_writable(path: str) -> None:
+    """Raise what `written` would raise of an address before anything is written: no such protocol, no promise.
+
+    Parameters:
+        path: a path or an address.
+
+    Raises:
+        NotSupported: as for `written`.
+        OSError: its protocol is unknown.
+    """
+    if is_address(path):
+        _system(path, to_write=True)
+
+
+def put(system: Any, place: str, path: str, draft: Path) -> None:
+    """Put a file of this machine at an address, and see that all of it came."""
+    with _told(path):
+        system.put_file(str(draft), place)
+        system.invalidate_cache()
+        size = system.size(place)
+    if size != draft.stat().st_size:
+        raise OSError(errno.EIO, f"{draft.stat().st_size} bytes were put there, and it has {size}")
+
+
+def _system(path: str, *, to_write: bool = False) -> tuple[Any, str]:
+    """The file system of an address, and the place in it."""
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise NotSupported(f"{shown_place(path)} is an address, which needs fsspec: {EXTRA}") from None
+    protocols = path.partition("://")[0].split("::")
+    if to_write and (len(protocols) > 1 or protocols[0].lower() not in _WHOLE):
+        raise NotSupported(
+            f"{shown_place(path)}: written are only addresses where a file appears whole or not at all "
+            f"({', '.join(sorted(_WHOLE))}); write it here and copy it there"
+        )
+    with _told(path):
+        system, place = url_to_fs(path)
+    return system, place
+
+
+@contextmanager
+def _told(path: str) -> Iterator[None]:
+    """What any package for any protocol raises, as an `OSError` that says so."""
+    try:
+        yield
+    except NotSupported:
+        raise
+    except Exception as error:
+        raise _as_os_error(path, error) from None
+
+
+def _as_os_error(path: str, error: Exception) -> OSError:
+    strerror = getattr(error, "strerror", None)
+    kinds = {FileNotFoundError: "there is no such file", PermissionError: "it may not be read or written"}
+    own = next((words for kind, words in kinds.items() if isinstance(error, kind)), "")
+    text = " ".join(str(strerror or error or "").replace(path, shown_place(path)).split())
+    said = f"{own} ({text})" if own and text and text.rstrip("/") not in path else own or text or type(error).__name__
+    return OSError(getattr(error, "errno", None) or errno.EIO, said)
+
+
+class _Remote(io.RawIOBase):
+    """A file of fsspec as Python's own buffers take it."""
+
+    def __init__(self, path: str, file: Any) -> None:
+        self._path = path
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return bool(self._file.seekable())
+
+    def readinto(self, buffer: Any) -> int:
+        with _told(self._path):
+            data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        with _told(self._path):
+            return int(self._file.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
