@@ -34,6 +34,7 @@ from .output import (
 )
 from .plots import plot_option
 from .rounds import flat_rows, largest_over_all, names_of_rounds
+from .tables import write_rows_to
 
 if TYPE_CHECKING:
     from ldp_budget.authoring.estimates import Estimate
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     help="Each file has users of its own; reports that memoise are else taken to repeat those of the same users.",
 )
 @click.option("--by-round", is_flag=True, help="Each file is a round: estimate it by itself, under the file's name.")
+@click.option("--rows-to", metavar="FILE", help="Write the rows of --csv to a file: CSV, or .parquet, .arrow.")
 @rows_options
 @click.pass_context
 def estimate(
@@ -75,9 +77,10 @@ def estimate(
     adjust: str | None,
     independent: bool,
     by_round: bool,
+    rows_to: str | None,
     form: str | None,
 ) -> None:
-    """Estimate counts and shares, or a mean, from the report FILES of COLLECTION.
+    """Estimate counts and shares, or a mean, from the report FILES of COLLECTION, paths or addresses.
 
     All files together are one estimate; with --by-round each is one of its own.
     """
@@ -85,7 +88,7 @@ def estimate(
     found = find_collection(ctx, collection)
     names = None if candidates is None else _candidates(found, candidates)
     check_countable(found, names, most)
-    ask = _Question(found, names, most, level, adjust)
+    ask = _Question(found, names, most, level, adjust, rows_to)
     if by_round:
         if independent:
             raise click.UsageError("--independent: expected without --by-round, where no files are added up")
@@ -105,6 +108,12 @@ class _Question(NamedTuple):
     most: int | None
     level: float
     adjust: str | None
+    rows_to: str | None = None
+
+    def write(self, rows: list[dict[str, Any]]) -> None:
+        """Write what is shown to a file, if that was asked for."""
+        if self.rows_to is not None:
+            write_rows_to("rows-to", self.rows_to, rows)
 
     def row(self, result: Estimate) -> dict[str, Any]:
         """What `--json` prints, of all answers."""
@@ -127,6 +136,7 @@ def _show(ask: _Question, result: Estimate, plot: str | None, form: str | None) 
         from .plots.estimate import plot_estimate
 
         plot_estimate(ask.collection, row, plot, level=ask.level, out_of=out_of)
+    ask.write(row.get("answers", [row]))
     if form == JSON:
         print_json(row)
     elif form is not None:
@@ -164,6 +174,7 @@ def _show_rounds(ask: _Question, rounds: list[dict[str, Any]], plot: str | None,
         from .plots.rounds import plot_rounds
 
         plot_rounds(ask.collection, rounds, plot, level=ask.level, out_of=out_of)
+    ask.write(list(flat_rows(rounds)))
     if form == JSON:
         print_json({"rounds": rounds})
     elif form is not None:

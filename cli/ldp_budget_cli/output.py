@@ -144,7 +144,7 @@ def cell(value: Any) -> str:
     A text that a spreadsheet would run gets an apostrophe before it, and so does one that begins with an apostrophe:
     whoever reads a cell that begins with one takes it away.
     """
-    value = _finite(value)
+    value = finite(value)
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -155,7 +155,7 @@ def cell(value: Any) -> str:
 
 
 def _json(value: Any, **how: Any) -> str:
-    return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False, **how)
+    return json.dumps(finite(value), ensure_ascii=False, allow_nan=False, **how)
 
 
 # -- one value -----------------------------------------------------------------------------------------------
@@ -245,13 +245,14 @@ def rounded(value: float, digits: int) -> str:
     return text.removeprefix("-") if float(text) == 0 else text
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """A value without infinities, NaN and the sign of a zero."""
     if isinstance(value, float):
         return value + 0.0 if math.isfinite(value) else None  # -0.0 becomes 0.0
     if isinstance(value, dict):
-        return {name: _finite(item) for name, item in value.items()}
+        return {name: finite(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [finite(item) for item in value]
     return value
 
 

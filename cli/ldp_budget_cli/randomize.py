@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ldp_budget.collecting.release import Released, release
+from ldp_budget.collecting.release import Released, check_out, release
 from ldp_budget.errors import InvalidParameter
 
 from .answers import AnswerReader, Reading
@@ -88,6 +88,8 @@ def randomize(
     FILE is CSV, Parquet or Arrow: a path, an address such as s3://…, or - for standard input.
     """
     _check_together(spend, secret, user_column, once, refused_to, skip_invalid, skipped_to)
+    if spend:
+        check_out(out)
     when_stopped(lambda: _NOT_STOPPED_HALFWAY)
     found = find_collection(ctx, collection)
     how = Reading(column, user_column, Layout(delimiter, encoding, not no_header), frozenset(missing), clip, once)

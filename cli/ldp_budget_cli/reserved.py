@@ -82,6 +82,7 @@ OPTIONS = (
     "reports",
     "revoke",
     "round",
+    "rows_to",
     "samples",
     "scope",
     "secret",

@@ -24,7 +24,7 @@ from ldp_budget.collecting.tabular.places import opened, shown_place
 from ldp_budget.collecting.tabular.writing import row_file
 from ldp_budget.errors import InvalidParameter
 
-from .output import options
+from .output import cell, finite, marked, options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -353,3 +353,12 @@ def writing_rows(option: str, path: str | None, columns: Mapping[str, type]) -> 
             yield note
     except OSError as error:
         raise click.ClickException(f"--{option}: {shown_place(path)} cannot be written: {error.strerror}") from None
+
+
+def write_rows_to(option: str, path: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Rows of numbers and texts as such a file, all with the same columns: in CSV the cells of `--csv`."""
+    rows = [marked(row) for row in rows]
+    shown = cell if named_kind(path) == CSV else finite
+    with writing_rows(option, path, {name: type(value) for name, value in rows[0].items()}) as note:
+        for row in rows:
+            note([shown(value) for value in row.values()])

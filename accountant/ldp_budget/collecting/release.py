@@ -28,6 +28,7 @@ from ..catalogue.collections import Collection
 from ..errors import InvalidParameter, ReportFileError
 from ..guarantees import Memoised
 from .reports import ReportWriter
+from .tabular.places import is_address, shown_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -86,8 +87,8 @@ def release(
         ReportFileError: before anything is drawn or charged, where `out` is there and no run of it was interrupted;
             where `OUT.partial` belongs to other input, or to something else; where another run is writing it; and
             where they cannot be written.
-        InvalidParameter: one of them is of another kind, or there are not as many users as values. Nothing was
-            charged.
+        InvalidParameter: one of them is of another kind, `out` is an address and no path, or there are not as many
+            users as values. Nothing was charged.
         OutsideDomain: a value is not in the declared domain.
         UnknownName: there is no such policy.
         NotSupported: the mechanism has no client.
@@ -95,7 +96,7 @@ def release(
     """
     users = _checked(collection, accountant, values, users)
     check_name("policy", policy)
-    check_path("out", out)
+    check_out(out)
     for name, call in (("on_batch", on_batch), ("on_refused", on_refused)):
         if not callable(call):
             raise InvalidParameter(name, "a function", shown(call))
@@ -128,6 +129,14 @@ def release(
             writer.write(mechanism.randomize(values[:0]))  # so that a file without reports has its header too
         store.remove()
     return Released(len(values) - refused, refused)
+
+
+def check_out(out: str | os.PathLike[str]) -> None:
+    """Raise `InvalidParameter` unless reports can be released to that file: it is on this machine."""
+    check_path("out", out)
+    if is_address(os.fspath(out)):
+        expected = "a path of this machine, on whose disk the reports are before anybody is charged"
+        raise InvalidParameter("out", expected, f"the address {shown_place(os.fspath(out))}")
 
 
 def _checked(collection: Any, accountant: Any, values: Any, users: Any) -> list[str]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import struct
 import zlib
 from contextlib import contextmanager
@@ -21,12 +22,12 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from .._checks import check_instance, check_path, shown
-from .._files import replaceable, replacing
+from .._files import replaceable
 from ..catalogue.collections import Collection
 from ..errors import InvalidParameter, ReportFileError
+from .tabular.places import check_writable, is_address, local_path, opened, shown_place, written
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator
     from types import TracebackType
 
@@ -43,27 +44,32 @@ _TOTAL = struct.Struct("<Q")
 class ReportWriter:
     """Writes reports to a temporary neighbour of `path`, which takes its name on a clean exit, whole and durable.
 
-    A context manager; on an exception nothing is left behind. An existing file is replaced only at the end.
+    A context manager; on an exception nothing is left behind. An existing file is replaced only at the end. At an
+    address that fsspec knows, which must be one where a file appears whole or not at all, it is put at the end.
 
     Parameters:
-        path: of the file.
+        path: of the file, or its address.
         collection: what the reports are of.
 
     Raises:
         ReportFileError: the place cannot be written, or another run is writing it.
+        NotSupported: it is an address where nobody promises that, or what opens it is not installed.
         InvalidParameter: one of them is of another kind.
     """
 
     def __init__(self, path: str | os.PathLike[str], collection: Collection) -> None:
-        self._path: Path = check_path("path", path)
+        check_path("path", path)
+        self._place = os.fspath(path)
         self._collection = check_instance("collection", collection, Collection, "a collection")
         self._whole = self._written()
         self._file: IO[bytes] | None = None
         self._layout: tuple[str, list[int]] | None = None
         self._total = 0
         self._header_crc = 0
-        if not replaceable(self._path):
-            raise ReportFileError(str(self._path), "it cannot be written: it is there and is no ordinary file")
+        with self._writing():
+            check_writable(self._place)
+        if not is_address(self._place) and not replaceable(Path(local_path(self._place))):
+            raise ReportFileError(self._place, "it cannot be written: it is there and is no ordinary file")
 
     def __enter__(self) -> Self:
         with self._writing():
@@ -98,7 +104,7 @@ class ReportWriter:
     @contextmanager
     def _written(self) -> Iterator[None]:
         """The file from its first bytes to its last; what is written in between are the header and the blocks."""
-        with replacing(self._path) as self._file:
+        with written(self._place) as self._file:
             self._file.write(MAGIC)
             yield
             self._block(_ROWS.pack(0), _TOTAL.pack(self._total))
@@ -132,28 +138,30 @@ class ReportWriter:
         try:
             yield
         except OSError as error:
-            raise ReportFileError(str(self._path), f"it cannot be written: {error.strerror}") from None
+            raise ReportFileError(shown_place(self._place), f"it cannot be written: {error.strerror}") from None
 
 
 def read_reports(path: str | os.PathLike[str], collection: Collection) -> Iterator[NDArray[Any]]:
     """The blocks of reports in a file, in order, one by one; nothing is looked at before the first is asked for.
 
     Parameters:
-        path: of the file.
+        path: of the file, or its address.
         collection: what the reports are of.
 
     Raises:
+        NotSupported: it is an address, and what opens those is not installed.
         ReportFileError: the file is foreign, truncated, damaged, or made for another collection; at the latest
             before the last block is used up.
         InvalidParameter: one of them is of another kind.
     """
-    path = check_path("path", path)
+    check_path("path", path)
+    place = os.fspath(path)
     check_instance("collection", collection, Collection, "a collection")
     try:
-        with open(path, "rb") as file:
-            yield from _Reader(str(path), file, collection).blocks()
+        with opened(place) as file:
+            yield from _Reader(shown_place(place), file, collection).blocks()
     except OSError as error:
-        raise ReportFileError(str(path), f"it cannot be read: {error.strerror}") from None
+        raise ReportFileError(shown_place(place), f"it cannot be read: {error.strerror}") from None
 
 
 class _Reader:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import NotSupported, TableError
 from .kinds import ARROW, PARQUET
-from .places import EXTRA, is_address, shown_place
+from .places import EXTRA, is_address, local_path, shown_place
 
 if TYPE_CHECKING:
     import io
@@ -74,14 +74,16 @@ class ArrowFile:
         self._kind = kind
         if kind in (PARQUET, ARROW) and not file.seekable():
             raise TableError(self._shown, f"{kind} is read from its end, so it cannot come through a pipe")
-        local = not is_address(path) and kind in (PARQUET, ARROW)
+        # A file of this machine is read without Python's help; standard input is none.
+        here = None if path == "-" or is_address(path) else local_path(path)
         with self._damage():
-            source = self._arrow.memory_map(path) if local and kind == ARROW else path if local else file
             if kind == PARQUET:
-                self._reader = self._arrow.parquet.ParquetFile(source, buffer_size=1 << 20, pre_buffer=False)
+                self._reader = self._arrow.parquet.ParquetFile(
+                    here or file, buffer_size=1 << 20, pre_buffer=False, page_checksum_verification=True
+                )
                 self._schema = self._reader.schema_arrow
             else:
-                self._source = source
+                self._source = self._arrow.memory_map(here) if here and kind == ARROW else file
                 self._reader, self._tail = self._ipc(None)
                 self._schema = self._reader.schema
         self.columns: list[str] = list(self._schema.names)
@@ -188,7 +190,7 @@ def _has_text(types: Any, kind: Any, numbers: bool) -> bool:
     if types.is_dictionary(kind):
         return _has_text(types, kind.value_type, numbers)
     plain = (types.is_string, types.is_large_string, types.is_integer, types.is_null)
-    fractions = (types.is_floating, types.is_decimal) if numbers else ()
+    fractions = (types.is_float32, types.is_float64, types.is_decimal) if numbers else ()
     return _is_view(types, kind) or any(is_kind(kind) for is_kind in (*plain, *fractions))
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(::[A-Za-z][A-Za-z0-9+.-]*)*://")
+_FILE = re.compile(r"(file|local)://")
 _BUFFER = 1 << 20
 _WHOLE = {"abfs", "abfss", "adl", "az", "gcs", "gs", "memory", "s3", "s3a"}
 """Where a file that is put appears whole under its name, or not at all: stores of objects."""
@@ -38,7 +39,19 @@ def is_address(path: str) -> bool:
     Raises:
         Nothing.
     """
-    return bool(_ADDRESS.match(path)) and not os.path.exists(path)
+    return bool(_ADDRESS.match(path)) and not _FILE.match(path) and not os.path.exists(path)
+
+
+def local_path(path: str) -> str:
+    """The path of this machine that was given, or that a `file://` address names.
+
+    Parameters:
+        path: what was given, and is no other address.
+
+    Raises:
+        Nothing.
+    """
+    return path if os.path.exists(path) else _FILE.sub("", path)
 
 
 def shown_place(path: str) -> str:
@@ -70,7 +83,7 @@ def opened(path: str) -> Iterator[io.BufferedReader[Any]]:
         NotSupported: it is an address, and what opens those is not installed.
     """
     if not is_address(path):
-        with open(path, "rb") as file:
+        with open(local_path(path), "rb") as file:
             yield file
         return
     system, place = _system(path)
@@ -95,7 +108,7 @@ def written(path: str) -> Iterator[IO[bytes]]:
             installed.
     """
     if not is_address(path):
-        with replacing(Path(path)) as file:
+        with replacing(Path(local_path(path))) as file:
             yield file
         return
     system, place = _system(path, to_write=True)

@@ -25,7 +25,7 @@ def row_file(path: str, columns: Mapping[str, type]) -> Iterator[Note]:
 
     Parameters:
         path: a path or an address; its ending says of what kind the file is.
-        columns: what they are called, and whether they hold str, int or float; None in a row is nothing.
+        columns: what they are called, and whether they hold str, int, float or bool; None in a row is nothing.
 
     Raises:
         OSError: it cannot be written.
@@ -64,7 +64,7 @@ def _arrow_form(kind: str) -> Callable[[Mapping[str, type]], Any]:
         from .arrow import arrow
 
         pyarrow = arrow()
-        types = {str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64()}
+        types = {str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_()}
         schema = pyarrow.schema([(name, types[of]) for name, of in columns.items()])
 
         @contextmanager
