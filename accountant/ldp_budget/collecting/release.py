@@ -28,7 +28,7 @@ from ..catalogue.collections import Collection
 from ..errors import InvalidParameter, ReportFileError
 from ..guarantees import Memoised
 from .reports import ReportWriter
-from .tabular.places import is_address, shown_place
+from .tabular.places import is_address, local_path, shown_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -96,7 +96,7 @@ def release(
     """
     users = _checked(collection, accountant, values, users)
     check_name("policy", policy)
-    check_out(out)
+    out = check_out(out)
     for name, call in (("on_batch", on_batch), ("on_refused", on_refused)):
         if not callable(call):
             raise InvalidParameter(name, "a function", shown(call))
@@ -131,12 +131,13 @@ def release(
     return Released(len(values) - refused, refused)
 
 
-def check_out(out: str | os.PathLike[str]) -> None:
-    """Raise `InvalidParameter` unless reports can be released to that file: it is on this machine."""
+def check_out(out: str | os.PathLike[str]) -> str:
+    """The path of a file on this machine, for reports to be released to. Raises `InvalidParameter`."""
     check_path("out", out)
     if is_address(os.fspath(out)):
         expected = "a path of this machine, on whose disk the reports are before anybody is charged"
         raise InvalidParameter("out", expected, f"the address {shown_place(os.fspath(out))}")
+    return local_path(os.fspath(out))
 
 
 def _checked(collection: Any, accountant: Any, values: Any, users: Any) -> list[str]:
