@@ -34,7 +34,8 @@ def check_text(option: str, value: object) -> str:
     """`value`, if it is a text of at least one character."""
     if not isinstance(value, str) or not value:
         raise InvalidParameter(option, "a text of at least one character", shown(value))
-    return value
+    # Of numpy's texts there is a plain one, so that a request is the same whichever of the two it came with.
+    return value if type(value) is str else str.__str__(value)
 
 
 def check_name(option: str, value: object) -> str:

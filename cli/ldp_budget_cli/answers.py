@@ -19,9 +19,6 @@ from .tables import NO_USER, ArrowTable, Layout, LeftOut, Row, open_table
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from ldp_budget.catalogue.collections import Collection
     from ldp_budget.collecting.tabular.arrow import Stretch
 
@@ -176,7 +173,7 @@ class AnswerReader:
     # -- column by column ------------------------------------------------------------------------------------
 
     def _of_columns(self, table: ArrowTable, place: int, user_place: int | None) -> Iterator[Batch]:
-        """The same from columns: each different text is read once, and only wrong rows are looked at singly."""
+        """The same from columns, of which only wrong rows are looked at singly."""
         numbers = place if isinstance(self._collection.mechanism.domain, Interval) else None
         places = (place,) if user_place is None else (place, user_place)
         for first, found in table.stretches(*places, numbers=numbers):
@@ -186,53 +183,22 @@ class AnswerReader:
     def _of_stretch(
         self, table: ArrowTable, first: int, place: int, user_place: int | None, found: Stretch, users: list[str]
     ) -> Batch:
-        import numpy as np
+        from ldp_budget.collecting.tabular.answers import read_cells
 
-        texts = [*found.texts, ""]  # code -1 is nothing
-        read = self._read_texts(texts)
-        good = read.good[found.codes]
-        if "" in users:
-            good &= np.array([bool(user) for user in users])
-        for number in np.flatnonzero(~good).tolist():
-            row, text = Row(None, first + number, [], ""), texts[found.codes[number]]
+        nobody = [number for number, user in enumerate(users) if not user] if "" in users else []
+        clip = (lambda text: _clipped(self._collection, text)) if self._how.clip else None
+        cells = read_cells(self._collection, found, counts_as=clip, none=self._how.missing, without=nobody)
+        for number, text in cells.wrong:
+            row = Row(None, first + number, [], "")
             if users and not users[number]:
                 self.answers.left_out.leave(table, row, user_place, NO_USER)
             elif text in self._how.missing:
                 self.answers.left_out.leave_missing(table, row, place, text)
             else:
-                wrong = _wrong(self._collection, table, read.shown[found.codes[number]])
-                self.answers.left_out.leave(table, row, place, wrong)
-        codes = found.codes[good]
-        self.answers.clipped += int(read.clipped[codes].sum())
-        kept = [user for user, is_good in zip(users, good.tolist(), strict=True) if is_good] if users else []
-        return Batch(read.values[codes], kept)
-
-    def _read_texts(self, texts: list[str]) -> _Read:
-        """What each of these texts is as an answer."""
-        import numpy as np
-
-        shown = [_clipped(self._collection, text) for text in texts] if self._how.clip else texts
-        clipped = np.array([one is not other for one, other in zip(texts, shown, strict=True)])
-        asked = [number for number, text in enumerate(texts) if text and text not in self._how.missing]
-        try:
-            read = self._collection.read_values([shown[number] for number in asked])
-        except OutsideDomain:
-            asked = [number for number in asked if not _wrong(self._collection, None, shown[number])]
-            read = self._collection.read_values([shown[number] for number in asked])
-        good = np.zeros(len(texts), dtype=np.bool_)
-        good[asked] = True
-        values = np.zeros((len(texts), *read.shape[1:]), dtype=read.dtype)
-        values[asked] = read
-        return _Read(shown, good, values, clipped)
-
-
-class _Read(NamedTuple):
-    """Different texts as answers: as they count, which are good, what the mechanism takes, which were clipped."""
-
-    shown: list[str]
-    good: NDArray[np.bool_]
-    values: NDArray[Any]
-    clipped: NDArray[np.bool_]
+                self.answers.left_out.leave(table, row, place, _wrong(self._collection, table, text))
+        self.answers.clipped += cells.changed
+        kept = users if len(cells.kept) == len(users) else [users[number] for number in cells.kept if users]
+        return Batch(cells.values, kept)
 
 
 def _complete(
@@ -271,10 +237,10 @@ def _number(text: str) -> float:
     return number if math.isfinite(number) else math.nan
 
 
-def _wrong(collection: Collection, table: Table | None, text: str) -> str:
+def _wrong(collection: Collection, table: Table, text: str) -> str:
     """What is wrong with an answer; empty where nothing is."""
     try:
         collection.read_values([text])
     except OutsideDomain as error:
-        return f"expected {error.domain}; found {repr(text) if table is None else table.found(text)}"
+        return f"expected {error.domain}; found {table.found(text)}"
     return ""

@@ -156,13 +156,13 @@ def _charged(
     note_refused: Note,
 ) -> Released:
     """Charge each user, and release the reports of those who fit."""
-    import numpy as np
+    from ldp_budget.collecting.tabular.answers import joined
 
     from .repeats import warn_of_repeats
 
     # All of them are known before anybody is charged: a run is known again by all its answers and users.
     given = list(batches)
-    values = np.concatenate([batch.values for batch, _ in given])
+    values = joined([batch.values for batch, _ in given])
     users = [user for batch, _ in given for user in batch.users]
     secrets = None if given[0][1] is None else [secret for _, some in given for secret in some or ()]
     del given

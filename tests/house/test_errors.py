@@ -27,6 +27,7 @@ from ldp_budget.errors import (
     RehearsalError,
     ReportFileError,
     ReservationConflict,
+    TableError,
     UnknownName,
 )
 from ldp_budget.remote import ServiceProblem
@@ -51,6 +52,7 @@ ERRORS = [
     ApprovalConflict(3, "it was withdrawn"),
     ReservationConflict("7", "void", "committed"),
     ReportFileError("r", "it is truncated"),
+    TableError("t", "it is truncated"),
     ServiceProblem("forbidden", "the key has not the scope", 403),
     Broken("a promise"),
     NotChecked("no way to"),
@@ -76,6 +78,7 @@ CODES = {
     "RecordConflict": "record-conflict",
     "ReservationConflict": "reservation-conflict",
     "ReportFileError": "report-file-error",
+    "TableError": "table-error",
     "BudgetExceeded": "budget-exceeded",
 }
 

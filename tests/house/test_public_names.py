@@ -174,6 +174,12 @@ ldp_budget.collecting.estimating
 ldp_budget.collecting.inbox
 ldp_budget.collecting.release
 ldp_budget.collecting.reports
+ldp_budget.collecting.tabular
+ldp_budget.collecting.tabular.answers
+ldp_budget.collecting.tabular.arrow
+ldp_budget.collecting.tabular.kinds
+ldp_budget.collecting.tabular.places
+ldp_budget.collecting.tabular.writing
 ldp_budget.composition
 ldp_budget.composition.basic
 ldp_budget.composition.charges

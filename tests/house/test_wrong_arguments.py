@@ -189,6 +189,11 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         "Collection.from_json": (Collection.from_json, {"data": POLL.to_json()}),
         "Collection.read_values": (POLL.read_values, {"texts": ["a"]}),
         "Collection.randomize": (Collection("r", RAPPOR).randomize, memo),
+        "Collection.randomize_column": (
+            POLL.randomize_column,
+            {"frame": {"answer": ["a"]}, "column": "answer"},
+        ),
+        "Collection.estimate": (POLL.estimate, {"reports": REPORTS}),
         "Collection.labels": (Collection("r", RAPPOR).labels, memo),
         "Collection.answer_names": (POLL.answer_names, {"answers": 3}),
         "Mechanism.calibrate": (
@@ -223,6 +228,9 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         "NumericMechanism.aggregate": (LAPLACE.aggregate, {"reports": NUMBERS}),
         "NumericMechanism.estimate": (LAPLACE.estimate, {"reports": NUMBERS}),
         "CountEstimate.interval": (COUNTS.interval, {"level": 0.9}),
+        "CountEstimate.named": (COUNTS.named, {"answers": ["a", "b", "c"]}),
+        "CountEstimate.to_rows": (COUNTS.to_rows, {"level": 0.9}),
+        "MeanEstimate.to_rows": (MEAN.to_rows, {"level": 0.9}),
         "CountEstimate.repeated": (COUNTS.repeated, {"rounds": [1, 2]}),
         "MeanEstimate.interval": (MEAN.interval, {"level": 0.9}),
         "MeanEstimate.repeated": (MEAN.repeated, {"rounds": [1, 1]}),

@@ -16,7 +16,8 @@ from datetime import UTC, datetime, timedelta
 from hmac import compare_digest
 from typing import TYPE_CHECKING, NamedTuple
 
-from .._checks import check_many, check_name, check_text, shown
+from .._checks import check_name, check_text, shown
+from .._columns import check_texts
 from .._json import canonical_json
 from ..errors import InvalidParameter
 from .following import FRESH_SECONDS, Following
@@ -112,7 +113,7 @@ class Invitations:
         if expires <= now:
             raise InvalidParameter("expires", f"a moment after now, {now.isoformat()}", expires.isoformat())
         until = expires.astimezone(UTC)
-        invited = check_many("users", users, "many users; a single text would be read letter by letter")
+        invited = check_texts("users", users, "many users; a single text would be read letter by letter")
         return (
             (user, self._write(Invitation(collection, _short("user", user), round, now, until, "")))
             for user in invited

@@ -7,7 +7,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from .._checks import check_many, check_text
+from .._checks import check_text
+from .._columns import check_texts
 from ..ledger.reading import parts
 from .policies import Policy
 from .receipts import Balance, LimitState
@@ -67,7 +68,7 @@ def account_names(ledger: Ledger, users: Iterable[str]) -> dict[tuple[int, int],
 
 def _batches(ledger: Ledger, users: Iterable[str]) -> Iterator[tuple[list[str], list[bytes]]]:
     """The users in batches, in order, each with their hashes."""
-    iterator = iter(check_many("users", users, "many users; a single text would be read letter by letter"))
+    iterator = iter(check_texts("users", users, "many users; a single text would be read letter by letter"))
     while batch := [check_text("user", user) for user in islice(iterator, _TOGETHER)]:
         yield batch, ledger.key.hashes(b"user", batch)
 

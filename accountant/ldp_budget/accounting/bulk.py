@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._checks import check_many, check_text
+from .._checks import check_text
+from .._columns import check_texts
 from .._json import canonical_json
 from ..errors import NotSupported
 from ..ledger.entries import NOBODY, SPENT
@@ -62,6 +63,13 @@ class BulkResult:
     def __repr__(self) -> str:
         return f"<BulkResult: {self.spent} spent, {self.refused} refused, {self.repeated} repeated>"
 
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        from .._html import html_table
+
+        counts = self.to_json()
+        return html_table("users charged", list(counts), [list(counts.values())], 1)
+
     def count(self, users: int, refused: list[str], repeated: bool) -> None:
         """Add one batch.
 
@@ -91,10 +99,8 @@ class BulkResult:
 def batches(users: Iterable[str]) -> Iterator[list[str]]:
     """The users in batches, in order. Raises `InvalidParameter` at the batch that holds anything else."""
     expected = "many users; a single text would be charged letter by letter"
-    iterator = iter(check_many("users", users, expected))
-    while batch := list(islice(iterator, BATCH)):
-        for user in batch:
-            check_text("user", user)
+    iterator = iter(check_texts("users", users, expected))
+    while batch := [check_text("user", user) for user in islice(iterator, BATCH)]:
         yield batch
 
 

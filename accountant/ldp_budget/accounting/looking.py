@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._checks import check_many, check_name, check_whole
+from .._checks import check_name, check_whole
+from .._columns import check_texts
 from ..ledger import listing
 from .balances import account_names, all_balances, balances_of, limit_states, quota_states
 from .books import Books, policy_in
@@ -214,7 +215,7 @@ def positions(self: Books, users: Sequence[str]) -> list[str]:
     Raises:
         InvalidParameter: one of them is no text.
     """
-    lanes = [self._ledger.lane_of(self._hash(user)) for user in check_many("users", users, "texts")]
+    lanes = [self._ledger.lane_of(self._hash(user)) for user in check_texts("users", users, "texts")]
     entries = self._ledger.entries()
     return [f"{lane}:{entries[lane]}" for lane in lanes]
 

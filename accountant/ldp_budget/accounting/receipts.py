@@ -33,7 +33,7 @@ from .policies import Policy
 from .shares import ShareLimit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ..guarantees import Guarantee
     from ..ledger import Reading, Transaction
@@ -194,6 +194,10 @@ class Receipt(NamedTuple):
 
     def __repr__(self) -> str:
         return f"<Receipt: {self.explain()}>"
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        return _limit_table(self.explain(), self.limits)
 
     @property
     def cost(self) -> Amounts:
@@ -410,6 +414,12 @@ class Balance:
         lines += [f"plan: {sum(quota['left'] for quota in self.quotas)} reports left"] if self.quotas else []
         return "\n  ".join([f"<Balance of {self.user}, policy {self.policy.name}:", *lines]) + ">"
 
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        whose = self.user if not self.place else ", ".join(f"{name} {at}" for name, at in self.place.items())
+        erased = ": erased" if self.erased else ""
+        return _limit_table(f"{whose}, policy {self.policy.name}{erased}", self.limits)
+
     @cached_property
     def odometer(self) -> dict[str, Any] | None:
         """The exact loss of all that was spent, at the largest δ of the policy's limits and plan; never enforced by.
@@ -483,6 +493,27 @@ class Balance:
         if self.policy.unbounded:
             result["worst_epsilon_per_year"] = self.policy.worst_epsilon_per_year()
         return result
+
+
+def _limit_table(caption: str, limits: Sequence[LimitState]) -> str:
+    """What is spent and left of each amount of some limits, for notebooks."""
+    from .._html import html_table
+
+    rows = [
+        (
+            limit["period"],
+            limit["rule"],
+            name,
+            most,
+            limit["spent"][name],
+            limit["remaining"][name],
+            limit["resets_at"] or "never",
+        )
+        for limit in (state.to_json() for state in limits)
+        for name, most in limit["capacity"].items()
+    ]
+    header = ("period", "rule", "amount", "capacity", "spent", "left", "resets")
+    return html_table(caption, header, rows, len(rows))
 
 
 def _explain(limit: dict[str, Any], with_delta: bool) -> str:

@@ -29,13 +29,6 @@ def as_answers(values: Any, size: int, domain: str) -> NDArray[np.int64]:
     return answers
 
 
-def are_texts(values: Any) -> bool:
-    """Whether these are texts, a list or a one-dimensional array of them, and at least one."""
-    if isinstance(values, np.ndarray):
-        return values.ndim == 1 and len(values) > 0 and values.dtype.kind == "U"
-    return isinstance(values, list | tuple) and len(values) > 0 and all(isinstance(value, str) for value in values)
-
-
 def as_numbers(values: Any, lower: float, upper: float, domain: str) -> NDArray[np.float64]:
     """`values` as a float array (n,) within [lower, upper], which `domain` says in words."""
     array = _one_dimensional(values, domain)

@@ -7,11 +7,13 @@ know what a mechanism asks for asks its `domain`, and nothing else.
 from __future__ import annotations
 
 import hashlib
+import operator
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from .._checks import check_many, shown
+from .._checks import shown
+from .._columns import as_texts, check_texts
 from ..errors import InvalidParameter, OutsideDomain
 
 if TYPE_CHECKING:
@@ -58,10 +60,10 @@ class Categories:
         Raises:
             OutsideDomain: at the first value that is no answer.
         """
-        from ._values import are_texts, as_answers
+        from ._values import as_answers
 
-        if not self.listed and are_texts(values):
-            return self.read([str(value) for value in values])
+        if not self.listed and (texts := as_texts(values)) is not None:
+            return self.read(texts)
         return as_answers(values, self.size, str(self))
 
     def read(self, texts: Sequence[str]) -> NDArray[np.int64]:
@@ -174,9 +176,10 @@ def check_users(users: int) -> None:
 
 def _parsed(texts: Sequence[str], kind: Callable[[str], int | float], domain: str) -> list[int | float]:
     numbers = []
-    for position, text in enumerate(check_many("texts", texts, "texts, one for each user")):
+    whole = kind is int  # of a number with a fraction `int` would take what is before the point
+    for position, text in enumerate(check_texts("texts", texts, "texts, one for each user")):
         try:
-            numbers.append(kind(text))
+            numbers.append(operator.index(text) if whole and not isinstance(text, str) else kind(text))
         except (OverflowError, TypeError, ValueError):
             raise OutsideDomain(domain, text, position) from None
     return numbers

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 
 from .._checks import check_instance, check_many, check_switch, shown
+from .._html import html_table
 from ..errors import InvalidParameter, NotSupported
 from .packing import as_reports
 
@@ -166,6 +167,37 @@ class Estimate:
     reports: int
     overlap: float = 1.0
 
+    def named(self, answers: Sequence[str] | None) -> Self:
+        """The same estimate with the names of what was counted; one of a mean counts nothing.
+
+        Parameters:
+            answers: one name for each count; None for their numbers.
+
+        Raises:
+            InvalidParameter: there are not as many.
+        """
+        return self
+
+    def to_rows(self, level: float = 0.95) -> list[dict[str, Any]]:
+        """Rows that a frame can be made of, `pandas.DataFrame(estimate.to_rows())` or that of Polars.
+
+        Parameters:
+            level: of the intervals, above 0 and below 1.
+
+        Returns:
+            For counts a row for each answer; for a mean one row.
+
+        Raises:
+            InvalidParameter: the level is none.
+        """
+        raise NotSupported(f"a {type(self).__name__} has no rows")
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        rows = self.to_rows()
+        caption = f"{_named(self.reports, 'report')}; 95 % intervals"
+        return html_table(caption, list(rows[0]), (list(row.values()) for row in rows), len(rows))
+
     def repeated(self, rounds: Sequence[int]) -> Self:
         """The same estimate with errors for rounds of so many reports by the same users."""
         raise NotSupported(f"a {type(self).__name__} has no errors to raise for reports that repeat")
@@ -187,7 +219,8 @@ class CountEstimate(Estimate):
     frequency, for the users at hand (they are not a sample of anything).
 
     `law` and `support`, what the counts were estimated from (d,), are for the intervals; without a law these are
-    normal ones, which need many reports. `overlap`: see `repeated`.
+    normal ones, which need many reports. `overlap`: see `repeated`. `answers`: what was counted, by name, where that
+    is known; else they are numbered.
     """
 
     reports: int
@@ -196,6 +229,28 @@ class CountEstimate(Estimate):
     law: CountLaw | None = field(default=None, kw_only=True)
     support: NDArray[np.int64] | None = field(default=None, kw_only=True)
     overlap: float = field(default=1.0, kw_only=True)
+    answers: tuple[str, ...] | None = field(default=None, kw_only=True)
+
+    def named(self, answers: Sequence[str] | None) -> Self:
+        expected = f"a name for each of {len(self.counts)} counts"
+        names = None if answers is None else tuple(check_many("answers", answers, expected))
+        if names is not None and not (
+            len(names) == len(self.counts) and all(isinstance(each, str) for each in names)
+        ):
+            raise InvalidParameter("answers", expected, shown(names))
+        return replace(self, answers=names)
+
+    def to_rows(self, level: float = 0.95) -> list[dict[str, Any]]:
+        low, high = self.interval(level)
+        columns = {
+            "answer": list(self.answers or map(str, range(len(self.counts)))),
+            "count": self.counts.tolist(),
+            "share": self.shares.tolist(),
+            "std_error": self.std_errors.tolist(),
+            "low": low.tolist(),
+            "high": high.tolist(),
+        }
+        return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
 
     def __repr__(self) -> str:
         counts = [f"{count:.1f} ± {error:.1f}" for count, error in zip(self.counts, self.std_errors, strict=True)]
@@ -397,6 +452,10 @@ class MeanEstimate(Estimate):
         mean = f"{self.mean:.6g} ± {self.std_error:.3g} (standard error)"
         return f"<{type(self).__name__} of {_named(self.reports, 'report')}: {mean}>"
 
+    def to_rows(self, level: float = 0.95) -> list[dict[str, Any]]:
+        low, high = self.interval(level)
+        return [{"mean": self.mean, "std_error": self.std_error, "low": low, "high": high}]
+
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """The ends of a confidence interval of `mean`: normal, or Student's where there is a `freedom`.
 
@@ -435,6 +494,10 @@ class BitMeanEstimate(MeanEstimate):
     lower: float = field(kw_only=True)
     upper: float = field(kw_only=True)
 
+    def to_rows(self, level: float = 0.95) -> list[dict[str, Any]]:
+        low, high = self.interval(level)
+        return [{"mean": self.mean, "std_error": self.std_error, "low": low, "high": high}]
+
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """The ends of Clopper and Pearson's interval of the mean, which covers at any number of reports."""
         from ._intervals import binomial_ends, quantile
@@ -465,6 +528,10 @@ class NoiseMeanEstimate(MeanEstimate):
 
     mechanism: KnownNoise = field(kw_only=True)
 
+    def to_rows(self, level: float = 0.95) -> list[dict[str, Any]]:
+        low, high = self.interval(level)
+        return [{"mean": self.mean, "std_error": self.std_error, "low": low, "high": high}]
+
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """The ends of the interval of the sum of the noise; a normal one where there are many reports."""
         from ._intervals import sum_quantile
@@ -488,6 +555,10 @@ class BoundedMeanEstimate(MeanEstimate):
     lower: float = field(kw_only=True)
     upper: float = field(kw_only=True)
     most_spread: float = field(kw_only=True)
+
+    def to_rows(self, level: float = 0.95) -> list[dict[str, Any]]:
+        low, high = self.interval(level)
+        return [{"mean": self.mean, "std_error": self.std_error, "low": low, "high": high}]
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """The ends of an interval that allows for what few reports do not show."""

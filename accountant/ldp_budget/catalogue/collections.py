@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from .._checks import check_instance, check_many, check_whole, shown
+from .._columns import check_texts, column_of
 from ..authoring.base import Mechanism, count_of
 from ..authoring.domain import Categories
 from ..errors import InvalidParameter, NotSupported, OutsideDomain, UnknownName
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ..authoring.estimates import Estimate
 
 FORMAT = "ldp-budget collection"
 VERSION = 1
@@ -171,11 +173,12 @@ class Collection:
             raise ValueError(f"the definition of collection {collection.name} does not match its fingerprint")
         return collection
 
-    def read_values(self, texts: Sequence[str]) -> NDArray[np.float64] | NDArray[np.int64]:
+    def read_values(self, texts: Any) -> NDArray[np.float64] | NDArray[np.int64]:
         """Users' answers as text, turned into what the mechanism randomizes.
 
         Parameters:
-            texts: one for each user; of categorical answers, their names.
+            texts: one for each user, a list or a column of pandas, Polars or Arrow; of categorical answers, their
+                names. Whole numbers in a column stand for their decimals.
 
         Returns:
             An array, shape (n,).
@@ -189,7 +192,7 @@ class Collection:
             values: NDArray[np.float64] | NDArray[np.int64] = self.mechanism.read_values(texts)
             return values
         codes = {category: code for code, category in enumerate(self.categories)}
-        texts = list(check_many("texts", texts, "texts, one for each user"))
+        texts = list(check_texts("texts", texts, "texts, one for each user"))
         for position, text in enumerate(texts):
             if not isinstance(text, str) or text not in codes:
                 raise OutsideDomain(f"one of {', '.join(self.categories)}", text, position)
@@ -216,6 +219,43 @@ class Collection:
             NotSupported: the mechanism has no client.
         """
         return self.mechanism.randomize(values, secrets=self._own(secrets, count_of(values)))
+
+    def randomize_column(self, frame: Any, column: str, *, secrets: Any = None) -> Any:
+        """The reports of the answers in a column of a frame, in the order of its rows.
+
+        Parameters:
+            frame: of pandas, Polars or Arrow; or a mapping of columns.
+            column: what the column is called.
+            secrets: as `randomize` takes them.
+
+        Returns:
+            The reports, an array whose first axis is the rows.
+
+        Raises:
+            OutsideDomain: a cell is no answer; `position` counts rows from 0. Nothing was randomized.
+            InvalidParameter: there is no such frame, or no such column, or more than one.
+            NotSupported: the mechanism has no client.
+        """
+        return self.randomize(self.read_values(column_of(frame, column)), secrets=secrets)
+
+    def estimate(self, reports: Any, *, candidates: Sequence[str] | None = None) -> Estimate:
+        """The estimate of the mechanism, with the names of the answers.
+
+        Parameters:
+            reports: an array whose first axis is the users, as `randomize` gave it; or an aggregate of such.
+            candidates: the answers to count, where they were not declared.
+
+        Raises:
+            NotSupported: these are no reports of this mechanism, there are none, or it has no server side.
+            OutsideDomain: a candidate is no answer.
+        """
+        domain = self.mechanism.domain
+        if candidates is None or (isinstance(domain, Categories) and domain.listed):
+            return self.mechanism.estimate(reports).named(self.categories)
+        mechanism: Any = self.mechanism
+        names = [*candidates]
+        found: Estimate = mechanism.estimate(reports, candidates=self.read_values(names))
+        return found.named(names)
 
     def labels(self, values: Any, secrets: Any) -> list[str]:
         """Which memoised draw each report of `randomize` repeats, for `spend(label=...)`.

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._checks import shown
+from .._html import html_table
 from ..authoring.base import Mechanism
 from ..authoring.domain import Categories, check_users
 from ..authoring.frequency import FrequencyMechanism
@@ -22,9 +23,16 @@ Number = int | float | str | Decimal
 M = TypeVar("M", bound=Mechanism)
 
 
-def rank_frequency(
-    epsilon: Number, domain_size: int, users: int, *, beside: Beside | None = None
-) -> list[dict[str, Any]]:
+class Ranking(list[dict[str, Any]]):
+    """Rows of a comparison, best first: a list, which notebooks show as a table."""
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        header = list(dict.fromkeys(name for row in self for name in row))
+        return html_table("best first", header, ([row.get(name) for name in header] for row in self), len(self))
+
+
+def rank_frequency(epsilon: Number, domain_size: int, users: int, *, beside: Beside | None = None) -> Ranking:
     """Predicted standard errors of a share, mechanism by mechanism, least mean error first.
 
     Parameters:
@@ -60,12 +68,12 @@ def rank_frequency(
                 **({} if beside is None else beside(mechanism)),
             }
         )
-    return sorted(rows, key=lambda row: (row["mean_std_error"], row["mechanism"]))
+    return Ranking(sorted(rows, key=lambda row: (row["mean_std_error"], row["mechanism"])))
 
 
 def rank_numeric(
     epsilon: Number, lower: Number, upper: Number, users: int | None = None, *, beside: Beside | None = None
-) -> list[dict[str, Any]]:
+) -> Ranking:
     """Bias and MSE of one report, mechanism by mechanism, least MSE for a uniform prior first.
 
     Parameters:
@@ -100,7 +108,7 @@ def rank_numeric(
         rows.append({**row, **({} if beside is None else beside(mechanism))})
     rows.append(_constant_output(lower, upper, users))
     order = "mse_uniform_prior" if users is None else "mean_error"
-    return sorted(rows, key=lambda row: (row[order], row["mechanism"]))
+    return Ranking(sorted(rows, key=lambda row: (row[order], row["mechanism"])))
 
 
 def check_number(name: str, value: Number) -> None:

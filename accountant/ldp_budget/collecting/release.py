@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from .._checks import check_instance, check_many, check_name, check_path, check_text, shown
+from .._checks import check_instance, check_name, check_path, check_text, shown
+from .._columns import check_texts
 from .._files import open_alone, sync_folder
 from ..accounting.accountant import Accountant
 from ..accounting.bulk import refused_places
@@ -146,7 +147,7 @@ def _checked(collection: Any, accountant: Any, values: Any, users: Any) -> list[
     check_instance("accountant", accountant, Accountant, "an accountant")
     if getattr(values, "ndim", 0) != 1:
         raise InvalidParameter("values", "a one-dimensional array of values", shown(values))
-    listed = list(check_many("users", users, "users, one for each value"))
+    listed = list(check_texts("users", users, "users, one for each value"))
     if len(listed) != len(values):
         raise InvalidParameter("users", f"one for each of {len(values)} values", len(listed))
     return [check_text("user", user) for user in listed]

@@ -12,7 +12,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
-from .._checks import check_call, check_instance, check_many, check_name, check_switch, check_text, check_whole, shown
+from .._checks import check_call, check_instance, check_name, check_switch, check_text, check_whole, shown
+from .._columns import check_texts
 from ..accounting.accountant import Accountant
 from ..accounting.bulk import BulkResult
 from ..accounting.callers import Caller
@@ -331,7 +332,7 @@ class RemoteAccountant(Accountant):
     def journal(self, users: Iterable[str] | None = None) -> Iterator[dict[str, Any]]:
         if users is None:
             return iter(self._service.lines("GET", "/v1/ledger/journal"))
-        many = check_many("users", users, "many users; a single text would be read letter by letter")
+        many = check_texts("users", users, "many users; a single text would be read letter by letter")
         named = [sendable("user", check_text("user", user)) for user in many]
         return iter(self._service.lines("POST", "/v1/ledger/journal", {"users": named}))
 
@@ -364,7 +365,7 @@ class RemoteAccountant(Accountant):
         return self._read(lambda told: check_text("position", told["position"]), answer)
 
     def positions(self, users: Sequence[str]) -> list[str]:
-        return [self.position(user) for user in check_many("users", users, "texts")]
+        return [self.position(user) for user in check_texts("users", users, "texts")]
 
     def records(self, first: int = 1) -> list[Record]:
         query = {"first": check_whole("first", first, 1)}
@@ -506,7 +507,7 @@ class RemoteAccountant(Accountant):
         if users is None:
             lists: Iterable[dict[str, Any]] = [{"all": True}]
         else:
-            many = check_many("users", users, "many users; a single text would be read letter by letter")
+            many = check_texts("users", users, "many users; a single text would be read letter by letter")
             lists = ({"users": chunk} for chunk in chunks(many))
         for asked in lists:
             for line in self._service.lines("POST", "/v1/balances", {**asked, "policy": policy.name}):

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from .._checks import check_many, check_text
+from .._checks import check_text
+from .._columns import check_texts
 from ..accounting.bulk import BulkResult
 from ..accounting.lines import FAILED
 from ..ledger.entries import SPENT
@@ -70,7 +71,7 @@ def batches(users: Iterable[str], common: Mapping[str, Any], digest: str | None)
     together: list[str] = []
     texts: list[str] = []
     size = 0
-    for user in check_many("users", users, "many users; a single text would be charged letter by letter"):
+    for user in check_texts("users", users, "many users; a single text would be charged letter by letter"):
         text = json.dumps(sendable("user", check_text("user", user)))
         if together and (len(together) == MOST_LINES or size + len(text) + more > MOST_BYTES):
             yield _batch(together, texts, shared, digest)
