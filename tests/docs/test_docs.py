@@ -29,6 +29,7 @@ PAGES = [
 ]
 # What a page needs besides the library; developers have it.
 NEEDS = {
+    "data": ("fsspec", "pandas", "polars", "pyarrow"),
     "fastapi": ("fastapi", "httpx2"),
     "operations": ("fastapi", "httptools", "prometheus_client", "uvicorn"),
     "remote": ("fastapi", "httpx2", "uvicorn"),
