@@ -82,7 +82,7 @@ def estimate(
 ) -> None:
     """Estimate counts and shares, or a mean, from the report FILES of COLLECTION, paths or addresses.
 
-    All files together are one estimate; with --by-round each is one of its own.
+    All files together are one estimate; with --by-round each is one of its own. A folder of partitions is one file.
     """
     level, most = _level(confidence), _top(top)
     found = find_collection(ctx, collection)

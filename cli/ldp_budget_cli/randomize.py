@@ -36,7 +36,7 @@ _NOT_STOPPED_HALFWAY = "nothing was written and nobody was charged; run it again
 @click.argument("collection", shell_complete=collection_names)
 @click.argument("file")
 @click.option("--column", required=True, metavar="C", help="The column that holds the answers.")
-@click.option("--out", required=True, metavar="FILE", help="The report file to write.")
+@click.option("--out", required=True, metavar="FILE", help="The report file to write; .parquet: a partition.")
 @click.option("--user-column", metavar="U", help="The column that names the users; needed with --spend.")
 @layout_options
 @click.option("--missing", multiple=True, metavar="VALUE", help="VALUE is no answer: leave its row out. Repeatable.")
@@ -200,14 +200,15 @@ def _charged(
 
 def _uncharged(out: str, collection: Collection, batches: Iterable[tuple[Batch, list[bytes] | None]]) -> Released:
     """Write the reports of one batch after the other."""
+    from ldp_budget.collecting.partitions import PartitionWriter, writer_to
     from ldp_budget.collecting.reports import ReportWriter
 
     reports = 0
     with ExitStack() as stack:
-        writer: ReportWriter | None = None
+        writer: PartitionWriter | ReportWriter | None = None
         for batch, secrets in batches:
             # Not before: what is wrong with the table at once is told first.
-            writer = writer or stack.enter_context(ReportWriter(out, collection))
+            writer = writer or stack.enter_context(writer_to(out, collection))
             writer.write(collection.randomize(batch.values, secrets=secrets))
             reports += len(batch.values)
     return Released(reports, 0)

@@ -28,7 +28,7 @@ from ldp_budget.authoring import domain, estimates, fields, packing, quadrature
 from ldp_budget.authoring.operators import OPERATORS
 from ldp_budget.catalogue import certificates, ranking
 from ldp_budget.catalogue.plugins import registry
-from ldp_budget.collecting import release, reports
+from ldp_budget.collecting import partials, partitions, release, reports
 from ldp_budget.guarantees import amounts, pairs
 from ldp_budget.ledger import integrity
 from ldp_budget.randomness import memoisation
@@ -243,6 +243,8 @@ ANSWERS: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (estimates, ("CountEstimate", "MeanEstimate", "CountAggregate", "SumAggregate", "adjusted")),
     (ranking, ("rank_frequency", "rank_numeric")),
     (reports, ("ReportWriter", "read_reports")),
+    (partitions, ("PartitionWriter", "writer_to", "partitions_in", "open_partition", "Partition")),
+    (partials, ("aggregate", "aggregate_reports", "Partial")),
     (release, ("release", "Released")),
     (certificates, ("checked",)),
 )

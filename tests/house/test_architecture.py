@@ -58,7 +58,7 @@ def imports() -> grimp.ImportGraph:
             "ldp_budget",
             {
                 *("numpy", "scipy", "platformdirs", "pluggy", "sqlite_utils", "cryptography", "pytest"),
-                *("psycopg", "psycopg_pool", "httpx2", "fsspec", "pyarrow"),
+                *("psycopg", "psycopg_pool", "httpx2", "apache_beam", "fsspec", "pyarrow"),
             },
         ),
         ("ldp_budget_adapters", {"numpy"}),

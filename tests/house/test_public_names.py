@@ -170,8 +170,11 @@ ldp_budget.catalogue.listing
 ldp_budget.catalogue.plugins
 ldp_budget.catalogue.ranking
 ldp_budget.collecting
+ldp_budget.collecting.beam
 ldp_budget.collecting.estimating
 ldp_budget.collecting.inbox
+ldp_budget.collecting.partials
+ldp_budget.collecting.partitions
 ldp_budget.collecting.release
 ldp_budget.collecting.reports
 ldp_budget.collecting.tabular

@@ -9,21 +9,17 @@ from typing import TYPE_CHECKING, Any
 from ..authoring.domain import Categories
 from ..authoring.estimates import CountEstimate, MeanEstimate, adjusted
 from ..errors import InvalidParameter, OutsideDomain, ReportFileError
-from .reports import read_reports
+from ._totals import estimate_total, lists_answers
+from .partials import again, aggregate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from ..authoring.estimates import Estimate
     from ..catalogue.collections import Collection
-
-
-def lists_answers(collection: Collection) -> bool:
-    """Whether the answers were declared, so that all of them can be estimated."""
-    domain = collection.mechanism.domain
-    return isinstance(domain, Categories) and domain.listed
+    from .partitions import Source
 
 
 def check_countable(collection: Collection, names: Sequence[str] | None, most: int | None) -> None:
@@ -69,7 +65,6 @@ def estimate_totals(
     Several rounds of a collection that memoises are taken for those of the same users unless `independent`. None
     where there are no reports.
     """
-    mechanism: Any = collection.mechanism
     total, counts = None, []
     for each in rounds:
         if each is not None:
@@ -77,11 +72,8 @@ def estimate_totals(
             total = copy.deepcopy(each) if total is None else total.merge(each)  # what is given stays as it is
     if total is None:
         return None
-    if names is None or lists_answers(collection):
-        estimated: Estimate = mechanism.estimate(total)
-    else:
-        estimated = mechanism.estimate(total, candidates=collection.read_values(names))
-    if independent or not mechanism.repeats:
+    estimated = estimate_total(collection, total, names)
+    if independent or not collection.mechanism.repeats:
         return estimated
     return estimated.repeated([count for count in counts if count])
 
@@ -89,12 +81,29 @@ def estimate_totals(
 def estimate_files(
     collection: Collection, files: Sequence[str], names: Sequence[str] | None = None, *, independent: bool = False
 ) -> Estimate:
-    """One estimate from all the files, each a round; see `estimate_totals`. Raises `ReportFileError`."""
-    rounds = (total_of(collection, read_reports(path, collection)) for path in files)
-    estimated = estimate_totals(collection, rounds, names, independent=independent)
+    """One estimate from all the files, each a round; see `estimate_totals`. Raises `ReportFileError`.
+
+    A file is one of reports, a partition of them, a partial, or a folder of partitions, which is one round. None of
+    the partitions may be there twice.
+    """
+    estimated = estimate_totals(collection, _totals(collection, files), names, independent=independent)
     if estimated is None:
         raise ReportFileError(", ".join(files), "there are no reports to estimate from")
     return estimated
+
+
+def _totals(collection: Collection, files: Sequence[str]) -> Iterator[Any]:
+    """The aggregate of each file. Raises `ReportFileError` at a partition that one before it held."""
+    known: dict[str, Source] = {}
+    for path in files:
+        part = aggregate(path, collection)
+        for name, source in part.partitions.items():
+            if name in known:
+                raise ReportFileError(
+                    path, f"a partition is counted once, and this is there twice: {again(source, known[name])}"
+                )
+        known |= part.partitions
+        yield part.total
 
 
 def chosen_rows(rows: list[dict[str, Any]], names: Sequence[str] | None, most: int | None) -> list[dict[str, Any]]:

@@ -28,7 +28,7 @@ from ..accounting.bulk import refused_places
 from ..catalogue.collections import Collection
 from ..errors import InvalidParameter, ReportFileError
 from ..guarantees import Memoised
-from .reports import ReportWriter
+from .partitions import writer_to
 from .tabular.places import is_address, local_path, shown_place
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ def release(
     """Randomize values, charge their users, and write the reports of those who fit to a file.
 
     Parameters:
-        out: the file; beside it lies `OUT.partial` until all is done, from which an interrupted run goes on.
+        out: the file, a partition where it ends in `.parquet`; beside it lies `OUT.partial` until all is done, from
+            which an interrupted run goes on.
         collection: what is asked.
         accountant: whose ledger is charged.
         values: one for each user, an array as `collection.read_values` gives it.
@@ -109,7 +110,7 @@ def release(
     mechanism = collection.mechanism
     # An unknown policy, or a place that is no file, is told before anything is stored.
     singly = secrets is not None or accountant.policy(policy).plan is not None
-    writer = ReportWriter(out, collection)
+    writer = writer_to(out, collection)
     with _Store(Path(out), collection, accountant.keyed_digest(_input(values, users, policy, singly))) as store:
         with writer:
             for number, start in enumerate(range(0, len(values), _BATCH)):

@@ -13,7 +13,6 @@ that a damaged header shows as well. A file appears whole under its name or not 
 from __future__ import annotations
 
 import json
-import math
 import os
 import struct
 import zlib
@@ -21,17 +20,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from .._checks import check_instance, check_path, shown
+from .._checks import check_instance, check_path
 from .._files import replaceable
 from ..catalogue.collections import Collection
-from ..errors import InvalidParameter, ReportFileError
+from ..errors import ReportFileError
+from ._layout import Layout, read_layout
 from .tabular.places import check_writable, is_address, local_path, opened, shown_place, written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
 
-    import numpy as np
     from numpy.typing import NDArray
 
 MAGIC = b"ldp-budget reports 1\n"
@@ -63,7 +62,7 @@ class ReportWriter:
         self._collection = check_instance("collection", collection, Collection, "a collection")
         self._whole = self._written()
         self._file: IO[bytes] | None = None
-        self._layout: tuple[str, list[int]] | None = None
+        self._layout: Layout | None = None
         self._total = 0
         self._header_crc = 0
         with self._writing():
@@ -86,13 +85,12 @@ class ReportWriter:
             InvalidParameter: they are no such array.
             ReportFileError: they cannot be written.
         """
-        if not (getattr(reports, "ndim", 0) and hasattr(reports, "dtype")):
-            raise InvalidParameter("reports", "an array whose first axis is the users", shown(reports))
+        layout = Layout.of(reports)
         if self._layout is None:
-            self._layout = (reports.dtype.newbyteorder("<").str, list(reports.shape[1:]))
+            self._layout = layout
             self._begin()
         if len(reports):
-            self._block(_ROWS.pack(len(reports)), reports.astype(self._layout[0], copy=False).tobytes())
+            self._block(_ROWS.pack(len(reports)), reports.astype(self._layout.dtype, copy=False).tobytes())
         self._total += len(reports)
 
     def __exit__(
@@ -111,20 +109,11 @@ class ReportWriter:
 
     def _begin(self) -> None:
         assert self._file is not None
-        header = json.dumps(self._header()).encode() + b"\n"
+        assert self._layout is not None
+        header = json.dumps(self._layout.header(self._collection)).encode() + b"\n"
         self._header_crc = zlib.crc32(header)
         with self._writing():
             self._file.write(header)
-
-    def _header(self) -> dict[str, Any]:
-        assert self._layout is not None
-        return {
-            "collection": self._collection.name,
-            "fingerprint": self._collection.fingerprint,
-            "dtype": self._layout[0],
-            "shape": self._layout[1],
-            **({"rehearsal": True} if self._collection.rehearsal else {}),
-        }
 
     def _block(self, count: bytes, data: bytes) -> None:
         assert self._file is not None
@@ -170,35 +159,19 @@ class _Reader:
         self._file = file
         if file.read(len(MAGIC)) != MAGIC:
             raise ReportFileError(path, f"it does not start with {MAGIC.decode().strip()!r}")
-        self._dtype, self._shape = self._read_header(collection)
-        self._row_bytes = self._dtype.itemsize * math.prod(self._shape)
+        self._layout = self._read_header(collection)
+        self._row_bytes = self._layout.row_bytes
 
-    def _read_header(self, collection: Collection) -> tuple[np.dtype[Any], tuple[int, ...]]:
-        import numpy as np
-
+    def _read_header(self, collection: Collection) -> Layout:
         line = self._file.readline(_HEADER_BYTES)
         self._header_crc = zlib.crc32(line)
         try:
             header = json.loads(line)
-            name, fingerprint = header["collection"], str(header["fingerprint"])
-            dtype, shape = np.dtype(str(header["dtype"])), tuple(int(size) for size in header["shape"])
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, RecursionError):
             raise ReportFileError(self._path, "its header is damaged") from None
-        if header.get("rehearsal") and not collection.rehearsal:
-            raise ReportFileError(self._path, "it was made in a rehearsal, whose reports count nowhere else")
-        if fingerprint != collection.fingerprint:
-            raise ReportFileError(
-                self._path,
-                f"its reports were made for collection {name} with fingerprint {fingerprint[:12]}…; "
-                f"{collection.name} here has {collection.fingerprint[:12]}…",
-            )
-        if dtype.kind not in "uif" or min(shape, default=1) < 1:
-            raise ReportFileError(self._path, f"its header is damaged: dtype {dtype}, shape {shape}")
-        return dtype, shape
+        return read_layout(self._path, header, collection)
 
     def blocks(self) -> Iterator[NDArray[Any]]:
-        import numpy as np
-
         total = 0
         while True:
             count = self._exactly(_ROWS.size)
@@ -210,7 +183,7 @@ class _Reader:
             if not rows:
                 break
             total += rows
-            yield np.frombuffer(data, dtype=self._dtype).reshape(rows, *self._shape)
+            yield self._layout.rows(data)
         if _TOTAL.unpack(data)[0] != total or self._file.read(1):
             raise ReportFileError(self._path, "it does not end where it says")
 
