@@ -90,6 +90,8 @@ def generator() -> ModuleType:
 
 # Whose text is another package's, or speaks to pytest.
 _OTHERS = ("hookimpl", "MechanismContract")
+# Among what calls return, what people make as well.
+_MADE = ("Partial", "PartitionWriter", "ReportWriter")
 # What calls return, and nobody makes: their constructors take what their fields are.
 _RETURNED = ("Audit", "Verification")
 
@@ -104,7 +106,7 @@ def everything() -> Iterator[Public]:
     for listed, made in ((reference.ANSWERS, False), (parts, True)):
         for module, names in listed:
             for name in names:
-                yield from _of(name, getattr(module, name), made=made or name == "ReportWriter")
+                yield from _of(name, getattr(module, name), made=made or name in _MADE)
     yield from _of("Guarantee", guarantees.Guarantee, made=False)
 
 

@@ -38,6 +38,9 @@ from ldp_budget.accounting.policies import Policy
 from ldp_budget.authoring.domain import Categories, Interval
 from ldp_budget.authoring.estimates import SumAggregate, adjusted
 from ldp_budget.catalogue import certificates, ranking
+from ldp_budget.collecting.partials import Partial, aggregate_reports
+from ldp_budget.collecting.partials import aggregate as aggregate_place
+from ldp_budget.collecting.partitions import PartitionWriter, open_partition, partitions_in, writer_to
 from ldp_budget.collecting.release import release
 from ldp_budget.collecting.reports import ReportWriter, read_reports
 from ldp_budget.errors import InvalidParameter, LdpBudgetError
@@ -123,6 +126,7 @@ def calls(accountant: Accountant) -> dict[str, Call]:
     keyed = {**request, "key": None, "digest": None, "note": None, "strict": False}
     texts, values = {"texts": ["0"]}, {"values": [0, 1]}
     memo = {**values, "secrets": SECRET}
+    part = aggregate_reports(REPORTS, POLL)
     own: dict[str, dict[str, Any]] = {
         "set_policy": {
             **{"name": "p", "limits": ["lifetime=1"], "relation": None, "unbounded": False, "checked": False},
@@ -247,6 +251,24 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         "ReportWriter.write": (written, {"reports": REPORTS}),
         "read_reports": (lambda **given: list(read_reports(**given)), {"path": "none", "collection": POLL}),
         "release": (released_anew, released),
+        "PartitionWriter": (PartitionWriter, {"path": "out.parquet", "collection": POLL, "task": None}),
+        "PartitionWriter.write": (written_to_partition, {"reports": REPORTS}),
+        "writer_to": (writer_to, {"path": "out", "collection": POLL}),
+        "partitions_in": (partitions_in, {"place": "."}),
+        "open_partition": (opened_partition, {"place": "none", "collection": POLL}),
+        "aggregate": (aggregate_place, {"place": "none", "collection": POLL}),
+        "aggregate_reports": (aggregate_reports, {"reports": REPORTS, "collection": POLL}),
+        "Partial": (
+            Partial,
+            {"collection": POLL, "total": part.total, "layout": part.layout, "partitions": part.partitions},
+        ),
+        "Partial.merge": (part.merge, {"other": part}),
+        "Partial.estimate": (part.estimate, {"names": None}),
+        "Partial.write": (part.write, {"path": "part"}),
+        "Partial.from_bytes": (
+            Partial.from_bytes,
+            {"data": part.to_bytes(), "collection": POLL, "place": "part"},
+        ),
         "checked": (certificates.checked, {"mechanism": mechanism("oue")}),
         **{f"Overview.{name}": (getattr(overview, name), given) for name, given in of_overviews.items()},
         "Balance.shuffled": (accountant.balance("u").shuffled, {"users": 1000}),
@@ -287,6 +309,16 @@ def written(reports: Any) -> None:
         writer.write(reports)
 
 
+def written_to_partition(reports: Any) -> None:
+    with PartitionWriter("out.parquet", POLL) as writer:
+        writer.write(reports)
+
+
+def opened_partition(**given: Any) -> None:
+    with open_partition(**given):
+        pass
+
+
 def released_anew(**given: Any) -> None:
     for left in ("out", "out.partial"):
         Path(left).unlink(missing_ok=True)
@@ -301,7 +333,7 @@ def test_everything_public_is_tried_or_it_is_said_why_not(accountant: Accountant
 
 IN_VAIN = (
     *("Accountant.commit", "Accountant.void", "Accountant.erase", "Accountant.give_up_copy", "Accountant.record"),
-    *("Accountant.reservation", "read_reports"),
+    *("Accountant.reservation", "read_reports", "open_partition", "aggregate", "partitions_in"),
 )
 """What is asked for is not there."""
 

@@ -183,8 +183,8 @@ class PartitionWriter:
         if not self._waits:
             return
         pyarrow, _ = _pyarrow()
-        data = np.concatenate(self._waiting)
-        self._sha256.update(memoryview(data))
+        data: Any = np.concatenate(self._waiting)
+        self._sha256.update(data)
         column = pyarrow.FixedSizeBinaryArray.from_buffers(
             self._schema.field(0).type, len(data), [None, pyarrow.py_buffer(data)]
         )
@@ -243,20 +243,21 @@ def partitions_in(place: str | os.PathLike[str]) -> list[str]:
         InvalidParameter: it is of another kind.
         NotSupported: fsspec is missing.
     """
-    with _reading(str(place)):
-        if is_address(place):
-            system, path = _system(place)
+    name = place if is_address(place) else str(check_path("place", place))
+    with _reading(name):
+        if is_address(name):
+            system, path = _system(name)
             if not system.isdir(path):
-                return [place]
+                return [name]
             inside = [system.unstrip_protocol(each) for each in system.ls(path, detail=False)]
         else:
-            folder = check_path("place", place)
+            folder = Path(name)
             if not folder.is_dir():
-                return [str(place)]
+                return [name]
             inside = [str(each) for each in folder.iterdir()]
     found = sorted(each for each in inside if each.endswith(SUFFIX) and _file(each)[0] not in "._")
     if not found:
-        raise ReportFileError(str(place), f"there is no *{SUFFIX} in this folder")
+        raise ReportFileError(name, f"there is no *{SUFFIX} in this folder")
     return found
 
 
