@@ -87,6 +87,7 @@ OPTIONS = (
     "scope",
     "secret",
     "service",
+    "shard",
     "share",
     "shuffled",
     "skip_invalid",

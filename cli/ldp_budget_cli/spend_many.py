@@ -11,6 +11,7 @@ import click
 
 from ldp_budget.accounting.policies import DEFAULT
 from ldp_budget.collecting.tabular.places import is_address
+from ldp_budget.errors import InvalidParameter
 
 from .app import open_ledger
 from .completion import policy_names
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     "--skipped-to", metavar="FILE", help="With --skip-invalid: write these rows' places and reasons to FILE."
 )
 @click.option("--key", metavar="RUN", help="Names the run: run again, batches that were charged are skipped.")
+@click.option(
+    "--shard", metavar="I/N", help="With --key: charge only the I-th of every N batches; others charge the rest."
+)
 @click.option("--refused-to", metavar="FILE", help="Write the refused users to a file: CSV, or .parquet, .arrow.")
 @note_option
 @click.option(
@@ -58,6 +62,7 @@ def spend_many(
     skip_invalid: bool,
     skipped_to: str | None,
     key: str | None,
+    shard: str | None,
     refused_to: str | None,
     note: str | None,
     policy: str,
@@ -66,6 +71,7 @@ def spend_many(
     if skip_invalid != (skipped_to is not None):
         absent, given = ("--skipped-to", "--skip-invalid") if skip_invalid else ("--skip-invalid", "--skipped-to")
         raise click.UsageError(f"{absent}: expected it with {given}; nothing was given")
+    mine = None if shard is None else _shard(shard, key)
     ledger = open_ledger(click.get_current_context())
     listing = Listing(file, user_column, Layout(delimiter, encoding, not no_header), missing, once)
     rows = listing.check(skip_invalid) if is_address(file) or os.path.isfile(file) else None
@@ -77,7 +83,7 @@ def spend_many(
         writing_rows("refused-to", refused_to, {"user": str}) as note_refused,
         writing_rows("skipped-to", skipped_to, LEFT_OUT_COLUMNS) as note_skipped,
         telling(done.__str__, f"{again} goes on from there and charges nobody twice"),
-        charging(rows) as advance,
+        charging(rows if mine is None else None) as advance,
     ):
         left_out = LeftOut(note_skipped if skip_invalid else None)
 
@@ -90,17 +96,31 @@ def spend_many(
             advance(users)
 
         result = ledger.spend_many(
-            listing.users(left_out), mechanism, key=run, note=note, policy=policy, on_batch=on_batch
+            listing.users(left_out), mechanism, key=run, note=note, policy=policy, shard=mine, on_batch=on_batch
         )
     if rows is None:
         listing.warn_of_repeats()
     if not done.users:
-        click.echo(f"nobody is in column {listing.column} of {file}, so nobody was charged", err=True)
+        where = f"column {listing.column} of {file}"
+        nobody = f"nobody is in {where}" if mine is None else f"no batch of {where} is in shard {shard}"
+        click.echo(f"{nobody}, so nobody was charged", err=True)
     listing.tell(left_out, skipped_to)
     if as_json:
         print_json({**result.to_json(), **({"skipped": left_out.invalid} if skip_invalid else {})})
     else:
         click.echo(f"spent: {result.spent}, refused: {result.refused}, repeated: {result.repeated}")
+
+
+def _shard(text: str, key: str | None) -> tuple[int, int]:
+    """Which of how many shards. Raises `InvalidParameter`; a click error without a key."""
+    which, _, shards = text.partition("/")
+    if not all(part.isascii() and part.isdigit() for part in (which, shards)) or not 1 <= int(which) <= int(shards):
+        raise InvalidParameter("shard", "I/N, two whole numbers with I from 1 to N, such as 2/4", text)
+    if key is None:
+        raise click.UsageError(
+            "--key: expected the run's name with --shard, which all shards share; nothing was given"
+        )
+    return int(which), int(shards)
 
 
 @dataclass

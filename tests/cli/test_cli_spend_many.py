@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ldp_budget.accounting import bulk
+
 if TYPE_CHECKING:
     from conftest import CommandLine
 
@@ -91,3 +93,32 @@ def test_where_the_refused_cannot_be_written_nobody_is_charged(
     message = budget.error("spend-many", people, *OUE, "--refused-to", path)
     assert f"--refused-to: {path} cannot be written: {why}" in message
     assert spent(budget, "ann") == 0
+
+
+def test_shards_of_a_run_charge_everybody_once(
+    budget: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "BATCH", 2)
+    path = tmp_path / "people.csv"
+    path.write_text("\n".join(["id", *"abcdefg"]))
+    run = ["spend-many", path, *OUE, "--key", "monday", "--shard"]
+    assert budget(*run, "2/3").stdout == "spent: 2, refused: 0, repeated: 0\n"
+    assert budget(*run, "1/3").stdout == "spent: 3, refused: 0, repeated: 0\n"
+    assert [spent(budget, user) for user in "abcdefg"] == [0.6, 0.6, 0.6, 0.6, 0, 0, 0.6]
+    # The run goes on whole, or in other shards.
+    assert budget(*run[:-1]).stdout == "spent: 2, refused: 0, repeated: 5\n"
+    assert budget(*run, "1/2").stdout == "spent: 0, refused: 0, repeated: 4\n"
+
+
+@pytest.mark.parametrize("shard", ["0/2", "3/2", "2", "1/0", "a/b", "1/2/3", "-1/2", "²/3"])
+def test_what_is_no_shard_is_told(budget: CommandLine, people: Path, shard: str) -> None:
+    done = budget("spend-many", people, *OUE, "--key", "monday", "--shard", shard, code=2)
+    assert f"--shard: expected I/N, two whole numbers with I from 1 to N, such as 2/4; found {shard}" in done.stderr
+    assert spent(budget, "ann") == 0
+
+
+def test_shards_need_a_key_and_one_may_have_nobody(budget: CommandLine, people: Path) -> None:
+    assert "--key: expected the run's name" in budget("spend-many", people, *OUE, "--shard", "1/2", code=2).stderr
+    done = budget("spend-many", people, *OUE, "--key", "monday", "--shard", "2/2")
+    assert done.stdout == "spent: 0, refused: 0, repeated: 0\n"
+    assert done.stderr.endswith(f"no batch of column id of {people} is in shard 2/2, so nobody was charged\n")

@@ -135,7 +135,7 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         **{"policy": {"name": "default"}, "quote": request, "spend": keyed, "reserve": {**keyed, "expires": 9}},
         "spend_many": {
             **{"users": ["u"], "mechanism": OUE, "key": None, "digest": None, "note": None},
-            **{"policy": "default", "on_batch": None},
+            **{"policy": "default", "shard": None, "on_batch": None},
         },
         **{"commit": {"receipt": "1-0"}, "void": {"receipt": "1-0"}, "balance": {"user": "u", "policy": "default"}},
         **{"erase": {"user": "nobody", "unknown": False}, "backup": {"path": "copy.db"}},

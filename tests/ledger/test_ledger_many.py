@@ -267,6 +267,29 @@ def test_a_stream_is_charged_as_it_comes(accountant: Accountant, small_batches: 
     assert charged == taken == 950
 
 
+def test_shards_are_batches_of_one_run_whatever_their_number(accountant: Accountant, small_batches: int) -> None:
+    accountant.set_policy("default", ["lifetime=3"])
+    users = [f"user-{number}" for number in range(950)]
+
+    def charged(*shard: int) -> tuple[int, ...]:
+        result = accountant.spend_many(users, coin(1), key="monday", shard=shard or None)  # type: ignore[arg-type]
+        return tuple(result.to_json().values())
+
+    assert charged(4, 4) == (200, 0, 0)
+    assert charged(1, 4) == (300, 0, 0)
+    assert charged(1, 2) == (200, 0, 300)
+    assert charged(12, 12) == (0, 0, 0)
+    assert charged() == (250, 0, 700)
+    assert accountant.stats()["users"] == 950
+    with pytest.raises(KeyConflict):
+        accountant.spend_many(users[1:], coin(1), key="monday", shard=(2, 4))
+    for wrong in ((0, 2), (3, 2), (1, 0), (1, 2, 3), "12", 1, [1, 2]):
+        with pytest.raises(InvalidParameter, match="shard"):
+            accountant.spend_many(users, coin(1), key="tuesday", shard=wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidParameter, match="key: expected the run's name"):
+        accountant.spend_many(users, coin(1), shard=(1, 2))
+
+
 @pytest.mark.some(2)
 @pytest.mark.parametrize("limit", ["lifetime=1000", "lifetime=0.5"], ids=["charged", "refused"])
 def test_memory_does_not_grow_with_the_stream(tmp_path: Path, small_batches: int, limit: str) -> None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import count, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._checks import check_text
+from .._checks import check_text, check_whole, shown
 from .._columns import check_texts
 from .._json import canonical_json
-from ..errors import NotSupported
+from ..errors import InvalidParameter, NotSupported
 from ..ledger.entries import NOBODY, SPENT
 from ..ledger.lanes import lane_of
 from ..ledger.windows import holds, measure_in
@@ -96,12 +96,46 @@ class BulkResult:
         return {"spent": self.spent, "refused": self.refused, "repeated": self.repeated}
 
 
-def batches(users: Iterable[str]) -> Iterator[list[str]]:
-    """The users in batches, in order. Raises `InvalidParameter` at the batch that holds anything else."""
+Shard = tuple[int, int]
+"""Which of so many shards of a run, from 1: it has every batch whose number leaves that remainder."""
+
+
+def check_shard(shard: Any, key: str | None) -> Shard:
+    """`shard`, if it is one of a run with a key; the only one where it is None. Raises `InvalidParameter`."""
+    if shard is None:
+        return 1, 1
+    expected = "a pair of whole numbers, which shard from 1 and of how many"
+    if not isinstance(shard, tuple) or len(shard) != 2:
+        raise InvalidParameter("shard", expected, shown(shard))
+    shards = check_whole("shard", shard[1], 1)
+    if key is None:
+        # By its key alone a batch is known again, and who has it.
+        raise InvalidParameter("key", "the run's name, which all its shards share", None)
+    return check_whole("shard", shard[0], 1, shards), shards
+
+
+def in_shard(number: int, shard: Shard) -> bool:
+    """Whether batch `number`, from 0, is one of the shard's."""
+    which, shards = shard
+    return number % shards == which - 1
+
+
+def batches(users: Iterable[str], shard: Shard = (1, 1)) -> Iterator[tuple[int, list[str]]]:
+    """The users in batches, numbered from 0, in order; of a shard, its own.
+
+    The batches are those of the whole list, however many shards there are. Raises `InvalidParameter` at the batch
+    that holds anything else.
+    """
     expected = "many users; a single text would be charged letter by letter"
     iterator = iter(check_texts("users", users, expected))
-    while batch := [check_text("user", user) for user in islice(iterator, BATCH)]:
-        yield batch
+    for number in count():
+        batch = list(islice(iterator, BATCH))
+        if not batch:
+            return
+        if in_shard(number, shard):
+            for user in batch:
+                check_text("user", user)
+            yield number, batch
 
 
 class BulkCharge:

@@ -14,6 +14,7 @@ from .bulk import (
     batch_key,
     batches,
     bind,
+    check_shard,
     part_key,
     parts_of,
     read_part,
@@ -43,6 +44,7 @@ def spend_many(
     digest: str | None = None,
     note: str | None = None,
     policy: str = DEFAULT,
+    shard: tuple[int, int] | None = None,
     on_batch: Callable[[int, list[str]], None] | None = None,
 ) -> BulkResult:
     """Charge one report to each of many users, in batches; whoever does not fit is refused, the others go on.
@@ -57,6 +59,8 @@ def spend_many(
         digest: hexadecimal; binds the reports to the key.
         note: one line of at most 500 characters, written beside every charge; each goes with its user.
         policy: the policy to hold it against.
+        shard: of a run with a key that several processes share, which batches are charged here: (2, 4) is the second
+            of every four. All are given the same users; the run may go on in any other number of shards, or in none.
         on_batch: called as `on_batch(users, refused)` after each batch, with how many users it had and which of
             them were refused; without it, the result names these.
 
@@ -76,7 +80,7 @@ def spend_many(
     if key is not None:
         check_text("key", key)
     check_call("on_batch", on_batch)
-    for number, batch in enumerate(batches(users)):
+    for number, batch in batches(users, check_shard(shard, key)):
         bound = batch_key(self._ledger.key, key, number, batch, identity, self._caller.name)
         refused: list[str] = []
         for part, (of_part, repeated) in _charge_batch(

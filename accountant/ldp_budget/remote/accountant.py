@@ -15,7 +15,7 @@ from urllib.parse import quote
 from .._checks import check_call, check_instance, check_name, check_switch, check_text, check_whole, shown
 from .._columns import check_texts
 from ..accounting.accountant import Accountant
-from ..accounting.bulk import BulkResult
+from ..accounting.bulk import BulkResult, check_shard
 from ..accounting.callers import Caller
 from ..accounting.limits import as_limits
 from ..accounting.lines import FAILED
@@ -242,6 +242,7 @@ class RemoteAccountant(Accountant):
         digest: str | None = None,
         note: str | None = None,
         policy: str = DEFAULT,
+        shard: tuple[int, int] | None = None,
         on_batch: Callable[[int, list[str]], None] | None = None,
     ) -> BulkResult:
         common = {
@@ -249,10 +250,11 @@ class RemoteAccountant(Accountant):
             "policy": sendable("policy", check_name("policy", policy)),
             **({} if note is None else {"note": check_note(note)}),
         }
+        mine = check_shard(shard, key)
         run, result = header_of(key), BulkResult()
         check_call("on_batch", on_batch)
         with _Named(self.name, mechanism, run if key is None else key):
-            for batch, rows in many.charge_all(self._service, users, common, check_digest(digest), run):
+            for batch, rows in many.charge_all(self._service, users, common, check_digest(digest), run, mine):
                 refused = self._read_value(partial(many.count, result, batch, fresh=key is None), rows, True)
                 if on_batch is not None:
                     on_batch(len(batch.users), refused)

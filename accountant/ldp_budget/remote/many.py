@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from .._checks import check_text
 from .._columns import check_texts
-from ..accounting.bulk import BulkResult
+from ..accounting.bulk import BulkResult, in_shard
 from ..accounting.lines import FAILED
 from ..ledger.entries import SPENT
 from .bodies import charge_body, header_of, sendable
 from .problems import error_of
 
 if TYPE_CHECKING:
+    from ..accounting.bulk import Shard
     from ..accounting.lines import Spend
     from .asking import Service
 
@@ -42,10 +43,17 @@ class Batch(NamedTuple):
 
 
 def charge_all(
-    service: Service, users: Iterable[str], common: Mapping[str, Any], digest: str | None, key: str
+    service: Service,
+    users: Iterable[str],
+    common: Mapping[str, Any],
+    digest: str | None,
+    key: str,
+    shard: Shard,
 ) -> Iterator[tuple[Batch, list[Any]]]:
-    """The batches, each with the answers to its lines. Raises what the first line that failed was answered."""
+    """The batches of a shard with the answers to their lines. Raises what the first line that failed was answered."""
     for number, batch in enumerate(batches(users, common, digest)):
+        if not in_shard(number, shard):
+            continue
         rows = service.exchange(PATH, batch.lines, key=f"{key}#{number}")
         for row in rows:
             if row.get("status") == FAILED:
