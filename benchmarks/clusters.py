@@ -241,7 +241,7 @@ def reports(count: int, engines: list[str]) -> None:
             "ray": [("Ray, two processors", by_ray, [])],
         }
         print(
-            "| way | s | with its start | reports a second | 10⁹ reports, min | peak of a worker, MB | before its first, MB |"
+            "| way | s | with start | reports a second | 10⁹ reports, min | peak of a worker, MB | at first, MB |"
         )
         print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
         known = None

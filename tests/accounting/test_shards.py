@@ -1,0 +1,121 @@
+"""A bulk run in shards: workers that are killed in the middle, started anew in other numbers, charge nobody twice."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import shard_worker
+from ldp_budget import Accountant, KeyConflict
+from ldp_budget.accounting import bulk
+from postgres_places import new_ledger
+from shard_worker import BATCH, COIN, RUN
+
+pyarrow = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+USERS = 20 * BATCH + 17
+POOR = 40  # whose budget is spent before
+
+
+@pytest.fixture(params=["file", pytest.param("postgresql", marks=pytest.mark.slow)])
+def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    address = str(tmp_path / "budget.db") if request.param == "file" else new_ledger(8)
+    with Accountant(address) as accountant:
+        accountant.set_policy("default", ["lifetime=2"])
+        accountant.spend_many([name(number) for number in range(POOR) for _ in range(2)], COIN)
+    return address
+
+
+def name(number: int) -> str:
+    return f"person-{number}"
+
+
+@pytest.fixture
+def listed(tmp_path: Path) -> Path:
+    """Everybody, and every tenth once more; in an order in which the two are far apart."""
+    users = [*range(USERS), *range(0, USERS, 10)]
+    random.Random(1).shuffle(users)
+    path = tmp_path / "users.parquet"
+    parquet.write_table(pyarrow.table({"user": [name(number) for number in users]}), path, row_group_size=700)
+    return path
+
+
+def start(ledger: str, listed: Path, which: int, shards: int) -> subprocess.Popen[str]:
+    command = [sys.executable, shard_worker.__file__, ledger, str(listed), str(which), str(shards)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def lines(worker: subprocess.Popen[str]) -> Iterator[Any]:
+    assert worker.stdout is not None
+    for line in worker.stdout:
+        yield json.loads(line)
+
+
+def killed(ledger: str, listed: Path, shards: int, after: int) -> int:
+    """Users in batches that all workers told of, each killed once it has told of so many."""
+    workers = [start(ledger, listed, which + 1, shards) for which in range(shards)]
+    told = 0
+    for worker in workers:
+        with worker:
+            for users, _ in (next(lines(worker)) for _ in range(after)):
+                told += users
+            worker.send_signal(signal.SIGKILL)
+        assert worker.returncode == -signal.SIGKILL
+    return told
+
+
+def finished(ledger: str, listed: Path, shards: int) -> dict[str, int]:
+    """What all shards charged, refused and had found charged."""
+    with Accountant(ledger, create=False) as accountant:
+        results = [
+            accountant.spend_many(
+                shard_worker.users_of(str(listed)), COIN, key=RUN, shard=(which + 1, shards)
+            ).to_json()
+            for which in range(shards)
+        ]
+    return {what: sum(result[what] for result in results) for what in results[0]}
+
+
+@pytest.fixture(autouse=True)
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "BATCH", BATCH)
+
+
+def test_killed_and_gone_on_with_nobody_is_charged_twice_and_nobody_is_left_out(
+    ledger: str, listed: Path, thorough: bool
+) -> None:
+    with Accountant(ledger) as accountant:
+        before = accountant.stats()["entries"]
+    told = killed(ledger, listed, 2, 2)
+    if thorough:
+        killed(ledger, listed, 3, 1)
+    charges = USERS + len(range(0, USERS, 10)) - POOR - POOR // 10
+    found = finished(ledger, listed, 3)
+    assert found["repeated"] >= told - POOR - POOR // 10 > 0
+    assert found["spent"] > 0
+    assert found["spent"] + found["repeated"] == charges
+    assert found["refused"] == POOR + POOR // 10
+    # Once more, by one process or in any number of shards: nobody is charged.
+    for shards in (1, 2):
+        assert finished(ledger, listed, shards) == {**found, "spent": 0, "repeated": charges}
+    with Accountant(ledger) as accountant:
+        balances = accountant.balances([name(number) for number in range(USERS)])
+        spent = [balance.limits[0].spent_units.epsilon for balance in balances]
+        assert spent == [(2 if n % 10 == 0 or n < POOR else 1) * 10**9 for n in range(USERS)]
+        assert accountant.stats()["entries"] - before == charges
+        assert accountant.verify().ok
+
+
+def test_a_shard_of_another_list_is_a_conflict(ledger: str, listed: Path) -> None:
+    finished(ledger, listed, 2)
+    with Accountant(ledger) as accountant, pytest.raises(KeyConflict):
+        accountant.spend_many(["somebody else"], COIN, key=RUN, shard=(1, 2))

@@ -1,0 +1,46 @@
+"""One shard of a bulk run, in a process that a test may kill at any moment; run by `test_shards`.
+
+    python shard_worker.py LEDGER LIST I N
+
+A line of JSON for each batch, once it is charged; and one with the result at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+
+import pyarrow.parquet
+
+import ldp_budget
+from ldp_budget import Accountant
+from ldp_budget.accounting import bulk
+
+COIN = ldp_budget.mechanism("rr")(epsilon="1")
+BATCH = 250
+RUN = "monday"
+
+
+def users_of(path: str) -> Iterator[str]:
+    """The users of a Parquet list, as a stream."""
+    for batch in pyarrow.parquet.ParquetFile(path).iter_batches(batch_size=1000):
+        yield from batch.column("user").to_pylist()
+
+
+def main(ledger: str, users: str, which: str, shards: str) -> None:
+    bulk.BATCH = BATCH
+    with Accountant(ledger, create=False) as accountant:
+        result = accountant.spend_many(
+            users_of(users),
+            COIN,
+            key=RUN,
+            shard=(int(which), int(shards)),
+            on_batch=lambda *batch: print(json.dumps(batch)),
+        )
+    print(json.dumps(result.to_json()))
+
+
+if __name__ == "__main__":
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    main(*sys.argv[1:])
