@@ -240,9 +240,7 @@ def reports(count: int, engines: list[str]) -> None:
             "dask": [("Dask, two workers", by_dask, [])],
             "ray": [("Ray, two processors", by_ray, [])],
         }
-        print(
-            "| way | s | with start | reports a second | 10⁹ reports, min | peak of a worker, MB | at first, MB |"
-        )
+        print("| way | s | with start | reports a second | 10⁹ reports, min | peak of a worker, MB | at first, MB |")
         print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
         known = None
         for engine in engines:

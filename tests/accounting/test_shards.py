@@ -22,11 +22,13 @@ from shard_worker import BATCH, COIN, RUN
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
 
+pytestmark = pytest.mark.slow
+
 USERS = 20 * BATCH + 17
 POOR = 40  # whose budget is spent before
 
 
-@pytest.fixture(params=["file", pytest.param("postgresql", marks=pytest.mark.slow)])
+@pytest.fixture(params=["file", "postgresql"])
 def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     address = str(tmp_path / "budget.db") if request.param == "file" else new_ledger(8)
     with Accountant(address) as accountant:
@@ -90,14 +92,11 @@ def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk, "BATCH", BATCH)
 
 
-def test_killed_and_gone_on_with_nobody_is_charged_twice_and_nobody_is_left_out(
-    ledger: str, listed: Path, thorough: bool
-) -> None:
+def test_killed_and_gone_on_with_nobody_is_charged_twice_and_nobody_is_left_out(ledger: str, listed: Path) -> None:
     with Accountant(ledger) as accountant:
         before = accountant.stats()["entries"]
     told = killed(ledger, listed, 2, 2)
-    if thorough:
-        killed(ledger, listed, 3, 1)
+    killed(ledger, listed, 3, 1)
     charges = USERS + len(range(0, USERS, 10)) - POOR - POOR // 10
     found = finished(ledger, listed, 3)
     assert found["repeated"] >= told - POOR - POOR // 10 > 0

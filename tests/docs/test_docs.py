@@ -29,19 +29,25 @@ PAGES = [
 ]
 # What a page needs besides the library; developers have it.
 NEEDS = {
+    "clusters": ("apache_beam", "distributed", "pyarrow", "ray"),
     "data": ("fsspec", "pandas", "polars", "pyarrow"),
     "fastapi": ("fastapi", "httpx2"),
     "operations": ("fastapi", "httptools", "prometheus_client", "uvicorn"),
     "remote": ("fastapi", "httpx2", "uvicorn"),
     "weekly-staff-survey": ("matplotlib",),
 }
+# Engines that take longer to start than all else here together.
+SLOW = ("clusters",)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="the commands of a page are those of a shell")
 
 
 @needs_bash
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.slow] if page.stem in SLOW else [], id=page.stem) for page in PAGES],
+)
 def test_every_block_of_a_page_runs_and_prints_what_it_shows(page: Path, tmp_path: Path, programs: str) -> None:
     for module in NEEDS.get(page.stem, ()):
         pytest.importorskip(module)
@@ -51,6 +57,8 @@ def test_every_block_of_a_page_runs_and_prints_what_it_shows(page: Path, tmp_pat
         "LDP_BUDGET_LEDGER": str(tmp_path / "ledger.db"),
         "LDP_BUDGET_CERTIFICATES": str(tmp_path / "certificates.json"),
         "LDP_BUDGET_NO_PLUGINS": "1",
+        "HOME": str(tmp_path),  # where Ray would keep a token
+        "RAY_USAGE_STATS_ENABLED": "0",
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # a page that runs pytest shows none, and they load for seconds
         "PYTHONPATH": os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")])),
     }

@@ -133,9 +133,7 @@ def batches(users: Iterable[str], shard: Shard = (1, 1)) -> Iterator[tuple[int, 
         if not batch:
             return
         if in_shard(number, shard):
-            for user in batch:
-                check_text("user", user)
-            yield number, batch
+            yield number, [check_text("user", user) for user in batch]
 
 
 class BulkCharge:
