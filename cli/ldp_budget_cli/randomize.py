@@ -208,7 +208,9 @@ def _uncharged(out: str, collection: Collection, batches: Iterable[tuple[Batch, 
         writer: PartitionWriter | ReportWriter | None = None
         for batch, secrets in batches:
             # Not before: what is wrong with the table at once is told first.
-            writer = writer or stack.enter_context(writer_to(out, collection))
+            if writer is None:
+                writer = writer_to(out, collection)
+                stack.enter_context(writer)
             writer.write(collection.randomize(batch.values, secrets=secrets))
             reports += len(batch.values)
     return Released(reports, 0)

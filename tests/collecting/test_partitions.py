@@ -118,7 +118,7 @@ def test_addresses_are_read_and_written_as_paths_are(tmp_path: Path) -> None:
     assert aggregate("memory://round/7", POLL).reports == 5
     write(f"file://{tmp_path}/a.parquet", FEW)
     assert aggregate(tmp_path / "a.parquet", POLL).reports == aggregate(f"file://{tmp_path}", POLL).reports == 4
-    with pytest.raises(ReportFileError, match="fsspec cannot open it"):
+    with pytest.raises(ReportFileError, match="Protocol not known: nowhere"):
         aggregate("nowhere://a", POLL)
     with pytest.raises(InvalidParameter, match="out: expected a path"), Accountant(":memory:") as accountant:
         release("memory://a.parquet", POLL, accountant, np.array([0]), ["alice"], policy="default")
@@ -212,7 +212,8 @@ def test_released_reports_may_be_a_partition(tmp_path: Path) -> None:
 
 def test_a_name_says_what_is_written(tmp_path: Path) -> None:
     assert isinstance(writer_to(tmp_path / "a.parquet", POLL), PartitionWriter)
-    assert isinstance(writer_to("memory://a", POLL), PartitionWriter)
+    assert isinstance(writer_to("memory://a.parquet", POLL), PartitionWriter)
+    assert isinstance(writer_to("memory://a", POLL), ReportWriter)
     assert isinstance(writer_to(tmp_path / "a", POLL), ReportWriter)
 
 

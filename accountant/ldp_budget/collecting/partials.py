@@ -19,6 +19,7 @@ import copy
 import hashlib
 import json
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -31,13 +32,12 @@ from ..errors import InvalidParameter, NotSupported, ReportFileError
 from ._layout import Layout, check_whose, read_layout
 from ._totals import estimate_total
 from .partitions import MAGIC as PARQUET_MAGIC
-from .partitions import SUFFIX, Source, is_address, open_partition, partitions_in
+from .partitions import SUFFIX, Source, open_partition, partitions_in
 from .reports import read_reports
+from .tabular.places import inside, opened, shown_place
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -229,7 +229,7 @@ def aggregate(place: str | os.PathLike[str], collection: Collection) -> Partial:
 
     Parameters:
         place: a partition; a folder of them, of which every `*.parquet` is read; a report file; or a partial that was
-            written to a file. A path, or for the first two an address that `fsspec` knows.
+            written to a file. A path, or an address that `fsspec` knows.
         collection: what the reports are of.
 
     Raises:
@@ -239,14 +239,14 @@ def aggregate(place: str | os.PathLike[str], collection: Collection) -> Partial:
         NotSupported: pyarrow is missing, or fsspec for an address; or a report file holds none of the mechanism's.
     """
     check_instance("collection", collection, Collection, "a collection")
-    if not is_address(place):
-        path = check_path("place", place)
-        start = _start(path)
-        if start.startswith(MAGIC):
-            return _read_partial(path, collection)
-        if start and not start.startswith(PARQUET_MAGIC) and path.suffix != SUFFIX:
-            total, layout = _added(read_reports(path, collection), collection)
-            return Partial(collection, total, layout)
+    check_path("place", place)
+    name = os.fspath(place)
+    start = _start(name)
+    if start.startswith(MAGIC):
+        return _read_partial(name, collection)
+    if start and not start.startswith(PARQUET_MAGIC) and not name.endswith(SUFFIX):
+        total, layout = _added(read_reports(name, collection), collection)
+        return Partial(collection, total, layout)
     total, layout, partitions = None, None, dict[str, Source]()
     for each in partitions_in(place):
         with open_partition(each, collection) as partition:
@@ -261,23 +261,24 @@ def aggregate(place: str | os.PathLike[str], collection: Collection) -> Partial:
     return Partial(collection, total, layout, partitions)
 
 
-def _start(path: Path) -> bytes:
-    """How a file begins; nothing of a folder, and of what is not there."""
-    if not path.is_file():
-        return b""
+def _start(name: str) -> bytes:
+    """How a file begins; nothing of a folder."""
     try:
-        with open(path, "rb") as file:
+        if inside(name) is not None:
+            return b""
+        with opened(name) as file:
             return file.read(len(MAGIC))
     except OSError as error:
-        raise ReportFileError(str(path), f"it cannot be read: {error.strerror}") from None
+        raise ReportFileError(shown_place(name), f"it cannot be read: {error.strerror}") from None
 
 
-def _read_partial(path: Path, collection: Collection) -> Partial:
+def _read_partial(name: str, collection: Collection) -> Partial:
     try:
-        data = path.read_bytes()
+        with opened(name) as file:
+            data = file.read()
     except OSError as error:
-        raise ReportFileError(str(path), f"it cannot be read: {error.strerror}") from None
-    return Partial.from_bytes(data, collection, place=str(path))
+        raise ReportFileError(shown_place(name), f"it cannot be read: {error.strerror}") from None
+    return Partial.from_bytes(data, collection, place=shown_place(name))
 
 
 def _added(

@@ -11,29 +11,39 @@ The name decides: of two partitions of one task, or of a partition and its copy,
 noise they hold; the other is refused by name. It guards against accidents. It is no signature, so whoever may write
 to the folder can make up reports.
 
-Places are paths, or addresses that `fsspec` knows (`s3://…`, `memory://…`). A partition appears whole or not at all,
-where the place can do that; one that is cut short is refused wherever it lies.
+Places are paths, or addresses that `fsspec` knows (`s3://…`, `memory://…`); written are those alone where a partition
+appears whole or not at all. One that is cut short is refused wherever it lies.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import secrets
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from .._checks import check_instance, check_path, check_text
-from .._files import replaceable, replacing
+from .._files import replaceable
 from .._json import canonical_json
 from ..catalogue.collections import Collection
 from ..errors import NotSupported, ReportFileError
 from ._layout import Layout, read_layout
 from .reports import ReportWriter
+from .tabular.places import (
+    EXTRA,
+    check_writable,
+    inside,
+    is_address,
+    local_path,
+    opened,
+    shown_place,
+    written,
+)
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator
     from types import TracebackType
 
@@ -63,18 +73,6 @@ class Source(NamedTuple):
         return f"{self.file} (task {name})" if kind == "task" else self.file
 
 
-def is_address(place: object) -> TypeGuard[str]:
-    """Whether that is an address of `fsspec`, and no path.
-
-    Parameters:
-        place: a path or an address.
-
-    Raises:
-        Nothing.
-    """
-    return isinstance(place, str) and "://" in place
-
-
 class PartitionWriter:
     """Writes reports to a partition, which has its name on a clean exit, whole.
 
@@ -90,11 +88,12 @@ class PartitionWriter:
     Raises:
         ReportFileError: the place cannot be written, or another run is writing it.
         InvalidParameter: one of them is of another kind.
-        NotSupported: pyarrow is missing, or fsspec for an address.
+        NotSupported: pyarrow is missing, or fsspec for an address; or no file there is sure to appear whole.
     """
 
     def __init__(self, path: str | os.PathLike[str], collection: Collection, *, task: str | None = None) -> None:
-        self._path: Path | str = path if is_address(path) else check_path("path", path)
+        check_path("path", path)
+        self._place = os.fspath(path)
         self._collection = check_instance("collection", collection, Collection, "a collection")
         self._name = f"random {secrets.token_hex(16)}" if task is None else f"task {check_text('task', task)}"
         self._layout: Layout | None = None
@@ -105,13 +104,14 @@ class PartitionWriter:
         self._waits = self._total = 0
         self._sha256 = hashlib.sha256()
         _pyarrow()
-        if isinstance(self._path, Path) and not replaceable(self._path):
-            raise ReportFileError(str(self._path), "it cannot be written: it is there and is no ordinary file")
+        with self._writing():
+            check_writable(self._place)
+        if not is_address(self._place) and not replaceable(Path(local_path(self._place))):
+            raise ReportFileError(self._place, "it cannot be written: it is there and is no ordinary file")
 
     def __enter__(self) -> Self:
         with self._writing():
-            writing = replacing(self._path) if isinstance(self._path, Path) else _uploading(self._path)
-            self._file = self._open.enter_context(writing)
+            self._file = self._open.enter_context(written(self._place))
         return self
 
     def write(self, reports: NDArray[Any]) -> None:
@@ -197,7 +197,7 @@ class PartitionWriter:
     def _end(self) -> None:
         if self._layout is None:
             raise ReportFileError(
-                str(self._path), "it was not written: expected an array of reports, if an empty one"
+                shown_place(self._place), "it was not written: expected an array of reports, if an empty one"
             )
         self._write_group()
         end = {"reports": self._total, "sha256": _finished(self._sha256, self._total)}
@@ -210,11 +210,11 @@ class PartitionWriter:
             yield
         except OSError as error:
             why = error.strerror or str(error)
-            raise ReportFileError(str(self._path), f"it cannot be written: {why}") from None
+            raise ReportFileError(shown_place(self._place), f"it cannot be written: {why}") from None
 
 
 def writer_to(path: str | os.PathLike[str], collection: Collection) -> PartitionWriter | ReportWriter:
-    """The writer for what is named so: of a partition where it ends in `.parquet` or is an address, else of a file.
+    """The writer for what is named so: of a partition where it ends in `.parquet`, else of a report file.
 
     Parameters:
         path: of the file; or an address that `fsspec` knows.
@@ -223,9 +223,9 @@ def writer_to(path: str | os.PathLike[str], collection: Collection) -> Partition
     Raises:
         ReportFileError: the place cannot be written.
         InvalidParameter: one of them is of another kind.
-        NotSupported: pyarrow is missing, or fsspec for an address.
+        NotSupported: what that needs is missing; or it is an address where nobody promises that a file appears whole.
     """
-    if is_address(path) or check_path("path", path).suffix == SUFFIX:
+    if check_path("path", path).suffix == SUFFIX:
         return PartitionWriter(path, collection)
     return ReportWriter(path, collection)
 
@@ -243,21 +243,15 @@ def partitions_in(place: str | os.PathLike[str]) -> list[str]:
         InvalidParameter: it is of another kind.
         NotSupported: fsspec is missing.
     """
-    name = place if is_address(place) else str(check_path("place", place))
+    check_path("place", place)
+    name = os.fspath(place)
     with _reading(name):
-        if is_address(name):
-            system, path = _system(name)
-            if not system.isdir(path):
-                return [name]
-            inside = [system.unstrip_protocol(each) for each in system.ls(path, detail=False)]
-        else:
-            folder = Path(name)
-            if not folder.is_dir():
-                return [name]
-            inside = [str(each) for each in folder.iterdir()]
-    found = sorted(each for each in inside if each.endswith(SUFFIX) and _file(each)[0] not in "._")
+        there = inside(name)
+    if there is None:
+        return [name]
+    found = sorted(each for each in there if each.endswith(SUFFIX) and _file(each)[0] not in "._")
     if not found:
-        raise ReportFileError(name, f"there is no *{SUFFIX} in this folder")
+        raise ReportFileError(shown_place(name), f"there is no *{SUFFIX} in this folder")
     return found
 
 
@@ -333,18 +327,15 @@ def open_partition(place: str | os.PathLike[str], collection: Collection) -> Ite
         NotSupported: pyarrow is missing, or fsspec for an address.
     """
     check_instance("collection", collection, Collection, "a collection")
-    name = place if is_address(place) else str(check_path("place", place))
+    check_path("place", place)
+    name = os.fspath(place)
     _, parquet = _pyarrow()
     with ExitStack() as stack:
         with _reading(name):
-            if is_address(name):
-                system, path = _system(name)
-                file = stack.enter_context(system.open(path, "rb"))
-            else:
-                file = stack.enter_context(open(name, "rb"))
+            file = stack.enter_context(opened(name))
             # Read as it is asked for: a partition of any size takes the same memory.
-            opened = parquet.ParquetFile(file, buffer_size=_READ_BYTES, pre_buffer=False)
-            partition = Partition(name, stack.enter_context(opened), collection)
+            read = parquet.ParquetFile(file, buffer_size=_READ_BYTES, pre_buffer=False)
+            partition = Partition(shown_place(name), stack.enter_context(read), collection)
         yield partition
 
 
@@ -365,9 +356,8 @@ def _reading(place: str) -> Iterator[None]:
     """What goes wrong with a file while it is read, told as such."""
     try:
         yield
-    except FileNotFoundError:
-        raise ReportFileError(place, "it cannot be read: No such file or directory") from None
     except Exception as error:
+        place = shown_place(place)
         if isinstance(error, OSError) and error.strerror:
             raise ReportFileError(place, f"it cannot be read: {error.strerror}") from None
         if isinstance(error, OSError) or type(error).__module__.startswith("pyarrow"):
@@ -376,35 +366,10 @@ def _reading(place: str) -> Iterator[None]:
         raise
 
 
-@contextmanager
-def _uploading(address: str) -> Iterator[Any]:
-    """A file at an address, which is there when the block ends without an exception."""
-    system, path = _system(address)
-    with system.transaction, system.open(path, "wb") as file:
-        yield file
-
-
-def _system(address: str) -> tuple[Any, str]:
-    """A file system of our own, whose transactions are nobody else's, and the path in it."""
-    try:
-        import fsspec
-    except ImportError:
-        raise _missing("fsspec") from None
-    try:
-        system, path = fsspec.url_to_fs(address, skip_instance_cache=True)
-    except (ValueError, ImportError) as error:
-        raise ReportFileError(address, f"fsspec cannot open it: {error}") from None
-    return system, path
-
-
 def _pyarrow() -> tuple[Any, Any]:
     try:
         import pyarrow
         import pyarrow.parquet as parquet
     except ImportError:
-        raise _missing("pyarrow") from None
+        raise NotSupported(f"Parquet needs pyarrow: {EXTRA}") from None
     return pyarrow, parquet
-
-
-def _missing(package: str) -> NotSupported:
-    return NotSupported(f"Parquet and addresses need {package}: pip install 'ldp-budget[arrow]'")

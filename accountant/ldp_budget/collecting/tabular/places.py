@@ -93,6 +93,26 @@ def opened(path: str) -> Iterator[io.BufferedReader[Any]]:
         yield file
 
 
+def inside(path: str) -> list[str] | None:
+    """The paths or addresses of what lies right in a folder, in any order; None where no folder is.
+
+    Parameters:
+        path: a path or an address.
+
+    Raises:
+        OSError: it cannot be read.
+        NotSupported: it is an address, and what opens those is not installed.
+    """
+    if not is_address(path):
+        folder = Path(local_path(path))
+        return [str(each) for each in folder.iterdir()] if folder.is_dir() else None
+    system, place = _system(path)
+    with _told(path):
+        if not system.isdir(place):
+            return None
+        return [system.unstrip_protocol(each) for each in system.ls(place, detail=False)]
+
+
 @contextmanager
 def written(path: str) -> Iterator[IO[bytes]]:
     """A file to write, which is there, whole and durable, when the block ends without an exception, or not at all.
