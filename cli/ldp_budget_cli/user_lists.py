@@ -48,6 +48,7 @@ class Listing:
         self._missing = frozenset(missing)
         self._once = once
         self._repeats: Repeats | None = None
+        self._checked = False
         self.column = ""
 
     def check(self, skip_invalid: bool) -> int:
@@ -55,15 +56,21 @@ class Listing:
         passed_over = LeftOut((lambda row: None) if skip_invalid else None)
         rows = sum(1 for _ in self.users(passed_over))
         self.warn_of_repeats()
+        self._repeats, self._checked = None, True
         return rows
 
     def users(self, left_out: LeftOut) -> Iterator[str]:
         """The users to charge, as a stream."""
         from .repeats import Repeats, once_each
 
-        self._repeats = Repeats()
         users = self.listed(left_out)
-        yield from once_each(users) if self._once else self._repeats.counting(users)
+        if self._once:
+            yield from once_each(users)
+        elif self._checked:  # who comes again was told
+            yield from users
+        else:
+            self._repeats = Repeats()
+            yield from self._repeats.counting(users)
 
     def listed(self, left_out: LeftOut) -> Iterator[str]:
         """The users as they are listed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -12,6 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from ldp_budget import Accountant, mechanism
+from ldp_budget.catalogue.collections import Collection
 
 if TYPE_CHECKING:
     from conftest import CommandLine
@@ -24,13 +28,25 @@ parquet = pytest.importorskip("pyarrow.parquet")
 PEOPLE = {"user": ["ann", "bob", "cy"], "answer": ["yes", "no", "no"], "age": [20.5, 33.0, 70.0]}
 
 
+@pytest.fixture(scope="module")
+def ledger_files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """A ledger with a poll and a range of ages."""
+    path = tmp_path_factory.mktemp("ledger") / "budget.db"
+    with Accountant(path) as accountant:
+        accountant.set_policy("default", ["lifetime=1"])
+        accountant.add_collection(Collection("poll", mechanism("oue")(epsilon=1, domain_size=2), ("yes", "no")))
+        accountant.add_collection(Collection("age", mechanism("laplace")(epsilon=1, lower=18, upper=70)))
+    return sorted(path.parent.iterdir())
+
+
 @pytest.fixture
-def survey(command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
-    """A ledger with a poll and a range of ages, in the folder of the test."""
+def survey(
+    ledger_files: list[Path], command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> CommandLine:
+    """That ledger in the folder of the test."""
+    for file in ledger_files:
+        shutil.copy(file, tmp_path)
     monkeypatch.chdir(tmp_path)
-    command("policy", "set", "default", "--limit", "lifetime=1")
-    command("collection", "add", "poll", "oue", "--epsilon", "1", "--categories", "yes,no")
-    command("collection", "add", "age", "laplace", "--epsilon", "1", "--lower", "18", "--upper", "70")
     return command
 
 
