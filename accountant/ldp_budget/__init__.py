@@ -29,6 +29,7 @@ _HOMES = {
     "Mechanism": "authoring.base",
     "FrequencyMechanism": "authoring.frequency",
     "NumericMechanism": "authoring.numeric",
+    "guarantee_of": "catalogue.foreign",
     "hookimpl": "catalogue.hookspecs",
     "mechanism": "catalogue.plugins",
     "mechanisms": "catalogue.plugins",
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from .authoring.frequency import FrequencyMechanism as FrequencyMechanism
     from .authoring.numeric import NumericMechanism as NumericMechanism
     from .catalogue.collections import Collection as Collection
+    from .catalogue.foreign import guarantee_of as guarantee_of
     from .catalogue.hookspecs import hookimpl as hookimpl
     from .catalogue.plugins import mechanism as mechanism
     from .catalogue.plugins import mechanisms as mechanisms

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from ldp_budget.authoring.fields import Choice, Field, Flag, Integer, Real
+from ldp_budget.authoring.fields import Choice, Field, Flag, Integer, Matrix, Real, Text
 from ldp_budget.catalogue.plugins import mechanism as find_mechanism
 from ldp_budget.catalogue.plugins import registry
 from ldp_budget.errors import InvalidParameter, LdpBudgetError, LedgerError, UnknownName
@@ -218,7 +218,9 @@ def _metavar(field: Field[Any]) -> str:
         return "|".join(field.choices)
     if isinstance(field, Integer):
         return "INTEGER"
-    return "NUMBER" if isinstance(field, Real) else "FILE"
+    if isinstance(field, Real):
+        return "NUMBER"
+    return "FILE" if isinstance(field, Matrix) else "TEXT" if isinstance(field, Text) else "JSON"
 
 
 def _read(field: Field[Any], value: Any) -> Any:

@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 from ldp_budget.authoring.base import Mechanism
 from ldp_budget.catalogue.hookspecs import hookimpl
+from ldp_budget.guarantees import Guarantee
 
 from .bounded_laplace import BoundedLaplace
 from .bounded_staircase import BoundedStaircase
 from .cms import CountMeanSketch
 from .d_bit_flip import DBitFlip
+from .declared import Declared
 from .gaussian import Gaussian
 from .hcms import HadamardCountMeanSketch
 from .laplace import Laplace
@@ -44,5 +46,12 @@ def register_mechanisms(register: Callable[[type[Mechanism]], None]) -> None:
         OneBitMean,
         DBitFlip,
         Rappor,
+        Declared,
     ):
         register(mechanism)
+
+
+@hookimpl
+def declaration_of(guarantee: Guarantee, source: str) -> Mechanism:
+    """What stands in a ledger for the objects of other libraries."""
+    return Declared.of(guarantee, source)

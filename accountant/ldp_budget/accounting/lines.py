@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._checks import check_many, check_name, check_text, check_whole, shown
 from .._json import canonical_json
+from ..authoring.base import Mechanism
+from ..catalogue.collections import Collection
 from ..errors import InvalidParameter, KeyConflict, LdpBudgetError
 from ..guarantees.amounts import LARGEST
 from ..ledger.entries import NOBODY, SPENT
@@ -23,14 +25,12 @@ from .decision import decide
 from .idempotency import key_hash
 from .policies import DEFAULT
 from .receipts import REFUSED
-from .request import MOST_REPORTS, Request, charge_of, check_digest, check_note
+from .request import MOST_REPORTS, Request, charge_of, chosen_of, check_digest, check_note
 from .spending import charge_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..authoring.base import Mechanism
-    from ..catalogue.collections import Collection
     from ..ledger import Transaction
     from ..ledger.entries import StoredAnswer
     from ..ledger.groups import Piece
@@ -51,7 +51,7 @@ class Spend(NamedTuple):
     """One line: who is charged for what, as with `Accountant.spend`; in a `Run` without a key of its own."""
 
     user: str
-    mechanism: Mechanism | Collection
+    mechanism: Mechanism | Collection | object
     reports: int = 1
     label: str | None = None
     digest: str | None = None
@@ -396,15 +396,19 @@ class _Kinds:
     """The kinds of what lines ask for, each looked at and priced once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Any, ...], tuple[Kind, Mechanism | Collection]] = {}
+        self._foreign: dict[Mechanism | Collection, Mechanism | Collection] = {}
+        self._known: dict[tuple[Any, ...], tuple[Kind, object]] = {}
 
     def look_at(self, spend: Spend | LdpBudgetError) -> _Line:
         """A line, with what is wrong with it."""
         if isinstance(spend, LdpBudgetError):
             return _Line(error=spend)
         user, mechanism, reports, label, digest, note, policy, key = spend
-        asked = id(mechanism), reports, label, digest, note, policy, key
         try:
+            if not isinstance(mechanism, Mechanism | Collection):
+                mechanism = self._of_foreign(mechanism)
+                spend = spend._replace(mechanism=mechanism)
+            asked = id(mechanism), reports, label, digest, note, policy, key
             try:
                 known = self._known.get(asked)
             except TypeError:  # a list where a text belongs has no hash
@@ -415,6 +419,13 @@ class _Kinds:
         except LdpBudgetError as error:
             return _Line(error=error)
         return _Line(spend, kind)
+
+    def _of_foreign(self, thing: object) -> Mechanism | Collection:
+        """What stands for an object of another library, as it is now; the same for all that promise the same."""
+        chosen = chosen_of(thing)
+        if len(self._foreign) >= _MOST_KINDS:
+            self._foreign.clear()
+        return self._foreign.setdefault(chosen, chosen)
 
     def _work_out(self, asked: tuple[Any, ...], spend: Spend) -> Kind:
         """Look at all but the user. Raises `InvalidParameter`."""

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def spend_many(
     self: Books,
     users: Iterable[str],
-    mechanism: Mechanism | Collection,
+    mechanism: Mechanism | Collection | object,
     *,
     key: str | None = None,
     digest: str | None = None,

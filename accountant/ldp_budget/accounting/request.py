@@ -11,6 +11,7 @@ from .._json import canonical_json
 from ..authoring.base import Mechanism
 from ..catalogue import certificates
 from ..catalogue.collections import Collection
+from ..catalogue.foreign import EXPECTED, charged_for, what_is
 from ..errors import InvalidParameter
 from ..guarantees import Guarantee
 from ..guarantees.orders import measured
@@ -77,11 +78,13 @@ class Charge:
         return (self.fingerprint, self.collection) if self.collection else (self.fingerprint,)
 
 
-def charge_of(chosen: Mechanism | Collection) -> Charge:
-    """The charge of a mechanism or a collection; worked out once for each, as neither ever changes."""
+def charge_of(asked: Mechanism | Collection | object) -> Charge:
+    """The charge of a mechanism or a collection; worked out once for each, as neither ever changes.
+
+    An object of another library may well change, and is asked each time.
+    """
     # What is neither may not even have a hash.
-    mechanism_of(chosen)
-    return _charge_of(chosen)
+    return _charge_of(chosen_of(asked))
 
 
 @lru_cache(maxsize=1024)
@@ -100,20 +103,34 @@ def _guarantee_of(mechanism: Mechanism) -> Guarantee:
     return promised
 
 
-def mechanism_of(asked: Mechanism | Collection) -> Mechanism:
-    """What is charged where `asked` is given. Raises `InvalidParameter`."""
-    mechanism = asked.mechanism if isinstance(asked, Collection) else asked
-    if isinstance(mechanism, Mechanism):
-        if isinstance(getattr(mechanism, "name", None), str):
-            return mechanism
-        raise InvalidParameter("mechanism", _EXPECTED, f"{shown(mechanism)}, which has no name")
-    expected, found = "a mechanism with its parameters, or a collection", shown(asked)
+def mechanism_of(asked: Mechanism | Collection | object) -> Mechanism:
+    """What is charged where `asked` is given. Raises as `chosen_of`."""
+    chosen = chosen_of(asked)
+    return chosen.mechanism if isinstance(chosen, Collection) else chosen
+
+
+def chosen_of(asked: Mechanism | Collection | object) -> Mechanism | Collection:
+    """What was given, or where that is an object of another library, the mechanism that stands for it.
+
+    Raises `InvalidParameter`; `NotSupported` for an object that says nothing about two values of one user.
+    """
+    if isinstance(asked, Collection):
+        return asked
+    if isinstance(asked, Mechanism):
+        if isinstance(getattr(asked, "name", None), str):
+            return asked
+        raise InvalidParameter("mechanism", _EXPECTED, f"{shown(asked)}, which has no name")
     if isinstance(asked, type) and issubclass(asked, Mechanism):
         needed = ", ".join(name for name, field in asked.fields.items() if not field.derived)
         found = f"the mechanism {getattr(asked, 'name', asked.__name__)} without any of its parameters ({needed})"
     elif isinstance(asked, str):
-        found = f"the text {found}, which is a name alone"
-    raise InvalidParameter("mechanism", expected, found)
+        found = f"the text {shown(asked)}, which is a name alone"
+    else:
+        found = what_is(asked)
+        foreign = None if asked is None else charged_for(asked)
+        if foreign is not None:
+            return foreign
+    raise InvalidParameter("mechanism", EXPECTED, found)
 
 
 class Request:
@@ -128,7 +145,7 @@ class Request:
         self,
         secret: Key,
         user: str,
-        chosen: Mechanism | Collection,
+        chosen: Mechanism | Collection | object,
         *,
         reports: int = 1,
         policy: str,

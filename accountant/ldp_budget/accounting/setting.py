@@ -118,7 +118,7 @@ def policies(self: Books) -> list[Policy]:
 
 def simulate(
     self: Books,
-    mechanism: Mechanism | Collection,
+    mechanism: Mechanism | Collection | object,
     *,
     every: str,
     reports: int = 1,

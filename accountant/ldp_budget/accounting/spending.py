@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def quote(
     self: Books,
     user: str,
-    mechanism: Mechanism | Collection,
+    mechanism: Mechanism | Collection | object,
     *,
     reports: int = 1,
     label: str | None = None,
@@ -60,7 +60,7 @@ def quote(
 def spend(
     self: Books,
     user: str,
-    mechanism: Mechanism | Collection,
+    mechanism: Mechanism | Collection | object,
     *,
     reports: int = 1,
     key: str | None = None,
@@ -114,7 +114,7 @@ def spend(
 def reserve(
     self: Books,
     user: str,
-    mechanism: Mechanism | Collection,
+    mechanism: Mechanism | Collection | object,
     *,
     reports: int = 1,
     expires: float = 3600,

@@ -56,6 +56,8 @@ class Mechanism:
     fields: ClassVar[Mapping[str, Field[Any]]] = MappingProxyType({})
     targets: ClassVar[tuple[str, ...]] = ("epsilon",)
     """The fields that state how much privacy is lost; `plan` leaves them out and finds epsilon instead."""
+    checkable: ClassVar[bool] = True
+    """Whether anything here could find its promise wrong. One that is taken at its word is never called checked."""
     examples: ClassVar[tuple[Mapping[str, Any], ...]] = ()
     """Parameters that the checks build it with; without them `contract.examples_of` finds some by trying."""
 

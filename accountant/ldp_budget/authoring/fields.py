@@ -14,11 +14,18 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Generic, TypeVar, overload
+from unicodedata import category
 
 from ..errors import InvalidParameter
 from ..guarantees.amounts import canonical, decimal
 
 T = TypeVar("T")
+
+MOST_TEXT = 500
+"""Characters of a text: as many as of the note beside a charge."""
+
+_NO_TEXT = ("Cc", "Cs", "Zl", "Zp")
+"""Control characters, halves of characters, and what ends a line."""
 
 _MOST_DIGITS = 1000
 """Of a decimal, and of its exponent. Exact fractions of so many are quick to compute with, of a million not."""
@@ -179,6 +186,24 @@ class Choice(Field[str]):
         return value
 
 
+class Text(Field[str]):
+    """One line of text."""
+
+    @property
+    def expected(self) -> str:
+        return f"one line of text, of 1 to {MOST_TEXT} characters and none that steers a terminal"
+
+    def parse(self, value: Any) -> str:
+        if not isinstance(value, str) or not value.strip():
+            raise self.invalid(repr(value) if isinstance(value, str) else f"a {type(value).__name__}")
+        if len(value) > MOST_TEXT:
+            raise self.invalid(f"{len(value)} characters")
+        for character in value:
+            if category(character) in _NO_TEXT:
+                raise self.invalid(f"{character!r} in it")
+        return str(value)
+
+
 class Flag(Field[bool]):
     """A switch that is off unless it is given."""
 
@@ -305,6 +330,18 @@ def choice(help: str, *choices: str, default: str | None = None) -> Field[str]:
         Nothing.
     """
     return Choice(help, choices, default=default)
+
+
+def text(help: str) -> Field[str]:
+    """A required line of text.
+
+    Parameters:
+        help: what it means, in a few words, for people who calibrate.
+
+    Raises:
+        Nothing.
+    """
+    return Text(help)
 
 
 def flag(help: str) -> Field[bool]:

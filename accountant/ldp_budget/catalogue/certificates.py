@@ -47,7 +47,8 @@ _known: dict[type[Mechanism], str] = {}
 def checked(mechanism: type[Mechanism]) -> str:
     """How the promise of a mechanism class was checked: one of the levels of `guarantees.evidence`.
 
-    All of our own are "exact", by the tests of every release that are named above; what is not installed is "no".
+    All of our own are "exact", by the tests of every release that are named above; what is not installed is "no", and
+    so is, of whoever, what is taken at its word (`Mechanism.checkable`).
     Remembered for the life of the process.
 
     Parameters:
@@ -70,6 +71,8 @@ def forget() -> None:
 def _found(mechanism: type[Mechanism]) -> str:
     from .plugins import registry
 
+    if not getattr(mechanism, "checkable", True):
+        return NO
     for cls, plugin in registry().items():
         if cls is mechanism:
             return EXACT if plugin.own else _recorded(plugin.name, plugin.version, cls)

@@ -36,5 +36,20 @@ def guarantee_of(thing: object) -> Guarantee | None:
     """What an object of another library promises about two values of one user, or None for what is not its own.
 
     An object that is its own, and says nothing about two values of one user, is refused: raise `NotSupported` with
-    the reason.
+    the reason. Look at what the object is (`type(thing)`), never at what it says it is: anything can have the right
+    attributes. Import a library only where the object is of a class of it.
     """
+
+
+@hookspec(firstresult=True)
+def source_of(thing: object) -> str | None:
+    """Where the guarantee of such an object comes from, and on what condition, as one line for the journal.
+
+    The same of equal objects, on every machine; nothing of a user's data, no address in memory. A plugin that answers
+    `guarantee_of` may leave it out; then the name of the object's class stands there.
+    """
+
+
+@hookspec(firstresult=True)
+def declaration_of(guarantee: Guarantee, source: str) -> Mechanism | None:
+    """The mechanism that is charged for a guarantee that is taken at its word; ldp-budget brings one."""

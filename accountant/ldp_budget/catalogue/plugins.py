@@ -14,7 +14,7 @@ import re
 import sys
 from collections import defaultdict
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import Distribution, EntryPoint, distributions, entry_points
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -49,6 +49,8 @@ class Plugin:
     mechanisms: tuple[type[Mechanism], ...] = ()
     failed: str = ""
     reserved: frozenset[str] = frozenset()
+    hooks: pluggy.HookRelay | None = field(default=None, compare=False, repr=False)
+    """Where it is asked about other libraries' objects, see `foreign`; None where it cannot be used."""
 
     @property
     def own(self) -> bool:
@@ -166,7 +168,8 @@ def load_plugin(point: EntryPoint, reserved: frozenset[str]) -> Plugin:
         with redirect_stdout(sys.stderr):
             hook = _hooks_of(point.load(), name)
             mechanisms = _registered(hook, reserved)
-            return Plugin(name, version, mechanisms, reserved=frozenset(chain(*hook.reserve_options())))
+            reserved_too = frozenset(chain(*hook.reserve_options()))
+            return Plugin(name, version, mechanisms, reserved=reserved_too, hooks=hook)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -219,7 +222,7 @@ def _hooks_of(module: object, name: str) -> pluggy.HookRelay:
     manager.check_pending()
     hooks = {caller.name for caller in manager.get_hookcallers(module) or ()}
     if not hooks:
-        raise PluginError(name, "it implements no hook; expected register_mechanisms(register)")
+        raise PluginError(name, "it implements no hook; expected register_mechanisms(register) or guarantee_of(thing)")
     if "reserve_options" in hooks and name != OWN_DISTRIBUTION:
         raise PluginError(name, f"it implements reserve_options, which is for the front ends of {OWN_DISTRIBUTION}")
     return manager.hook
@@ -256,11 +259,16 @@ def check_mechanism(candidate: object, reserved: frozenset[str]) -> None:
     taken = sorted(reserved & set(candidate.fields))
     if taken:
         raise PluginError(label, f"{label} has a field {taken[0]!r}, which is an option of the commands")
-    hidden = sorted(set(dir(Mechanism)) & set(candidate.fields))
+    # A field that reads as text from the class, as `source` does, takes nothing from whoever asks the class.
+    hidden = sorted(name for name in set(dir(Mechanism)) & set(candidate.fields) if not _still_text(candidate, name))
     if hidden:
         raise PluginError(label, f"{label} has a field {hidden[0]!r}, which hides what every mechanism has")
     if wrong := what_is_wrong_with(candidate):
         raise PluginError(label, wrong)
+
+
+def _still_text(candidate: type[Mechanism], name: str) -> bool:
+    return isinstance(getattr(Mechanism, name), str) and isinstance(getattr(candidate, name), str)
 
 
 def _clashes(plugins: list[Plugin]) -> dict[str, str]:

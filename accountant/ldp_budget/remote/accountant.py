@@ -182,7 +182,7 @@ class RemoteAccountant(Accountant):
 
     def simulate(
         self,
-        mechanism: Mechanism | Collection,
+        mechanism: Mechanism | Collection | object,
         *,
         every: str,
         reports: int = 1,
@@ -206,7 +206,7 @@ class RemoteAccountant(Accountant):
     def quote(
         self,
         user: str,
-        mechanism: Mechanism | Collection,
+        mechanism: Mechanism | Collection | object,
         *,
         reports: int = 1,
         label: str | None = None,
@@ -220,7 +220,7 @@ class RemoteAccountant(Accountant):
     def spend(
         self,
         user: str,
-        mechanism: Mechanism | Collection,
+        mechanism: Mechanism | Collection | object,
         *,
         reports: int = 1,
         key: str | None = None,
@@ -236,7 +236,7 @@ class RemoteAccountant(Accountant):
     def spend_many(
         self,
         users: Iterable[str],
-        mechanism: Mechanism | Collection,
+        mechanism: Mechanism | Collection | object,
         *,
         key: str | None = None,
         digest: str | None = None,
@@ -271,7 +271,7 @@ class RemoteAccountant(Accountant):
     def reserve(
         self,
         user: str,
-        mechanism: Mechanism | Collection,
+        mechanism: Mechanism | Collection | object,
         *,
         reports: int = 1,
         expires: float = 3600,
@@ -487,7 +487,7 @@ class RemoteAccountant(Accountant):
         return self._read_value(forms.receipt_of, row)
 
     def _ask_to_charge(
-        self, path: str, body: dict[str, Any], chosen: Mechanism | Collection, key: str | None, strict: bool
+        self, path: str, body: dict[str, Any], chosen: Mechanism | Collection | object, key: str | None, strict: bool
     ) -> Receipt:
         check_switch("strict", strict)
         sent = header_of(key)
@@ -538,7 +538,7 @@ class RemoteAccountant(Accountant):
 class _Named:
     """Errors in the words of whoever asks: which plugin the service has not got, and by which key to ask again."""
 
-    def __init__(self, url: str, chosen: Mechanism | Collection, key: str | None = None) -> None:
+    def __init__(self, url: str, chosen: Mechanism | Collection | object, key: str | None = None) -> None:
         self._url, self._chosen, self._key = url, chosen, key
 
     def __enter__(self) -> None:

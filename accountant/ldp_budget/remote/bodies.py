@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from .._checks import check_name, check_text, check_whole, shown
-from ..accounting.request import MOST_REPORTS, charge_of, check_digest, check_note, mechanism_of
+from ..accounting.request import MOST_REPORTS, charge_of, check_digest, check_note, chosen_of, mechanism_of
 from ..catalogue.collections import Collection
 from ..catalogue.plugins import registry
 from ..errors import InvalidParameter, NotSupported
@@ -28,7 +28,7 @@ _TOGETHER, _BYTES_TOGETHER = 2_000, 1 << 19
 
 def charge_body(
     user: str,
-    chosen: Mechanism | Collection,
+    chosen: Mechanism | Collection | object,
     *,
     reports: int,
     policy: str,
@@ -53,13 +53,12 @@ def shares_form(shares: Sequence[Share]) -> dict[str, list[str]]:
     return {share.name: [str(limit).partition(":")[2] for limit in share.limits] for share in shares}
 
 
-def charged(chosen: Mechanism | Collection) -> Body:
+def charged(chosen: Mechanism | Collection | object) -> Body:
     """A mechanism by its name and what was declared, a collection's name, and what one report costs at least.
 
     By the last the service can tell that its own copy of the mechanism promises as much.
     """
-    mechanism_of(chosen)  # what is neither may not even have a hash
-    return _charged(chosen)
+    return _charged(chosen_of(chosen))  # what is neither may not even have a hash
 
 
 @lru_cache(maxsize=1024)
@@ -80,7 +79,7 @@ def collection_body(collection: Collection) -> Body:
     return {"name": collection.name, **asked_for(collection.mechanism), **categories, **collection.about.to_json()}
 
 
-def missing_there(url: str, chosen: Mechanism | Collection) -> NotSupported:
+def missing_there(url: str, chosen: Mechanism | Collection | object) -> NotSupported:
     """That a service does not have the mechanism, and what brings it."""
     mechanism = mechanism_of(chosen)
     plugins = [str(plugin) for kind, plugin in registry().items() if isinstance(mechanism, kind)]

@@ -1,0 +1,146 @@
+"""A promise that was made elsewhere, taken at its word: it is charged, and nothing else.
+
+Whoever draws reports with another program says here what one of them may cost: ε with δ, ρ of zero-concentrated
+privacy, or any guarantee of the closed vocabulary. Nothing can be checked about it, so it never counts as checked; the
+journal names it `declared` and keeps the line that says where the promise comes from.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from typing import Any, NoReturn, overload
+
+from ldp_budget.authoring.base import Mechanism
+from ldp_budget.authoring.fields import Field, Text, optional_real, real
+from ldp_budget.errors import InvalidParameter, NotSupported
+from ldp_budget.guarantees import Approximate, Guarantee, Pure, Unbounded, ZeroConcentrated, from_json
+
+_MOST_EPSILON = 10**6
+_MOST_JSON = 20_000
+_FRACTION = re.compile(r"\d{1,4000}(/\d{1,4000})?")
+_STATED_APART = {"pure": "epsilon", "approximate": "epsilon and delta", "zcdp": "rho"}
+
+
+class _Source(Text):
+    """The line of a declared promise; asked of the class, where promises of this kind come from."""
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Any: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> str: ...
+    def __get__(self, instance: object | None, owner: type) -> Any:
+        return "whoever declares it" if instance is None else super().__get__(instance, owner)
+
+
+class _Promise(Field[Guarantee]):
+    """A guarantee of the closed vocabulary, or the JSON that one is written as."""
+
+    @property
+    def expected(self) -> str:
+        return "the JSON of a guarantee that neither epsilon, with or without delta, nor rho states"
+
+    def parse(self, value: Any) -> Guarantee:
+        guarantee = value if isinstance(value, Guarantee) else self._read(value)
+        if guarantee.kind in _STATED_APART:
+            raise self.invalid(f"one of the kind {guarantee.kind}; {_STATED_APART[guarantee.kind]} states it")
+        return guarantee
+
+    def _read(self, value: Any) -> Guarantee:
+        try:
+            text = value if isinstance(value, str) else json.dumps(value)
+            if len(text) > _MOST_JSON:
+                raise ValueError(f"{len(text)} characters; at most {_MOST_JSON}")
+            data = json.loads(text)
+            _check_fractions(data)
+            return from_json(data)
+        except (ArithmeticError, RecursionError, TypeError, ValueError) as error:
+            raise self.invalid(" ".join(str(error).split())[:200]) from None
+
+    def to_json(self, value: Guarantee) -> Any:
+        return value.to_json()
+
+
+def _check_fractions(data: Any) -> None:
+    """Refuse a fraction that would take for ever to write out. Raises ValueError."""
+    while isinstance(data, dict):
+        pairs = data.get("outcomes", ())
+        for entry in (entry for pair in pairs for entry in pair):
+            if not (isinstance(entry, str) and _FRACTION.fullmatch(entry)):
+                raise ValueError("outcomes: expected fractions such as 1/3")
+        data = data.get("of")
+
+
+class Declared(Mechanism):
+    """A promise of another program about one report, taken at its word; charges only."""
+
+    name = "declared"
+    summary = "a promise made elsewhere, taken at its word: charges only"
+    checkable = False
+    targets = ("epsilon", "rho", "promise")
+
+    epsilon = optional_real("privacy loss of one report, as promised elsewhere", at_least=0, at_most=_MOST_EPSILON)
+    delta = real("probability of a larger loss, as promised elsewhere", at_least=0, below=1, default=0)
+    rho = optional_real("ρ of one report, under zero-concentrated privacy", at_least=0, at_most=_MOST_EPSILON)
+    promise = _Promise("any other guarantee, as JSON", optional=True)
+    source = _Source("who promises this, of what, and on what condition: one line for the journal")  # type: ignore[assignment]
+
+    examples = (
+        {"epsilon": "0.3", "delta": "1e-7", "source": "a worked example"},
+        {"rho": "0.1", "source": "a worked example"},
+    )
+
+    @classmethod
+    def of(cls, guarantee: Guarantee, source: str) -> Declared:
+        """The mechanism that is charged for a guarantee, in one spelling for each guarantee."""
+        if isinstance(guarantee, Pure):
+            return cls(epsilon=guarantee.bound, source=source)
+        if isinstance(guarantee, Approximate) and guarantee.slack < 1:
+            return cls(epsilon=guarantee.bound, delta=guarantee.slack, source=source)
+        if isinstance(guarantee, ZeroConcentrated):
+            return cls(rho=guarantee.rho, source=source)
+        # With a δ of 1 nothing is promised.
+        return cls(promise=Unbounded() if isinstance(guarantee, Approximate) else guarantee, source=source)
+
+    def check(self) -> None:
+        stated = [name for name in ("epsilon", "rho", "promise") if getattr(self, name) is not None]
+        if not stated:
+            raise InvalidParameter("epsilon", self.fields["epsilon"].expected)
+        if len(stated) > 1:
+            raise InvalidParameter(stated[1], f"nothing beside {stated[0]}", self.declared[stated[1]])
+        if self.delta and stated != ["epsilon"]:
+            raise InvalidParameter("delta", f"none beside {stated[0]}", self.delta)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        if self.promise is not None:
+            return self.promise
+        if self.rho is not None:
+            return ZeroConcentrated(self.rho)
+        epsilon: Decimal = self.epsilon if self.epsilon is not None else Decimal(0)
+        return Approximate(epsilon, self.delta) if self.delta else Pure(epsilon)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return ("This is what somebody else promises; nothing here has checked it.",)
+
+    # -- it has neither client nor server -----------------------------------------------------------------
+
+    def _draws_nothing(self) -> NoReturn:
+        raise NotSupported(
+            "declared only charges: the reports are drawn, and estimated from, by what its source names, "
+            f"{self.source!r}"
+        )
+
+    def randomize(self, values: Any, *, rng: Any = None, secrets: Any = None) -> Any:
+        self._draws_nothing()
+
+    def client_program(self) -> Any:
+        self._draws_nothing()
+
+    def aggregate(self, reports: Any) -> Any:
+        self._draws_nothing()
+
+    def estimate(self, reports: Any) -> Any:
+        self._draws_nothing()
