@@ -1,12 +1,49 @@
-"""Other libraries' objects as guarantees, so that an accountant charges what they draw."""
+"""Other libraries' objects as guarantees, so that an accountant charges what they draw.
+
+Nothing of a library is imported here: an object of it can only be there if somebody has imported the library already.
+Which adapter is asked follows from the classes that an object is an instance of, whatever it says of itself; whether
+they are the library's own, the adapter looks up in the library.
+"""
 
 from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from ldp_budget.catalogue.hookspecs import hookimpl
 from ldp_budget.guarantees import Guarantee
 
+if TYPE_CHECKING:
+    from ._reading import Read
+
+_ADAPTERS = {
+    "diffprivlib": "_diffprivlib",
+    "dp_accounting": "_dp_accounting",
+    "flwr": "_flower",
+    "opacus": "_opacus",
+    "opendp": "_opendp",
+}
+
 
 @hookimpl
 def guarantee_of(thing: object) -> Guarantee | None:
-    """Nothing is known of any library yet."""
+    """What an object of OpenDP, diffprivlib, dp-accounting or Flower promises about two values of one user."""
+    read = _read(thing)
+    return None if read is None else read.guarantee
+
+
+@hookimpl
+def source_of(thing: object) -> str | None:
+    """The library with its version, the parameters, and on what condition they were read."""
+    read = _read(thing)
+    return None if read is None else read.source
+
+
+def _read(thing: object) -> Read | None:
+    for cls in type(thing).__mro__:
+        module = cls.__module__
+        adapter = _ADAPTERS.get(module.partition(".")[0]) if isinstance(module, str) else None
+        if adapter is not None:
+            read: Read | None = import_module(f".{adapter}", __name__).read(thing)
+            return read
     return None

@@ -1,0 +1,398 @@
+"""diffprivlib: mechanisms for one user's value, by the noise that they add and not by what they say of it.
+
+Each is read as it stands: the scale of the noise, the sensitivity, the bounds. A sensitivity is taken to be the
+largest distance between two values of the user, unless bounds are known that are further apart: then it is theirs.
+Where the scale keeps the stated (ε, δ), that is what is promised; where it does not (`GaussianAnalytic` is often too
+small, `GaussianDiscrete` by a few parts in a million), the ε that it keeps at that δ.
+
+All of it is about the mechanism as it is meant: the draws are doubles, which the promise of the formula does not
+cover. `Binary` alone has so few outcomes that the odds of its doubles are worked out.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import sys
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ldp_budget.errors import NotSupported
+from ldp_budget.guarantees import Guarantee
+from ldp_budget.guarantees.amounts import UP, ln_up
+
+from ._reading import (
+    Read,
+    above,
+    approximate,
+    at_least_zero,
+    distance,
+    gaussian,
+    laplace,
+    least_epsilon,
+    number,
+    pure,
+    ratio_up,
+    release,
+    stated,
+    theirs,
+    zero_concentrated,
+)
+
+_HOME = "diffprivlib.mechanisms."
+_DECLARE = "; what it promises can be charged as `declared`"
+_OF_ALL = {"epsilon", "delta", "random_state", "_rng"}
+_MOST_VALUES = 2000
+_MOST_SIGMA = 20_000.0
+_DRAWS = 2**53
+_LOOSE = 1e-11
+"""For what is worked out in doubles, relatively."""
+
+
+def read(thing: object) -> Read | None:
+    """What a mechanism promises; None for what is not of diffprivlib."""
+    kind = theirs(thing, "diffprivlib")
+    if kind is None:
+        return None
+    home, name = kind.__module__, kind.__name__
+    known = _KNOWN.get(name) if home.startswith(_HOME) else None
+    if known is None:
+        why = _REFUSED.get(name, "it is no mechanism for one user's value")
+        raise NotSupported(f"{home}.{name}: {why}{_DECLARE}")
+    state = _State(name, vars(thing))
+    state.check_names(known.names)
+    state.check_randomness()
+    state.check_delta()
+    guarantee = known.promise(state)
+    shown = ", ".join(f"{field}={state.shown(field)}" for field in ("epsilon", "delta", *known.shown))
+    return Read(guarantee, f"{release('diffprivlib')}: {name}({shown}); {state.condition}; of the ideal mechanism")
+
+
+class _State:
+    """The attributes of a mechanism as they stand, and on what condition they are read."""
+
+    def __init__(self, name: str, attributes: Mapping[str, Any]) -> None:
+        self.name = name
+        self.attributes = dict(attributes)
+        self.condition = "any two values of the user"
+
+    def check_names(self, names: set[str]) -> None:
+        if set(self.attributes) != names | _OF_ALL:
+            odd = sorted(map(str, set(self.attributes) ^ (names | _OF_ALL)))
+            raise NotSupported(f"this {self.name} does not have the attributes of one: {', '.join(odd)[:100]}")
+
+    def check_randomness(self) -> None:
+        source = self["_rng"]
+        system = type(source) is random.SystemRandom and set(vars(source)) <= {"gauss_next"}
+        fresh = self.name == "Staircase" and type(source) is np.random.Generator
+        if self["random_state"] is not None or not (system or fresh):
+            raise NotSupported(
+                f"this {self.name} draws from a generator that was given to it; whoever knows its seed knows the "
+                "value. Expected random_state=None"
+            )
+
+    def check_delta(self) -> None:
+        if not 0 <= number("delta", self["delta"]) <= 1:
+            raise NotSupported(f"delta is {self['delta']!r}; expected a number from 0 to 1")
+
+    def __getitem__(self, name: str) -> Any:
+        return self.attributes[name]
+
+    def amount(self, name: str) -> float:
+        return at_least_zero(name, self[name])
+
+    def positive(self, name: str) -> float:
+        found = self.amount(name)
+        if not found or math.isinf(found):
+            why = "no noise is added" if not found else "nothing is said"
+            raise NotSupported(f"{name} is {found!r}, so that {why}; expected a finite number > 0")
+        return found
+
+    @property
+    def epsilon(self) -> float:
+        return self.amount("epsilon")
+
+    @property
+    def delta(self) -> float:
+        return self.amount("delta")
+
+    def no_delta(self) -> None:
+        if self.delta:
+            raise NotSupported(f"delta is {self.delta!r}; a {self.name} has none")
+
+    def furthest(self) -> Decimal:
+        """The largest distance between two values of the user."""
+        apart = Decimal(self.positive("sensitivity"))
+        self.condition = "two values of the user are at most its sensitivity apart"
+        if "lower" not in self.attributes:
+            return apart
+        lower, upper = number("lower", self["lower"]), number("upper", self["upper"])
+        if lower > upper:
+            raise NotSupported(f"lower is {lower!r}, above upper, {upper!r}")
+        if math.isinf(lower) or math.isinf(upper):
+            return apart
+        self.condition = "two values of the user are at most its sensitivity or its bounds apart"
+        return max(apart, distance(lower, upper))
+
+    def shown(self, name: str) -> str:
+        found = self[name]
+        return repr(found) if isinstance(found, bool) else repr(number(name, found))
+
+
+# -- numbers --------------------------------------------------------------------------------------------------------
+
+
+def _at_least(state: _State, loss: Decimal | None) -> Decimal | None:
+    """The loss, and never less than the ε that was stated."""
+    promised = stated(state.epsilon)
+    return None if loss is None or promised is None else max(loss, promised)
+
+
+def _laplace(state: _State) -> Guarantee:
+    """Also truncated and folded, which is done to a report that is private already."""
+    apart = state.furthest()
+    if state.delta >= 1 or math.isinf(state.epsilon):
+        return pure(None)
+    scale = state.positive("sensitivity") / (state.epsilon - math.log(1 - state.delta))
+    if state.delta and apart == Decimal(state.positive("sensitivity")):
+        # ε - ln(1 - δ) without a δ, so that at ε it is 1 - √(1 - δ) < δ.
+        return approximate(stated(state.epsilon), above(state.delta))
+    return laplace(_at_least(state, _times(ratio_up(apart, scale))))
+
+
+def _times(loss: Decimal | None) -> Decimal | None:
+    """For a scale that is computed in doubles."""
+    return None if loss is None else UP.multiply(loss, _LAST_DIGITS)
+
+
+_LAST_DIGITS = Decimal("1.000000000000001")
+
+
+def _bounded_domain(state: _State) -> Guarantee:
+    """The density is exp(-|y - x|/b) over what of it lies within: the ends are told apart best, by (u - l)/b."""
+    lower, upper = number("lower", state["lower"]), number("upper", state["upper"])
+    state.positive("sensitivity")
+    state.condition = "two values of the user are anywhere within its bounds"
+    if not lower < upper or math.isinf(upper - lower):
+        raise NotSupported(f"bounds {lower!r} and {upper!r}: expected finite ones, lower < upper")
+    if math.isinf(state.epsilon) or state.delta >= 1:
+        return pure(None)
+    scale = state["_scale"]
+    if scale is None:
+        # As its first draw would work it out, from figures that are plain numbers.
+        meant = _loaded("laplace", "LaplaceBoundedDomain")
+        scale = meant._find_scale(meant(**_stated(state, "epsilon", "delta", "sensitivity", "lower", "upper")))
+    return pure(_at_least(state, ratio_up(distance(lower, upper), at_least_zero("_scale", scale))))
+
+
+def _loaded(module: str, name: str) -> Any:
+    """A class of the library, of which an object is there."""
+    return vars(sys.modules[_HOME + module])[name]
+
+
+def _stated(state: _State, *names: str) -> dict[str, float]:
+    return {name: number(name, state[name]) for name in names}
+
+
+def _bounded_noise(state: _State) -> Guarantee:
+    """Laplace noise within ±B, B = b ln(1 + (e^ε - 1)/2δ): what sticks out at a distance of S weighs δ exactly."""
+    state.furthest()
+    if not 0 < state.delta < 0.5 or not 0 < state.epsilon < 700:
+        raise NotSupported("expected 0 < epsilon < 700 and 0 < delta < 0.5")
+    scale = state.positive("sensitivity") / state.epsilon
+    bound = scale * math.log(1 + math.expm1(state.epsilon) / 2 / state.delta)
+    for name, fresh in (("_scale", scale), ("_noise_bound", bound)):
+        if state[name] is not None and not math.isclose(number(name, state[name]), fresh, rel_tol=1e-12):
+            raise NotSupported(f"its {name} was set for other figures than it states now")
+    return approximate(stated(state.epsilon), UP.multiply(above(state.delta), Decimal("1.00000000001")))
+
+
+def _gaussian(state: _State) -> Guarantee:
+    apart = state.furthest()
+    return gaussian(ratio_up(apart, state.amount("_scale")), state.epsilon, state.delta)
+
+
+def _discrete_gaussian(state: _State) -> Guarantee:
+    """Whole numbers: ρ = S²/2σ², and the δ of an ε is a difference of two tails (Canonne, Kamath and Steinke 2020)."""
+    apart, sigma = _whole("sensitivity", state), state.amount("_scale")
+    state.furthest()
+    if not sigma or state.delta >= 1 or math.isinf(state.epsilon):
+        return pure(None)
+    if sigma > _MOST_SIGMA or state.epsilon > 700:
+        return zero_concentrated(UP.divide(Decimal(apart) ** 2, UP.multiply(Decimal(2), Decimal(sigma) ** 2)))
+    far = np.arange(1, int(40 * sigma) + apart + 40, dtype=np.float64)
+    tail = np.cumsum(np.exp(-(far**2) / 2 / sigma**2)[::-1])[::-1]  # of all k >= 1, 2, …
+    whole = 1 + 2 * float(tail[0])
+
+    def beyond(least: float) -> float:
+        """P[Y > least], but for e^-800."""
+        first = math.floor(least) + 1
+        if first >= 1:
+            return float(tail[first - 1]) / whole if first <= len(tail) else 0.0
+        return 1 - beyond(-first)
+
+    def meets(epsilon: float) -> bool:
+        middle, half = epsilon * sigma**2 / apart, apart / 2
+        near, far_off = beyond(middle - half), beyond(middle + half)
+        return near * (1 + _LOOSE) - math.exp(epsilon) * far_off * (1 - _LOOSE) <= state.delta
+
+    found = least_epsilon(lambda at: at < 700 and meets(at), state.epsilon)
+    return approximate(None if found is None else above(found), above(state.delta))
+
+
+def _whole(name: str, state: _State) -> int:
+    found = state[name]
+    if type(found) is not int and not isinstance(found, np.integer):
+        raise NotSupported(f"{name}: expected a whole number")
+    state.positive(name)
+    return int(found)
+
+
+def _geometric(state: _State) -> Guarantee:
+    """Whole numbers: two sides of e^{-k·r}, r = ε/S; also truncated and folded."""
+    state.no_delta()
+    _whole("sensitivity", state)
+    apart = state.furthest()
+    rate = -number("_scale", state["_scale"])
+    if rate < 0 or math.isinf(rate):
+        return pure(None)
+    return pure(_at_least(state, UP.multiply(apart, Decimal(rate))))
+
+
+def _staircase(state: _State) -> Guarantee:
+    state.no_delta()
+    state.furthest()
+    if not 0 <= number("gamma", state["gamma"]) <= 1:
+        raise NotSupported("gamma: expected a number from 0 to 1")
+    return pure(stated(state.epsilon))
+
+
+def _uniform(state: _State) -> Guarantee:
+    """Noise spread over S/δ: of two values S apart, a share δ of the reports of one cannot be of the other."""
+    state.furthest()
+    if state.epsilon or not 0 < state.delta <= 0.5:
+        raise NotSupported("expected epsilon = 0 and 0 < delta <= 0.5")
+    return approximate(Decimal(0), above(state.delta))
+
+
+def _snapping(state: _State) -> Guarantee:
+    """Values further apart than the sensitivity are so many steps apart, each of ε."""
+    state.no_delta()
+    apart, step = state.furthest(), Decimal(state.positive("sensitivity"))
+    bound = (number("upper", state["upper"]) - number("lower", state["lower"])) / 2.0 / float(step)
+    if number("_bound", state["_bound"]) != bound:
+        raise NotSupported("its _bound was set for other figures than it states now")
+    loss = stated(state.epsilon)
+    steps = UP.to_integral_value(UP.divide(apart, step))
+    return pure(None if loss is None else UP.multiply(loss, steps))
+
+
+# -- choices --------------------------------------------------------------------------------------------------------
+
+
+def _binary(state: _State) -> Guarantee:
+    """It flips if u(e^ε + 1) > e^ε, u one of 2^53 doubles: so many of them, and no others, tell it apart."""
+    state.no_delta()
+    if not all(type(state[name]) is str for name in ("value0", "value1")):
+        raise NotSupported("value0 and value1: expected texts")
+    if state.epsilon > 700:
+        return pure(None)
+    grown = float(np.exp(state.epsilon))
+    low, high = 0, _DRAWS
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if middle / _DRAWS * (grown + 1) > grown else (middle + 1, high)
+    if low == _DRAWS:
+        return pure(None)
+    odds = Fraction(low, _DRAWS - low)
+    return pure(_at_least(state, ln_up(UP.divide(Decimal(odds.numerator), Decimal(odds.denominator)))))
+
+
+def _exponential(state: _State) -> Guarantee:
+    """It is made for one value, whose utilities it holds: they are looked at, and nothing of them is kept."""
+    state.no_delta()
+    state.positive("sensitivity")
+    state.condition = (
+        "the utilities of two values of the user are at most its sensitivity apart, and its measure the same"
+    )
+    measure = state.attributes.get("measure")
+    if measure is not None and not all(at_least_zero("measure", each) >= 0 for each in measure):
+        raise NotSupported("measure: expected numbers >= 0")
+    mechanism = _loaded("exponential", state.name)
+    if type(state["monotonic"]) is not bool:
+        raise NotSupported("monotonic: expected True or False")
+    figures = (state.epsilon, state.positive("sensitivity"), state["utility"], state["monotonic"], measure)
+    if not np.array_equal(mechanism._find_probabilities(*figures), state["_probabilities"]):
+        raise NotSupported("its probabilities were set for other figures than it states now")
+    loss = stated(state.epsilon)
+    # Half the noise will do where each utility can only rise: between two values some rise and some fall.
+    return pure(None if loss is None else loss * 2 if state["monotonic"] else loss)
+
+
+def _categorical(state: _State) -> Guarantee:
+    """All odds are looked at: what counts as balanced is not quite, so that ε may be exceeded."""
+    state.no_delta()
+    values, constants = state["_domain_values"], state["_normalising_constant"]
+    if not 2 <= len(values) <= _MOST_VALUES or set(values) != set(constants):
+        raise NotSupported(f"expected 2 to {_MOST_VALUES} values")
+    factor = state.epsilon / (1 if state["_balanced_tree"] else 2) / state.positive("_sensitivity")
+    apart = np.zeros((len(values), len(values)))
+    place = {value: number for number, value in enumerate(values)}
+    for (first, second), utility in state["_utility_values"].items():
+        apart[place[first], place[second]] = apart[place[second], place[first]] = at_least_zero("utility", utility)
+    weights = np.exp(-factor * apart)
+    sums = np.array([number("_normalising_constant", constants[value]) for value in values])
+    if not np.allclose(weights.sum(axis=1), sums, rtol=1e-9):
+        raise NotSupported("its normalising constants were set for other figures than it states now")
+    logs = -factor * apart - np.log(sums)[:, None]
+    loss = float((logs.max(axis=0) - logs.min(axis=0)).max()) * (1 + _LOOSE)
+    return pure(_at_least(state, stated(loss)))
+
+
+# -- what there is --------------------------------------------------------------------------------------------------
+
+
+class _Known(NamedTuple):
+    """How a mechanism is read: its own attributes, and which of them the journal shows."""
+
+    promise: Callable[[_State], Guarantee]
+    names: set[str]
+    shown: tuple[str, ...]
+
+
+_NUMBER = {"sensitivity", "_scale"}
+_BOUNDED = {"sensitivity", "_scale", "lower", "upper"}
+_ENDS = ("sensitivity", "lower", "upper")
+_OPTIONS = {"sensitivity", "utility", "candidates", "measure", "monotonic", "_probabilities"}
+_TREE = {"_balanced_tree", "_utility_values", "_sensitivity", "_domain_values", "_normalising_constant"}
+
+_KNOWN = {
+    "Laplace": _Known(_laplace, _NUMBER, ("sensitivity",)),
+    "LaplaceTruncated": _Known(_laplace, _BOUNDED, _ENDS),
+    "LaplaceFolded": _Known(_laplace, _BOUNDED, _ENDS),
+    "LaplaceBoundedDomain": _Known(_bounded_domain, _BOUNDED, _ENDS),
+    "LaplaceBoundedNoise": _Known(_bounded_noise, {*_NUMBER, "_noise_bound"}, ("sensitivity",)),
+    "Gaussian": _Known(_gaussian, _NUMBER, ("sensitivity", "_scale")),
+    "GaussianAnalytic": _Known(_gaussian, _NUMBER, ("sensitivity", "_scale")),
+    "GaussianDiscrete": _Known(_discrete_gaussian, _NUMBER, ("sensitivity", "_scale")),
+    "Geometric": _Known(_geometric, _NUMBER, ("sensitivity",)),
+    "GeometricTruncated": _Known(_geometric, _BOUNDED, _ENDS),
+    "GeometricFolded": _Known(_geometric, _BOUNDED, _ENDS),
+    "Staircase": _Known(_staircase, {*_NUMBER, "gamma"}, ("sensitivity", "gamma")),
+    "Uniform": _Known(_uniform, {"sensitivity"}, ("sensitivity",)),
+    "Snapping": _Known(_snapping, {*_BOUNDED, "_bound"}, _ENDS),
+    "Binary": _Known(_binary, {"value0", "value1"}, ()),
+    "Exponential": _Known(_exponential, _OPTIONS, ("sensitivity", "monotonic")),
+    "PermuteAndFlip": _Known(_exponential, _OPTIONS, ("sensitivity", "monotonic")),
+    "ExponentialCategorical": _Known(_categorical, _TREE, ()),
+    "ExponentialHierarchical": _Known(_categorical, {*_TREE, "hierarchy", "_list_hierarchy"}, ()),
+}
+_REFUSED = {
+    "Bingham": "it draws a direction from the covariance of a whole data set",
+    "Vector": "it perturbs the objective that is minimised over a whole data set",
+}
+

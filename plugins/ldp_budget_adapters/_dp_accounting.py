@@ -1,0 +1,265 @@
+"""dp-accounting: events, which say what was drawn, composed ones too.
+
+The library's own events speak of adding or removing one record; here two values of one user are told apart, which is
+to replace it. So a `noise_multiplier` is read as the noise over the largest distance between two values of the user,
+and what says how many records a sample has, is refused.
+
+A composition is one guarantee again: equal events are copies; normal noise adds up in μ², and the rest in (Σε, Σδ) or
+Σρ, whichever all of its parts have.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from ldp_budget.errors import NotSupported
+from ldp_budget.guarantees import Copies, FinitePair, Gaussian, Guarantee, Pure, Unbounded
+from ldp_budget.guarantees.amounts import UP
+
+from ._reading import (
+    Read,
+    approximate,
+    at_least_zero,
+    gaussian,
+    laplace,
+    number,
+    pure,
+    ratio_up,
+    release,
+    stated,
+    theirs,
+    zero_concentrated,
+)
+
+_MODULE = "dp_accounting.dp_event"
+_SHOWN = 3
+_TOO_MANY = 10**18
+"""So many of anything come to no promise; larger numbers are not told apart, as nested ones have no end."""
+
+
+def read(thing: object) -> Read | None:
+    """What an event promises; None for what is not of dp-accounting."""
+    kind = theirs(thing, "dp_accounting")
+    if kind is None:
+        return None
+    leaves = _leaves(thing)
+    promises: dict[tuple[Any, ...], Guarantee] = {key: _EVENTS[key[0]](key) for key in leaves}
+    counted: Counter[Guarantee] = Counter()
+    for key, times in leaves.items():
+        counted[promises[key]] += times
+    listed = [f"{_shown(key)}{f' × {times}' if times > 1 else ''}" for key, times in leaves.items()]
+    more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
+    return Read(
+        _composed(counted),
+        f"{release('dp-accounting')}: {', '.join(listed[:_SHOWN]) or 'nothing'}{more}; noise_multiplier and "
+        "sensitivity taken over the largest distance between two values of the user",
+    )
+
+
+# -- events within events -------------------------------------------------------------------------------------------
+
+
+def _leaves(event: object) -> dict[tuple[Any, ...], int]:
+    """Every event that releases something, as its class and figures, with how often it happens.
+
+    Events are shared and nested to any depth, so that each is looked at once, in an order in which whatever contains
+    it comes first.
+    """
+    order, inside = _in_order(event)
+    times = {id(event): 1}
+    leaves: dict[tuple[Any, ...], int] = {}
+    for part in order:
+        count = times.get(id(part), 0)
+        if id(part) not in inside:
+            key = _key(part)
+            leaves[key] = min(leaves.get(key, 0) + count, _TOO_MANY)
+            continue
+        for child, factor in inside[id(part)]:
+            times[id(child)] = min(times.get(id(child), 0) + count * factor, _TOO_MANY)
+    return {key: count for key, count in leaves.items() if count}
+
+
+def _in_order(event: object) -> tuple[list[object], dict[int, list[tuple[object, int]]]]:
+    """All events, what contains another before it, and what each contains how often."""
+    done: list[object] = []
+    inside: dict[int, list[tuple[object, int]]] = {}
+    state: dict[int, bool] = {}  # False: being looked at
+    waiting: list[tuple[object, bool]] = [(event, False)]
+    while waiting:
+        part, closing = waiting.pop()
+        if closing:
+            state[id(part)] = True
+            done.append(part)
+            continue
+        if id(part) in state:
+            if not state[id(part)]:
+                raise NotSupported("an event contains itself")
+            continue
+        state[id(part)] = False
+        waiting.append((part, True))
+        children = _children(part)
+        if children is not None:
+            inside[id(part)] = children
+            waiting += [(child, False) for child, _ in children if not state.get(id(child), False)]
+    return done[::-1], inside
+
+
+def _children(event: object) -> list[tuple[object, int]] | None:
+    """What a composed event contains, and how often; None of one that is not composed. Raises `NotSupported`."""
+    kind = theirs(event, "dp_accounting")
+    name = kind.__name__ if kind is not None and kind.__module__ == _MODULE else None
+    if name == "ComposedDpEvent":
+        events = event.events  # type: ignore[attr-defined]
+        if type(events) is not list and type(events) is not tuple:
+            raise NotSupported(f"ComposedDpEvent: its events are a {type(events).__qualname__}; expected a list")
+        return [(child, 1) for child in events]
+    if name == "SelfComposedDpEvent":
+        count = event.count  # type: ignore[attr-defined]
+        if type(count) is not int or count < 0:
+            raise NotSupported("SelfComposedDpEvent: expected a count that is a whole number >= 0")
+        return [(event.event, count)]  # type: ignore[attr-defined]
+    if name not in _EVENTS:
+        _refuse(event, name)
+    return None
+
+
+def _refuse(event: object, name: str | None) -> None:
+    if name is None:
+        raise NotSupported(f"{type(event).__module__}.{type(event).__qualname__} is no event of dp-accounting")
+    why = _REFUSED.get(name, "what it says about two values of one user is not known")
+    raise NotSupported(f"dp_accounting.{name}: {why}")
+
+
+_SAMPLED = "it is about a sample of many records that stays secret, and not about two values of one user"
+_REFUSED = {
+    "MixtureOfGaussiansDpEvent": "it is about adding one record to a data set, some of whose records are sampled",
+    "PoissonSampledDpEvent": _SAMPLED,
+    "RepeatAndSelectDpEvent": "it is about choosing the best of several runs over a data set",
+    "SampledWithReplacementDpEvent": _SAMPLED,
+    "SampledWithoutReplacementDpEvent": _SAMPLED,
+    "SingleEpochTreeAggregationDpEvent": "it is about sums over the records of many users",
+    "TruncatedSubsampledGaussianDpEvent": _SAMPLED,
+    "UnsupportedDpEvent": "nothing is known of it",
+}
+
+
+# -- what one event promises ----------------------------------------------------------------------------------------
+
+
+def _key(event: object) -> tuple[Any, ...]:
+    """An event by its class and plain figures, whatever its own equality says."""
+    name = type(event).__name__
+    return (name, *(read(field, getattr(event, field)) for field, read in _FIELDS[name].items()))
+
+
+def _whole(name: str, value: object) -> int:
+    if type(value) is not int or value < 1:
+        raise NotSupported(f"{name}: expected a whole number >= 1")
+    return value
+
+
+def _share(name: str, value: object) -> float:
+    found = number(name, value)
+    if not 0 <= found <= 1:
+        raise NotSupported(f"{name} is {found!r}; expected a number from 0 to 1")
+    return found
+
+
+def _downward(value: float) -> float:
+    """The double below, as less noise is the side of more loss."""
+    return math.nextafter(value, 0)
+
+
+def _of_gaussian(key: tuple[Any, ...]) -> Guarantee:
+    return gaussian(ratio_up(Decimal(1), _downward(key[1])))
+
+
+def _of_laplace(key: tuple[Any, ...]) -> Guarantee:
+    return laplace(ratio_up(Decimal(1), _downward(key[1])))
+
+
+def _of_discrete_laplace(key: tuple[Any, ...]) -> Guarantee:
+    loss = stated(key[1])
+    return pure(None if loss is None else UP.multiply(loss, Decimal(key[2])))
+
+
+def _of_randomized_response(key: tuple[Any, ...]) -> Guarantee:
+    """Two of k buckets: with probability 1 - p the user's, else one of all k, each as likely."""
+    noise, buckets = Fraction(_downward(key[1])), key[2]
+    if buckets == 1 or key[1] == 1:
+        return Pure(0)
+    other = noise / buckets
+    stay = 1 - noise + other
+    if not other or stay / other > 10**300:
+        return Unbounded()
+    same = (1 - stay - other,) if buckets > 2 else ()
+    return FinitePair(((stay, other), *((rest, rest) for rest in same), (other, stay)))
+
+
+def _of_zero_concentrated(key: tuple[Any, ...]) -> Guarantee:
+    # Every order is at least 1, so that ξ + ρα <= (ξ + ρ)α.
+    rho, xi = stated(key[1]), stated(key[2])
+    return zero_concentrated(None if rho is None or xi is None else UP.add(rho, xi))
+
+
+_FIELDS: dict[str, Mapping[str, Callable[[str, object], Any]]] = {
+    "NoOpDpEvent": {},
+    "NonPrivateDpEvent": {},
+    "GaussianDpEvent": {"noise_multiplier": at_least_zero},
+    "LaplaceDpEvent": {"noise_multiplier": at_least_zero},
+    "DiscreteLaplaceDpEvent": {"noise_parameter": at_least_zero, "sensitivity": _whole},
+    "RandomizedResponseDpEvent": {"noise_parameter": _share, "num_buckets": _whole},
+    "ZCDpEvent": {"rho": at_least_zero, "xi": at_least_zero},
+}
+_EVENTS: dict[str, Callable[[tuple[Any, ...]], Guarantee]] = {
+    "NoOpDpEvent": lambda key: Pure(0),
+    "NonPrivateDpEvent": lambda key: Unbounded(),
+    "GaussianDpEvent": _of_gaussian,
+    "LaplaceDpEvent": _of_laplace,
+    "DiscreteLaplaceDpEvent": _of_discrete_laplace,
+    "RandomizedResponseDpEvent": _of_randomized_response,
+    "ZCDpEvent": _of_zero_concentrated,
+}
+
+
+def _shown(key: tuple[Any, ...]) -> str:
+    fields = ", ".join(f"{name}={value!r}" for name, value in zip(_FIELDS[key[0]], key[1:], strict=True))
+    return f"{key[0]}({fields})"
+
+
+# -- what all of them promise together ------------------------------------------------------------------------------
+
+
+def _composed(counted: Mapping[Guarantee, int]) -> Guarantee:
+    """One guarantee that bounds all of these, whichever next one was chosen after seeing what came before."""
+    parts = {each: count for each, count in counted.items() if each != Pure(0)}
+    if not parts:
+        return Pure(0)
+    if any(isinstance(each, Unbounded) or count >= _TOO_MANY for each, count in parts.items()):
+        return Unbounded()
+    if len(parts) == 1:
+        ((only, count),) = parts.items()
+        return only if count == 1 else Copies(count, only)
+    if all(isinstance(each, Gaussian) for each in parts):
+        return gaussian(UP.next_plus(UP.sqrt(_sum(parts, lambda each: each.amounts().mu_squared) or Decimal(0))))
+    epsilon, delta = _sum(parts, lambda each: each.amounts().epsilon), _sum(parts, lambda each: each.amounts().delta)
+    if epsilon is not None and delta is not None:
+        return approximate(epsilon, delta)
+    return zero_concentrated(_sum(parts, lambda each: each.amounts().rho))
+
+
+def _sum(parts: Mapping[Guarantee, int], amount: Callable[[Guarantee], Decimal | None]) -> Decimal | None:
+    total = Decimal(0)
+    for each, count in parts.items():
+        part = amount(each)
+        if part is None:
+            return None
+        total = UP.add(total, UP.multiply(part, Decimal(count)))
+    return total
+
+

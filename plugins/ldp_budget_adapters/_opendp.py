@@ -1,0 +1,186 @@
+"""OpenDP: measurements of one user's value, by the measurement's own map at the largest distance between two values.
+
+The map of a measurement is rounded to the side of more loss by OpenDP itself, and the next double above it is taken.
+Two values of a user are at most the range of a bounded domain apart; under the discrete distance, 1.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from ldp_budget.errors import NotSupported
+from ldp_budget.guarantees import Guarantee
+from ldp_budget.guarantees.amounts import UP
+
+from ._reading import (
+    Read,
+    approximate,
+    at_least_zero,
+    distance,
+    pure,
+    release,
+    stated,
+    theirs,
+    zero_concentrated,
+)
+
+_DECLARE = "; what it promises can be charged as `declared`"
+_ABOUT_DATA = ("SymmetricDistance", "InsertDeleteDistance", "ChangeOneDistance", "HammingDistance")
+_WHOLE = ("i", "u")
+
+
+def read(thing: object) -> Read | None:
+    """What a measurement promises; None for what is not of OpenDP."""
+    kind = theirs(thing, "opendp")
+    if kind is None:
+        return None
+    if (kind.__module__, kind.__name__) != ("opendp.mod", "Measurement"):
+        raise NotSupported(f"{kind.__module__}.{kind.__qualname__} is no measurement, which alone promises anything")
+    _check_proved(thing)
+    domain, metric = _property(thing, "input_domain"), str(_property(thing, "input_metric"))
+    measure = str(_property(thing, "output_measure"))
+    furthest = _furthest(domain, metric)
+    guarantee = _guarantee(measure, _mapped(thing, furthest))
+    made = getattr(thing, "__opendp_dict__", {}).get("__function__", "Measurement")
+    return Read(
+        guarantee,
+        f"{release('opendp')}: {made}, {domain}, {metric}, {measure}; by its map at d_in = {furthest!r}, the largest "
+        "distance between two values of the domain",
+    )
+
+
+def _property(thing: object, name: str) -> Any:
+    """An attribute by the class, as an object's own dictionary may say anything."""
+    return getattr(type(thing), name).fget(thing)
+
+
+def _mapped(thing: Any, furthest: float | int) -> Any:
+    try:
+        return type(thing).map(thing, furthest)
+    except Exception as error:
+        why = " ".join(str(error).split())[:200]
+        raise NotSupported(f"its map does not take d_in = {furthest!r}, the range of its domain: {why}") from None
+
+
+def _check_proved(thing: object) -> None:
+    """Refuse a measurement any of whose parts has a map that is somebody's Python function."""
+    seen: set[int] = set()
+    waiting: list[object] = [thing]
+    while waiting:
+        part = waiting.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        made = getattr(part, "__opendp_dict__", None)
+        if isinstance(made, dict):
+            name = str(made.get("__function__", ""))
+            if name.startswith("make_user_"):
+                raise NotSupported(f"{name}: its map is a function of somebody's own, which nobody proved{_DECLARE}")
+            if name == "make_population_amplification":
+                raise NotSupported(f"{name}: it is about a secret sample of many users, not about one of them")
+            waiting += _parts(made.get("__kwargs__"))
+        elif isinstance(part, list | tuple | dict):
+            waiting += _parts(part)
+
+
+def _parts(held: object) -> Iterator[object]:
+    if isinstance(held, dict):
+        yield from held.values()
+    elif isinstance(held, list | tuple):
+        yield from held
+
+
+# -- how far two values of one user are apart ---------------------------------------------------------------------
+
+
+def _furthest(domain: Any, metric: str) -> float | int:
+    """d_in of any two values of the domain. Raises `NotSupported` where there is none."""
+    name, _, rest = metric.partition("(")
+    kind = rest.rstrip(")")
+    if name == "DiscreteDistance":
+        return 1
+    if name in _ABOUT_DATA:
+        raise NotSupported(
+            f"{metric} counts the records in which two data sets differ; expected a metric between two values of one "
+            "user, such as the absolute or the discrete distance"
+        )
+    if name not in ("AbsoluteDistance", "L1Distance", "L2Distance"):
+        raise NotSupported(f"{metric} is not known to be a distance between two values of one user{_DECLARE}")
+    shape = type(domain).__name__
+    if name == "AbsoluteDistance" and shape == "AtomDomain":
+        return _rounded(_range(domain), kind)
+    if name != "AbsoluteDistance" and shape == "VectorDomain":
+        return _rounded(_diagonal(domain, name), kind)
+    raise NotSupported(f"{metric} over {domain}: how far two values of one user are apart is not known{_DECLARE}")
+
+
+def _range(domain: Any) -> Decimal:
+    bounds = domain.bounds
+    if bounds is None:
+        raise NotSupported(
+            f"{domain} has no bounds, so two values of one user may be any distance apart; expected a bounded domain"
+        )
+    if domain.nan:
+        raise NotSupported(f"{domain} holds NaN, which is no distance away from anything")
+    lower, upper = bounds
+    if any(isinstance(end, float) and not math.isfinite(end) for end in bounds):
+        raise NotSupported(f"{domain} is not bounded")
+    return distance(lower, upper)
+
+
+def _diagonal(domain: Any, name: str) -> Decimal:
+    size = domain.size
+    if type(domain.element_domain).__name__ != "AtomDomain" or size is None:
+        raise NotSupported(f"{domain}: expected a known size and a bounded domain of its elements")
+    width = _range(domain.element_domain)
+    if name == "L1Distance":
+        return UP.multiply(width, Decimal(size))
+    return UP.multiply(width, UP.next_plus(UP.sqrt(Decimal(size))))
+
+
+def _rounded(width: Decimal, kind: str) -> float | int:
+    """A distance as the metric's own type holds it, rounded up."""
+    if kind.startswith(_WHOLE):
+        return math.ceil(width)
+    exact, found = Fraction(width), float(width)
+    if kind == "f32":
+        if found > 3.4e38:
+            raise NotSupported("the range of its domain is more than its distance can hold")
+        bits = struct.unpack("<I", struct.pack("<f", found))[0]
+        while Fraction(struct.unpack("<f", struct.pack("<I", bits))[0]) < exact:
+            bits += 1
+        return float(struct.unpack("<f", struct.pack("<I", bits))[0])
+    while math.isfinite(found) and Fraction(found) < exact:
+        found = math.nextafter(found, math.inf)
+    return found
+
+
+# -- what that comes to -------------------------------------------------------------------------------------------
+
+
+def _guarantee(measure: str, mapped: Any) -> Guarantee:
+    if measure == "MaxDivergence":
+        return pure(stated(at_least_zero("the loss of its map", mapped)))
+    if measure == "ZeroConcentratedDivergence":
+        return zero_concentrated(stated(at_least_zero("the loss of its map", mapped)))
+    if measure == "Approximate(MaxDivergence)":
+        epsilon, delta = (at_least_zero("the loss of its map", part) for part in mapped)
+        return approximate(stated(epsilon), stated(delta) or Decimal(0) if delta < 1 else Decimal(1))
+    if measure == "Approximate(ZeroConcentratedDivergence)":
+        rho, delta = (at_least_zero("the loss of its map", part) for part in mapped)
+        if not delta:
+            return zero_concentrated(stated(rho))
+        raise NotSupported(f"{measure} with δ = {delta!r}: no guarantee here has both a ρ and a δ; turn it into (ε, δ)")
+    if measure == "SmoothedMaxDivergence":
+        raise NotSupported(f"{measure} is a curve of (ε, δ); fix its δ first, with make_fix_delta")
+    if measure == "RenyiDivergence":
+        raise NotSupported(
+            f"{measure} is a function of the order, and no number of its values bounds the orders between them; state "
+            "a ρ, or the (ε, δ) of an order, as `declared`"
+        )
+    raise NotSupported(f"{measure} is no measure that a guarantee here has{_DECLARE}")
