@@ -217,7 +217,7 @@ def _gaussian(state: _State) -> Guarantee:
 
 
 def _discrete_gaussian(state: _State) -> Guarantee:
-    """Whole numbers: ρ = S²/2σ², and the δ of an ε is a difference of two tails (Canonne, Kamath and Steinke 2020)."""
+    """Whole numbers: ρ = S²/2σ², and the δ of an ε a difference of tails (Canonne, Kamath and Steinke 2020)."""
     apart, sigma = _whole("sensitivity", state), state.amount("_scale")
     state.furthest()
     if not sigma or state.delta >= 1 or math.isinf(state.epsilon):
@@ -395,4 +395,3 @@ _REFUSED = {
     "Bingham": "it draws a direction from the covariance of a whole data set",
     "Vector": "it perturbs the objective that is minimised over a whole data set",
 }
-

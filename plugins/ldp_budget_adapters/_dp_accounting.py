@@ -38,6 +38,7 @@ from ._reading import (
 
 _MODULE = "dp_accounting.dp_event"
 _SHOWN = 3
+_NOISE = {"noise_multiplier", "sensitivity"}
 _TOO_MANY = 10**18
 """So many of anything come to no promise; larger numbers are not told apart, as nested ones have no end."""
 
@@ -54,11 +55,10 @@ def read(thing: object) -> Read | None:
         counted[promises[key]] += times
     listed = [f"{_shown(key)}{f' × {times}' if times > 1 else ''}" for key, times in leaves.items()]
     more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
-    return Read(
-        _composed(counted),
-        f"{release('dp-accounting')}: {', '.join(listed[:_SHOWN]) or 'nothing'}{more}; noise_multiplier and "
-        "sensitivity taken over the largest distance between two values of the user",
-    )
+    noisy = any(not _NOISE.isdisjoint(_FIELDS[key[0]]) for key in leaves)
+    condition = f"; {' and '.join(sorted(_NOISE))} taken by the largest distance between two values of the user"
+    shown = f"{', '.join(listed[:_SHOWN]) or 'nothing'}{more}{condition if noisy else ''}"
+    return Read(_composed(counted), f"{release('dp-accounting')}: {shown}")
 
 
 # -- events within events -------------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ def _of_randomized_response(key: tuple[Any, ...]) -> Guarantee:
     """Two of k buckets: with probability 1 - p the user's, else one of all k, each as likely."""
     noise, buckets = Fraction(_downward(key[1])), key[2]
     if buckets == 1 or key[1] == 1:
-        return Pure(0)
+        return Pure(Decimal(0))
     other = noise / buckets
     stay = 1 - noise + other
     if not other or stay / other > 10**300:
@@ -217,7 +217,7 @@ _FIELDS: dict[str, Mapping[str, Callable[[str, object], Any]]] = {
     "ZCDpEvent": {"rho": at_least_zero, "xi": at_least_zero},
 }
 _EVENTS: dict[str, Callable[[tuple[Any, ...]], Guarantee]] = {
-    "NoOpDpEvent": lambda key: Pure(0),
+    "NoOpDpEvent": lambda key: Pure(Decimal(0)),
     "NonPrivateDpEvent": lambda key: Unbounded(),
     "GaussianDpEvent": _of_gaussian,
     "LaplaceDpEvent": _of_laplace,
@@ -237,9 +237,9 @@ def _shown(key: tuple[Any, ...]) -> str:
 
 def _composed(counted: Mapping[Guarantee, int]) -> Guarantee:
     """One guarantee that bounds all of these, whichever next one was chosen after seeing what came before."""
-    parts = {each: count for each, count in counted.items() if each != Pure(0)}
+    parts = {each: count for each, count in counted.items() if each != Pure(Decimal(0))}
     if not parts:
-        return Pure(0)
+        return Pure(Decimal(0))
     if any(isinstance(each, Unbounded) or count >= _TOO_MANY for each, count in parts.items()):
         return Unbounded()
     if len(parts) == 1:
@@ -261,5 +261,3 @@ def _sum(parts: Mapping[Guarantee, int], amount: Callable[[Guarantee], Decimal |
             return None
         total = UP.add(total, UP.multiply(part, Decimal(count)))
     return total
-
-

@@ -29,8 +29,8 @@ def read(thing: object) -> Read | None:
         return None
     if not any(is_of(kind, home, "LocalDpMod") for home in _HOMES):
         raise NotSupported(
-            f"{kind.__module__}.{kind.__qualname__} is no LocalDpMod, which alone makes what one client sends private: "
-            "what a server adds, or a client for the sake of a server's sum, says nothing about one message"
+            f"{kind.__module__}.{kind.__qualname__} is no LocalDpMod, which alone makes what one client sends "
+            "private: what a server adds, or a client for the sake of a server's sum, says nothing about one message"
         )
     if set(vars(thing)) != set(_STATED):
         raise NotSupported(f"this LocalDpMod has other attributes than {', '.join(_STATED)}")

@@ -120,6 +120,8 @@ def _furthest(domain: Any, metric: str) -> float | int:
 
 
 def _range(domain: Any) -> Decimal:
+    if not hasattr(domain, "bounds"):
+        raise NotSupported(f"this release of OpenDP does not tell the bounds of {domain}")
     bounds = domain.bounds
     if bounds is None:
         raise NotSupported(
@@ -175,12 +177,12 @@ def _guarantee(measure: str, mapped: Any) -> Guarantee:
         rho, delta = (at_least_zero("the loss of its map", part) for part in mapped)
         if not delta:
             return zero_concentrated(stated(rho))
-        raise NotSupported(f"{measure} with δ = {delta!r}: no guarantee here has both a ρ and a δ; turn it into (ε, δ)")
+        raise NotSupported(f"{measure}, δ = {delta!r}: no guarantee has both a ρ and a δ; turn it into (ε, δ)")
     if measure == "SmoothedMaxDivergence":
         raise NotSupported(f"{measure} is a curve of (ε, δ); fix its δ first, with make_fix_delta")
     if measure == "RenyiDivergence":
         raise NotSupported(
-            f"{measure} is a function of the order, and no number of its values bounds the orders between them; state "
-            "a ρ, or the (ε, δ) of an order, as `declared`"
+            f"{measure} is a function of the order, and no number of its values bounds the orders between them; "
+            "state a ρ, or the (ε, δ) of an order, as `declared`"
         )
     raise NotSupported(f"{measure} is no measure that a guarantee here has{_DECLARE}")

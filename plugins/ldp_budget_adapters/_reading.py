@@ -73,7 +73,7 @@ def release(distribution: str) -> str:
 def number(name: str, value: object) -> float:
     """A parameter as a double. Raises `NotSupported` for NaN and for what only acts as a number."""
     kind = type(value)
-    if kind is not float and kind is not int and not (kind.__module__ == "numpy" and is_of(kind, "numpy", kind.__name__)):
+    if kind is not float and kind is not int and not is_of(kind, "numpy", kind.__name__):
         raise NotSupported(f"{name} is a {kind.__module__}.{kind.__qualname__}; expected a number")
     try:
         found = float(value)  # type: ignore[arg-type]
@@ -143,7 +143,7 @@ def gaussian(mu: Decimal | None, epsilon: float | None = None, delta: float | No
     if mu is None or mu > MOST:
         return Unbounded()
     if not mu:
-        return Pure(0)
+        return Pure(Decimal(0))
     if epsilon is None or delta is None or not 0 < delta < 1 or not 0 <= epsilon < MOST:
         return Gaussian(mu)
     found = least_epsilon(lambda at: gaussian_delta(at, float_above(mu)) <= delta, epsilon)

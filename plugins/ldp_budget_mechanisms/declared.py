@@ -1,8 +1,8 @@
 """A promise that was made elsewhere, taken at its word: it is charged, and nothing else.
 
 Whoever draws reports with another program says here what one of them may cost: ε with δ, ρ of zero-concentrated
-privacy, or any guarantee of the closed vocabulary. Nothing can be checked about it, so it never counts as checked; the
-journal names it `declared` and keeps the line that says where the promise comes from.
+privacy, or any guarantee of the closed vocabulary. Nothing about it can be checked, so it never counts as checked;
+the journal names it `declared` and keeps the line that says where it comes from.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Declared(Mechanism):
     delta = real("probability of a larger loss, as promised elsewhere", at_least=0, below=1, default=0)
     rho = optional_real("ρ of one report, under zero-concentrated privacy", at_least=0, at_most=_MOST_EPSILON)
     promise = _Promise("any other guarantee, as JSON", optional=True)
-    source = _Source("who promises this, of what, and on what condition: one line for the journal")  # type: ignore[assignment]
+    source = _Source("who promises this, of what, and on what condition: one line for the journal")
 
     examples = (
         {"epsilon": "0.3", "delta": "1e-7", "source": "a worked example"},

@@ -24,7 +24,7 @@ from ldp_budget.catalogue.certificates import (
     record,
     source_digest,
 )
-from ldp_budget.catalogue.plugins import Plugin, Registry, mechanisms, registry
+from ldp_budget.catalogue.plugins import Plugin, Registry, mechanism, mechanisms, registry
 from ldp_budget_cli.app import cli, ledger_path
 
 MODULE = """
@@ -79,10 +79,18 @@ def certificate(cls: type[Mechanism], verdict: str = "exact", **changed: Any) ->
 # -- what counts as checked -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cls", mechanisms(), ids=lambda cls: cls.name)
+@pytest.mark.parametrize("cls", [cls for cls in mechanisms() if cls.checkable], ids=lambda cls: cls.name)
 def test_our_own_are_checked_with_every_release(store: Path, cls: type[Mechanism]) -> None:
     assert checked(cls) == "exact"
     assert not store.exists()
+
+
+def test_what_is_taken_at_its_word_is_never_called_checked(store: Path, toy: type[Mechanism]) -> None:
+    assert [cls.name for cls in mechanisms() if not cls.checkable] == ["declared"]
+    assert checked(mechanism("declared")) == "no"
+    record(certificate(toy))
+    toy.checkable = False
+    assert checked(toy) == "no"
 
 
 def test_a_third_party_is_not_checked_until_it_was(store: Path, toy: type[Mechanism]) -> None:

@@ -165,6 +165,7 @@ ldp_budget.catalogue.about
 ldp_budget.catalogue.certificates
 ldp_budget.catalogue.collections
 ldp_budget.catalogue.definitions
+ldp_budget.catalogue.foreign
 ldp_budget.catalogue.hookspecs
 ldp_budget.catalogue.listing
 ldp_budget.catalogue.plugins

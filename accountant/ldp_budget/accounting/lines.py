@@ -25,7 +25,7 @@ from .decision import decide
 from .idempotency import key_hash
 from .policies import DEFAULT
 from .receipts import REFUSED
-from .request import MOST_REPORTS, Request, charge_of, chosen_of, check_digest, check_note
+from .request import MOST_REPORTS, Request, charge_of, check_digest, check_note, chosen_of
 from .spending import charge_in
 
 if TYPE_CHECKING:

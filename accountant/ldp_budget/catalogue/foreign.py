@@ -73,7 +73,7 @@ def charged_for(thing: object) -> Mechanism | None:
 
 def what_is(thing: object) -> str:
     """An object in an error: of other people's classes the name alone, as what they print may be long or private."""
-    if isinstance(thing, type) or type(thing).__module__ == "builtins":
+    if isinstance(thing, type | Guarantee) or type(thing).__module__ == "builtins":
         return shown(thing)
     return f"a {class_name(type(thing))}"
 

@@ -222,7 +222,7 @@ def _hooks_of(module: object, name: str) -> pluggy.HookRelay:
     manager.check_pending()
     hooks = {caller.name for caller in manager.get_hookcallers(module) or ()}
     if not hooks:
-        raise PluginError(name, "it implements no hook; expected register_mechanisms(register) or guarantee_of(thing)")
+        raise PluginError(name, "it implements no hook; expected register_mechanisms(register)")
     if "reserve_options" in hooks and name != OWN_DISTRIBUTION:
         raise PluginError(name, f"it implements reserve_options, which is for the front ends of {OWN_DISTRIBUTION}")
     return manager.hook
