@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from decimal import Decimal
-from fractions import Fraction
+from decimal import Context, Decimal
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
@@ -19,6 +18,7 @@ from ldp_budget.guarantees import Approximate, Gaussian, Guarantee, Laplace, Pur
 from ldp_budget.guarantees.amounts import UP, float_above
 from ldp_budget.guarantees.gaussian import gaussian_delta
 
+_EXACT = Context(prec=2500)
 MOST = Decimal(10**6)
 """No guarantee states more; what would is none."""
 
@@ -35,7 +35,7 @@ class Read(NamedTuple):
 
 def is_of(cls: type, module: str, name: str) -> bool:
     """Whether this very class is the one that a loaded module has under that name."""
-    return getattr(sys.modules.get(module), name, None) is cls
+    return getattr(sys.modules.get(module), "__dict__", {}).get(name) is cls
 
 
 def theirs(thing: object, library: str) -> type | None:
@@ -73,7 +73,7 @@ def release(distribution: str) -> str:
 def number(name: str, value: object) -> float:
     """A parameter as a double. Raises `NotSupported` for NaN and for what only acts as a number."""
     kind = type(value)
-    if kind is not float and kind is not int and not is_of(kind, "numpy", kind.__name__):
+    if kind is not float and kind is not int and not _is_number_of_numpy(kind):
         raise NotSupported(f"{name} is a {kind.__module__}.{kind.__qualname__}; expected a number")
     try:
         found = float(value)  # type: ignore[arg-type]
@@ -84,6 +84,13 @@ def number(name: str, value: object) -> float:
     if math.isnan(found):
         raise NotSupported(f"{name} is not a number")
     return found
+
+
+def _is_number_of_numpy(kind: type) -> bool:
+    if not is_of(kind, "numpy", kind.__name__):
+        return False
+    numpy = sys.modules["numpy"]
+    return issubclass(kind, numpy.floating | numpy.integer)
 
 
 def at_least_zero(name: str, value: object) -> float:
@@ -107,9 +114,8 @@ def ratio_up(numerator: Decimal, denominator: float) -> Decimal | None:
 
 
 def distance(lower: float, upper: float) -> Decimal:
-    """How far two values between these are apart, rounded up."""
-    gap = Fraction(upper) - Fraction(lower)
-    return UP.divide(Decimal(gap.numerator), Decimal(gap.denominator))
+    """How far two values between these are apart, to the last digit of the doubles."""
+    return _EXACT.subtract(Decimal(upper), Decimal(lower))
 
 
 # -- its promise ------------------------------------------------------------------------------------------------

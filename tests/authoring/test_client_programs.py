@@ -27,7 +27,7 @@ class Bytes(Stream):
 
 def test_every_mechanism_with_a_client_is_among_the_cases() -> None:
     named = {mechanism.name for mechanism in CASES.values()}
-    assert {entry.name for entry in ldp_budget.mechanisms()} <= named
+    assert {entry.name for entry in ldp_budget.mechanisms() if entry.checkable} <= named
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -75,7 +75,7 @@ def what_is(thing: object) -> str:
     """An object in an error: of other people's classes the name alone, as what they print may be long or private."""
     if isinstance(thing, type | Guarantee) or type(thing).__module__ == "builtins":
         return shown(thing)
-    return f"a {class_name(type(thing))}"
+    return f"an object of {class_name(type(thing))}"
 
 
 def class_name(cls: type) -> str:

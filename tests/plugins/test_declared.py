@@ -1,0 +1,144 @@
+"""`declared`: what others promise is charged, and nobody is led to think that it was checked or could be drawn."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from conftest import CommandLine
+from ldp_budget import Accountant, Collection, InvalidParameter, Limit, Mechanism, NotSupported, compose, mechanism
+from ldp_budget.catalogue.certificates import checked
+from ldp_budget.guarantees import (
+    Approximate,
+    Copies,
+    FinitePair,
+    Gaussian,
+    Guarantee,
+    Laplace,
+    Memoised,
+    Pure,
+    SymmetricPair,
+    Unbounded,
+    ZeroConcentrated,
+)
+
+Declared: Any = mechanism("declared")
+SOURCE = "their own release notes, 2026"
+EVERY = [
+    Pure("0.3"),
+    Approximate("0.3", "1e-7"),
+    ZeroConcentrated("0.1"),
+    Gaussian("0.5"),
+    Gaussian("0.5", "1", "1e-6"),
+    Laplace("2"),
+    SymmetricPair("1", "0.5"),
+    FinitePair((("3/4", "1/4"), ("1/4", "3/4"))),  # type: ignore[arg-type]
+    Memoised(("1", "1.5"), "2", 3),  # type: ignore[arg-type]
+    Copies(3, Copies(2, Pure("0.1"))),
+    Unbounded(),
+]
+
+
+def test_it_promises_what_it_was_told() -> None:
+    assert Declared(epsilon="0.3", source=SOURCE).guarantee == Pure("0.3")  # type: ignore[arg-type]
+    assert Declared(epsilon="0.3", delta="1e-7", source=SOURCE).guarantee == Approximate("0.3", "1e-7")  # type: ignore[arg-type]
+    assert Declared(rho="0.1", source=SOURCE).guarantee == ZeroConcentrated("0.1")  # type: ignore[arg-type]
+    other = Declared(promise={"kind": "gaussian", "mu": "0.5"}, source=SOURCE)
+    assert other.guarantee == Gaussian("0.5")  # type: ignore[arg-type]
+    assert other == Declared(promise='{"mu": "0.50", "kind": "gaussian"}', source=SOURCE)
+
+
+@pytest.mark.parametrize("guarantee", EVERY, ids=lambda each: each.kind)
+def test_every_guarantee_has_one_spelling_that_reads_back(guarantee: Guarantee) -> None:
+    made = Declared.of(guarantee, SOURCE)
+    assert made.guarantee == guarantee
+    again = Declared(**json.loads(json.dumps(made.declared)))
+    assert again == made
+    assert again.fingerprint == made.fingerprint
+    assert again.guarantee == guarantee
+    assert made.replace(source="another").fingerprint != made.fingerprint
+
+
+def test_a_delta_of_one_is_no_promise() -> None:
+    assert Declared.of(Approximate(Decimal(1), Decimal(1)), SOURCE).guarantee == Unbounded()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"epsilon": 1}, "source: expected one line of text"),
+        ({"epsilon": 1, "source": ""}, "source: expected one line of text"),
+        ({"epsilon": 1, "source": " "}, "source: expected one line of text"),
+        ({"epsilon": 1, "source": "two\nlines"}, r"source: .*'\\n' in it"),
+        ({"epsilon": 1, "source": "\x1b[2J"}, r"source: .*'\\x1b' in it"),
+        ({"epsilon": 1, "source": "x" * 501}, "source: .*found 501 characters"),
+        ({"epsilon": 1, "source": 3}, "source: .*found a int"),
+        ({"source": SOURCE}, "epsilon: expected a number >= 0"),
+        ({"epsilon": -1, "source": SOURCE}, "epsilon: expected a number >= 0"),
+        ({"epsilon": "nan", "source": SOURCE}, "epsilon: expected a number >= 0"),
+        ({"epsilon": "inf", "source": SOURCE}, "epsilon: expected a number >= 0"),
+        ({"epsilon": 1, "delta": 1, "source": SOURCE}, "delta: expected a number >= 0 and < 1"),
+        ({"epsilon": 1, "delta": -1, "source": SOURCE}, "delta: expected a number >= 0 and < 1"),
+        ({"epsilon": 1, "rho": 1, "source": SOURCE}, "rho: expected nothing beside epsilon"),
+        ({"rho": 1, "delta": "1e-6", "source": SOURCE}, "delta: expected none beside rho"),
+        ({"promise": "{", "source": SOURCE}, "promise: expected the JSON of a guarantee"),
+        ({"promise": {"kind": "pure", "bound": "1"}, "source": SOURCE}, "of the kind pure; epsilon states it"),
+        ({"promise": {"kind": "laplace", "bound": "-1"}, "source": SOURCE}, "promise: .*found epsilon: expected a number"),
+        ({"promise": {"kind": "mine"}, "source": SOURCE}, "not a guarantee: kind 'mine'"),
+        ({"promise": [1], "source": SOURCE}, "promise: expected the JSON"),
+        ({"promise": {"kind": "finite-pair", "outcomes": [["1e999999", "1"]]}, "source": SOURCE}, "fractions such as"),
+        ({"promise": "[" * 10_000, "source": SOURCE}, "promise: expected the JSON"),
+        ({"promise": '{"kind": "copies", "count": 2, "of": ' * 400, "source": SOURCE}, "promise: expected the JSON"),
+    ],
+)
+def test_what_it_cannot_take_is_told_by_name(wrong: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidParameter, match=told):
+        Declared(**wrong)
+
+
+def test_it_draws_and_estimates_nothing_and_says_why() -> None:
+    made: Mechanism = Declared(epsilon=1, source=SOURCE)
+    for ask in (
+        lambda: made.randomize([0]),
+        lambda: made.client_program(),
+        lambda: made.aggregate([0]),
+        lambda: made.estimate([0]),
+        lambda: made.check_reports([0]),
+    ):
+        with pytest.raises(NotSupported, match="declared only charges: .* 'their own release notes, 2026'"):
+            ask()
+    with pytest.raises(NotSupported, match="declared"):
+        Collection("x", made).randomize([0])
+
+
+def test_it_is_never_called_checked(accountant: Accountant) -> None:
+    made = Declared(epsilon="0.1", source=SOURCE)
+    assert checked(Declared) == "no"
+    assert Declared.source == "whoever declares it"
+    assert made.source == made.describe()["source"] == SOURCE
+    accountant.set_policy("default", [Limit("lifetime", epsilon=1)], checked=True)
+    receipt = accountant.spend("alice", made)
+    assert receipt.status == "refused"
+    assert accountant.history("alice") == []
+
+
+def test_it_composes_and_is_planned_like_any_other() -> None:
+    made = Declared(epsilon="0.1", delta="1e-8", source=SOURCE)
+    assert compose([(made.guarantee, 10)], delta="1e-6").epsilon == 1
+    assert made.at_epsilon("0.2").guarantee == Approximate("0.2", "1e-8")  # type: ignore[arg-type]
+
+
+def test_the_command_line_charges_it(command: CommandLine) -> None:
+    command("policy", "set", "default", "--limit", "lifetime=1,1e-6")
+    spend = ["spend", "alice", "declared", "--epsilon", "0.3", "--delta", "1e-7", "--source", SOURCE]
+    assert command.json(*spend, "--key", "a")["status"] == "spent"
+    assert command.json(*spend, "--key", "a")["repeated"] is True
+    [row] = command.json("history", "alice")
+    assert row["mechanism"] == "declared"
+    assert row["declared"] == {"delta": "0.0000001", "epsilon": "0.3", "source": SOURCE}
+    assert "--source: expected one line" in command.error("spend", "alice", "declared", "--epsilon", "1", code=2)
+    [listed] = [each for each in command.json("mechanisms") if each["name"] == "declared"]
+    assert (listed["checked"], listed["source"]) == ("no", "whoever declares it")
