@@ -3,7 +3,8 @@
 The noise is σ = sensitivity·√(2 ln(1.25/δ))/ε. Two updates, each clipped to C, may lie 2C apart, so one message is
 μ-Gaussian private with μ = 2C/σ, whatever sensitivity was declared; where that does not meet the stated (ε, δ), the ε
 of the noise at that δ is taken. It is about the arrays of the message and no more: the number of examples and
-metrics that go with them are sent as they are.
+metrics that go with them are sent as they are. An update that holds a NaN is not clipped by the mod, and so promised
+nothing; nor is the noise cryptographic.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def read(thing: object) -> Read | None:
     return Read(
         gaussian(None if mu is None else UP.multiply(mu, _SLACK), epsilon, delta),
         f"{release('flwr')}: {shown}; the arrays of one message, two updates clipped to the norm are "
-        "at most twice the norm apart; what goes beside the arrays is in the clear",
+        "at most twice the norm apart if all is finite; what goes beside the arrays is in the clear",
     )
 
 

@@ -30,7 +30,9 @@ class Coin:
         raise AssertionError("nobody prints other people's objects")
 
 
-def plugin(answer: Callable[[Any], Any], source: Callable[[Any], Any] | None = None, name: str = "their-plugin") -> Plugin:
+def plugin(
+    answer: Callable[[Any], Any], source: Callable[[Any], Any] | None = None, name: str = "their-plugin"
+) -> Plugin:
     module = ModuleType(name)
 
     @hookimpl
@@ -148,7 +150,10 @@ def test_a_reason_is_passed_on(ledger: Accountant, installed: Callable[..., None
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        (lambda thing: 1 / 0, "plugin their-plugin 1.2: its guarantee_of raised ZeroDivisionError for an object of coins.Coin"),
+        (
+            lambda thing: 1 / 0,
+            "plugin their-plugin 1.2: its guarantee_of raised ZeroDivisionError for an object of coins.Coin",
+        ),
         (lambda thing: 0.5, "its guarantee_of answers 0.5; expected one of the promises"),
         (lambda thing: Coin(), "its guarantee_of answers an object of coins.Coin"),
     ],
@@ -163,7 +168,9 @@ def test_a_broken_plugin_is_named(
 
 def test_of_other_peoples_plugins_only_one_may_answer(installed: Callable[..., None]) -> None:
     installed(plugin(coins), plugin(lambda thing: Pure("0.001"), name="another"))  # type: ignore[arg-type]
-    with pytest.raises(PluginError, match=r"their-plugin 1.2 and another 1.2: each says what an object of coins.Coin"):
+    with pytest.raises(
+        PluginError, match=r"their-plugin 1.2 and another 1.2: each says what an object of coins.Coin"
+    ):
         guarantee_of(Coin())
 
 

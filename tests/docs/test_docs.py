@@ -32,6 +32,7 @@ NEEDS = {
     "clusters": ("apache_beam", "distributed", "pyarrow", "ray"),
     "data": ("fsspec", "pandas", "polars", "pyarrow"),
     "fastapi": ("fastapi", "httpx2"),
+    "other-libraries": ("dp_accounting", "opendp"),
     "operations": ("fastapi", "httptools", "prometheus_client", "uvicorn"),
     "remote": ("fastapi", "httpx2", "uvicorn"),
     "weekly-staff-survey": ("matplotlib",),

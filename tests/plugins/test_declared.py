@@ -86,10 +86,16 @@ def test_a_delta_of_one_is_no_promise() -> None:
         ({"rho": 1, "delta": "1e-6", "source": SOURCE}, "delta: expected none beside rho"),
         ({"promise": "{", "source": SOURCE}, "promise: expected the JSON of a guarantee"),
         ({"promise": {"kind": "pure", "bound": "1"}, "source": SOURCE}, "of the kind pure; epsilon states it"),
-        ({"promise": {"kind": "laplace", "bound": "-1"}, "source": SOURCE}, "promise: .*found epsilon: expected a number"),
+        (
+            {"promise": {"kind": "laplace", "bound": "-1"}, "source": SOURCE},
+            "promise: .*found epsilon: expected a number",
+        ),
         ({"promise": {"kind": "mine"}, "source": SOURCE}, "not a guarantee: kind 'mine'"),
         ({"promise": [1], "source": SOURCE}, "promise: expected the JSON"),
-        ({"promise": {"kind": "finite-pair", "outcomes": [["1e999999", "1"]]}, "source": SOURCE}, "fractions such as"),
+        (
+            {"promise": {"kind": "finite-pair", "outcomes": [["1e999999", "1"]]}, "source": SOURCE},
+            "fractions such as",
+        ),
         ({"promise": "[" * 10_000, "source": SOURCE}, "promise: expected the JSON"),
         ({"promise": '{"kind": "copies", "count": 2, "of": ' * 400, "source": SOURCE}, "promise: expected the JSON"),
     ],

@@ -37,7 +37,8 @@ def quote(
 
     Parameters:
         user: who would be charged.
-        mechanism: a mechanism with its parameters, or a collection, whose mechanism is charged then.
+        mechanism: a mechanism with its parameters; a collection, whose mechanism is charged then; or an object of
+            another library, see `guarantee_of`.
         reports: how many reports, at least one.
         label: which memoised value they repeat.
         policy: the policy to hold it against.
@@ -47,6 +48,7 @@ def quote(
 
     Raises:
         InvalidParameter: one of them is of another kind or out of range.
+        NotSupported: it is of another library, and says nothing about two values of one user.
         UnknownName: there is no such policy.
         ClockError: the clock cannot be believed.
     """
@@ -74,8 +76,8 @@ def spend(
 
     Parameters:
         user: who is charged.
-        mechanism: a mechanism with its parameters; or a collection, whose mechanism is charged then, and which is
-            named in the journal.
+        mechanism: a mechanism with its parameters; a collection, whose mechanism is charged then, and which is
+            named in the journal; or an object of another library, see `guarantee_of`.
         reports: how many reports, at least one.
         key: makes a retry safe: the same key with the same request returns the stored answer. It is the user's
             own, and stands for one randomised output. Another collection is another request, another note is not.
@@ -91,6 +93,7 @@ def spend(
 
     Raises:
         InvalidParameter: one of them is of another kind or out of range. Nothing was charged.
+        NotSupported: it is of another library, and says nothing about two values of one user. Nothing was charged.
         UnknownName: there is no such policy.
         KeyConflict: the key was used for another request.
         BudgetExceeded: it was refused, and `strict`.
@@ -131,7 +134,8 @@ def reserve(
 
     Parameters:
         user: who is charged.
-        mechanism: a mechanism with its parameters, or a collection, whose mechanism is charged then.
+        mechanism: a mechanism with its parameters; a collection, whose mechanism is charged then; or an object of
+            another library, see `guarantee_of`.
         reports: how many reports, at least one.
         expires: seconds, above 0 and at most 366 days.
         key: makes a retry safe, as with `spend`.
@@ -146,6 +150,7 @@ def reserve(
 
     Raises:
         InvalidParameter: one of them is of another kind or out of range. Nothing was charged.
+        NotSupported: it is of another library, and says nothing about two values of one user. Nothing was charged.
         UnknownName: there is no such policy.
         KeyConflict: the key was used for another request.
         BudgetExceeded: it was refused, and `strict`.

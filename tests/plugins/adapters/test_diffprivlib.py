@@ -145,7 +145,9 @@ def of_discrete_gaussian(draw: random.Random) -> None:
     made = dpl.GaussianDiscrete(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
     ours, slack = point(guarantee_of(made))
     sigma = MPF(float(made._scale))
-    weight = {k: mpmath.exp(-MPF(k) ** 2 / 2 / sigma**2) for k in range(-int(12 * sigma) - 20, int(12 * sigma) + 20)}
+    weight = {
+        k: mpmath.exp(-(MPF(k) ** 2) / 2 / sigma**2) for k in range(-int(12 * sigma) - 20, int(12 * sigma) + 20)
+    }
     worth = mpmath.exp(MPF(ours.numerator) / ours.denominator)
     lost = sum(max(MPF(0), weight[k] - worth * weight.get(k + sensitivity, MPF(0))) for k in weight)
     assert lost / sum(weight.values()) <= MPF(slack.numerator) / slack.denominator
@@ -369,7 +371,10 @@ def test_nothing_of_the_value_is_kept() -> None:
 def test_a_source_says_on_what_condition() -> None:
     bounded = charged_for(dpl.LaplaceTruncated(epsilon=1, sensitivity=1, lower=0, upper=2))
     assert bounded is not None
-    assert "LaplaceTruncated(epsilon=1.0, delta=0.0, sensitivity=1.0, lower=0.0, upper=2.0); two values" in bounded.source
+    assert (
+        "LaplaceTruncated(epsilon=1.0, delta=0.0, sensitivity=1.0, lower=0.0, upper=2.0); two values"
+        in bounded.source
+    )
     plain = charged_for(dpl.Laplace(epsilon=1, sensitivity=1))
     assert plain is not None
     assert "at most its sensitivity apart; of the ideal mechanism" in plain.source

@@ -17,7 +17,16 @@ import pytest
 from foreign_libraries import events, library
 from ldp_budget import Accountant, InvalidParameter, Limit, NotSupported, compose, guarantee_of
 from ldp_budget.catalogue.foreign import charged_for
-from ldp_budget.guarantees import Approximate, Copies, FinitePair, Gaussian, Laplace, Pure, Unbounded, ZeroConcentrated
+from ldp_budget.guarantees import (
+    Approximate,
+    Copies,
+    FinitePair,
+    Gaussian,
+    Laplace,
+    Pure,
+    Unbounded,
+    ZeroConcentrated,
+)
 
 ev = events()
 ORDERS = [2, 5, 16, 64]
@@ -139,7 +148,10 @@ def test_what_loses_nothing_or_everything() -> None:
 @pytest.mark.parametrize(
     ("event", "why"),
     [
-        (lambda: ev.PoissonSampledDpEvent(0.1, ev.GaussianDpEvent(1.0)), "PoissonSampledDpEvent: it is about a sample"),
+        (
+            lambda: ev.PoissonSampledDpEvent(0.1, ev.GaussianDpEvent(1.0)),
+            "PoissonSampledDpEvent: it is about a sample",
+        ),
         (lambda: ev.SampledWithoutReplacementDpEvent(9, 3, ev.GaussianDpEvent(1.0)), "it is about a sample"),
         (lambda: ev.SampledWithReplacementDpEvent(9, 3, ev.GaussianDpEvent(1.0)), "it is about a sample"),
         (lambda: ev.SelfComposedDpEvent(ev.MixtureOfGaussiansDpEvent(1.0, [1.0], [1.0]), 2), "adding one record"),
@@ -189,7 +201,9 @@ def test_imitators_are_nothing_and_subclasses_refused() -> None:
         __module__ = "dp_accounting.dp_event"
         noise_multiplier = 1e9
 
-    with pytest.raises(InvalidParameter, match=r"thing: expected a mechanism with its parameters, .* found an object of dp_acc"):
+    with pytest.raises(
+        InvalidParameter, match=r"thing: expected a mechanism with its parameters, .* found an object of dp_acc"
+    ):
         guarantee_of(GaussianDpEvent())
     with pytest.raises(NotSupported, match=r"GaussianDpEvent is no event of dp-accounting"):
         guarantee_of(ev.ComposedDpEvent([GaussianDpEvent()]))

@@ -81,7 +81,9 @@ def test_a_guarantee_is_what_the_map_says_and_no_less(count: int) -> None:
         if isinstance(width, Fraction) and Fraction(furthest) < width:
             furthest = math.nextafter(furthest, math.inf)
         stated = made.map(furthest)
-        for ours, theirs in zip(amounts(guarantee_of(made)), stated if isinstance(stated, tuple) else [stated], strict=False):
+        for ours, theirs in zip(
+            amounts(guarantee_of(made)), stated if isinstance(stated, tuple) else [stated], strict=False
+        ):
             assert_just_above(ours, theirs)
 
 
