@@ -67,7 +67,10 @@ def read(thing: object) -> Read | None:
     state.check_names(known.names)
     state.check_randomness()
     state.check_delta()
-    guarantee = known.promise(state)
+    try:
+        guarantee = known.promise(state)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise NotSupported(f"this {name} cannot be read as it stands: {type(error).__name__}: {error}") from None
     shown = ", ".join(f"{field}={state.shown(field)}" for field in ("epsilon", "delta", *known.shown))
     return Read(guarantee, f"{release('diffprivlib')}: {name}({shown}); {state.condition}; of the ideal mechanism")
 
@@ -98,6 +101,8 @@ class _State:
     def check_delta(self) -> None:
         if not 0 <= number("delta", self["delta"]) <= 1:
             raise NotSupported(f"delta is {self['delta']!r}; expected a number from 0 to 1")
+        if not self.epsilon and not self.delta:
+            raise NotSupported("epsilon and delta are both 0, and no noise is as much")
 
     def __getitem__(self, name: str) -> Any:
         return self.attributes[name]
@@ -133,6 +138,8 @@ class _State:
         lower, upper = number("lower", self["lower"]), number("upper", self["upper"])
         if lower > upper:
             raise NotSupported(f"lower is {lower!r}, above upper, {upper!r}")
+        if any(math.isinf(end) and type(self[name]) is int for name, end in (("lower", lower), ("upper", upper))):
+            raise NotSupported("its bounds are whole numbers that no double holds")
         if math.isinf(lower) or math.isinf(upper):
             return apart
         self.condition = "two values of the user are at most its sensitivity or its bounds apart"

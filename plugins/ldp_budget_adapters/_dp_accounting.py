@@ -117,7 +117,10 @@ def _children(event: object) -> list[tuple[object, int]] | None:
         events = event.events  # type: ignore[attr-defined]
         if type(events) is not list and type(events) is not tuple:
             raise NotSupported(f"ComposedDpEvent: its events are a {type(events).__qualname__}; expected a list")
-        return [(child, 1) for child in events]
+        often: dict[int, tuple[object, int]] = {}
+        for child in events:
+            often[id(child)] = child, often.get(id(child), (child, 0))[1] + 1
+        return list(often.values())
     if name == "SelfComposedDpEvent":
         count = event.count  # type: ignore[attr-defined]
         if type(count) is not int or count < 0:
@@ -247,7 +250,8 @@ def _composed(counted: Mapping[Guarantee, int]) -> Guarantee:
         return only if count == 1 else Copies(count, only)
     if all(isinstance(each, Gaussian) for each in parts):
         return gaussian(UP.next_plus(UP.sqrt(_sum(parts, lambda each: each.amounts().mu_squared) or Decimal(0))))
-    epsilon, delta = _sum(parts, lambda each: each.amounts().epsilon), _sum(parts, lambda each: each.amounts().delta)
+    epsilon = _sum(parts, lambda each: (each.loss() or (None, None))[0])
+    delta = _sum(parts, lambda each: (each.loss() or (None, None))[1])
     if epsilon is not None and delta is not None:
         return approximate(epsilon, delta)
     return zero_concentrated(_sum(parts, lambda each: each.amounts().rho))

@@ -32,6 +32,7 @@ from ._reading import (
 _DECLARE = "; what it promises can be charged as `declared`"
 _ABOUT_DATA = ("SymmetricDistance", "InsertDeleteDistance", "ChangeOneDistance", "HammingDistance")
 _WHOLE = ("i", "u")
+_HAVE_MAPS = ("Measurement", "Odometer", "Transformation")
 
 
 def read(thing: object) -> Read | None:
@@ -77,6 +78,10 @@ def _check_proved(thing: object) -> None:
             continue
         seen.add(id(part))
         made = getattr(part, "__opendp_dict__", None)
+        if type(part).__name__ in _HAVE_MAPS and theirs(part, "opendp") and not isinstance(made, dict):
+            raise NotSupported(
+                f"this {type(part).__name__} does not say how it was made, so that its map is nobody's"
+            )
         if isinstance(made, dict):
             name = str(made.get("__function__", ""))
             if name.startswith("make_user_"):

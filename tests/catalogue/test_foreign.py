@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -64,9 +64,9 @@ def coins(thing: Any) -> Guarantee | None:
 
 
 @pytest.fixture
-def ledger(accountant: Accountant) -> Iterator[Accountant]:
+def ledger(accountant: Accountant) -> Accountant:
     accountant.set_policy("default", [Limit("lifetime", epsilon=1)])
-    yield accountant
+    return accountant
 
 
 # -- charging -------------------------------------------------------------------------------------------------------
@@ -136,6 +136,14 @@ def test_what_nobody_knows_is_named_by_its_class(ledger: Accountant, installed: 
         with pytest.raises(InvalidParameter, match=r"an object of another library .* found an object of coins\.Coin"):
             ask()
     assert ledger.history("alice") == []
+
+
+def test_what_says_that_it_is_a_mechanism_is_none() -> None:
+    class Says:
+        __class__ = ldp_budget.Mechanism  # type: ignore[assignment]
+
+    with pytest.raises(InvalidParameter, match="Says"):
+        guarantee_of(Says())
 
 
 def test_a_reason_is_passed_on(ledger: Accountant, installed: Callable[..., None]) -> None:

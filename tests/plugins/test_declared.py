@@ -114,7 +114,7 @@ def test_it_draws_and_estimates_nothing_and_says_why() -> None:
         lambda: made.estimate([0]),
         lambda: made.check_reports([0]),
     ):
-        with pytest.raises(NotSupported, match="declared only charges: .* 'their own release notes, 2026'"):
+        with pytest.raises(NotSupported, match=r"declared only charges: .* 'their own release notes, 2026'"):
             ask()
     with pytest.raises(NotSupported, match="declared"):
         Collection("x", made).randomize([0])

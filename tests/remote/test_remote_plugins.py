@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from conftest import Clock
+from foreign_libraries import events
 from ldp_budget import Accountant, Collection, InvalidParameter, NotSupported, mechanism
 from ldp_budget.accounting.callers import LOCAL
 from ldp_budget.authoring.base import Mechanism
 from ldp_budget.catalogue import plugins
+from ldp_budget.catalogue.foreign import charged_for
 from ldp_budget.catalogue.plugins import Plugin, Registry
 from ldp_budget.guarantees import Memoised, Pure
 from ldp_budget.remote import RemoteAccountant
@@ -131,3 +133,25 @@ def test_amounts_are_those_of_the_ledger_to_the_unit(accountant: RemoteAccountan
         ledger.position(),
         ledger.stats(),
     )
+
+
+def test_an_object_of_another_library_is_charged_by_a_service_that_has_not_got_it(
+    accountant: RemoteAccountant, ledger: Accountant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is sent is the guarantee and where it comes from."""
+    event = events().SelfComposedDpEvent(events().RandomizedResponseDpEvent(0.5, 4), 2)
+    stands_for = charged_for(event)
+    monkeypatch.setattr("ldp_budget_adapters._read", lambda thing: None)
+    with pytest.raises(InvalidParameter, match="SelfComposedDpEvent"):
+        accountant.spend("alice", event)
+    monkeypatch.undo()
+    assert accountant.quote("alice", event).epsilon == ledger.quote("alice", event).epsilon
+    assert accountant.spend("alice", event, key="a").status == "spent"
+    assert accountant.spend("alice", event, key="a").repeated
+    assert accountant.spend_many(["bob", "carol"], event).spent == 2
+    [row] = ledger.history("alice")
+    assert stands_for is not None
+    assert row["mechanism"] == "declared"
+    assert row["fingerprint"] == stands_for.fingerprint
+    assert row["declared"]["source"].startswith("dp-accounting ")
+    assert ledger.verify().ok

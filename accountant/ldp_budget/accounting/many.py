@@ -53,8 +53,8 @@ def spend_many(
 
     Parameters:
         users: who is charged, a stream of any length; a user who comes twice is charged twice.
-        mechanism: a mechanism with its parameters; a collection, whose mechanism is charged then, and which is named in
-            the journal; or an object of another library, see `guarantee_of`.
+        mechanism: a mechanism with its parameters; a collection, whose mechanism is charged then, and which is
+            named in the journal; or an object of another library, see `guarantee_of`.
         key: names the run; repeated, it skips what was charged.
         digest: hexadecimal; binds the reports to the key.
         note: one line of at most 500 characters, written beside every charge; each goes with its user.
@@ -70,8 +70,8 @@ def spend_many(
     Raises:
         InvalidParameter: one of them is of another kind. Batches before that of a wrong user were charged.
         UnknownName: there is no such policy.
-        NotSupported: the policy holds a plan; or the mechanism is of another library, and says nothing about two values
-            of one user.
+        NotSupported: the policy holds a plan; or the mechanism is of another library, and says nothing about two
+            values of one user.
         KeyConflict: the key was used for a run of other users, or of something else.
         ClockError: the clock cannot be believed.
     """

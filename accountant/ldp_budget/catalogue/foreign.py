@@ -46,8 +46,9 @@ def guarantee_of(thing: object) -> Guarantee:
     """
     if isinstance(thing, Guarantee):
         return thing
-    if isinstance(thing, Mechanism):
-        return thing.guarantee
+    if issubclass(type(thing), Mechanism):  # whatever class it says it is of
+        promised: Guarantee = thing.guarantee  # type: ignore[attr-defined]
+        return promised
     found = _answer(thing)
     if found is None:
         raise InvalidParameter("thing", EXPECTED, what_is(thing))

@@ -1,4 +1,4 @@
-"""dp-accounting's events: never below what its own accountant says of every order, nor 1e-9 above where that is exact.
+"""dp-accounting's events: never below what its own accountant says of an order, nor 1e-9 above where it is exact.
 
 Its Rényi accountant is asked under the relation that replaces one record; the amounts of a report are those of the
 order, and its largest order's limit is the ε of a report.
@@ -211,7 +211,7 @@ def test_imitators_are_nothing_and_subclasses_refused() -> None:
     class Mine(ev.GaussianDpEvent):  # type: ignore[misc, name-defined]
         pass
 
-    with pytest.raises(NotSupported, match="Mine is a subclass of dp_accounting.dp_event.GaussianDpEvent"):
+    with pytest.raises(NotSupported, match=r"Mine is a subclass of dp_accounting.dp_event.GaussianDpEvent"):
         guarantee_of(Mine(1.0))
 
 

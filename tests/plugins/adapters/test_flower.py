@@ -12,7 +12,6 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -40,11 +39,11 @@ LocalDpMod.__module__ = HOME
 
 
 @pytest.fixture
-def library(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+def library(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = ModuleType(HOME)
     module.LocalDpMod = LocalDpMod  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, HOME, module)
-    yield module
+    return module
 
 
 def mod(**changed: Any) -> LocalDpMod:

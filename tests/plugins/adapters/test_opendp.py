@@ -186,6 +186,13 @@ def test_what_says_nothing_about_two_values_of_one_user_is_refused(name: str) ->
         guarantee_of(make())  # type: ignore[operator]
 
 
+def test_a_measurement_that_does_not_say_how_it_was_made_is_refused() -> None:
+    made = dp.m.make_randomized_response_bool(0.75)
+    del made.__opendp_dict__
+    with pytest.raises(NotSupported, match="does not say how it was made"):
+        guarantee_of(made)
+
+
 def test_what_is_written_over_the_object_changes_nothing() -> None:
     made = dp.m.make_randomized_response_bool(0.75)
     honest = guarantee_of(made)
@@ -203,7 +210,7 @@ def test_a_subclass_is_refused_and_an_imitator_unknown() -> None:
         def map(self, d_in: object) -> float:
             return 0.0
 
-    with pytest.raises(NotSupported, match="subclass of opendp.mod.Measurement"):
+    with pytest.raises(NotSupported, match=r"subclass of opendp.mod.Measurement"):
         guarantee_of(Mine())
 
     class Measurement:
