@@ -201,7 +201,8 @@ def _hold_the_concentrated_promise_against_its_definition(mechanism: Callable[..
 
 def hooks() -> list[str]:
     """The exact signature of all that the page must list."""
-    found = [f"register_mechanisms{_signature(hookspecs.register_mechanisms)}"]
+    plugins = (hookspecs.register_mechanisms, hookspecs.guarantee_of, hookspecs.source_of)
+    found = [f"{hook.__name__}{_signature(hook)}" for hook in plugins]
     for owner in (Mechanism, FrequencyMechanism, NumericMechanism):
         names = {**owner.__annotations__, **vars(owner)}
         # Every class has `fields` of its own, which no class writes down but the first.
