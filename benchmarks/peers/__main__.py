@@ -1,0 +1,63 @@
+"""Measure ldp-budget beside other libraries, and write the page that compares them.
+
+    python benchmarks/peers                          everything; results.json and the page
+    python benchmarks/peers --peers opendp,autodp    ldp-budget and these
+    python benchmarks/peers --check results.json     and say how far the ratios have moved from those of that file
+    python benchmarks/peers --render                 only the page, from results.json
+
+Needs nothing but a Python: every library, ldp-budget itself too, is installed into an environment of its own. After
+the first time that is not done again, and a run takes some minutes. Needs a Unix.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import work
+from environments import HERE, ROOT
+from measure import measured, moved
+from page import page
+
+WITHIN = 1.2  # by which factor a ratio may move from run to run
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peers", default=",".join(work.PEERS), help="names, with commas between  [all]")
+    parser.add_argument("--environments", type=Path, default=ROOT / "build" / "peers", help="where they are installed")
+    parser.add_argument("--results", type=Path, default=HERE / "results.json", help="what was measured")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "evidence" / "comparison.md", help="the page")
+    parser.add_argument("--rounds", type=int, default=7, help="of which the median counts  [7]")
+    parser.add_argument("--check", type=Path, metavar="OLD", help="results of an earlier run; fails beyond 20 %%")
+    parser.add_argument("--render", action="store_true", help="only write the page, from the results")
+    options = parser.parse_args()
+    peers = [name for name in options.peers.split(",") if name]
+    unknown = sorted(set(peers) - set(work.PEERS))
+    if unknown:
+        parser.error(f"--peers: expected some of {', '.join(work.PEERS)}; found {', '.join(unknown)}")
+    old = json.loads(options.check.read_text(encoding="utf-8")) if options.check else None
+    if not options.render:
+        results = measured(options.environments.resolve(), [work.OURS, *peers], options.rounds)
+        text = json.dumps(results, indent=1, ensure_ascii=False, sort_keys=True)
+        options.results.write_text(text + "\n", encoding="utf-8")
+    results = json.loads(options.results.read_text(encoding="utf-8"))
+    options.out.write_text(page(results), encoding="utf-8")
+    if old is not None and not within(old, results):
+        sys.exit(1)
+
+
+def within(old: dict, new: dict) -> bool:
+    """Whether all ratios of two runs are near each other; prints those that moved furthest."""
+    factors = moved(old, new)
+    beyond = [factor for _, factor in factors if not 1 / WITHIN <= factor <= WITHIN]
+    for name, factor in factors[: max(10, len(beyond))]:
+        print(f"{factor:6.2f} × {name}")
+    print(f"{len(factors) - len(beyond)} of {len(factors)} ratios are within {WITHIN - 1:.0%} of the earlier run's")
+    return not beyond
+
+
+if __name__ == "__main__":
+    main()
