@@ -27,7 +27,9 @@ WITHIN = 1.2  # by which factor a ratio may move from run to run
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peers", default=",".join(work.PEERS), help="names, with commas between  [all]")
-    parser.add_argument("--environments", type=Path, default=ROOT / "build" / "peers", help="where they are installed")
+    parser.add_argument(
+        "--environments", type=Path, default=ROOT / "build" / "peers", help="where they are installed"
+    )
     parser.add_argument("--results", type=Path, default=HERE / "results.json", help="what was measured")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "evidence" / "comparison.md", help="the page")
     parser.add_argument("--rounds", type=int, default=7, help="of which the median counts  [7]")
@@ -41,12 +43,18 @@ def main() -> None:
     old = json.loads(options.check.read_text(encoding="utf-8")) if options.check else None
     if not options.render:
         results = measured(options.environments.resolve(), [work.OURS, *peers], options.rounds)
-        text = json.dumps(results, indent=1, ensure_ascii=False, sort_keys=True)
-        options.results.write_text(text + "\n", encoding="utf-8")
+        options.results.write_text(text_of(results), encoding="utf-8")
     results = json.loads(options.results.read_text(encoding="utf-8"))
     options.out.write_text(page(results), encoding="utf-8")
     if old is not None and not within(old, results):
         sys.exit(1)
+
+
+def text_of(results: dict) -> str:
+    """The results as JSON, a figure on a line."""
+    listed = (json.dumps(each, ensure_ascii=False, sort_keys=True) for each in results["figures"])
+    rest = json.dumps({**results, "figures": []}, ensure_ascii=False, sort_keys=True, indent=1)
+    return rest.replace('"figures": []', '"figures": [\n' + ",\n".join(listed) + "\n ]") + "\n"
 
 
 def within(old: dict, new: dict) -> bool:

@@ -1,7 +1,7 @@
 """An environment for every library, and a process at work in it.
 
-An environment is first installed as anybody would today, from nothing but the pinned library itself, and then asked to
-import it. Only where that fails it gets what else stands in its file of `requirements`. What came of both is kept
+An environment is first installed as anybody would today, from nothing but the pinned library itself, and then asked
+to import it. Only where that fails it gets what else stands in its file of `requirements`. What came of both is kept
 beside it, so that a later run need not install again.
 """
 

@@ -2,9 +2,10 @@
 
     PYTHON judge.py
 
-Runs in the environment of ldp-budget. An ε is what its exact composition says of the noise that was really asked for:
-between a certified lower and a certified upper bound, at the δ that was asked for. A client is audited by its reports,
-drawn in its own environment; the lower bound of its loss that follows from them is wrong at most once in a hundred.
+Runs in the environment of ldp-budget. An ε is what its exact composition says of the noise that was really asked
+for: between a certified lower and a certified upper bound, at the δ that was asked for. A client is audited by its
+reports, drawn in its own environment; the lower bound of its loss that follows from them is wrong at most once in a
+hundred.
 """
 
 from __future__ import annotations
@@ -15,28 +16,30 @@ import sys
 from typing import Any
 
 import numpy as np
-
 import work
+
 from ldp_budget import Mechanism, audit, compose
 from ldp_budget.authoring.domain import Categories
 from ldp_budget.authoring.fields import real
+from ldp_budget.composition import compose_delta
 from ldp_budget.guarantees import Gaussian, Guarantee, Laplace, Pure
 
-SAMPLES = 60_000
-MEMOISED_SAMPLES = 60_000
+
+def gaussian(sigma: float, epsilon: float, delta: float) -> dict[str, float]:
+    """ε of Gaussian noise of that σ at δ, and a lower bound of its δ at ε."""
+    charges = [(Gaussian(1 / sigma), 1)]
+    return _bounds(charges, delta) | {"delta_lost": compose_delta(charges, epsilon)[0]}
 
 
-def gaussian(sigma: float, delta: float) -> tuple[float, float]:
-    """ε of Gaussian noise of that σ at δ, (lower, upper)."""
-    total = compose([(Gaussian(1 / sigma), 1)], delta=delta, rule="exact")
-    return total.lower, total.epsilon
-
-
-def composition(case: str) -> tuple[float, float]:
+def composition(case: str) -> dict[str, float]:
     delta, reports = work.COMPOSITIONS[case]
     kinds = {"rr": Pure, "laplace": lambda b: Laplace(1 / b), "gaussian": lambda sigma: Gaussian(1 / sigma)}
-    total = compose([(kinds[kind](size), count) for kind, size, count in reports], delta=delta, rule="exact")
-    return total.lower, total.epsilon
+    return _bounds([(kinds[kind](size), count) for kind, size, count in reports], delta)
+
+
+def _bounds(charges: list[tuple[Guarantee, int]], delta: float) -> dict[str, float]:
+    total = compose(charges, delta=delta, rule="exact")
+    return {"lower": total.lower, "upper": total.epsilon}
 
 
 def audited(command: list[str], mechanism: str) -> dict[str, Any]:
@@ -47,7 +50,7 @@ def audited(command: list[str], mechanism: str) -> dict[str, Any]:
         # What is promised is known with the first report only.
         made.randomize(np.zeros(1, dtype=np.int64), secrets=[bytes(32)])
         reports = work.MEMOISED_REPORTS if mechanism == "memoised" else 1
-        found = audit(made, samples=MEMOISED_SAMPLES if reports > 1 else SAMPLES, reports=reports, search=True)
+        found = audit(made, samples=work.AUDITED_REPORTS, reports=reports, search=True)
         worker.stdin.close()  # type: ignore[union-attr]
     return {"promised": client.promised, "lower": found.lower_bound, "event": found.event}
 
@@ -79,14 +82,14 @@ def _client(worker: Any, mechanism: str) -> Any:
             worker.stdin.flush()
             said = json.loads(worker.stdout.readline())
             if "found" not in said:
-                raise _Said(said)
+                raise _SaidError(said)
             Theirs.promised = said["found"]["epsilon"]
             return np.array(said["found"]["rows"], dtype=np.int32)
 
     return Theirs
 
 
-class _Said(Exception):
+class _SaidError(Exception):
     """What a client answers in place of reports."""
 
 
@@ -98,7 +101,7 @@ def main() -> None:
         asked = json.loads(line)
         try:
             answer = {"found": ASKED[asked.pop("do")](**asked)}
-        except _Said as error:
+        except _SaidError as error:
             answer = error.args[0]
         except Exception as error:
             answer = {"failed": f"{type(error).__name__}: {error}"[:160]}

@@ -104,7 +104,8 @@ def measured(environments: Path, libraries: list[str], rounds: int) -> dict[str,
 
 
 def _public(about: dict[str, Any]) -> dict[str, Any]:
-    return {name: about[name] for name in ("fresh", "pins", "after", "version", "installed") if name in about}
+    kept = ("fresh", "pins", "after", "version", "installed", "import_seconds", "baseline")
+    return {name: about[name] for name in kept if name in about}
 
 
 def _describe(run: Run, about: dict[str, Any]) -> None:
@@ -112,6 +113,8 @@ def _describe(run: Run, about: dict[str, Any]) -> None:
         found = run.at_work[library].ask(do="about")["found"]
         about[library]["installed"] = found["installed"]
         about[library]["version"] = found["installed"][library]
+        about[library]["import_seconds"] = found["import_seconds"]
+        about[library]["baseline"] = found["baseline"]
 
 
 # -- answers --------------------------------------------------------------------------------------------------
@@ -123,7 +126,7 @@ def _certified(run: Run, figure: Figure, answer: Figure, **asked: Any) -> None:
     if "found" in answer:
         bounds = run.judge.ask(**asked)
         if "found" in bounds:
-            figure["lower"], figure["upper"] = bounds["found"]
+            figure.update(bounds["found"])
         else:
             figure["unjudged"] = bounds.get("failed")
 
@@ -134,9 +137,11 @@ def _calibrations(run: Run) -> None:
             case = target(epsilon, delta)
             for library, way in run.each_way("calibrate", case, "calibrate") if not named else _offering(run):
                 found = run.at_work[library].ask(do="sigma", way=way, epsilon=epsilon, delta=delta)
-                figure = run.note("calibrate", case, library, way, promised=epsilon, table=bool(named))
+                figure = run.note("calibrate", case, library, way, promised=epsilon, delta=delta)
+                if named:
+                    figure["table"] = True
                 sigma = found.get("found", {}).get("answer")
-                _certified(run, figure, found, do="gaussian", sigma=sigma, delta=delta)
+                _certified(run, figure, found, do="gaussian", sigma=sigma, epsilon=epsilon, delta=delta)
 
 
 def _offering(run: Run) -> Iterator[tuple[str, str]]:
@@ -171,7 +176,9 @@ def _spends(run: Run) -> None:
             answer = run.at_work[library].ask(**asked)
             run.note("spend", case, library, way, right=right, **answer.get("found", answer))
     for library, way in run.each_way("spend", PROCESSES, "spend"):
-        run.note("spend", PROCESSES, library, way, right=[True, False], **_in_two_processes(run, library, way))
+        run.note(
+            "spend", PROCESSES, library, way, right=[True, False], processes=2, **_in_two_processes(run, library, way)
+        )
     for library, way in run.each_way("spend", THREADS, "spend"):
         answer = run.at_work[library].ask(do="accepted_by_threads", way=way)
         run.note("spend", THREADS, library, way, **answer.get("found", answer))
@@ -247,9 +254,7 @@ def _times(run: Run) -> None:
                     _one_time(run, found, (task, case, library, way), asked, ability)
     for (task, case, _, _), figure in found.items():
         ours = next(
-            each["seconds"]
-            for key, each in found.items()
-            if key[:3] == (task, case, work.OURS) and "seconds" in each
+            each["seconds"] for key, each in found.items() if key[:3] == (task, case, work.OURS) and "seconds" in each
         )
         if len(figure.get("seconds", ())) == len(ours):
             pairs = zip(figure["seconds"], ours, strict=True)
@@ -269,7 +274,7 @@ def _one_time(
         found[key].pop("seconds", None)
         found[key].update(answer)
         return
-    found[key].setdefault("seconds", []).append(answer["found"]["seconds"])
+    found[key].setdefault("seconds", []).append(float(f"{answer['found']['seconds']:.4g}"))
 
 
 # -- two results ----------------------------------------------------------------------------------------------

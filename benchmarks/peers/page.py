@@ -1,1 +1,398 @@
-def page(results): return ""
+"""The page that compares the libraries: a function of what was measured, and of nothing else."""
+
+from __future__ import annotations
+
+import statistics
+import textwrap
+from collections.abc import Iterable
+
+import work
+from verdicts import CLEARLY, ROUNDED, SAFE, UNSAFE, Figure, account_verdict, count, is_biased, verdict
+
+ASKED = {
+    "calibrate": "σ of Gaussian noise of sensitivity 1 for (ε, δ)",
+    "compose": "ε of many reports of one user, at δ = 1e-06",
+    "spend": "charging the budget of one user, or refusing",
+    "randomize": "reports of a client, ε = 1",
+    "aggregate": "adding the reports up on the server",
+    "estimate": "from reports to the counts of all answers",
+}
+
+
+def page(results: Figure) -> str:
+    """The page, in Markdown."""
+    figures = results["figures"]
+    parts = [
+        _head(results),
+        _short(results),
+        _libraries(results),
+        _calibrate(_of(figures, "calibrate")),
+        _compose(_of(figures, "compose")),
+        _spend(_of(figures, "spend")),
+        _collect(figures, results),
+        _estimate(_of(figures, "estimate")),
+        _memory(results),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+# -- reading figures ------------------------------------------------------------------------------------------
+
+
+def _of(figures: Iterable[Figure], task: str) -> list[Figure]:
+    return [each for each in figures if each["task"] == task]
+
+
+def _name(figure: Figure) -> str:
+    return figure["library"] + (f", {figure['way']}" if figure["way"] else "")
+
+
+def _time_of(figures: list[Figure], like: Figure) -> Figure:
+    """Where the time of that figure's work stands."""
+    same = ("case", "library", "way")
+    found = [each for each in figures if each.get("time") and all(each[key] == like[key] for key in same)]
+    return found[0] if found else {}
+
+
+def why_not(figure: Figure) -> str:
+    """Why there is no answer, in the words of the script or of the library."""
+    if "reason" in figure:
+        return f"— ({figure['reason']})"
+    return f"failed: `{figure['failed'].replace('|', '/')}`"
+
+
+# -- writing numbers ------------------------------------------------------------------------------------------
+
+
+def seconds(value: float) -> str:
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value / 1e-9:.3g} ns"
+
+
+def rate(value: float) -> str:
+    """How many a second, of so many seconds each."""
+    many = 1 / value
+    return f"{many / 1e6:.3g} M/s" if many >= 1e6 else f"{many / 1e3:.3g} k/s" if many >= 1e3 else f"{many:.3g} /s"
+
+
+def times(value: float) -> str:
+    return f"{value:,.0f}×" if value >= 100 else f"{value:.2g}×" if value < 10 else f"{value:.0f}×"
+
+
+def median(figure: Figure) -> float:
+    return statistics.median(figure["seconds"])
+
+
+def tightness(figure: Figure) -> str:
+    if "upper" not in figure:
+        return ""
+    return f"{figure['promised'] / figure['upper'] - 1:+.1e}"
+
+
+def table(head: str, rows: Iterable[Iterable[str]]) -> str:
+    """A table. Its headings stand with bars between; a column whose heading ends with a colon is set to the right."""
+    names = [name.strip() for name in head.split("|")]
+    lines = [f"| {' | '.join(name.removesuffix(':') for name in names)} |"]
+    lines.append(f"| {' | '.join('---:' if name.endswith(':') else '---' for name in names)} |")
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def _cost(figure: Figure) -> list[str]:
+    if "seconds" not in figure:
+        return ["", ""]
+    return [seconds(median(figure)), times(figure["ratio"]) if "ratio" in figure else ""]
+
+
+def _not_offered(figures: list[Figure], width: int) -> list[list[str]]:
+    """A row for each library that offers nothing of all this, and why."""
+    rows = []
+    for library in dict.fromkeys(each["library"] for each in figures):
+        own = [each for each in figures if each["library"] == library]
+        reasons = {each.get("reason") for each in own}
+        if None not in reasons and len(reasons) == 1:
+            rows.append(["", library, why_not(own[0]), *[""] * (width - 3)])
+    return rows
+
+
+def _offering(figures: list[Figure]) -> list[Figure]:
+    nothing = {row[1] for row in _not_offered(figures, 3)}
+    return [each for each in figures if each["library"] not in nothing]
+
+
+# -- the parts ------------------------------------------------------------------------------------------------
+
+
+def prose(*paragraphs: str) -> str:
+    """Paragraphs as lines of an ordinary length, however the words before them turned out."""
+    return "\n\n".join(textwrap.fill(each, 118, break_on_hyphens=False) for each in paragraphs)
+
+
+def _head(results: Figure) -> str:
+    machine = results["machine"]
+    commands = """\
+    python benchmarks/peers                              # measure, and write this page
+    python benchmarks/peers --check OLD_RESULTS.json     # and say how far the ratios have moved"""
+    said = prose(
+        f"Measured on {results['made']}: {machine['system']}, {machine['processor']}, {machine['cores']} cores, "
+        f"Python "
+        f"{machine['python']}. The command writes every cell of this page from what it measured, which it keeps in "
+        "`benchmarks/peers/results.json`; none is by hand.",
+        "Every library, ldp-budget too, is installed into an environment of its own and does the same work there. "
+        "**Safe** means that what it promises is not below what is certainly lost. For an ε that is a lower "
+        "bound from "
+        "the exact composition of ldp-budget, certified and rounded down; *tightness* is the promise over the "
+        "certified "
+        "upper bound, less 1. For a client it is the lower bound of an audit, too high at most once in a hundred, of "
+        f"{work.AUDITED_REPORTS:,} reports drawn in the library's own environment; that nothing is found there "
+        f"proves "
+        "nothing. A promise that is too small by less than a part in 10⁹ is unsafe by rounding.",
+        "Time is processor time, of user and system. Libraries take turns at each piece of work, "
+        f"{results['rounds']} times over. What stands here is the median, and **× the median of a library's "
+        f"time over "
+        "ours in the same turn**: above 1 it is slower than ldp-budget. “—” is what a library does not offer, "
+        "with what "
+        "its script says of that.",
+    )
+    return f"# Beside other libraries\n\n{commands}\n\n{said}"
+
+
+def _summary_cell(figures: list[Figure], task: str, library: str) -> str:
+    own = [each for each in _of(figures, task) if each["library"] == library]
+    if all("reason" in each for each in own):
+        return "—"
+    judged = [account_verdict(each) for each in own if "accepted" in each]
+    judged += [verdict(each) for each in own if "lower" in each]
+    errors = [each for each in own if "bias" in each]
+    parts = [count(judged)]
+    if errors:
+        biased = sum(is_biased(each) for each in errors)
+        parts.append(
+            f"{biased} of {len(errors)} **biased**" if biased else f"{len(errors)} of {len(errors)} unbiased"
+        )
+        parts.append("intervals" if any(each["intervals"] for each in errors) else "no intervals")
+    found = sorted(each["ratio"] for each in own if "ratio" in each and not _is_ours_first(each))
+    ends = dict.fromkeys(times(each) for each in found[:1] + found[-1:])
+    return "; ".join(filter(None, [*parts, " to ".join(ends)])) or "1×"
+
+
+def _is_ours_first(figure: Figure) -> bool:
+    """Whether this is what the others' time is told in."""
+    return figure["library"] == work.OURS and figure["ratio"] == 1.0
+
+
+def _short(results: Figure) -> str:
+    rows = [
+        [library, *(_summary_cell(results["figures"], task, library) for task in work.TASKS)]
+        for library, about in results["libraries"].items()
+        if not about["after"]
+    ]
+    tasks = "\n".join(f"- *{task}*: {said}" for task, said in ASKED.items())
+    return f"## In short\n\n{table(' | '.join(['library', *work.TASKS]), rows)}\n\n{tasks}"
+
+
+def _libraries(results: Figure) -> str:
+    rows = []
+    for library, about in results["libraries"].items():
+        fresh = "works" if not about["fresh"] else f"fails: `{about['fresh']}`"
+        pins = ", ".join(f"`{pin}`" for pin in about["pins"])
+        if about["after"]:
+            pins += f" and still fails: `{about['after']}`"
+        cost = [seconds(about["import_seconds"]), f"{about['baseline']:.0f} MB"] if "baseline" in about else ["", ""]
+        rows.append([library, about.get("version", ""), fresh, pins, *cost])
+    head = "library | version | installed afresh | what it needs besides | import: | memory then:"
+    said = prose(
+        "Installed afresh means alone, with the newest versions of what it asks for. What cannot be imported "
+        "then gets "
+        "the newest versions with which it can."
+    )
+    return f"## The libraries\n\n{said}\n\n{table(head, rows)}"
+
+
+def _calibrate(figures: list[Figure]) -> str:
+    timed = [each for each in figures if each.get("time")]
+    rows = []
+    answers = [each for each in figures if not each.get("time")]
+    for each in _offering([each for each in answers if not each.get("table")]):
+        if "answer" not in each:
+            rows.append([each["case"], _name(each), why_not(each), "", "", "", "", "", ""])
+            continue
+        lower = f"{each['lower']:.9g}" if "lower" in each else ""
+        delta = f"{each['delta_lost'] / each['delta']:.4g}×" if "delta_lost" in each else ""
+        found = [f"{each['answer']:.9g}", lower, delta, tightness(each), verdict(each)]
+        rows.append([each["case"], _name(each), *found, *_cost(_time_of(timed, each))])
+    rows += _not_offered([each for each in answers if not each.get("table")], 9)
+    head = "asked for | library | σ: | true ε, at least: | true δ, at least: | tightness: | verdict | time: | ×:"
+    said = prose(
+        "Gaussian noise of sensitivity 1, what ε it truly has at the δ that was asked for, and at the ε that "
+        "was asked "
+        "for how many times that δ."
+    )
+    return f"## Calibrate\n\n{said}\n\n{table(head, rows)}\n\n{_targets(answers)}"
+
+
+def _targets(answers: list[Figure]) -> str:
+    asked = [each for each in answers if each.get("table")]
+    rows = []
+    for name in dict.fromkeys(map(_name, asked)):
+        own = [each for each in asked if _name(each) == name]
+        verdicts = [verdict(each) for each in own if "answer" in each]
+        loose = max((each["promised"] / each["upper"] - 1 for each in own if "upper" in each), default=None)
+        counts = [str(verdicts.count(each)) for each in (SAFE, ROUNDED, UNSAFE)]
+        failed = str(sum("answer" not in each for each in own))
+        rows.append([name, *counts, failed, "" if loose is None else f"{loose:+.1e}"])
+    number = len({each["case"] for each in asked})
+    said = f"The same of {number} targets, ε from 0.1 to 10 and δ from 1e-12 to 1e-5:"
+    return f"{said}\n\n{table('library | safe: | unsafe by rounding: | unsafe: | no answer: | loosest:', rows)}"
+
+
+def _compose(figures: list[Figure]) -> str:
+    timed = [each for each in figures if each.get("time")]
+    answers = [each for each in figures if not each.get("time")]
+    rows = []
+    for each in _offering(answers):
+        if "answer" not in each:
+            rows.append([each["case"], _name(each), why_not(each), "", "", "", "", ""])
+            continue
+        lower = f"{each['lower']:.9g}" if "lower" in each else ""
+        time = _cost(_time_of(timed, each))
+        rows.append(
+            [each["case"], _name(each), f"{each['answer']:.9g}", lower, tightness(each), verdict(each), *time]
+        )
+    rows += _not_offered(answers, 8)
+    head = "reports | library | ε: | true ε, at least: | tightness: | verdict | time: | ×:"
+    said = "Any input of one user replaced by any other; δ = 1e-06. RR(ε) is randomised response of two answers."
+    return f"## Compose\n\n{said}\n\n{table(head, rows)}"
+
+
+def _accepted(figure: Figure) -> str:
+    accepted = figure["accepted"]
+    if isinstance(accepted, int):
+        return str(accepted)
+    if len(accepted) > 4:
+        return f"{sum(accepted)} of {len(accepted)}"
+    return ", ".join("yes" if each else "no" for each in accepted)
+
+
+def _spend(figures: list[Figure]) -> str:
+    timed = [each for each in figures if each.get("time")]
+    answers = [each for each in figures if not each.get("time")]
+    rows = []
+    for each in _offering(answers):
+        if "accepted" not in each:
+            rows.append([each["case"], _name(each), why_not(each), ""])
+        else:
+            rows.append([each["case"], _name(each), _accepted(each), account_verdict(each)])
+    rows += _not_offered(answers, 4)
+    speeds = [[each["case"], _name(each), *_cost(each)] for each in timed if "seconds" in each]
+    speeds += [[each["case"], _name(each), why_not(each), ""] for each in timed if "seconds" not in each]
+    said = prose(
+        "An account of one user, and what it accepts. The two processes follow one another in one folder; an account "
+        "that gives out there what is spent already forgets. Of the threads the most stands here that five accounts "
+        "gave out; Python was told to switch between them often."
+    )
+    more = prose(
+        "Time of one spend. Those on disk are durable before they are answered, and wait for the disk besides; those "
+        "of the other libraries are in memory."
+    )
+    return (
+        f"## Spend\n\n{said}\n\n{table('asked for | library | accepted | verdict', rows)}\n\n"
+        f"{more}\n\n{table('spends | library | time: | ×:', speeds)}"
+    )
+
+
+def _collect(figures: list[Figure], results: Figure) -> str:
+    parts = []
+    audits = [each for each in _of(figures, "randomize") if not each.get("time")]
+    rows = []
+    for each in _offering(audits):
+        case = each["case"].removeprefix("audit of ")
+        if "lower" not in each:
+            rows.append([case, _name(each), why_not(each), "", ""])
+            continue
+        said = verdict(each) if verdict(each) != SAFE else "nothing found"
+        rows.append([case, _name(each), f"{each['promised']:.9g}", f"{each['lower']:.3g}", said])
+    rows += _not_offered(audits, 5)
+    said = prose(
+        "What is promised of a report, and what an audit certifies that is lost; small set-ups, of 4 answers. "
+        "Memoised "
+        f"is d-bit-flip, {work.MEMOISED_REPORTS} reports of one value of each user, whose promise is for all of them "
+        "together."
+    )
+    head = "client | library | promised ε: | certainly lost: | verdict"
+    parts.append(f"## Randomize\n\n{said}\n\n{table(head, rows)}")
+    for task, said in (("randomize", "Reports a second of a client:"), ("aggregate", "")):
+        timed = [each for each in _of(figures, task) if each.get("time")]
+        head = "reports | library | a second | ×:"
+        rows = [
+            [_shaped(each["case"]), _name(each), rate(median(each)), _cost(each)[1]]
+            if "seconds" in each
+            else [_shaped(each["case"]), _name(each), why_not(each), ""]
+            for each in sorted(_offering(timed), key=lambda each: list(work.SHAPES).index(each["case"]))
+        ]
+        rows += _not_offered(timed, 4)
+        parts.append((said or "## Aggregate\n\nReports a second of a server:") + "\n\n" + table(head, rows))
+    return "\n\n".join(parts)
+
+
+def _shaped(mechanism: str) -> str:
+    shape = work.SHAPES[mechanism]
+    return f"{mechanism}, " + ", ".join(f"{size:,} {name}" for name, size in shape.items())
+
+
+def _estimate(figures: list[Figure]) -> str:
+    errors = [each for each in figures if not each.get("time")]
+    rows = []
+    for each in _offering(errors):
+        case = each["case"].removeprefix("error of ")
+        if "bias" not in each:
+            rows.append([case, _name(each), why_not(each), "", ""])
+            continue
+        held = f"{each['held'] / each['intervals']:.1%}" if each["intervals"] else "no intervals"
+        off = f"{each['bias']:+.4f} ± {each['std_error']:.4f}"
+        rows.append([case, _name(each), off, "**biased**" if is_biased(each) else "unbiased", held])
+    rows += _not_offered(errors, 5)
+    timed = [each for each in figures if each.get("time")]
+    speeds = [
+        [each["case"], _name(each), *_cost(each)]
+        if "seconds" in each
+        else [each["case"], _name(each), why_not(each), ""]
+        for each in _offering(timed)
+    ]
+    said = prose(
+        f"{work.ESTIMATED_REPORTS:,} reports of one of 16 answers, {work.ESTIMATED_REPEATS} times over: how far "
+        f"off the "
+        "estimated share of an answer is that nobody gave, on average, with the standard error of that; biased where "
+        f"it is more than {CLEARLY:g} of them off. And how often a 95 % interval holds the truth."
+    )
+    more = f"Time from {work.ESTIMATED_REPORTS:,} reports to the counts of 128 answers:"
+    return (
+        f"## Estimate\n\n{said}\n\n{table('reports | library | off by: | verdict | intervals that hold:', rows)}\n\n"
+        f"{more}\n\n{table('reports | library | time: | ×:', speeds)}"
+    )
+
+
+def _memory(results: Figure) -> str:
+    figures = _of(results["figures"], "memory")
+    rows = []
+    for library in results["libraries"]:
+        own = [each for each in figures if each["library"] == library]
+        if not own:
+            continue
+        cells = []
+        for task in work.TASKS:
+            found = {each["way"]: each["more"] for each in own if each["case"] == task and "more" in each}
+            cells.append(", ".join(f"{way} {more:.1f}".strip() for way, more in found.items()) or "—")
+        base = next((f"{each['baseline']:.0f}" for each in own if "baseline" in each), "")
+        rows.append([library, base, *cells])
+    said = prose(
+        "The most memory ever resident, in MB (10⁶ bytes): of a process that has imported what the work needs, "
+        "and how "
+        "much more it took for the work: one calibration; 1,000 × RR(1); 1,000 spends; 50,000 reports of OUE, d "
+        "= 128 "
+        "(GRR where that is not offered), held in memory, then added up, or estimated from. Several ways of one "
+        "library "
+        "are one after the other in one process, which counts as the most of all so far."
+    )
+    return f"## Memory\n\n{said}\n\n{table(' | '.join(['library', 'imports:', *work.TASKS]), rows)}"

@@ -27,7 +27,7 @@ TASKS = ("calibrate", "compose", "spend", "randomize", "aggregate", "estimate")
 ABILITIES = ("calibrate", "compose", "spend", "collect")
 
 
-class NotOffered(Exception):
+class NotOfferedError(Exception):
     """The library does not do this; the text says why, for the page."""
 
 
@@ -69,10 +69,11 @@ AUDITED: dict[str, Shape] = {
     "oue": {"answers": 4},
     "rappor": {"answers": 4, "bits": 8, "hashes": 2, "cohorts": 2},
     "hcms": {"answers": 4, "hashes": 2, "width": 16},
-    "memoised": {"answers": 4, "bits": 8, "hashes": 2, "cohorts": 2},
+    "memoised": {"answers": 4},
 }
+AUDITED_REPORTS = 60_000
 MEMOISED_REPORTS = 50
-LIFETIME, ONE_REPORT = 2.0, 1.0  # ε of all the reports of one memoised value, and of one of them
+LIFETIME = 2.0  # ε of all the reports of one memoised value
 
 ESTIMATED: dict[str, Shape] = {"oue": {"answers": 16}, "grr": {"answers": 16}}
 ESTIMATED_REPORTS, ESTIMATED_REPEATS = 2000, 60

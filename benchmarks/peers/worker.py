@@ -45,9 +45,9 @@ class Library:
         self._made: dict[Any, Any] = {}
 
     def ability(self, name: str) -> Any:
-        """The function of that name. Raises `NotOffered`."""
+        """The function of that name. Raises `NotOfferedError`."""
         if name in self.adapter.MISSING:
-            raise work.NotOffered(self.adapter.MISSING[name])
+            raise work.NotOfferedError(self.adapter.MISSING[name])
         return getattr(self.adapter, name)
 
     def ways(self, ability: str) -> dict[str, Any]:
@@ -236,7 +236,7 @@ def client_seconds(library: Library, mechanism: str) -> dict[str, Any]:
 def server_seconds(library: Library, mechanism: str) -> dict[str, Any]:
     collector, _ = _collector(library, mechanism, "SHAPES")
     if collector.aggregate is None:
-        raise work.NotOffered(collector.reasons["aggregate"])
+        raise work.NotOfferedError(collector.reasons["aggregate"])
     client = library.kept(("reports", mechanism), lambda: None)
     if client is None:
         raise RuntimeError("the client is to be measured first")
@@ -248,7 +248,7 @@ def estimate_seconds(library: Library, mechanism: str, intervals: bool) -> dict[
     collector, answers = _collector(library, mechanism, "SHAPES")
     step = collector.intervals if intervals else collector.estimate
     if step is None:
-        raise work.NotOffered("no intervals" if intervals else collector.reasons["estimate"])
+        raise work.NotOfferedError("no intervals" if intervals else collector.reasons["estimate"])
     values = values_of(collector, work.ESTIMATED_REPORTS, answers)
     reports = library.kept(("estimated", mechanism), lambda: collector.randomize(values, None))
     return {"seconds": seconds_of(lambda: step(reports))}
@@ -261,7 +261,7 @@ def estimates(library: Library, mechanism: str) -> dict[str, Any]:
     """
     collector, answers = _collector(library, mechanism, "ESTIMATED")
     if collector.estimate is None:
-        raise work.NotOffered(collector.reasons["estimate"])
+        raise work.NotOfferedError(collector.reasons["estimate"])
     count = work.ESTIMATED_REPORTS
     values = [0 if number % 10 else 1 + (number // 10) % (answers - 2) for number in range(count)]
     truth = [values.count(answer) for answer in range(answers)]
@@ -314,12 +314,12 @@ def _one_question(library: Library, task: str) -> Any:
     """50,000 reports of the first mechanism with many answers that is offered, and for servers what follows."""
     try:
         collector, answers = _collector(library, "oue", "SHAPES")
-    except work.NotOffered:
+    except work.NotOfferedError:
         collector, answers = _collector(library, "grr", "SHAPES")
     reports = collector.randomize(values_of(collector, 50_000, answers), None)
     step = {"randomize": lambda given: given, "aggregate": collector.aggregate, "estimate": collector.estimate}[task]
     if step is None:
-        raise work.NotOffered(collector.reasons[task])
+        raise work.NotOfferedError(collector.reasons[task])
     return step(reports)
 
 
@@ -336,11 +336,12 @@ ASKED: dict[str, Callable[..., Any]] = {
 def answer(library: Library, asked: dict[str, Any]) -> dict[str, Any]:
     try:
         return {"found": ASKED[asked.pop("do")](library, **asked)}
-    except work.NotOffered as error:
+    except work.NotOfferedError as error:
         return {"reason": str(error)}
     except Exception as error:  # what a library says when it fails is a finding
         lines = str(error).strip().splitlines() or [""]
-        return {"failed": f"{type(error).__name__}: {lines[0]}"[:160]}
+        words = " ".join(word for word in lines[0].split() if "/" not in word)  # no folders of this machine
+        return {"failed": f"{type(error).__name__}: {words}"[:160]}
 
 
 def main() -> None:

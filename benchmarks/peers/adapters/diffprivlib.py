@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from work import Collector, NotOffered
+from work import Collector, NotOfferedError
 
 IMPORTS = ("diffprivlib",)
 MISSING: dict[str, str] = {}
@@ -26,7 +26,7 @@ def compose() -> dict[str, Any]:
         accountant = BudgetAccountant(slack=delta)
         for kind, size, count in reports:
             if kind == "gaussian":
-                raise NotOffered("adds up (ε, δ) only, and Gaussian noise of a given σ is not one")
+                raise NotOfferedError("adds up (ε, δ) only, and Gaussian noise of a given σ is not one")
             for _ in range(count):
                 accountant.spend(size if kind == "rr" else 1 / size, 0)
         return float(accountant.total()[0])
@@ -57,7 +57,7 @@ def collect(mechanism: str, shape: dict[str, int], epsilon: float) -> Collector:
     from diffprivlib.mechanisms import Binary
 
     if mechanism != "rr":
-        raise NotOffered("of clients for categories, that of two answers only")
+        raise NotOfferedError("of clients for categories, that of two answers only")
     coin = Binary(epsilon=epsilon, value0="0", value1="1")
     reason = "no server for randomised response"
     return Collector(

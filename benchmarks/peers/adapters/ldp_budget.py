@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from work import LIFETIME, ONE_REPORT, Collector
+from work import LIFETIME, Collector
 
 IMPORTS = ("numpy", "ldp_budget.accounting.accountant", "ldp_budget.composition", "ldp_budget_mechanisms")
 MISSING: dict[str, str] = {}
@@ -54,16 +54,19 @@ def spend() -> dict[str, Any]:
 
 
 def collect(mechanism: str, shape: dict[str, int], epsilon: float) -> Collector:
-    import ldp_budget
     import numpy as np
 
+    import ldp_budget
+
     answers = {"domain_size": shape["answers"]}
-    bloom = {name: shape[name] for name in ("bits", "hashes", "cohorts") if name in shape}
-    losses = {"epsilon": epsilon, "epsilon_lifetime": 2 * epsilon}
-    if mechanism == "memoised":
-        losses = {"epsilon": ONE_REPORT, "epsilon_lifetime": LIFETIME}
-    if mechanism in ("rappor", "memoised"):
-        made = ldp_budget.mechanism("rappor").calibrate(**bloom, **losses)
+    if mechanism == "rappor":
+        bloom = {name: shape[name] for name in ("bits", "hashes", "cohorts")}
+        made = ldp_budget.mechanism("rappor").calibrate(**bloom, epsilon=epsilon, epsilon_lifetime=2 * epsilon)
+    elif mechanism == "memoised":
+        buckets = shape["answers"]
+        made = ldp_budget.mechanism("d-bit-flip").calibrate(
+            epsilon=LIFETIME, buckets=buckets, bits=buckets, memoize=True
+        )
     elif mechanism == "hcms":
         made = ldp_budget.mechanism("hcms").calibrate(
             epsilon=epsilon, **answers, hashes=shape["hashes"], width=shape["width"]

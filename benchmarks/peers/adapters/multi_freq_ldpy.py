@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from work import LIFETIME, ONE_REPORT, Collector, NotOffered
+from work import LIFETIME, Collector, NotOfferedError
 
 IMPORTS = (
     "multi_freq_ldpy.pure_frequency_oracles.GRR",
     "multi_freq_ldpy.pure_frequency_oracles.UE",
-    "multi_freq_ldpy.long_freq_est.L_OSUE",
+    "multi_freq_ldpy.long_freq_est.dBitFlipPM",
 )
 MISSING = {
     "calibrate": "no Gaussian noise",
@@ -19,7 +19,7 @@ MISSING = {
 
 
 def collect(mechanism: str, shape: dict[str, int], epsilon: float) -> Collector:
-    from multi_freq_ldpy.long_freq_est.L_OSUE import L_OSUE_Client
+    from multi_freq_ldpy.long_freq_est.dBitFlipPM import dBitFlipPM_Client
     from multi_freq_ldpy.pure_frequency_oracles.GRR import GRR_Aggregator_MI, GRR_Client
     from multi_freq_ldpy.pure_frequency_oracles.UE import UE_Aggregator_MI, UE_Client
 
@@ -31,10 +31,10 @@ def collect(mechanism: str, shape: dict[str, int], epsilon: float) -> Collector:
         draw = lambda value: UE_Client(value, answers, epsilon, True)  # noqa: E731
         shares = lambda reports: UE_Aggregator_MI(reports, epsilon, True)  # noqa: E731
     elif mechanism == "memoised":
-        draw = lambda value: L_OSUE_Client(value, answers, LIFETIME, ONE_REPORT)  # noqa: E731
+        draw = lambda value: dBitFlipPM_Client(value, answers, answers, answers, LIFETIME)  # noqa: E731
         shares = None
     else:
-        raise NotOffered("no such mechanism")
+        raise NotOfferedError("no such mechanism")
 
     def rows(reports: Any) -> Any:
         return [[int(report)] if mechanism in ("rr", "grr") else [int(bit) for bit in report] for report in reports]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from work import Collector, NotOffered
+from work import Collector, NotOfferedError
 
 IMPORTS = ("opendp.prelude",)
 MISSING: dict[str, str] = {}
@@ -56,7 +56,7 @@ def compose() -> dict[str, Any]:
 
     def pure(delta: float, reports: Any) -> float:
         if any(kind == "gaussian" for kind, _, _ in reports):
-            raise NotOffered("Gaussian noise has no pure ε")
+            raise NotOfferedError("Gaussian noise has no pure ε")
         ones = [one for kind, size, count in reports for one in [made(kind, size)] * count]
         return float(dp.c.make_composition(ones).map(whole(reports)))
 
@@ -97,9 +97,9 @@ def collect(mechanism: str, shape: dict[str, int], epsilon: float) -> Collector:
     dp = _prelude()
     answers = shape["answers"]
     if mechanism in ("oue", "rappor"):
-        raise NotOffered("flips every bit of a vector with one probability, and hashes nothing")
+        raise NotOfferedError("flips every bit of a vector with one probability, and hashes nothing")
     if mechanism not in ("rr", "grr"):
-        raise NotOffered("no such mechanism")
+        raise NotOfferedError("no such mechanism")
     odds = math.exp(epsilon)
     if mechanism == "rr":
         coin = _coin(dp, epsilon)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from work import Collector, NotOffered
+from work import Collector, NotOfferedError
 
 IMPORTS = ("pure_ldp.frequency_oracles",)
 MISSING = {
@@ -32,7 +32,7 @@ def collect(mechanism: str, shape: dict[str, int], epsilon: float) -> Collector:
     elif mechanism == "rappor":
         client, new = _rappor(oracles, shape, epsilon, own)
     else:
-        raise NotOffered("its RAPPOR says of itself that it has no second step, for many reports")
+        raise NotOfferedError("its RAPPOR says of itself that it has no second step, for many reports")
 
     def aggregate(reports: Any) -> Any:
         server = new()
