@@ -1,6 +1,6 @@
 """ε of composed reports beside the peers: value, looseness, time and memory, on the same cases in one run.
 
-    pip install -r benchmarks/requirements-peers.txt
+    pip install -r benchmarks/peers/requirements/dp-accounting.txt -r benchmarks/peers/requirements/prv-accountant.txt
     python benchmarks/composition.py
 
 A peer that cannot be imported is left out. Every figure comes from a process of its own, which may take `LIMIT`

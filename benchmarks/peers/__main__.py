@@ -3,7 +3,7 @@
     python benchmarks/peers                          everything; results.json and the page
     python benchmarks/peers --peers opendp,autodp    ldp-budget and these
     python benchmarks/peers --check results.json     and say how far the ratios have moved from those of that file
-    python benchmarks/peers --render                 only the page, from results.json
+    python benchmarks/peers --render                  only the page, from results.json; also with --check
 
 Needs nothing but a Python: every library, ldp-budget itself too, is installed into an environment of its own. After
 the first time that is not done again, and a run takes some minutes. Needs a Unix.
@@ -41,30 +41,37 @@ def main() -> None:
     if unknown:
         parser.error(f"--peers: expected some of {', '.join(work.PEERS)}; found {', '.join(unknown)}")
     old = json.loads(options.check.read_text(encoding="utf-8")) if options.check else None
-    if not options.render:
+    if options.render:
+        results = json.loads(options.results.read_text(encoding="utf-8"))
+    else:
         results = measured(options.environments.resolve(), [work.OURS, *peers], options.rounds)
-        options.results.write_text(text_of(results), encoding="utf-8")
-    results = json.loads(options.results.read_text(encoding="utf-8"))
+    if old is not None:
+        results["repeated"] = repeated(old, results)
+    options.results.write_text(text_of(results), encoding="utf-8")
     options.out.write_text(page(results), encoding="utf-8")
-    if old is not None and not within(old, results):
-        sys.exit(1)
+    if old is not None:
+        for name, factor in results["repeated"]["furthest"]:
+            print(f"{factor:6.3f} × {name}")
+        found = results["repeated"]
+        print(
+            f"{found['within']} of {found['ratios']} ratios are within {WITHIN - 1:.0%} of those of the earlier run"
+        )
+        sys.exit(found["within"] < found["ratios"])
 
 
 def text_of(results: dict) -> str:
     """The results as JSON, a figure on a line."""
-    listed = (json.dumps(each, ensure_ascii=False, sort_keys=True) for each in results["figures"])
-    rest = json.dumps({**results, "figures": []}, ensure_ascii=False, sort_keys=True, indent=1)
+    listed = (json.dumps(each, ensure_ascii=False) for each in results["figures"])
+    rest = json.dumps({**results, "figures": []}, ensure_ascii=False, indent=1)
     return rest.replace('"figures": []', '"figures": [\n' + ",\n".join(listed) + "\n ]") + "\n"
 
 
-def within(old: dict, new: dict) -> bool:
-    """Whether all ratios of two runs are near each other; prints those that moved furthest."""
+def repeated(old: dict, new: dict) -> dict:
+    """How many of the ratios of two runs are near each other, and those that moved furthest."""
     factors = moved(old, new)
-    beyond = [factor for _, factor in factors if not 1 / WITHIN <= factor <= WITHIN]
-    for name, factor in factors[: max(10, len(beyond))]:
-        print(f"{factor:6.2f} × {name}")
-    print(f"{len(factors) - len(beyond)} of {len(factors)} ratios are within {WITHIN - 1:.0%} of the earlier run's")
-    return not beyond
+    within = sum(1 / WITHIN <= factor <= WITHIN for _, factor in factors)
+    furthest = factors[: max(5, len(factors) - within)]
+    return {"by": WITHIN - 1, "ratios": len(factors), "within": within, "furthest": furthest}
 
 
 if __name__ == "__main__":

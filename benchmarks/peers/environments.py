@@ -27,7 +27,7 @@ LIMIT = 120.0  # seconds that a library may take to answer, of a machine that ma
 def requirements(library: str) -> list[str]:
     """What is installed, the library itself first."""
     if library == work.OURS:
-        return [f"{ROOT}[fast,rappor]"]
+        return [f"{ROOT}[fast]"]
     lines = (HERE / "requirements" / f"{library}.txt").read_text(encoding="utf-8").splitlines()
     return [line for line in lines if line and not line.startswith("#")]
 

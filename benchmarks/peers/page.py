@@ -155,7 +155,20 @@ def _head(results: Figure) -> str:
         "with what "
         "its script says of that.",
     )
-    return f"# Beside other libraries\n\n{commands}\n\n{said}"
+    return "\n\n".join(["# Beside other libraries", commands, said, *_repeated(results)])
+
+
+def _repeated(results: Figure) -> list[str]:
+    if "repeated" not in results:
+        return []
+    found = results["repeated"]
+    furthest = "; ".join(f"{name}, by {factor - 1:+.0%}" for name, factor in found["furthest"])
+    return [
+        prose(
+            f"Of {found['ratios']} ratios {found['within']} are within {found['by']:.0%} of those of an earlier run "
+            f"of the same command. Those that moved furthest: {furthest}."
+        )
+    ]
 
 
 def _summary_cell(figures: list[Figure], task: str, library: str) -> str:
