@@ -19,6 +19,15 @@ ASKED = {
 }
 
 
+CLIENTS = """\
+Reports a second of a client: ldp-budget is given 100,000 answers at a time, the others 2,000, one by one where they
+take no more."""
+SERVERS = """\
+## Aggregate
+
+Reports a second of a server, of the same reports."""
+
+
 def page(results: Figure) -> str:
     """The page, in Markdown."""
     figures = results["figures"]
@@ -335,7 +344,7 @@ def _collect(figures: list[Figure], results: Figure) -> str:
     )
     head = "client | library | promised ε: | certainly lost: | verdict"
     parts.append(f"## Randomize\n\n{said}\n\n{table(head, rows)}")
-    for task, said in (("randomize", "Reports a second of a client:"), ("aggregate", "")):
+    for task, said in (("randomize", CLIENTS), ("aggregate", SERVERS)):
         timed = [each for each in _of(figures, task) if each.get("time")]
         head = "reports | library | a second | ×:"
         rows = [
@@ -345,7 +354,7 @@ def _collect(figures: list[Figure], results: Figure) -> str:
             for each in sorted(_offering(timed), key=lambda each: list(work.SHAPES).index(each["case"]))
         ]
         rows += _not_offered(timed, 4)
-        parts.append((said or "## Aggregate\n\nReports a second of a server:") + "\n\n" + table(head, rows))
+        parts.append(f"{said}\n\n{table(head, rows)}")
     return "\n\n".join(parts)
 
 

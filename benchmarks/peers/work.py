@@ -91,6 +91,7 @@ class Collector:
     estimate: reports -> the counts of all answers; or None.
     intervals: the same with their 95 % intervals, (counts, (low, high)); None where there are none.
     reasons: why aggregate or estimate is None.
+    batch: how many reports are drawn and added up in one call, or one loop, when their time is taken.
     """
 
     epsilon: float
@@ -101,6 +102,7 @@ class Collector:
     intervals: Callable[[Any], tuple[Any, Any]] | None = None
     reasons: dict[str, str] = field(default_factory=dict)
     prepare: Callable[[list[int]], Any] = list
+    batch: int = 2000
 
 
 def module_of(library: str) -> str:

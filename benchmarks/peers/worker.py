@@ -77,11 +77,11 @@ def peak() -> float:
 
 
 def seconds_of(call: Callable[[], Any]) -> float:
-    """Seconds of one call: the quickest of a few batches of calls, after one that is not measured."""
-    call()
-    start = process_time()
-    call()
-    once = max(process_time() - start, 1e-9)
+    """Seconds of one call: the quickest of a few batches, or the first call where it takes long enough alone.
+
+    What is called has been called before: a first time may compile.
+    """
+    once = max(_batch(call, 1), 1e-9)
     if once > ENOUGH:
         return once
     loops = max(1, math.ceil(ENOUGH / PARTS / once))
@@ -222,25 +222,23 @@ def _collector(library: Library, mechanism: str, shape: str) -> tuple[work.Colle
 
 
 def client_seconds(library: Library, mechanism: str) -> dict[str, Any]:
-    """Seconds of a report on the client, and on the server."""
+    """Seconds of a report on the client."""
     collector, answers = _collector(library, mechanism, "SHAPES")
-    few = values_of(collector, 500, answers)
-    once = seconds_of(lambda: collector.randomize(few, None)) / len(few)
-    # As many at a time as take a while, at most what fits a block of memory.
-    values = values_of(collector, min(100_000, max(500, int(ENOUGH / PARTS / once))), answers)
-    found = {"seconds": seconds_of(lambda: collector.randomize(values, None)) / len(values), "reports": len(values)}
+    values = values_of(collector, collector.batch, answers)
     library.kept(("reports", mechanism), lambda: collector.randomize(values, None))
-    return found
+    return {"seconds": seconds_of(lambda: collector.randomize(values, None)) / len(values)}
 
 
 def server_seconds(library: Library, mechanism: str) -> dict[str, Any]:
+    """Seconds of a report on the server."""
     collector, _ = _collector(library, mechanism, "SHAPES")
     if collector.aggregate is None:
         raise work.NotOfferedError(collector.reasons["aggregate"])
     client = library.kept(("reports", mechanism), lambda: None)
     if client is None:
         raise RuntimeError("the client is to be measured first")
-    return {"seconds": seconds_of(lambda: collector.aggregate(client)) / len(client), "reports": len(client)}
+    collector.aggregate(client)
+    return {"seconds": seconds_of(lambda: collector.aggregate(client)) / len(client)}
 
 
 def estimate_seconds(library: Library, mechanism: str, intervals: bool) -> dict[str, Any]:
@@ -251,6 +249,7 @@ def estimate_seconds(library: Library, mechanism: str, intervals: bool) -> dict[
         raise work.NotOfferedError("no intervals" if intervals else collector.reasons["estimate"])
     values = values_of(collector, work.ESTIMATED_REPORTS, answers)
     reports = library.kept(("estimated", mechanism), lambda: collector.randomize(values, None))
+    step(reports)
     return {"seconds": seconds_of(lambda: step(reports))}
 
 

@@ -92,4 +92,5 @@ def collect(mechanism: str, shape: dict[str, int], epsilon: float) -> Collector:
         estimate=lambda reports: made.estimate(reports).counts,
         intervals=intervals,
         prepare=np.asarray,
+        batch=100_000,
     )
