@@ -40,19 +40,20 @@ def prepared(folder: Path, library: str) -> dict[str, Any]:
     """How the installation went: {"fresh": what it said, or None where it worked, "pins": what it needs besides}."""
     wanted = requirements(library)
     record = folder / library / "peers.json"
-    if library != work.OURS and record.exists():
+    python = python_of(folder, library)
+    if record.exists():
         kept: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))
         if kept["wanted"] == wanted:
+            if library == work.OURS:  # its sources may have changed since, and are built anew
+                kept["after"] = _install(python, ["--force-reinstall", "--no-deps", *wanted])
             return kept
     shutil.rmtree(folder / library, ignore_errors=True)
     venv.create(folder / library, with_pip=True)
-    python = python_of(folder, library)
     said = _install(python, wanted[:1]) or _imported(python, library)
     pins = wanted[1:] if said else []
     after = said and ((_install(python, wanted) if pins else said) or _imported(python, library))
     found = {"wanted": wanted, "fresh": said, "pins": pins, "after": after}
-    if library != work.OURS:
-        record.write_text(json.dumps(found), encoding="utf-8")
+    record.write_text(json.dumps(found), encoding="utf-8")
     return found
 
 

@@ -13,6 +13,7 @@ import platform
 import statistics
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -79,15 +80,11 @@ def measured(environments: Path, libraries: list[str], rounds: int) -> dict[str,
         progress(f"{library}: its environment")
         about[library] = prepared(environments, library)
     working = [library for library in libraries if not about[library]["after"]]
-    with tempfile.TemporaryDirectory() as folder:
-        run = Run(environments, working, Path(folder), rounds)
-        try:
-            run.start()
-            for part in (_describe, _calibrations, _compositions, _spends, _audits, _estimates, _memory, _times):
-                progress(part.__name__.strip("_"))
-                part(run, about) if part is _describe else part(run)
-        finally:
-            run.end()
+    with _at_work(environments, working, rounds) as run:
+        _describe(run, about)
+        for part in (_calibrations, _compositions, _spends, _audits, _estimates, _memory, _times):
+            progress(part.__name__.strip("_"))
+            part(run)
     return {
         "format": FORMAT,
         "made": datetime.datetime.now(datetime.UTC).date().isoformat(),
@@ -101,6 +98,24 @@ def measured(environments: Path, libraries: list[str], rounds: int) -> dict[str,
         "libraries": {library: _public(found) for library, found in about.items()},
         "figures": run.figures,
     }
+
+
+def timed_again(environments: Path, libraries: list[str], rounds: int) -> dict[str, Any]:
+    """The times alone, by new processes in the environments that there are."""
+    with _at_work(environments, libraries, rounds) as run:
+        _times(run)
+    return {"figures": run.figures}
+
+
+@contextmanager
+def _at_work(environments: Path, libraries: list[str], rounds: int) -> Iterator[Run]:
+    with tempfile.TemporaryDirectory() as folder:
+        run = Run(environments, libraries, Path(folder), rounds)
+        try:
+            run.start()
+            yield run
+        finally:
+            run.end()
 
 
 def _public(about: dict[str, Any]) -> dict[str, Any]:

@@ -141,8 +141,8 @@ def prose(*paragraphs: str) -> str:
 def _head(results: Figure) -> str:
     machine = results["machine"]
     commands = """\
-    python benchmarks/peers                              # measure, and write this page
-    python benchmarks/peers --check OLD_RESULTS.json     # and say how far the ratios have moved"""
+    python benchmarks/peers            # measure, and write this page
+    python benchmarks/peers --check    # take the times again, and say here how far the ratios have moved"""
     said = prose(
         f"Measured on {results['made']}: {machine['system']}, {machine['processor']}, {machine['cores']} cores, "
         f"Python "
@@ -174,8 +174,8 @@ def _repeated(results: Figure) -> list[str]:
     furthest = "; ".join(f"{name}, by {factor - 1:+.0%}" for name, factor in found["furthest"])
     return [
         prose(
-            f"Of {found['ratios']} ratios {found['within']} are within {found['by']:.0%} of those of an earlier run "
-            f"of the same command. Those that moved furthest: {furthest}."
+            f"When the times were taken again by new processes, {found['within']} of {found['ratios']} ratios came "
+            f"out within {found['by']:.0%}. Those that moved furthest: {furthest}."
         )
     ]
 
