@@ -213,22 +213,25 @@ def _in_two_processes(run: Run, library: str, way: str) -> Figure:
 
 def _audits(run: Run) -> None:
     for mechanism in work.AUDITED:
-        for library in run.libraries:
+        case = f"audit of {mechanism}"
+        for library, way in run.each_way("randomize", case, "collect"):
             answer = run.judge.ask(do="audited", command=run.at_work[library].command, mechanism=mechanism)
-            run.note("randomize", f"audit of {mechanism}", library, "", **answer.get("found", answer))
+            run.note("randomize", case, library, way, **answer.get("found", answer))
 
 
 def _estimates(run: Run) -> None:
     for mechanism in work.ESTIMATED:
-        for library in run.libraries:
+        case = f"error of {mechanism}"
+        for library, way in run.each_way("estimate", case, "collect"):
             answer = run.at_work[library].ask(do="estimates", mechanism=mechanism)
-            run.note("estimate", f"error of {mechanism}", library, "", **answer.get("found", answer))
+            run.note("estimate", case, library, way, **answer.get("found", answer))
 
 
 def _memory(run: Run) -> None:
     """In fresh processes, as memory that was once had is not given back."""
     for task in work.TASKS:
-        for library in run.libraries:
+        ability = task if task in work.ABILITIES else "collect"
+        for library in dict.fromkeys(library for library, _ in run.each_way("memory", task, ability)):
             process = run.fresh(library)
             answer = process.ask(do="memory", task=task)
             process.end()

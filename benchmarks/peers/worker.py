@@ -117,7 +117,7 @@ def about(library: Library) -> dict[str, Any]:
 
 def ways(library: Library, ability: str) -> list[str]:
     """The names of its ways to do that."""
-    return list(library.ways(ability))
+    return [""] if ability == "collect" and library.ability(ability) else list(library.ways(ability))
 
 
 def sigma(library: Library, way: str, epsilon: float, delta: float) -> dict[str, Any]:

@@ -53,7 +53,19 @@ def changed(value: Any) -> Any:
     return [changed(each) for each in value] if isinstance(value, list) else f"{value}, said otherwise"
 
 
-SHOWN = ("answer", "lower", "promised", "delta_lost", "accepted", "reason", "failed", "bias", "held", "more", "seconds")
+SHOWN = (
+    "answer",
+    "lower",
+    "promised",
+    "delta_lost",
+    "accepted",
+    "reason",
+    "failed",
+    "bias",
+    "held",
+    "more",
+    "seconds",
+)
 
 
 @pytest.mark.parametrize("name", SHOWN)
@@ -69,7 +81,9 @@ def test_no_cell_is_by_hand(scripts: dict[str, ModuleType], results: dict[str, A
         assert scripts["page"].page(other) != page, figure
 
 
-def test_it_is_dated_and_says_what_was_compared_where(scripts: dict[str, ModuleType], results: dict[str, Any]) -> None:
+def test_it_is_dated_and_says_what_was_compared_where(
+    scripts: dict[str, ModuleType], results: dict[str, Any]
+) -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert results["made"] in text
     assert f"Python {results['machine']['python']}" in text
