@@ -86,11 +86,12 @@ def class_name(cls: type) -> str:
 
 def one_line(text: str) -> str:
     """A text as the journal holds it: on one line, and what is too long with a digest in place of its end."""
-    plain = "".join(character if category(character)[0] not in "CZ" else " " for character in text)
+    begins = text[: 2 * MOST_TEXT]
+    plain = "".join(character if category(character)[0] not in "CZ" else " " for character in begins)
     plain = " ".join(plain.split()) or "?"
-    if len(plain) <= MOST_TEXT:
+    if len(plain) <= MOST_TEXT and begins == text:
         return plain
-    digest = hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST]
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST]
     return f"{plain[: MOST_TEXT - _DIGEST - 9]}… sha256:{digest}"
 
 
