@@ -5,15 +5,17 @@ from __future__ import annotations
 import copy
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, TypeAlias
 
 from ldp_budget.guarantees.amounts import ZERO, Costs
 from ldp_budget.ledger import entries as e
 from ldp_budget.ledger.journal import seal_counters
 from ldp_budget.ledger.keys import Key, new_key
-from ldp_budget.ledger.store import Hint, Lanes, Rooms
+from ldp_budget.ledger.store import Hint, Lanes, Renew, Rooms
+
+Table: TypeAlias = dict[Any, Any]
 
 
 class ToyRows:
@@ -21,20 +23,11 @@ class ToyRows:
 
     def __init__(self, key: Key) -> None:
         self._end, self._seal = e.End(), seal_counters(key, e.End())
-        self._users: dict[int, e.User] = {}
-        self._tombstones: dict[bytes, e.Tombstone] = {}
-        self._sums: dict[tuple[int, int], Costs] = {}
-        self._labels: dict[tuple[int, bytes, int, int], int] = {}
-        self._quotas: dict[tuple[int, str, str], int] = {}
-        self._answers: dict[tuple[bytes, bytes], e.StoredAnswer] = {}
-        self._journal: dict[int, tuple[Any, ...]] = {}
-        self._links: dict[int, bytes] = {}
-        self._entry_labels: dict[int, e.EntryLabel] = {}
-        self._notes: dict[int, e.StoredNote] = {}
+        self._users, self._tombstones, self._keys = Table(), Table(), Table()
+        self._sums, self._labels, self._quotas = Table(), Table(), Table()
+        self._journal, self._links, self._entry_labels, self._notes = Table(), Table(), Table(), Table()
+        self._charges, self._policies, self._collections = Table(), Table(), Table()
         self._periods = {"lifetime": 0}
-        self._charges: dict[int, e.StoredCharge] = {}
-        self._policies: dict[int, e.StoredPolicy] = {}
-        self._collections: dict[str, e.StoredCollection] = {}
         self._checkpoints: list[e.Checkpoint] = []
         self._records: list[e.StoredRecord] = []
 
@@ -68,10 +61,10 @@ class ToyRows:
         return {plan for (owner, plan, _), used in self._quotas.items() if owner == account and used}
 
     def answers(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[e.StoredAnswer]:
-        return [each for (user, key), each in self._answers.items() if user in users and key in keys]
+        return [each for (user, key), each in self._keys.items() if user in users and key in keys]
 
     def answers_of(self, user: bytes) -> Iterator[e.StoredAnswer]:
-        return iter([each for each in self._answers.values() if each.user == user])
+        return iter([each for each in self._keys.values() if each.user == user])
 
     def entries(self, first: int, last: int) -> Iterator[tuple[tuple[Any, ...], bytes | None]]:
         return iter([(self._journal[n], self._links.get(n)) for n in range(first, min(last, len(self._journal)) + 1)])
@@ -130,11 +123,11 @@ class ToyRows:
         self._quotas[row[:3]] = row.used
 
     def add_answers(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        self._answers.update((tuple(row[:2]), e.StoredAnswer(*row)) for row in rows)
+        self._keys.update((tuple(row[:2]), e.StoredAnswer(*row)) for row in rows)
 
     def forget(self, tombstone: e.Tombstone, cut_off: e.User | None, answers: Iterable[e.StoredAnswer]) -> None:
         self._tombstones[tombstone.hash] = tombstone
-        self._answers = {key: each for key, each in self._answers.items() if key[0] != tombstone.hash}
+        self._keys = {key: each for key, each in self._keys.items() if key[0] != tombstone.hash}
         self.add_answers(answers)
         if cut_off is not None:
             account, labels = cut_off.account, self._entry_labels.values()
@@ -143,6 +136,13 @@ class ToyRows:
             self._labels = {key: reports for key, reports in self._labels.items() if key[0] != account}
             self._sums = {key: costs for key, costs in self._sums.items() if key[0] != account or key[1] == 0}
             self._users[account] = cut_off
+
+    def renew(self, by: Mapping[str, Renew]) -> None:
+        for name, table in [(name, getattr(self, f"_{name}")) for name in by if name != "labels"]:
+            rows = [row._make(by[name](row)) for row in table.values()]
+            keys = [row[:2] if name == "keys" else row.name if name == "collections" else row[0] for row in rows]
+            setattr(self, f"_{name}", dict(zip(keys, rows, strict=True)))
+        self._labels = {row[:4]: row[4] for row in [by["labels"]((*k, n)) for k, n in self._labels.items()]}
 
     def batch(self, users: list[bytes]) -> ToyBatch:
         return ToyBatch(self, users)
@@ -212,14 +212,14 @@ class ToyRows:
         return iter([e.QuotaRow(*key, self._quotas[key]) for key in sorted(self._quotas) if first <= key[0] <= last])
 
     def stored_answers(self) -> Iterator[e.StoredAnswer]:
-        return iter(self._answers.values())
+        return iter(self._keys.values())
 
     def answers_apart(self, first: int, last: int) -> Iterator[e.StoredAnswer]:
-        return iter([each for each in self._answers.values() if -last <= each.place <= -first])
+        return iter([each for each in self._keys.values() if -last <= each.place <= -first])
 
     def counts(self) -> dict[str, Any]:
         gone = sum(user.hash is None for user in self._users.values())
-        keys = sum(bool(answer.request) for answer in self._answers.values())
+        keys = sum(bool(answer.request) for answer in self._keys.values())
         kinds = dict(sorted(Counter(row[2] for row in self._journal.values()).items()))
         users = {"users": len(self._users) - gone, "erased": len(self._tombstones), "cut_off": gone}
         return {"engine": {}, **users, "keys": keys, "notes": len(self._notes), "entries_by_kind": kinds}
@@ -291,9 +291,10 @@ class ToyStore:
     def entries(self) -> list[int]:
         return [rows.end()[0].entries for rows in self._rows]
 
-    def clear_log(self) -> bool:
+    def change_key(self, change: Callable[[Key], bytes]) -> None:
+        self.key.learn(Key(change(self.key)))
+
+    def close(self, *given: object) -> bool:
         return True
 
-    def close(self, *given: object) -> None: ...
-
-    backup = check_key = close
+    backup = check_key = look_at_key = clear_log = close

@@ -41,6 +41,7 @@ _HOMES = {
     "KeyConflict": "errors",
     "LdpBudgetError": "errors",
     "LedgerError": "errors",
+    "LedgerKeyMissing": "errors",
     "LedgerMissing": "errors",
     "NameTaken": "errors",
     "NotSupported": "errors",
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
     from .errors import KeyConflict as KeyConflict
     from .errors import LdpBudgetError as LdpBudgetError
     from .errors import LedgerError as LedgerError
+    from .errors import LedgerKeyMissing as LedgerKeyMissing
     from .errors import LedgerMissing as LedgerMissing
     from .errors import NameTaken as NameTaken
     from .errors import NotSupported as NotSupported

@@ -150,6 +150,23 @@ class LedgerMissing(LedgerError):  # noqa: N818
         super().__init__(path, "there is none")
 
 
+class LedgerKeyMissing(LedgerError):  # noqa: N818
+    """The key that lies here has not got the secret that is in force in the ledger. Nothing was charged.
+
+    Attributes: `path`, `secret` (its number).
+    """
+
+    code = "ledger-key-missing"
+
+    def __init__(self, path: str, secret: int) -> None:
+        self.secret = secret
+        why = (
+            f"its key was exchanged, and the one here has not got the secret {secret} that is in force there, or the "
+            "end of its journal was changed; copy the key's file from where it was exchanged. Nothing was charged"
+        )
+        super().__init__(path, why)
+
+
 class RehearsalError(LedgerError):
     """A rehearsal was to be used as a ledger that counts, or the reverse.
 

@@ -19,7 +19,7 @@ from ..errors import InvalidParameter
 from ..ledger import Ledger
 from ..ledger.clock import BOUND_SECONDS, check_bound
 from ..ledger.keeper import Keeper
-from . import agreed, ending, keeping, lines, looking, many, places, records, setting, spending
+from . import agreed, ending, keeping, lines, looking, many, places, records, rekeying, setting, spending
 from .books import Books
 from .callers import Caller
 
@@ -155,6 +155,10 @@ class Accountant(Books):
     keyed_digest = keeping.keyed_digest
     is_erased = looking.is_erased
     repair_clock = keeping.repair_clock
+    key_states = rekeying.key_states
+    prepare_key = rekeying.prepare_key
+    discard_key = rekeying.discard_key
+    activate_key = rekeying.activate_key
 
     # -- looking at the ledger --------------------------------------------------------------------------
 

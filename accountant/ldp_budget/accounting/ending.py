@@ -11,7 +11,7 @@ from ..ledger.windows import holds
 from . import reservations
 from .balances import limit_states
 from .books import Books, policy_in, policy_version
-from .receipts import Receipt, name_in
+from .receipts import Receipt, is_receipt, name_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +57,7 @@ def void(self: Books, receipt: str) -> Receipt:
 
 
 def _end(ledger: Ledger, receipt: str, how: Callable[[Transaction, str, int], Resolved]) -> Receipt:
-    name = name_in(ledger.key, check_text("receipt", receipt))
+    name = name_in(check_text("receipt", receipt))
     ended = None if name is None else _end_named(ledger, name, receipt, how)
     if ended is None:
         raise UnknownName("reservation", receipt, [])
@@ -68,7 +68,7 @@ def _end_named(
     ledger: Ledger, name: Name, receipt: str, how: Callable[[Transaction, str, int], Resolved]
 ) -> Receipt | None:
     def end(number: int) -> Callable[[Transaction], Receipt | None]:
-        return lambda transaction: _resolve(transaction, receipt, how, number)
+        return lambda transaction: _resolve(transaction, name, receipt, how, number)
 
     def end_here(transaction: Transaction) -> Receipt | None:
         # One that was made before the ledger was copied has another place by now.
@@ -83,8 +83,14 @@ def _end_named(
 
 
 def _resolve(
-    transaction: Transaction, receipt: str, how: Callable[[Transaction, str, int], Resolved], number: int
+    transaction: Transaction,
+    name: Name,
+    receipt: str,
+    how: Callable[[Transaction, str, int], Resolved],
+    number: int,
 ) -> Receipt:
+    if not is_receipt(transaction, name, receipt):
+        raise UnknownName("reservation", receipt, [])
     entry, state, repeated = how(transaction, receipt, number)
     _, policy = policy_in(transaction, policy_version(transaction, entry.policy).name)
     windows = transaction.windows

@@ -142,7 +142,7 @@ def open_reservations(self: Books, most: int | None = 20, *, user: str | None = 
     if most is not None:
         check_whole("most", most)
     rows = listing.open_reservations(self._ledger, None if user is None else self._hash(user), most)
-    return [{"receipt": receipt_of(self._ledger.key, row.pop("name")), **row} for row in rows]
+    return [{"receipt": receipt_of(row.pop("secret"), row.pop("name")), **row} for row in rows]
 
 
 def reservation(self: Books, receipt: str) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from ..guarantees.amounts import (
 )
 from ..guarantees.evidence import LEVELS
 from ..ledger.entries import RESERVED, VOIDED
+from ..ledger.exchanging import secret_for
 from ..ledger.names import Name, parse
 from ..ledger.windows import from_micros, window_at
 from .limits import Limit
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from ..guarantees import Guarantee
     from ..ledger import Reading, Transaction
     from ..ledger.entries import StoredAnswer
-    from ..ledger.keys import Key
+    from ..ledger.keys import Secret
     from .request import Request
 
 ODOMETER_NOTE = "valid only if the spends did not depend on earlier outputs"
@@ -50,22 +51,26 @@ PLAN = "plan"
 """Stands among the periods in `Receipt.binding` where the policy's plan is what stands in the way."""
 
 
-def receipt_of(key: Key, name: Name) -> str:
-    """The receipt of an entry: its name, and what only this ledger can say."""
-    return f"{name}-{key.hash(b'receipt', str(name)).hex()[:20]}"
+def receipt_of(secret: Secret, name: Name) -> str:
+    """The receipt of an entry: its name, and what only this ledger can say, by the secret of when it was written."""
+    return f"{name}-{secret.hash(b'receipt', str(name)).hex()[:20]}"
 
 
 def receipt_for(reading: Reading, entry: int) -> str:
     """The receipt of an entry that was written here."""
-    return receipt_of(reading.key, Name(reading.generation, reading.lane, entry))
+    name = Name(reading.generation, reading.lane, entry)
+    return receipt_of(secret_for(reading, name), name)
 
 
-def name_in(key: Key, receipt: str) -> Name | None:
-    """The name of the entry that a receipt of this ledger is for; None for any other text."""
-    name = parse(receipt.partition("-")[0])
-    if name is None:
-        return None
-    return name if compare_digest(receipt.encode("utf-8", "surrogatepass"), receipt_of(key, name).encode()) else None
+def name_in(receipt: str) -> Name | None:
+    """The name of the entry that a text would be the receipt of; None where it cannot be one."""
+    return parse(receipt.partition("-")[0])
+
+
+def is_receipt(reading: Reading, name: Name, receipt: str) -> bool:
+    """Whether a text is the receipt of the entry of that name; `reading` is of the lane where that stands now."""
+    expected = receipt_of(secret_for(reading, name), name)
+    return compare_digest(receipt.encode("utf-8", "surrogatepass"), expected.encode())
 
 
 class Amounts(NamedTuple):
@@ -374,7 +379,11 @@ def answer_again(
     receipt = None
     if granted:
         name = Receipt.name_of(stored.answer)
-        receipt = receipt_for(transaction, stored.place) if name is None else receipt_of(transaction.key, name)
+        receipt = (
+            receipt_for(transaction, stored.place)
+            if name is None
+            else receipt_of(secret_for(transaction, name), name)
+        )
     answer = Receipt.restore(request.user, receipt, policy_of, stored.answer, request.share)
     resolution = transaction.resolution(stored.place) if granted and request.kind == RESERVED else None
     return answer._replace(status=VOIDED) if resolution is not None and resolution.kind == VOIDED else answer

@@ -17,7 +17,7 @@ from ..ledger.names import find, place_of
 from ..ledger.replay import Replay, cost_under, curve_of, promise, promises, step_under
 from ..ledger.windows import LIFETIME, code_at, holds, is_lifetime, measure_in
 from .policies import Policy
-from .receipts import name_in
+from .receipts import is_receipt, name_in
 
 if TYPE_CHECKING:
     from ..ledger import Ledger, Transaction
@@ -36,12 +36,12 @@ class Resolved(NamedTuple):
 
 def reservation_row(ledger: Ledger, receipt: str) -> dict[str, Any]:
     """The journal entry of a reservation, with the `state` it is in. Raises `UnknownName`."""
-    name = name_in(ledger.key, check_text("receipt", receipt))
+    name = name_in(check_text("receipt", receipt))
     place = None if name is None else _place(ledger, name)
-    if place is not None:
+    if name is not None and place is not None:
         lane, number = place
         with ledger.reading(lane) as reading:
-            row = reading.rows.entry(number)
+            row = reading.rows.entry(number) if is_receipt(reading, name, receipt) else None
             found = None if row is None or Entry.of(row).kind != RESERVED else entry_row(reading, Entry.of(row))
         if found is not None:
             return name_callers(ledger, [found])[0]

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import LedgerError
 from .entries import NO_LINK, Checkpoint, End
+from .exchanging import stretches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .keys import Key
+    from .keys import Secret
     from .ledger import Ledger
     from .reading import Reading
     from .transaction import Transaction
@@ -110,7 +111,7 @@ def _try_to_take(ledger: Ledger) -> Checkpoint | None:
         heads = b"".join(each.leaf() for each in later)
         number, link = (1, NO_LINK) if before is None else (before.number + 1, before.link)
         checkpoint = Checkpoint(number, transaction.time(), heads, b"")
-        checkpoint = checkpoint._replace(link=link_of(transaction.key, link, checkpoint))
+        checkpoint = checkpoint._replace(link=link_of(transaction.secret, link, checkpoint))
         transaction.add_checkpoint(checkpoint)
         return checkpoint
 
@@ -147,24 +148,33 @@ def age(ledger: Ledger, now: float) -> float:
     return math.inf if newest is None else now - newest.at / 1e6
 
 
-def link_of(key: Key, before: bytes, checkpoint: Checkpoint) -> bytes:
+def link_of(key: Secret, before: bytes, checkpoint: Checkpoint) -> bytes:
     """The link of a checkpoint to the one before."""
     numbers = checkpoint.number.to_bytes(8) + checkpoint.at.to_bytes(8, signed=True)
     return key.link(b"checkpoint" + before + numbers + root(_leaves(checkpoint.heads)))
 
 
-def check(key: Key, checkpoints: Iterator[Checkpoint], count: int) -> Iterator[str]:
-    """What is wrong with the checkpoints of a ledger, of which `count` were taken; all of them are gone through."""
-    before, found = NO_LINK, 0
+def check(reading: Reading, checkpoints: Iterator[Checkpoint]) -> Iterator[str]:
+    """What is wrong with the checkpoints of a ledger; all of them are gone through. `reading` is of the first lane.
+
+    The next secret of the key has found those before it as they were: nobody with an older one can write them again.
+    """
+    before, found, count = NO_LINK, 0, reading.end.checkpoints
+    secret: Secret = reading.key
+    later = deque(stretches(reading))
     for checkpoint in checkpoints:
+        while later and later[0][1].checkpoints <= found:
+            secret, since = later.popleft()
+            if since.link != before:
+                yield f"checkpoints: checkpoint {found} was changed"
         found += 1
         whole = checkpoint.heads and not len(checkpoint.heads) % LEAF_BYTES
-        if checkpoint.number != found or not whole or link_of(key, before, checkpoint) != checkpoint.link:
+        if checkpoint.number != found or not whole or link_of(secret, before, checkpoint) != checkpoint.link:
             yield f"checkpoints: checkpoint {checkpoint.number} was changed"
             deque(checkpoints, 0)
             return
         before = checkpoint.link
-    if found != count:
+    if found != count or any(since.link != before for _, since in later):
         yield f"checkpoints: there are {found}, and {count} were taken"
 
 

@@ -21,7 +21,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..errors import LedgerError
-from . import gate, names
+from . import exchanging, gate, names
 from .entries import (
     CLOCK,
     COLLECTION,
@@ -32,6 +32,7 @@ from .entries import (
     PERIOD,
     POLICY_SET,
     RECORDED,
+    REKEYED,
     REOPENED,
     RESERVED,
     End,
@@ -141,6 +142,7 @@ class Copy:
         self._steps: dict[int, list[Step]] = {}
         self._policies: set[int] = set()
         self._periods: set[int] = set()
+        self._secrets: set[bytes] = set()
         # Of what went from one lane to another: how late it is dated at most, and whether a reservation waits.
         self._latest: dict[tuple[int, int], int] = {}
         self._reserved: set[tuple[int, int]] = set()
@@ -279,7 +281,7 @@ class Copy:
             to = next(lane for lane, each in enumerate(self._lanes) if each.erasures[entry.reports])
             self._lanes[to].erasures[entry.reports] -= 1
             self._append(item.lane, to, entry)
-        elif entry.kind not in (MOVED, REOPENED):
+        elif entry.kind not in (MOVED, REOPENED, REKEYED):
             self._take_charge(item, entry)
 
     def _take_policy(self, lane: int, entry: Entry, policy: StoredPolicy | None) -> None:
@@ -439,6 +441,10 @@ class Copy:
         if stored.request != gate.NO_REQUEST:
             text = self._carry(stored, Name(self._generation, lane, 0), len(self._source.lanes))
             return [(to, stored._replace(answer=text))]
+        if exchanging.is_note(stored):
+            # Receipts of then are asked for in any lane; a ledger that was copied before has it in each.
+            again, self._secrets = stored.key in self._secrets, self._secrets | {stored.key}
+            return [] if again else [(lane, stored) for lane in self._target.lanes]
         if stored.answer.startswith("["):  # where an entry of an older name stands
             found = self._scratch.entry(*names.read(stored.answer))
             if found is not None:

@@ -24,6 +24,7 @@ REOPENED = "reopened"
 COPIED = "copied"
 RECORDED = "recorded"
 COLLECTION = "collection"
+REKEYED = "rekeyed"
 
 CHARGES = (SPENT, RESERVED, VOIDED)
 """The kinds of entry that change an account's sums."""
@@ -43,7 +44,7 @@ NOBODY = b""
 
 class Entry(NamedTuple):
     """One line of the journal: spent, reserved, committed, voided, expired, erased, policy, clock, period,
-    moved, reopened, copied, recorded, collection.
+    moved, reopened, copied, recorded, collection, rekeyed.
 
     `costs` is what it added to the account's lifetime. `reports` of an `erased` entry: how many accounts it cut off.
     `mark` stands for the label of a report of a memoised value: a keyed hash of it and a salt that goes when the user
@@ -54,8 +55,9 @@ class Entry(NamedTuple):
     are still to be filled; `reports` is the number of its gauge. `moved` says that everything is copied to another
     ledger, where it goes on, `reopened` that this was given up, and `copied` ends what came from another one.
     `recorded` says that a record was added, and `collection` that a collection was by the holder of a key; `reports`
-    is its number. `by` is the number of the record that made the key by which it was written, 0 without one; `share`
-    that of the share through which it was charged, 0 for none, or the reservation was that it ends.
+    is its number. `rekeyed` says that another secret of the ledger's key is in force from its transaction on;
+    `reports` is its number. `by` is the number of the record that made the key by which it was written, 0 without
+    one; `share` that of the share through which it was charged, 0 for none, or the reservation was that it ends.
     """
 
     number: int
@@ -101,6 +103,8 @@ class Entry(NamedTuple):
 
 GENERATION = 1 << 20
 """By how much the gate of a lane is more when it was copied once more."""
+SECRET = 1 << 40
+"""By how much it is more under the next secret of the ledger's key."""
 
 
 class End(NamedTuple):
@@ -119,7 +123,7 @@ class End(NamedTuple):
     periods: int = 0
     """How often a period was set, to be kept or to be kept from another moment on."""
     gate: int = 0
-    """Whether anything may be written, and how often the ledger was copied, see `gate`."""
+    """Whether anything may be written, how often the ledger was copied, which secret is in force, see `gate`."""
 
     @property
     def counters(self) -> tuple[int, ...]:
@@ -134,7 +138,12 @@ class End(NamedTuple):
     @property
     def generation(self) -> int:
         """How often the ledger was copied on its way here."""
-        return self.gate // GENERATION
+        return self.gate % SECRET // GENERATION
+
+    @property
+    def secret(self) -> int:
+        """The number of the secret that is in force, from 1 on."""
+        return self.gate // SECRET + 1
 
     @property
     def head(self) -> str:

@@ -29,6 +29,7 @@ from .entries import (
     PERIOD,
     POLICY_SET,
     RECORDED,
+    REKEYED,
     RESERVED,
     SHARE,
     SPENT,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
+    from .keys import Secret
     from .reading import Reading
 
     Open = Callable[[], AbstractContextManager[Reading]]
@@ -182,9 +184,15 @@ class _Whole:
         """How many entries there can be to check: a changed number may be a large one."""
         self.opened = min(self.end.accounts, self._counts["users"] + self._counts["cut_off"])
         """How many accounts, likewise."""
+        self.rekeyed = self._counts["entries_by_kind"].get(REKEYED, 0)
+        """How often its key was exchanged."""
         self.erased_users = {tombstone.hash for tombstone in self._tombstones}
         self._collections = list(reading.rows.collections())
         self.periods = reading.periods()
+
+    def secret(self, number: int) -> Secret | None:
+        """A secret of the key, which may have gone on since."""
+        return self._reading.key.at(number)
 
     def check(self) -> Iterator[str]:
         """The engine's own findings, seals, costs and periods."""
@@ -193,16 +201,16 @@ class _Whole:
         yield from self._costs()
 
     def _seals(self) -> Iterator[str]:
-        key, end = self._reading.key, self.end
-        if seal_counters(key, end) != self._reading.end_seal:
+        secret, end = self._reading.secret, self.end
+        if seal_counters(secret, end) != self._reading.end_seal:
             yield "lanes: its counters were changed"
         for tombstone in self._tombstones:
-            if key.seal(*tombstone[:-1]) != tombstone.seal:
+            if secret.seal(*tombstone[:-1]) != tombstone.seal:
                 yield f"tombstones: the row {tombstone.hash.hex()} was changed"
             elif lane_of(tombstone.hash, self._reading.lanes) != self._reading.lane:
                 yield f"tombstones: the row {tombstone.hash.hex()} is of another lane"
         for collection in self._collections:
-            if key.seal(*collection[:-1]) != collection.seal:
+            if secret.seal(*collection[:-1]) != collection.seal:
                 yield f"collections: {collection.name} was changed"
         if sorted(each.number for each in self._collections) != [*range(1, end.collections + 1)]:
             yield f"collections: there are {len(self._collections)}, and {end.collections} were added"
@@ -256,7 +264,7 @@ class _Whole:
         yield from self.cut_off(chain)
         others = bytearray(self.end.answers + 1)
         with open_reading() as reading:
-            seal = reading.key.seal
+            seal = reading.secret.seal
             for answer in reading.rows.stored_answers():
                 if seal(*answer[:-1]) != answer.seal:
                     yield f"keys: the row {answer.key.hex()} was changed"
@@ -295,6 +303,8 @@ class _Chain:
         self._found = bytearray(whole.numbered + 1)
         # The numbers of keys and shares that entries bear, with the number of the policy where they charge.
         self._callers: set[tuple[int, int, int]] = set()
+        # Which secret was in force, up to where the walk has come.
+        self._secret = whole.end.secret - whole.rekeyed
         self.cut_off = 0
         """How many accounts were cut off from their users."""
         self.turns: list[Entry] = []
@@ -349,7 +359,13 @@ class _Chain:
         policies = self._policies.until(max(row[5] for row in rows))
         records = self._records.until(max([0, *[row[6] for row in rows if row[2] == RECORDED]]))
         covered = canonical_link(before, canonical_rows(rows), charges, policies, records)
-        if self._whole._reading.key.link(covered) != link:
+        for row in rows:
+            if row[2] == REKEYED:
+                self._secret += 1
+                if row[6] != self._secret:
+                    yield f"journal: entry {row[0]} names secret {row[6]} of the key, and {self._secret} came next"
+        secret = self._whole.secret(self._secret)
+        if secret is None or secret.link(covered) != link:
             yield (
                 f"journal: the link of entries {rows[0][0]} to {rows[-1][0]} does not hold; "
                 "an entry, a charge, a policy or a record was changed"
@@ -392,7 +408,7 @@ class _Chain:
         ):
             with self._open() as reading:
                 for entry, note, seal in reading.rows.notes(first, last):
-                    if reading.key.seal(*reading.noted(entry, note)) != seal:
+                    if reading.secret.seal(*reading.noted(entry, note)) != seal:
                         yield f"notes: the note of entry {entry} was changed"
                     if 0 < entry < len(self._found):
                         self._found[entry] |= NOTED
@@ -512,7 +528,7 @@ class _Part:
         return [row for row in rows if gauge_of(row[place]) not in self._filling]
 
     def _user(self, user: User) -> Iterator[str]:
-        if self._reading.key.seal(user.account, user.hash) != user.seal:
+        if self._reading.secret.seal(user.account, user.hash) != user.seal:
             yield f"users: the row of account {user.account} was changed"
         elif user.hash is not None and lane_of(user.hash, self._reading.lanes) != self._reading.lane:
             yield f"users: the row of account {user.account} is of another lane"

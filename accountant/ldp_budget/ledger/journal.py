@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from .entries import End, Entry
 
 if TYPE_CHECKING:
-    from .keys import Key
+    from .keys import Secret
 
 Rows = list[tuple[Any, ...]]
 
@@ -37,7 +37,7 @@ def canonical_link(before: bytes, entries: str, charges: Rows, policies: Rows, r
     return before + f"[[{entries}], {charges!a}, {policies!a}{more}]".encode("ascii")
 
 
-def seal_counters(key: Key, end: End) -> bytes:
+def seal_counters(key: Secret, end: End) -> bytes:
     """The seal of what a lane has numbered beside its entries."""
     return key.seal("lane", *end.counters)
 

@@ -6,15 +6,24 @@ without the other is an error: a ledger recreated beside an old key, or the reve
 The key says whether the ledger is a *rehearsal*, in which nothing counts. That of a rehearsal is longer, so the
 same name has unrelated hashes under the two kinds, and every seal and link of the one fails in the other. Nothing in
 the ledger itself says it, so no value in there can be changed to turn a ledger of one kind into one of the other.
+
+A key that was seen can be exchanged (`exchanging`): its file then holds several secrets. The first one goes on naming
+users, for a name that nobody gives cannot be hashed anew; and every hash is stored *veiled* by the secret that is in
+force, which also makes links, seals and receipts. So who has all secrets but that one can neither find a name in what
+is stored nor write anything that would be believed.
 """
 
 from __future__ import annotations
 
+import json
 import secrets
 from hashlib import blake2b
+from hmac import compare_digest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .._files import replacing
+from .._json import canonical_json
 from ..errors import LedgerError, RehearsalError
 
 if TYPE_CHECKING:
@@ -26,24 +35,20 @@ REHEARSAL = b"rehearsal"
 HASH_BYTES = 16
 LINK_BYTES = 32
 SEAL_BYTES = 8
+_HALF = HASH_BYTES // 2
+_ROUNDS = (b"veil 1", b"veil 2", b"veil 3", b"veil 4")
 
 
-class Key:
-    """A secret that turns names into hashes nobody can link or guess without it (keyed BLAKE2b)."""
+class Secret:
+    """A secret that turns names into hashes nobody can link or guess without it (keyed BLAKE2b).
 
-    def __init__(self, secret: bytes) -> None:
+    `number`: which of its key it is, counted from 1.
+    """
+
+    def __init__(self, secret: bytes, number: int = 1) -> None:
         self._secret = secret
+        self.number = number
         self._begun: dict[bytes, blake2b] = {}
-
-    @property
-    def secret(self) -> bytes:
-        """What stands in its file."""
-        return self._secret
-
-    @property
-    def rehearsal(self) -> bool:
-        """Whether its ledger is a rehearsal."""
-        return self._secret[KEY_BYTES:] == REHEARSAL
 
     def hash(self, purpose: bytes, text: str) -> bytes:
         """A keyed hash of `text`; the same text has unrelated hashes for different purposes (at most 16 bytes)."""
@@ -72,6 +77,34 @@ class Key:
         """`seal` of many rows."""
         return self._digests(b"seal", SEAL_BYTES, [ascii(row).encode("ascii") for row in rows])
 
+    def veil(self, hashed: bytes) -> bytes:
+        """A hash as it is stored under this secret; what is no hash, and everything under the first one, as it is.
+
+        A permutation of 16 bytes: four rounds of Feistel, each with a function of its own (Luby and Rackoff, "How to
+        construct pseudorandom permutations from pseudorandom functions", SIAM J. Comput. 17, 1988). So of q stored
+        hashes nobody without the secret learns more than which are equal, but for a chance of about q² / 2^64.
+        """
+        if self.number == 1 or len(hashed) != HASH_BYTES:
+            return hashed
+        left, right = int.from_bytes(hashed[:_HALF]), int.from_bytes(hashed[_HALF:])
+        for purpose in _ROUNDS:
+            left, right = right, left ^ self._round(purpose, right)
+        return left.to_bytes(_HALF) + right.to_bytes(_HALF)
+
+    def unveil(self, stored: bytes) -> bytes:
+        """The hash that is stored as this."""
+        if self.number == 1 or len(stored) != HASH_BYTES:
+            return stored
+        left, right = int.from_bytes(stored[:_HALF]), int.from_bytes(stored[_HALF:])
+        for purpose in reversed(_ROUNDS):
+            left, right = right ^ self._round(purpose, left), left
+        return left.to_bytes(_HALF) + right.to_bytes(_HALF)
+
+    def _round(self, purpose: bytes, half: int) -> int:
+        hasher = (self._begun.get(purpose) or self._begin(purpose, _HALF)).copy()
+        hasher.update(half.to_bytes(_HALF))
+        return int.from_bytes(hasher.digest())
+
     def _digest(self, purpose: bytes, size: int, message: bytes) -> bytes:
         hasher = (self._begun.get(purpose) or self._begin(purpose, size)).copy()
         hasher.update(message)
@@ -95,6 +128,88 @@ class Key:
         return "<Key: secret>"
 
 
+class Key(Secret):
+    """All secrets of a ledger, from the content of its file.
+
+    It is itself the first of them, which names users, keys and labels for good. Each lane of the ledger says which
+    of them is in force there. A process that meets one that it does not know looks into the file again, and what it
+    finds there is learnt by all who have this object.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(_parse(content)[1][0])
+        self._read(content)
+
+    def _read(self, content: bytes) -> None:
+        active, secrets = _parse(content)
+        later = {number: Secret(secret, number) for number, secret in enumerate(secrets[1:], 2)}
+        self._secrets: dict[int, Secret] = {1: self, **later}
+        self.active = active
+        """The number of a secret that is in force in every lane; a lane under an older one has gone back."""
+        self.secret = content
+        """What stands in its file."""
+
+    @property
+    def rehearsal(self) -> bool:
+        """Whether its ledger is a rehearsal."""
+        return self._secret[KEY_BYTES:] == REHEARSAL
+
+    @property
+    def newest(self) -> int:
+        """The number of its newest secret, which may be one that is in force nowhere yet."""
+        return max(self._secrets)
+
+    def at(self, number: int) -> Secret | None:
+        """A secret by its number; None where it is not known."""
+        return self._secrets.get(number)
+
+    def is_that_of(self, other: Key) -> bool:
+        """Whether both are of the same ledger, whatever secrets came later."""
+        return compare_digest(self._secret, other._secret)
+
+    def learn(self, other: Key) -> None:
+        """Take what stands in the file now; it is that of the same ledger."""
+        if other.secret != self.secret:
+            self._read(other.secret)
+
+    def with_new_secret(self) -> bytes:
+        """What its file is to hold with one secret more, that is in force nowhere."""
+        return _write(self.active, [*self._all(), new_key(self.rehearsal)])
+
+    def without_new_secrets(self, used: int) -> bytes:
+        """What its file is to hold without the secrets after the number `used`."""
+        return _write(self.active, self._all()[:used])
+
+    def with_active(self, number: int) -> bytes:
+        """What its file is to hold when a secret is in force in all lanes."""
+        return _write(max(self.active, number), self._all())
+
+    def _all(self) -> list[bytes]:
+        return [secret._secret for _, secret in sorted(self._secrets.items())]
+
+
+def _parse(content: bytes) -> tuple[int, list[bytes]]:
+    """Which secret is active, and all of them. Raises `ValueError` for what is no key."""
+    if len(content) == KEY_BYTES or content[KEY_BYTES:] == REHEARSAL:
+        return 1, [content]
+    try:
+        found = json.loads(content)
+        active, secrets = found["active"], [bytes.fromhex(secret) for secret in found["secrets"]]
+    except (ValueError, TypeError, LookupError):
+        raise ValueError(f"has {len(content)} bytes instead of {KEY_BYTES}") from None
+    whole = all(len(each) == KEY_BYTES or each[KEY_BYTES:] == REHEARSAL for each in secrets)
+    if not whole or len({len(each) for each in secrets}) != 1 or active not in range(1, len(secrets) + 1):
+        raise ValueError("was changed")
+    return active, secrets
+
+
+def _write(active: int, secrets: list[bytes]) -> bytes:
+    """The content of a key file: as it always was where there is one secret, else JSON."""
+    if len(secrets) == 1:
+        return secrets[0]
+    return (canonical_json({"active": active, "secrets": [each.hex() for each in secrets]}) + "\n").encode("ascii")
+
+
 def key_path(path: Path) -> Path:
     """Where the key of the ledger at `path` lies."""
     return path.with_name(path.name + ".key")
@@ -114,6 +229,15 @@ def check_kind(key: Key, ledger: str, rehearsal: bool | None) -> Key:
     return key
 
 
+def replace(file: Path, ledger: str, content: bytes) -> None:
+    """Put another content in a key's file, whole; raises `LedgerError` where that cannot be written."""
+    try:
+        with replacing(file) as draft:
+            draft.write(content)
+    except OSError as error:
+        raise LedgerError(ledger, f"its key {file} cannot be written: {error.strerror}") from None
+
+
 def read_key(path: Path) -> Key:
     """The key of the ledger at `path`. Raises `LedgerError`."""
     return read_key_file(key_path(path), str(path))
@@ -125,6 +249,7 @@ def read_key_file(file: Path, ledger: str, hint: str = "") -> Key:
         secret = file.read_bytes()
     except OSError as error:
         raise LedgerError(ledger, f"its key {file} cannot be read: {error.strerror}{hint}") from None
-    if len(secret) != KEY_BYTES and secret[KEY_BYTES:] != REHEARSAL:
-        raise LedgerError(ledger, f"its key {file} has {len(secret)} bytes instead of {KEY_BYTES}")
-    return Key(secret)
+    try:
+        return Key(secret)
+    except ValueError as error:
+        raise LedgerError(ledger, f"its key {file} {error}") from None

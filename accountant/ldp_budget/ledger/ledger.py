@@ -6,11 +6,12 @@ import copy
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..errors import LedgerError
+from ..errors import LedgerError, LedgerKeyMissing
 from . import gate
 from .cache import Cache
 from .clock import BOUND_SECONDS, Clock
 from .groups import GroupCommit, hint
+from .journal import seal_counters
 from .lanes import lane_of
 from .reading import Reading
 from .transaction import Transaction
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from .clock import Read
     from .entries import End
     from .groups import Needs, Piece, _Work
-    from .store import Lanes, Snapshot, Store
+    from .keys import Key, Secret
+    from .store import Hint, Lanes, Snapshot, Store
     from .windows import Moment
 
 T = TypeVar("T")
@@ -46,6 +48,8 @@ class Ledger:
         self._caches = [Cache() for _ in range(store.lanes)]
         # Where each lane ended when it was last told to anybody here; it can only have grown.
         self._told: list[End | None] = [None] * store.lanes
+        # The secret of each lane, where its end was found to be sealed by it.
+        self._secrets: list[Secret | None] = [None] * store.lanes
         self._groups = [GroupCommit(store.name, self._transact) for _ in range(min(GROUPS, store.lanes))]
         self.name, self.key = store.name, store.key
         self.lanes = range(store.lanes)
@@ -142,11 +146,21 @@ class Ledger:
         works: list[_Work[Any]],
         though_shut: bool = False,
     ) -> None:
-        asked = hint(works, self._windows_ahead(lanes[0])) if len(self.lanes) > 1 else None
+        asked = self._veiled(hint(works, self._windows_ahead(lanes[0]))) if len(self.lanes) > 1 else None
         ends = self._store.run(lambda rows: self._in_transaction(rows, work, though_shut), lanes, asked)
         for lane, cache in ends.items():
             self._caches[lane], self._told[lane] = cache, cache.end
         self.after_commit()
+
+    def _veiled(self, hint: Hint | None) -> Hint | None:
+        """What will be asked first, as it will be; where a lane has another secret by now it is asked again."""
+        if hint is None or not any(self._secrets):
+            return hint
+        needs: list[tuple[int, bytes, bytes | None]] = []
+        for lane, user, key in hint.needs:
+            secret = self._secrets[lane] or self.key
+            needs.append((lane, secret.veil(user), None if key is None else secret.veil(key)))
+        return hint._replace(needs=needs)
 
     def _windows_ahead(self, lane: int) -> list[int] | None:
         """The windows that accounts will probably be asked for."""
@@ -159,6 +173,7 @@ class Ledger:
         """What the transaction knows of its lanes when it ends; an interrupted one leaves no cache behind."""
         transactions: dict[int, Transaction] = {}
         for lane, of_lane in rows.items():
+            self._check_secret(lane, of_lane)
             cache, self._caches[lane] = self._caches[lane], Cache()
             transactions[lane] = transaction = Transaction(
                 of_lane, self.key, self._clock, cache, lane, len(self.lanes)
@@ -176,10 +191,35 @@ class Ledger:
         """One moment of a lane. No writer waits for it."""
         told = self._told[lane]
         with self._store.snapshot(lane) as rows:
+            self._check_secret(lane, rows)
             reading = Reading(rows, self.key, self._clock, lane, len(self.lanes))
             self._check_told(reading, told)
             self._check_whole(reading)
             yield reading
+
+    def _check_secret(self, lane: int, rows: Snapshot) -> None:
+        """Know the secret that is in force in a lane. Raises `LedgerKeyMissing`, `LedgerError` if it went back."""
+        end, seal = rows.end()
+        number = end.secret
+        if number == self.key.active == 1:
+            return
+        known = self._secrets[lane]
+        if known is not None and known is self.key.at(number) and number >= self.key.active:
+            return
+        for looked_again in (False, True):
+            secret = self.key.at(number)
+            # Another one of the same number would find nobody, and everybody would have a fresh budget.
+            if secret is not None and seal_counters(secret, end) == seal:
+                break
+            if looked_again:
+                raise LedgerKeyMissing(self.name, number)
+            self._store.look_at_key()
+        if number < self.key.active and not self._half:
+            why = (
+                f"lane {lane} has gone back: it is under secret {number} of the key, and {self.key.active} is active"
+            )
+            raise LedgerError(self.name, why)
+        self._secrets[lane] = secret
 
     def _check_whole(self, reading: Reading) -> None:
         if not self._half and gate.state(reading.end.gate) >= gate.FILLING:
@@ -198,6 +238,14 @@ class Ledger:
         """Raise `LedgerError` unless the key lies where it lay when this was opened, and is the same."""
         self._store.check_key()
 
+    def look_at_key(self) -> None:
+        """Learn what lies in the key's place now."""
+        self._store.look_at_key()
+
+    def change_key(self, change: Callable[[Key], bytes]) -> None:
+        """Put in the key's place what is made of the one that lies there."""
+        self._store.change_key(change)
+
     def clear_log(self) -> None:
         """Let what was deleted be overwritten. Raises `LedgerError` where somebody who reads it keeps that off."""
         if not self._store.clear_log():
@@ -215,6 +263,7 @@ class Ledger:
         """
 
         def check(rows: Snapshot) -> None:
+            self._check_secret(0, rows)
             self._check_whole(Reading(rows, self.key, self._clock, 0, len(self.lanes)))
 
         self._store.backup(path, check)

@@ -18,11 +18,13 @@ from .entries import (
     PERIOD,
     POLICY_SET,
     RECORDED,
+    REKEYED,
     REOPENED,
     RESERVED,
     VOIDED,
     Entry,
 )
+from .exchanging import secret_for
 from .names import Name
 from .reading import parts
 from .verifying import head_of
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from .reading import Reading
 
 _ENTRIES_TOGETHER = 5_000
-_IN_ALL = (POLICY_SET, CLOCK, PERIOD, MOVED, REOPENED, COPIED)
+_IN_ALL = (POLICY_SET, CLOCK, PERIOD, MOVED, REOPENED, COPIED, REKEYED)
 
 
 Names = dict[tuple[int, int], str]
@@ -166,7 +168,7 @@ def entry_row(reading: Reading, entry: Entry) -> dict[str, Any]:
 
 
 def open_reservations(ledger: Ledger, user: bytes | None = None, most: int | None = None) -> list[dict[str, Any]]:
-    """The open reservations of one user, or of all, newest first and at most so many; each with its `name`."""
+    """The open reservations of one user, or of all, newest first, at most so many; with their `name` and `secret`."""
     rows: list[dict[str, Any]] = []
     for lane in ledger.lanes if user is None else (ledger.lane_of(user),):
         with ledger.reading(lane) as reading:
@@ -184,7 +186,8 @@ def _open_in(reading: Reading, account: int | None, most: int | None) -> list[di
     shown, rows = _Shown(reading), []
     for entry in entries[-most:] if most else entries:
         notes = notes_by_entry(reading.rows.notes(entry.number, entry.number)) if entry.noted else {}
-        rows.append({**shown.row(entry, notes), "name": Name(reading.generation, reading.lane, entry.number)})
+        name = Name(reading.generation, reading.lane, entry.number)
+        rows.append({**shown.row(entry, notes), "name": name, "secret": secret_for(reading, name)})
     return rows
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import LedgerError
 from ..guarantees.amounts import ZERO
-from . import gate
+from . import exchanging, gate
 from .entries import COPIED, MOVED, REOPENED, End, Entry
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ def begin(source: Ledger, target: Ledger, copy: str) -> None:
             if transaction.end._replace(checkpoints=0) != End():
                 raise LedgerError(target.name, "expected a place where nothing is yet; found another ledger")
             transaction.set_gate(begun, gate.Reason(copy, source.name))
+            if transaction.secret.number > 1:
+                exchanging.note(transaction, transaction.end._replace(gate=begun).generation)
 
     target.run_together(shut, target.lanes, though_shut=True)
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ..errors import UnknownName
 from ..guarantees.amounts import ZERO, Costs
-from .entries import Entry, Repair, StoredCharge, StoredPolicy
+from .entries import End, Entry, Repair, StoredCharge, StoredPolicy
+from .veiling import unveiled
 from .windows import gauge_of
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from .clock import Clock
-    from .keys import Key
+    from .keys import Key, Secret
     from .store import Snapshot
     from .windows import Moment, Window
 
@@ -47,15 +48,22 @@ class Reading:
     """What one moment of the ledger says. Everything else that it holds stands in `rows`."""
 
     def __init__(self, rows: Snapshot, key: Key, clock: Clock, lane: int = 0, lanes: int = 1) -> None:
-        self.rows = rows
         self.key = key
         self.lane, self.lanes = lane, lanes
         """Which lane this is, of how many."""
         self.end, self.end_seal = rows.end()
+        self.stored = rows
+        """The rows as they are stored."""
+        self.go_by_secret(self.end)
         """Where the journal ends, and the seal of what was numbered beside it."""
         self._clock = clock
         self._moment: Moment | None = None
         self._windows: dict[str, Window] | None = None
+
+    def go_by_secret(self, end: End) -> None:
+        """Go by the secret that is in force in the lane when it ends there."""
+        self.secret = secret_of(self.key, end.secret)
+        self.rows = unveiled(self.stored, self.secret)
 
     # -- time ---------------------------------------------------------------------------------------------
 
@@ -197,6 +205,13 @@ class Reading:
     def policy_version(self, number: int) -> StoredPolicy:
         """One version of a policy, by its number."""
         return next(self.rows.policies(number))
+
+
+def secret_of(key: Key, number: int) -> Secret:
+    """A secret that is known, as who opened the transaction has seen to."""
+    secret = key.at(number)
+    assert secret is not None
+    return secret
 
 
 def parts(last: int, size: int) -> Iterator[tuple[int, int]]:

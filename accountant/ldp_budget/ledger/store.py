@@ -179,6 +179,10 @@ class Snapshot(Protocol):
         """What the engine itself finds wrong, in words: damage, and rows that belong to nothing."""
 
 
+Renew = Callable[[tuple[Any, ...]], tuple[Any, ...]]
+"""What makes a row what it is to be."""
+
+
 class Batch(Protocol):
     """Distinct users who are charged alike, by statements over all of them."""
 
@@ -259,6 +263,12 @@ class Rows(Snapshot, Protocol):
     def batch(self, users: list[bytes]) -> Batch:
         """Distinct users, at least one, in order."""
 
+    def renew(self, tables: Mapping[str, Renew]) -> None:
+        """Replace every row of tables: users, tombstones, keys (answers), labels, entry_labels, notes, collections.
+
+        Rows are as `User`, `Tombstone`, `StoredAnswer`, `LabelRow`, `EntryLabel`, `StoredNote`, `StoredCollection`.
+        """
+
     def set_end(self, end: End, seal: bytes | None) -> None:
         """Move the end of the lane; `seal` is None where none of its counters has changed."""
 
@@ -277,7 +287,7 @@ class Store(Protocol):
     name: str
     """The ledger as messages name it."""
     key: Key
-    """The secret under which users, keys and labels are hashed."""
+    """The secrets under which users, keys and labels are hashed, and everything is sealed."""
     lanes: int
     """How many lanes there are, fixed when the ledger is made; they are numbered from 0."""
 
@@ -305,6 +315,12 @@ class Store(Protocol):
 
     def check_key(self) -> None:
         """Raise `LedgerError` unless the key lies where it lay, and is the one that this store goes by."""
+
+    def look_at_key(self) -> None:
+        """Let the key learn what lies in its place now."""
+
+    def change_key(self, change: Callable[[Key], bytes]) -> None:
+        """Put in the key's place what is made of the one that lies there, which the key learns; one at a time."""
 
     def clear_log(self) -> bool:
         """Let what was deleted be overwritten; whether nobody who reads it just now kept that off."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..guarantees.amounts import Costs
 from . import gate
@@ -41,9 +41,11 @@ from .reading import Account, Reading
 from .windows import number_of, since_when
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .clock import Clock
     from .keys import Key
-    from .store import Batch, Rows
+    from .store import Batch, Renew, Rows
     from .windows import Moment, Window
 
 _NOTHING = Costs(0, 0, 0, 0)
@@ -95,13 +97,13 @@ class Transaction(Reading):
         )
         end = End(self._entries, self._at, link, *numbered)
         if end != self.end:
-            self.rows.set_end(end, None if numbered == self.end.counters else seal_counters(self.key, end))
+            self.rows.set_end(end, None if numbered == self.end.counters else seal_counters(self.secret, end))
             self.cache.end = end
 
     def _link(self, before: bytes) -> bytes:
         """Write the entries that were kept back, with the link over all that was appended."""
         rows = self._appended.take()
-        link = self.key.link(self._appended.link_text(before))
+        link = self.secret.link(self._appended.link_text(before))
         if rows:
             self.rows.add_entries(rows, link)
         else:
@@ -193,7 +195,7 @@ class Transaction(Reading):
         if entry is None:
             self._others += 1
         row = (user, key, -self._others if entry is None else entry, request, answer)
-        self._answers[user, key] = StoredAnswer(*row, self.key.seal(*row))
+        self._answers[user, key] = StoredAnswer(*row, self.secret.seal(*row))
         self.writes += 1
 
     # -- accounts -----------------------------------------------------------------------------------------
@@ -210,7 +212,7 @@ class Transaction(Reading):
     def open_account(self, user: bytes | None) -> int:
         """Give a new user an account; a copy opens those of erased users too, who have no hash."""
         self._accounts += 1
-        self.rows.add_user(User(self._accounts, user, self.key.seal(self._accounts, user)))
+        self.rows.add_user(User(self._accounts, user, self.secret.seal(self._accounts, user)))
         self.writes += 1
         return self._accounts
 
@@ -220,7 +222,7 @@ class Transaction(Reading):
         if users:
             first = self._accounts + 1
             self._accounts += len(users)
-            seals = self.key.seals(zip(range(first, first + len(users)), users, strict=True))
+            seals = self.secret.seals(zip(range(first, first + len(users)), users, strict=True))
             batch.open_accounts(first, users, seals)
             self.writes += 1
 
@@ -250,16 +252,16 @@ class Transaction(Reading):
         that belongs to no entry, so that its place is not empty.
         """
         self._write_back()
-        cut_off = None if account is None else User(account, None, self.key.seal(account, None))
+        cut_off = None if account is None else User(account, None, self.secret.seal(account, None))
         holes = [self._hole(answer.place) for answer in self.rows.answers_of(user) if answer.place < 0]
-        self.rows.forget(Tombstone(user, self.key.seal(user)), cut_off, holes)
+        self.rows.forget(Tombstone(user, self.secret.seal(user)), cut_off, holes)
         # Whoever is to be erased does not wait for a clock.
         at = self.time()
         self.append(Entry(0, at, ERASED, 0, 0, 0, 0 if account is None else 1, _NOTHING))
 
     def _hole(self, place: int) -> StoredAnswer:
         row = (NOBODY, secrets.token_bytes(HASH_BYTES), place, b"", "")
-        return StoredAnswer(*row, self.key.seal(*row))
+        return StoredAnswer(*row, self.secret.seal(*row))
 
     # -- charges and the journal --------------------------------------------------------------------------
 
@@ -297,7 +299,7 @@ class Transaction(Reading):
         if label is not None and salt is not None:
             self.rows.add_label(EntryLabel(self._entries, label, salt))
         if note is not None:
-            self.rows.add_notes([StoredNote(self._entries, note, self.key.seal(*self.noted(self._entries, note)))])
+            self.rows.add_notes([StoredNote(self._entries, note, self.secret.seal(*self.noted(self._entries, note)))])
         self._appended.add(entry, self._entries)
         self.writes += 1
         return self._entries
@@ -325,7 +327,7 @@ class Transaction(Reading):
         self._appended.add_batch(first, accounts, common, kept)
         if note is not None:
             numbers = range(first, first + len(accounts))
-            seals = self.key.seals(self.noted(number, note) for number in numbers)
+            seals = self.secret.seals(self.noted(number, note) for number in numbers)
             self.rows.add_notes([StoredNote(number, note, seal) for number, seal in zip(numbers, seals, strict=True)])
         self._entries, self._at = self._entries + len(accounts), common[0]
         self.writes += 1
@@ -415,7 +417,7 @@ class Transaction(Reading):
         """Store a collection; it never changes."""
         self._collections += 1
         row = (self._collections, name, fingerprint, definition)
-        self.rows.add_collection(StoredCollection(*row, self.key.seal(*row)))
+        self.rows.add_collection(StoredCollection(*row, self.secret.seal(*row)))
         self.writes += 1
         if self.by:
             self.append(Entry(0, self.time(), COLLECTION, 0, 0, 0, self._collections, _NOTHING))
@@ -427,11 +429,24 @@ class Transaction(Reading):
         self.writes += 1
 
     def set_gate(self, value: int, reason: gate.Reason | None = None, entry: int | None = None) -> None:
-        """Open or shut the lane, and keep why; `entry` is the one that says so, if one does."""
+        """Open or shut the lane, and keep why; `entry` is the one that says so, if one does.
+
+        What is written from then on is under the secret that the new value names.
+        """
         self._gate = value
+        end = self.end._replace(gate=value)
+        if end.secret != self.secret.number:
+            self._write_back()
+            self.go_by_secret(end)
         if reason is not None:
             place = gate.place_of(self.key, value)
             self.store_answer(NOBODY, place, entry, gate.NO_REQUEST, gate.write(reason))
+        self.writes += 1
+
+    def renew(self, tables: Mapping[str, Renew]) -> None:
+        """Replace rows as they are stored, see `Rows.renew`; whoever does that takes care that they can be read."""
+        self._write_back()
+        cast("Rows", self.stored).renew(tables)
         self.writes += 1
 
     def add_checkpoint(self, checkpoint: Checkpoint) -> None:

@@ -39,7 +39,7 @@ def check_integrity(
     taken = _Taken(None if expect is None else expect.lower())
     with ledger.reading() as reading:
         going_by = taken.going_by(reading.rows.checkpoints(LOWEST))
-        problems += checkpoints.check(ledger.key, going_by, reading.end.checkpoints)
+        problems += checkpoints.check(reading, going_by)
     if taken.newest is not None:
         _expect(expected, checkpoints.head_of(taken.newest), taken.newest)
     if expect is not None:

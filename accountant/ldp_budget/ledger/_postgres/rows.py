@@ -24,13 +24,14 @@ from ..entries import (
 )
 from .batch import PostgresBatch
 from .schema import LANED
-from .unit import AMOUNTS, ANSWERS, COUNTERS, ENTRIES, ENTRY, NOTES, SUMS, USERS
+from .unit import AMOUNTS, ANSWERS, COUNTERS, ENTRIES, ENTRY, NOTES, SUMS, USERS, OfRows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from ..store import Renew
     from .ahead import Ahead
-    from .unit import OfRows, Unit
+    from .unit import Unit
 
 # What there may be much of is read in parts, for the client's library holds every answer whole.
 _ANSWERS_TOGETHER = 2_000
@@ -65,6 +66,26 @@ _SET_QUOTA = (
     "INSERT INTO quotas VALUES (%s, %s, %s, %s, %s)"
     " ON CONFLICT (lane, account, plan, promise) DO UPDATE SET used = excluded.used"
 )
+# What becomes of the rows of a table when they are renewed, and their columns but for the lane.
+_RENEWED = {
+    "users": (USERS, "account, hash, seal"),
+    "tombstones": (OfRows("INSERT INTO tombstones SELECT * FROM", "int4 bytea bytea"), "hash, seal"),
+    "keys": (ANSWERS, "owner, key, place, request, answer, seal"),
+    "labels": (
+        OfRows("INSERT INTO labels SELECT * FROM", "int4 int8 bytea int8 int8 int8"),
+        "account, label, charge, slot, reports",
+    ),
+    "entry_labels": (
+        OfRows("INSERT INTO entry_labels SELECT * FROM", "int4 int8 bytea bytea"),
+        "entry, label, salt",
+    ),
+    "notes": (NOTES, "entry, note, seal"),
+    "collections": (
+        OfRows("INSERT INTO collections SELECT * FROM", "int4 int8 text text text bytea"),
+        "number, name, fingerprint, definition, seal",
+    ),
+}
+_RENEWED_TOGETHER = 5_000
 
 
 def end_of(row: tuple[Any, ...]) -> tuple[End, bytes]:
@@ -241,6 +262,16 @@ class PostgresRows:
             self._write("DELETE FROM accounts WHERE lane = %s AND account = %s AND slot <> 0", account)
             sql = "UPDATE users SET hash = NULL, seal = %s WHERE lane = %s AND account = %s"
             self._unit.run(sql, (cut_off.seal, self._lane, account))
+
+    def renew(self, tables: Mapping[str, Renew]) -> None:
+        self._ahead = None
+        for table, renew in tables.items():
+            statement, columns = _RENEWED[table]
+            found = self._ask(f"SELECT {columns} FROM {table} WHERE lane = %s", self._lane).fetchall()
+            rows = [(self._lane, *renew(row)) for row in found]
+            self._unit.run(f"DELETE FROM {table} WHERE lane = %s", (self._lane,))
+            for first in range(0, len(rows), _RENEWED_TOGETHER):
+                self._unit.ask(statement, rows[first : first + _RENEWED_TOGETHER])
 
     def batch(self, users: list[bytes]) -> PostgresBatch:
         self._ahead = None

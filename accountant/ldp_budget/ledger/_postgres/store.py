@@ -17,9 +17,10 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..._files import alone_in
 from ...errors import LdpBudgetError, LedgerError, LedgerMissing, NotSupported
 from .. import _forks
-from ..keys import check_kind
+from ..keys import check_kind, replace
 from . import address, promises, schema, secret
 from .ahead import Ahead
 from .connections import WAIT_SECONDS, Connections, first_connection, of_driver, plain, roll_back
@@ -235,8 +236,27 @@ class PostgresStore:
 
     def check_key(self) -> None:
         """Raise `LedgerError` unless the key lies where it is looked for."""
-        if secret.read(self.identity, self._address).secret != self.key.secret:
+        self._found_key()
+
+    def _found_key(self) -> Key:
+        found = secret.read(self.identity, self._address)
+        if not found.is_that_of(self.key) or found.newest < self.key.active:
             raise LedgerError(self.name, f"another key lies in {secret.place(self.identity)}")
+        return found
+
+    def look_at_key(self) -> None:
+        """Let the key learn what is in its file now."""
+        self.key.learn(self._found_key())
+
+    def change_key(self, change: Callable[[Key], bytes]) -> None:
+        """Put in its file what is made of the key that lies there; on this machine one does so at a time."""
+        place = secret.place(self.identity)
+        with alone_in(place.parent):
+            self.look_at_key()
+            content = change(self.key)
+            if content != self.key.secret:
+                replace(place, self.name, content)
+                self.look_at_key()
 
     def clear_log(self) -> bool:
         """Nothing is to be done: what was deleted goes with the server's own house-keeping."""

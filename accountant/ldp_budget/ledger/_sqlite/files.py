@@ -183,10 +183,6 @@ def busy() -> str:
     return f"others kept it locked for {BUSY_SECONDS:g} s; nothing was charged"
 
 
-def same_key(one: keys.Key, other: keys.Key) -> bool:
-    return _key_check(one) == _key_check(other)
-
-
 def _connect(path: str, how: str = "mode=rw") -> sqlite3.Connection:
     uri = path if path == MEMORY else f"{Path(path).absolute().as_uri()}?{how}"
     try:

@@ -29,8 +29,11 @@ from .batch import SqliteBatch
 from .schema import TABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from ..store import Renew
+
+_RENEWED_TOGETHER = 5_000
 _AMOUNTS = ", ".join(Costs._fields)
 _ENTRY = f"entry, at, kind, account, charge, policy, reports, {_AMOUNTS}, mark, expires, resolves, keyed"
 _LABELLED = f"SELECT {_ENTRY}, label, salt FROM journal LEFT JOIN entry_labels USING (entry)"
@@ -211,6 +214,30 @@ class SqliteRows:
             self._execute("DELETE FROM labels WHERE account = ?", (account,))
             self._execute("DELETE FROM accounts WHERE account = ? AND window <> 0", (account,))
             self._execute("UPDATE users SET hash = NULL, seal = ? WHERE account = ?", (cut_off.seal, account))
+
+    def renew(self, tables: Mapping[str, Renew]) -> None:
+        for table, renew in tables.items():
+            if table in ("tombstones", "labels"):
+                found = self._execute(f"SELECT * FROM {table}")
+                insert = f"INSERT INTO {table} VALUES ({_places(len(found.description))})"
+                rows = [renew(row) for row in found]
+                self._execute(f"DELETE FROM {table}")
+                self._execute_many(insert, rows)
+            else:
+                self._renew_in_place(table, renew)
+
+    def _renew_in_place(self, table: str, renew: Renew) -> None:
+        """Those of a table whose rows have numbers, a part of them at a time."""
+        columns = [row[1] for row in self._execute(f"PRAGMA table_info({table})")]
+        update = f"UPDATE {table} SET {', '.join(f'{name} = ?' for name in columns)} WHERE rowid = ?"
+        last = -(2**63)
+        while True:
+            sql = f"SELECT rowid, {', '.join(columns)} FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT ?"
+            part = self._execute(sql, (last, _RENEWED_TOGETHER)).fetchall()
+            if not part:
+                return
+            self._execute_many(update, [(*renew(row[1:]), row[0]) for row in part])
+            last = part[-1][0]
 
     def batch(self, users: list[bytes]) -> SqliteBatch:
         return SqliteBatch(self._connection, users)

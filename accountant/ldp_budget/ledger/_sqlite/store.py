@@ -234,8 +234,36 @@ class SqliteStore:
 
     def check_key(self) -> None:
         """Raise `LedgerError` unless the key lies beside the file; one in memory has none that could be lost."""
-        if self.name != MEMORY and not files.same_key(keys.read_key(Path(self.name)), self.key):
+        if self.name != MEMORY:
+            self._check_key(keys.read_key(Path(self.name)))
+
+    def _check_key(self, found: keys.Key) -> None:
+        if not found.is_that_of(self.key) or found.newest < self.key.active:
             raise LedgerError(self.name, f"another key lies in {keys.key_path(Path(self.name))}")
+
+    def look_at_key(self) -> None:
+        """Let the key learn what lies beside the file now."""
+        if self.name != MEMORY:
+            found = keys.read_key(Path(self.name))
+            self._check_key(found)
+            self.key.learn(found)
+
+    def change_key(self, change: Callable[[keys.Key], bytes]) -> None:
+        """Put beside the file what is made of the key that lies there, with the turn to write: that locks the key."""
+        if self.name == MEMORY:
+            self.key.learn(keys.Key(change(self.key)))
+            return
+        self._check_process()
+        with self._lock:
+            self._check_free()
+            self._in_turn(lambda: self._change_key(change))
+
+    def _change_key(self, change: Callable[[keys.Key], bytes]) -> None:
+        self.look_at_key()
+        content = change(self.key)
+        if content != self.key.secret:
+            keys.replace(keys.key_path(Path(self.name)), self.name, content)
+            self.key.learn(keys.Key(content))
 
     def clear_log(self) -> bool:
         """Bring what was committed into the file and empty the log; whether nobody who reads it kept that off."""

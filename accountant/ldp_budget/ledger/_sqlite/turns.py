@@ -87,7 +87,7 @@ class Turn:
 
     def _open(self) -> None:
         """Open the key file, at first or because another one of the same content has taken its place."""
-        if not files.same_key(keys.read_key(Path(self._ledger)), self._key):
+        if not keys.read_key(Path(self._ledger)).is_that_of(self._key):
             raise LedgerError(self._ledger, f"its key {self._file} was replaced by another one while it was open")
         before, self._descriptor = self._descriptor, os.open(self._file, os.O_RDONLY | os.O_CLOEXEC)
         self._opened = os.fstat(self._descriptor)

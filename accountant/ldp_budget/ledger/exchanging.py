@@ -1,0 +1,241 @@
+"""Exchanging the secret of a ledger's key, lane by lane, while others go on.
+
+A new secret is *pending* when it stands in the key's file and is in force nowhere, so that it can be brought to every
+machine; *active* when it is in force in every lane; what was before it is *expired*, and only says that what is older
+holds. A lane takes it in one transaction: every stored hash is veiled anew, every row is sealed anew, and a `rekeyed`
+entry says so, whose link and all later ones are made with the new secret. That link covers the one before, so it also
+holds what the old secret has linked: nobody can write that again, whoever has the old one.
+
+The lane says by its gate which secret is in force there, so all processes go by the same one, from one transaction to
+the next; one that does not have it refuses. Whoever is stopped between two lanes leaves a ledger that is whole, for
+its processes have both, and the same call goes on.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .._json import canonical_json
+from ..errors import LedgerError
+from ..guarantees.amounts import ZERO
+from . import gate
+from .entries import NO_LINK, NOBODY, REKEYED, SECRET, Entry, StoredAnswer
+from .reading import secret_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .keys import Key, Secret
+    from .ledger import Ledger
+    from .names import Name
+    from .reading import Reading
+    from .store import Renew
+    from .transaction import Transaction
+
+    Progress = Callable[[int, int], None]
+
+PENDING, ACTIVATING, ACTIVE, EXPIRED = "pending", "activating", "active", "expired"
+
+_START = '{"secret":'
+
+
+class Since(NamedTuple):
+    """From when on a secret is in force in a lane: after so many entries and checkpoints, the last with this link."""
+
+    entries: int
+    checkpoints: int
+    link: bytes
+
+
+# -- what the ledger keeps of it --------------------------------------------------------------------------
+
+
+def is_note(stored: StoredAnswer) -> bool:
+    """Whether a stored answer says when a secret came into force."""
+    return stored.user == NOBODY and stored.request == gate.NO_REQUEST and stored.answer.startswith(_START)
+
+
+def note(transaction: Transaction, generation: int) -> None:
+    """Keep in a lane, under its secret, when that came into force there."""
+    newest = next(transaction.rows.checkpoints(max(1, transaction.end.checkpoints)), None)
+    link = NO_LINK if newest is None else newest.link
+    since = [transaction.end.entries, transaction.end.checkpoints, link.hex()]
+    number = transaction.secret.number
+    place = _place_of(transaction.key, generation, transaction.lane, number)
+    transaction.store_answer(NOBODY, place, None, gate.NO_REQUEST, canonical_json({"secret": number, "since": since}))
+
+
+def _place_of(key: Key, generation: int, lane: int, number: int) -> bytes:
+    return key.hash(b"secret", f"{generation}.{lane}.{number}")
+
+
+def since(reading: Reading, generation: int, lane: int, number: int) -> Since | None:
+    """When a secret came into force in a lane of the ledger when it was copied so often; None if it never did."""
+    place = _place_of(reading.key, generation, lane, number)
+    for stored in reading.rows.answers([NOBODY], [place]):
+        entries, checkpoints, link = json.loads(stored.answer)["since"]
+        return Since(entries, checkpoints, bytes.fromhex(link))
+    return None
+
+
+def stretches(reading: Reading) -> list[tuple[Secret, Since]]:
+    """The secrets after the first that came into force in this lane, and when."""
+    found = []
+    for number in range(2, reading.secret.number + 1):
+        began = since(reading, reading.generation, reading.lane, number)
+        if began is not None:
+            found.append((secret_of(reading.key, number), began))
+    return found
+
+
+def secret_for(reading: Reading, name: Name) -> Secret:
+    """The secret that was in force when the entry of a name was written.
+
+    `reading`: of its lane, or, for one that was written before the ledger was copied, of any.
+    """
+    if name.generation == reading.generation and name.entry > reading.end.entries:
+        return reading.secret  # it is being written
+    for number in range(reading.secret.number, 1, -1):
+        began = since(reading, name.generation, name.lane, number)
+        if began is not None and name.entry > began.entries:
+            return secret_of(reading.key, number)
+    return reading.key
+
+
+# -- the states -------------------------------------------------------------------------------------------
+
+
+class KeyState(NamedTuple):
+    """One secret of a key: which it is, pending, activating, active or expired, and in how many lanes in force."""
+
+    secret: int
+    state: str
+    lanes: int
+
+
+def states(ledger: Ledger) -> list[KeyState]:
+    """Every secret of the key, the oldest first."""
+    ledger.look_at_key()
+    used = _used(ledger)
+    return [KeyState(number, _state(number, used), used.count(number)) for number in range(1, ledger.key.newest + 1)]
+
+
+def _state(number: int, used: list[int]) -> str:
+    if number > max(used):
+        return PENDING
+    if number < min(used):
+        return EXPIRED
+    return ACTIVE if min(used) == max(used) else ACTIVATING
+
+
+def _used(ledger: Ledger) -> list[int]:
+    """Which secret is in force in each lane."""
+    used = []
+    for lane in ledger.lanes:
+        with ledger.reading(lane) as reading:
+            used.append(reading.secret.number)
+    return used
+
+
+# -- the steps --------------------------------------------------------------------------------------------
+
+
+def prepare(ledger: Ledger) -> int:
+    """Put a new secret into the key's file, in force nowhere yet; its number. One that stands there already stays."""
+    ledger.look_at_key()
+    used = _used(ledger)
+    if min(used) != max(used):
+        why = f"secret {max(used)} of its key is not in force in all lanes yet; activate it first"
+        raise LedgerError(ledger.name, why)
+    _check_open(ledger)
+    ledger.change_key(lambda key: key.with_new_secret() if key.newest == used[0] else key.secret)
+    return ledger.key.newest
+
+
+def discard(ledger: Ledger) -> bool:
+    """Take a secret that is in force nowhere out of the key's file; whether there was one."""
+    ledger.look_at_key()
+    used, found = max(_used(ledger)), ledger.key.newest
+    ledger.change_key(lambda key: key.without_new_secrets(used))
+    return found > used
+
+
+def activate(ledger: Ledger, on_progress: Progress = lambda done, total: None) -> int:
+    """Have the newest secret in force in every lane, one by one, and say so in the key's file; its number."""
+    ledger.look_at_key()
+    number = ledger.key.newest
+    for done, lane in enumerate(ledger.lanes, 1):
+        ledger.run_together(lambda transactions: _take(ledger, transactions[0], number), [lane], though_shut=True)
+        on_progress(done, len(ledger.lanes))
+    ledger.change_key(lambda key: key.with_active(number))
+    ledger.clear_log()  # of what stood there under the old one
+    return number
+
+
+def _check_open(ledger: Ledger) -> None:
+    with ledger.reading() as reading:
+        if gate.state(reading.end.gate) != gate.OPEN:
+            raise LedgerError(ledger.name, gate.why_shut(reading))
+
+
+def _take(ledger: Ledger, transaction: Transaction, number: int) -> None:
+    """Have a lane go by its next secret, if that is the one of this number."""
+    old = transaction.secret
+    if old.number >= number:
+        return
+    if gate.state(transaction.end.gate) != gate.OPEN:
+        raise LedgerError(ledger.name, gate.why_shut(transaction))
+    if old.number != number - 1:
+        raise LedgerError(ledger.name, f"lane {transaction.lane} is under secret {old.number}; expected {number - 1}")
+    new = secret_of(transaction.key, number)
+    transaction.renew(_Renewal(ledger.name, transaction.lane, old, new).tables())
+    transaction.set_gate(transaction.end.gate + SECRET)
+    note(transaction, transaction.generation)
+    transaction.append(Entry(0, transaction.time(), REKEYED, 0, 0, 0, number, ZERO))
+
+
+class _Renewal:
+    """What becomes of the rows of a lane; each must hold before, or what somebody changed would hold from now on."""
+
+    def __init__(self, ledger: str, lane: int, old: Secret, new: Secret) -> None:
+        self._ledger, self._lane, self._old, self._new = ledger, lane, old, new
+
+    def tables(self) -> dict[str, Renew]:
+        """By the table, what makes a row what it is to be."""
+        return {
+            "users": lambda row: self._sealed("users", row, 1),
+            "tombstones": lambda row: self._sealed("tombstones", row, 0),
+            "keys": lambda row: self._sealed("keys", row, 0, 1, 3),
+            "collections": lambda row: self._sealed("collections", row),
+            "notes": self._note,
+            "labels": lambda row: (row[0], self._again(row[1]), *row[2:]),
+            "entry_labels": lambda row: (row[0], self._again(row[1]), self._again(row[2])),
+        }
+
+    def _sealed(self, table: str, row: tuple[Any, ...], *hashes: int) -> tuple[Any, ...]:
+        """A row that ends with its seal, and has hashes at some places."""
+        *values, seal = row
+        for place in hashes:
+            if values[place] is not None:
+                values[place] = self._old.unveil(values[place])
+        self._check(table, self._old.seal(*values), seal)
+        new = self._new.seal(*values)
+        for place in hashes:
+            if values[place] is not None:
+                values[place] = self._new.veil(values[place])
+        return (*values, new)
+
+    def _note(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        entry, text, seal = row
+        sealed = ("note", self._lane, entry, text)
+        self._check("notes", self._old.seal(*sealed), seal)
+        return entry, text, self._new.seal(*sealed)
+
+    def _again(self, stored: bytes) -> bytes:
+        return self._new.veil(self._old.unveil(stored))
+
+    def _check(self, table: str, expected: bytes, found: bytes) -> None:
+        if expected != found:
+            why = f"a row of {table} was changed, so its key is not exchanged; `ledger verify` says which"
+            raise LedgerError(self._ledger, why)

@@ -1,0 +1,144 @@
+"""The rows of a lane whose hashes are stored veiled by a secret, as everybody else knows them: not veiled.
+
+Whoever reads or writes through this need not know which secret is in force. Under the first one nothing is veiled,
+and nobody reads through this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, cast
+
+from .entries import EntryLabel, LabelRow, StoredAnswer, Tombstone, User
+
+if TYPE_CHECKING:
+    from .keys import Secret
+    from .store import Batch, Rooms, Rows, Snapshot
+
+
+def unveiled(rows: Snapshot, secret: Secret) -> Rows:
+    """The rows of a lane where a secret is in force."""
+    return cast("Rows", rows if secret.number == 1 else _Unveiled(rows, secret))
+
+
+class _Unveiled:
+    """All that bears a hash; everything else is that of the rows themselves."""
+
+    def __init__(self, rows: Any, secret: Secret) -> None:
+        self._rows = rows
+        self._veil, self._unveil = secret.veil, secret.unveil
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._rows, name)
+
+    # -- one user -----------------------------------------------------------------------------------------
+
+    def accounts(self, users: Sequence[bytes], windows: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+        veiled = {self._veil(user): user for user in users}
+        for user, *row in self._rows.accounts(list(veiled), windows):
+            yield (veiled[user], *row)
+
+    def erased(self, users: Sequence[bytes]) -> list[bytes]:
+        veiled = {self._veil(user): user for user in users}
+        return [veiled[user] for user in self._rows.erased(list(veiled))]
+
+    def label_reports(self, account: int, label: bytes, charge: int, window: int) -> int:
+        reports: int = self._rows.label_reports(account, self._veil(label), charge, window)
+        return reports
+
+    def answers(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterator[StoredAnswer]:
+        veiled = [self._veil(user) for user in users], [self._veil(key) for key in keys]
+        return map(self._answer, self._rows.answers(*veiled))
+
+    def answers_of(self, user: bytes) -> Iterator[StoredAnswer]:
+        return map(self._answer, self._rows.answers_of(self._veil(user)))
+
+    # -- the journal --------------------------------------------------------------------------------------
+
+    def label(self, number: int) -> EntryLabel | None:
+        label = self._rows.label(number)
+        return None if label is None else EntryLabel(number, self._unveil(label.label), self._unveil(label.salt))
+
+    def history(self, account: int) -> Iterator[tuple[Any, ...]]:
+        return map(self._labelled, self._rows.history(account))
+
+    def histories(self, first: int, last: int, since: int | None = None) -> Iterator[tuple[Any, ...]]:
+        return map(self._labelled, self._rows.histories(first, last, since))
+
+    def _labelled(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        if row[-2] is None:
+            return row
+        return (*row[:-2], self._unveil(row[-2]), self._unveil(row[-1]))
+
+    # -- everything ---------------------------------------------------------------------------------------
+
+    def users(self, first: int, last: int) -> Iterator[User]:
+        for user in self._rows.users(first, last):
+            yield user if user.hash is None else user._replace(hash=self._unveil(user.hash))
+
+    def tombstones(self) -> Iterator[Tombstone]:
+        for tombstone in self._rows.tombstones():
+            yield tombstone._replace(hash=self._unveil(tombstone.hash))
+
+    def label_counts(self, first: int, last: int) -> Iterator[LabelRow]:
+        rows = [row._replace(label=self._unveil(row.label)) for row in self._rows.label_counts(first, last)]
+        return iter(sorted(rows))
+
+    def stored_answers(self) -> Iterator[StoredAnswer]:
+        return map(self._answer, self._rows.stored_answers())
+
+    def answers_apart(self, first: int, last: int) -> Iterator[StoredAnswer]:
+        return map(self._answer, self._rows.answers_apart(first, last))
+
+    def _answer(self, row: StoredAnswer) -> StoredAnswer:
+        user, key, request = self._unveil(row.user), self._unveil(row.key), self._unveil(row.request)
+        return row._replace(user=user, key=key, request=request)
+
+    # -- writing ------------------------------------------------------------------------------------------
+
+    def add_user(self, user: User) -> None:
+        self._rows.add_user(user if user.hash is None else user._replace(hash=self._veil(user.hash)))
+
+    def set_label_reports(self, row: LabelRow) -> None:
+        self._rows.set_label_reports(row._replace(label=self._veil(row.label)))
+
+    def add_answers(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._rows.add_answers([self._veiled(StoredAnswer(*row)) for row in rows])
+
+    def _veiled(self, row: StoredAnswer) -> StoredAnswer:
+        return row._replace(user=self._veil(row.user), key=self._veil(row.key), request=self._veil(row.request))
+
+    def add_label(self, label: EntryLabel) -> None:
+        self._rows.add_label(EntryLabel(label.entry, self._veil(label.label), self._veil(label.salt)))
+
+    def forget(self, tombstone: Tombstone, cut_off: User | None, answers: Iterable[StoredAnswer]) -> None:
+        veiled = tombstone._replace(hash=self._veil(tombstone.hash))
+        self._rows.forget(veiled, cut_off, [self._veiled(answer) for answer in answers])
+
+    def batch(self, users: list[bytes]) -> Batch:
+        return _UnveiledBatch(self._rows, {self._veil(user): user for user in users})
+
+
+class _UnveiledBatch:
+    """A batch of users, of whom it is known who stands for whom."""
+
+    def __init__(self, rows: Rows, users: dict[bytes, bytes]) -> None:
+        self._users = dict(sorted(users.items(), key=itemgetter(0)))
+        self._veiled = {user: veiled for veiled, user in users.items()}
+        self._batch = rows.batch(list(self._users))
+
+    def refuse(self, rooms: Rooms) -> list[bytes]:
+        return [self._users[veiled] for veiled in self._batch.refuse(rooms)]
+
+    def unknown(self) -> list[bytes]:
+        return [self._users[veiled] for veiled in self._batch.unknown()]
+
+    def open_accounts(self, first: int, users: list[bytes], seals: list[bytes]) -> None:
+        self._batch.open_accounts(first, [self._veiled[user] for user in users], seals)
+
+    def charge(self, windows: Iterable[int], cost: Any) -> None:
+        self._batch.charge(windows, cost)
+
+    def append(self, first: int, common: tuple[Any, ...], kept: int) -> list[int]:
+        return self._batch.append(first, common, kept)
