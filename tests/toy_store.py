@@ -18,18 +18,18 @@ from ldp_budget.ledger.store import Hint, Lanes, Renew, Rooms
 Table: TypeAlias = dict[Any, Any]
 
 
-class ToyRows:
-    """The rows of a lane, each table a dictionary by its key."""
-
+class ToyRows:  # of a lane, each table a dictionary by its key
     def __init__(self, key: Key) -> None:
         self._end, self._seal = e.End(), seal_counters(key, e.End())
-        self._users, self._tombstones, self._keys = Table(), Table(), Table()
-        self._sums, self._labels, self._quotas = Table(), Table(), Table()
+        self._users: dict[int, e.User] = {}
+        self._tombstones, self._keys = Table(), Table()
+        self._sums: dict[tuple[int, int], Costs] = {}
+        self._labels: dict[tuple[int, bytes, int, int], int] = {}
+        self._quotas: dict[tuple[int, str, str], int] = {}
         self._journal, self._links, self._entry_labels, self._notes = Table(), Table(), Table(), Table()
         self._charges, self._policies, self._collections = Table(), Table(), Table()
         self._periods = {"lifetime": 0}
-        self._checkpoints: list[e.Checkpoint] = []
-        self._records: list[e.StoredRecord] = []
+        self._checkpoints, self._records = list[e.Checkpoint](), list[e.StoredRecord]()
 
     def end(self) -> tuple[e.End, bytes]:
         return self._end, self._seal
@@ -138,10 +138,10 @@ class ToyRows:
             self._users[account] = cut_off
 
     def renew(self, by: Mapping[str, Renew]) -> None:
-        for name, table in [(name, getattr(self, f"_{name}")) for name in by if name != "labels"]:
-            rows = [row._make(by[name](row)) for row in table.values()]
-            keys = [row[:2] if name == "keys" else row.name if name == "collections" else row[0] for row in rows]
-            setattr(self, f"_{name}", dict(zip(keys, rows, strict=True)))
+        for name in by.keys() - {"labels"}:
+            rows = [row._make(by[name](row)) for row in getattr(self, f"_{name}").values()]
+            size = {"keys": slice(2), "collections": 1}.get(name, 0)
+            setattr(self, f"_{name}", {row[size]: row for row in rows})
         self._labels = {row[:4]: row[4] for row in [by["labels"]((*k, n)) for k, n in self._labels.items()]}
 
     def batch(self, users: list[bytes]) -> ToyBatch:
@@ -221,24 +221,22 @@ class ToyRows:
         gone = sum(user.hash is None for user in self._users.values())
         keys = sum(bool(answer.request) for answer in self._keys.values())
         kinds = dict(sorted(Counter(row[2] for row in self._journal.values()).items()))
-        users = {"users": len(self._users) - gone, "erased": len(self._tombstones), "cut_off": gone}
-        return {"engine": {}, **users, "keys": keys, "notes": len(self._notes), "entries_by_kind": kinds}
+        some = {"users": len(self._users) - gone, "erased": len(self._tombstones), "cut_off": gone, "keys": keys}
+        return {"engine": {}, **some, "notes": len(self._notes), "entries_by_kind": kinds}
 
     def damage(self) -> Iterator[str]:
         return iter(())
 
 
-class ToyBatch:
-    """Many users charged alike, one by one."""
-
+class ToyBatch:  # many users charged alike, one by one
     def __init__(self, rows: ToyRows, users: list[bytes]) -> None:
         self._rows = rows
         self._left = users
 
     def refuse(self, rooms: Rooms) -> list[bytes]:
-        refused = [user for user in self._left if [*self._rows.erased([user])] or not self._fits(user, rooms)]
-        self._left = [user for user in self._left if user not in refused]
-        return refused
+        left, rows = self._left, self._rows
+        self._left = [user for user in left if not [*rows.erased([user])] and self._fits(user, rooms)]
+        return [user for user in left if user not in self._left]
 
     def _fits(self, user: bytes, rooms: Rooms) -> bool:
         for window, room in rooms:

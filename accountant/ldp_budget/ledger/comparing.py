@@ -7,7 +7,7 @@ from collections import Counter
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from .entries import CLOCK, COPIED, MOVED, PERIOD, POLICY_SET, REOPENED
+from .entries import CLOCK, COPIED, MOVED, PERIOD, POLICY_SET, REKEYED, REOPENED
 from .reading import parts
 from .windows import LIFETIME, gauge_of, gauges_in
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .ledger import Ledger
 
 _ACCOUNTS_TOGETHER = 5_000
-_EVERYWHERE = (POLICY_SET, PERIOD, CLOCK, MOVED, REOPENED, COPIED)
+_EVERYWHERE = (POLICY_SET, PERIOD, CLOCK, MOVED, REOPENED, COPIED, REKEYED)
 """The kinds of entry that every lane may have by itself."""
 _ENTRIES = "entries "
 

@@ -1,0 +1,590 @@
+"""The secret of a ledger's key is exchanged while it is used: what holds, and what whoever has the old one can do."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+import ldp_budget
+from conftest import Clock
+from ldp_budget import Accountant, LedgerError, LedgerKeyMissing, UnknownName
+from ldp_budget.ledger._sqlite import SqliteStore
+from ldp_budget.ledger.checkpoints import link_of
+from ldp_budget.ledger.entries import NO_LINK, Checkpoint, End, StoredCharge, StoredPolicy
+from ldp_budget.ledger.journal import canonical_link, canonical_rows
+from ldp_budget.ledger.keys import Key, new_key
+from ledger_contract import CURVE, LedgerContract, check, coin, promising, spent
+from ledger_inside import ledger_of, store_of, tables
+from ledger_places import InFile, InMemory, InToys, Now
+from toy_store import ToyStore
+
+COIN = ldp_budget.mechanism("rr")(epsilon="0.5")
+
+
+def exchange(accountant: Accountant) -> int:
+    """A new secret, in force at once."""
+    accountant.prepare_key()
+    return accountant.activate_key()
+
+
+def states(accountant: Accountant) -> list[str]:
+    return [each.state for each in accountant.key_states()]
+
+
+class Exchanged:
+    """A place whose ledger is under the third secret from the start, and one more each time it is opened again."""
+
+    def __init__(self, place: InFile | InMemory | InToys) -> None:
+        self._place = place
+
+    def open(self, clock: Now) -> Accountant:
+        accountant = self._place.open(clock)
+        exchange(accountant)
+        exchange(accountant)
+        return accountant
+
+    def reopen(self, accountant: Accountant, clock: Now) -> Accountant:
+        exchange(accountant)
+        return self._place.reopen(accountant, clock)
+
+
+class ExchangedContract(LedgerContract):
+    """The ledger's contract, but for what counts every entry, or goes back before the first one."""
+
+    test_a_new_period_is_filled_from_the_journal = None  # type: ignore[assignment]
+    test_the_journal_shows_what_no_plugin_is_needed_to_read = None  # type: ignore[assignment]
+    test_every_entry_bears_the_key_by_which_it_was_written = None  # type: ignore[assignment]
+    test_nothing_is_lost_by_closing = None  # type: ignore[assignment]
+
+
+class TestInMemory(ExchangedContract):
+    @pytest.fixture
+    def place(self) -> Exchanged:
+        return Exchanged(InMemory())
+
+
+@pytest.mark.slow
+class TestInFile(ExchangedContract):
+    @pytest.fixture
+    def place(self, tmp_path: Path) -> Exchanged:
+        return Exchanged(InFile(tmp_path / "budget.db"))
+
+
+@pytest.mark.slow
+class TestThreeLanes(ExchangedContract):
+    @pytest.fixture
+    def place(self) -> Exchanged:
+        return Exchanged(InToys(3))
+
+
+@pytest.fixture(params=["memory", "file", "three lanes"])
+def accountant(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Accountant:
+    place = {"memory": ":memory:", "file": tmp_path / "budget.db", "three lanes": ToyStore(3)}[request.param]
+    accountant = Accountant(place, clock=clock)
+    accountant.set_policy("default", ["lifetime=9", "day=9"])
+    return accountant
+
+
+def in_use(accountant: Accountant) -> None:
+    """Something of everything that stands under the secret."""
+    accountant.spend("alice", coin(1), key="a", note="a note")
+    accountant.spend("alice", promising(CURVE), label="home", key="labelled")
+    accountant.spend_many(["alice", "bob", "carol"], coin("0.5"), key="run", note="all")
+    accountant.spend("dora", coin(10), key="refused")
+    accountant.spend("erased", coin(1), key="e", note="gone")
+    accountant.erase("erased")
+    accountant.checkpoint()
+
+
+def test_an_exchange_changes_nothing_that_anybody_is_told(accountant: Accountant, clock: Clock) -> None:
+    in_use(accountant)
+    held = [accountant.reserve("alice", coin("0.25"), key=f"held {n}") for n in range(3)]
+    users = ["alice", "bob", "carol", "dora", "erased", "nobody"]
+
+    def told() -> list[object]:
+        journal = [{**row, "entry": None} for row in accountant.journal(users) if row["kind"] != "rekeyed"]
+        return [[accountant.balance(user).to_json() for user in users], journal]
+
+    before = told()
+    for number in (2, 3, 4):
+        assert exchange(accountant) == number
+        assert told() == before
+        assert accountant.spend("alice", coin(1), key="a", note="another").repeated
+        assert accountant.spend("dora", coin(10), key="refused").repeated
+        assert accountant.spend_many(["alice", "bob", "carol"], coin("0.5"), key="run").repeated == 3
+        assert accountant.reserve("alice", coin("0.25"), key="held 0").receipt == held[0].receipt
+        assert [row["receipt"] for row in accountant.open_reservations()][::-1] == [each.receipt for each in held]
+        assert not accountant.spend("erased", coin(1))
+        check(accountant)
+    assert accountant.commit(str(held[0].receipt)).status == "committed"
+    assert accountant.void(str(held[1].receipt)).status == "voided"
+    later = accountant.reserve("bob", coin("0.25"))
+    exchange(accountant)
+    assert accountant.void(str(later.receipt)).status == "voided"
+    accountant.checkpoint()
+    check(accountant)
+
+
+def test_reports_of_a_memoised_value_go_on_along_their_curve(accountant: Accountant) -> None:
+    first = accountant.spend("alice", promising(CURVE), label="home")
+    held = accountant.reserve("alice", promising(CURVE), label="home")
+    exchange(accountant)
+    third = accountant.spend("alice", promising(CURVE), label="home")
+    assert first
+    assert held
+    assert third
+    assert accountant.void(str(held.receipt)).status == "voided"
+    with Accountant(":memory:") as other:
+        other.set_policy("default", ["lifetime=9", "day=9"])
+        for _ in range(2):
+            other.spend("alice", promising(CURVE), label="home")
+        assert spent(accountant, "alice") == spent(other, "alice")
+    check(accountant)
+
+
+def test_the_states_of_a_secret(accountant: Accountant) -> None:
+    lanes = len(ledger_of(accountant).lanes)
+    assert accountant.key_states() == [(1, "active", lanes)]
+    assert accountant.activate_key() == 1, "there is nothing to activate"
+    assert accountant.prepare_key() == accountant.prepare_key() == 2
+    assert accountant.key_states() == [(1, "active", lanes), (2, "pending", 0)]
+    assert accountant.discard_key()
+    assert not accountant.discard_key()
+    assert states(accountant) == ["active"]
+    assert exchange(accountant) == accountant.activate_key() == 2
+    assert not accountant.discard_key()
+    assert accountant.key_states() == [(1, "expired", 0), (2, "active", lanes)]
+    kinds = [row["kind"] for row in accountant.journal()]
+    assert kinds.count("rekeyed") == 1
+
+
+def test_a_head_that_was_noted_before_is_found_behind_the_exchange(accountant: Accountant) -> None:
+    in_use(accountant)
+    heads = [accountant.checkpoint(), accountant.stats()["head"]]
+    for _ in range(2):
+        exchange(accountant)
+        heads.append(accountant.checkpoint())
+        accountant.spend("alice", coin("0.1"))
+    assert all(accountant.verify(head).ok for head in heads)
+
+
+# -- what whoever has the old secret can do ---------------------------------------------------------------
+
+
+@pytest.fixture
+def stolen(tmp_path: Path, clock: Clock) -> tuple[Path, Key]:
+    """A ledger whose key was seen, and then exchanged; and that key."""
+    path = tmp_path / "budget.db"
+    with Accountant(path, clock=clock) as accountant:
+        accountant.set_policy("default", ["lifetime=9"])
+        in_use(accountant)
+        accountant.reserve("alice", coin("0.25"))
+        key = Key(path.with_name("budget.db.key").read_bytes())
+        exchange(accountant)
+        accountant.spend("alice", coin("0.1"), key="later")
+        accountant.checkpoint()
+    return path, key
+
+
+def stored(path: Path) -> bytes:
+    """Every byte of a ledger's files, and the dump of its tables."""
+    with sqlite3.connect(path) as connection:
+        dump = "\n".join(connection.iterdump()).encode()
+    return dump + b"".join(file.read_bytes() for file in path.parent.glob("budget.db*") if file.suffix != ".key")
+
+
+def test_the_old_secret_finds_no_name_in_what_is_stored(stolen: tuple[Path, Key]) -> None:
+    path, key = stolen
+    alice = key.hash(b"user", "alice")
+    names = {
+        "a user": alice,
+        "an erased user": key.hash(b"user", "erased"),
+        "an idempotency key": key.hash(b"key", "a"),
+        "a label": key.hash(b"label", f"{alice.hex()} home"),
+    }
+    found = stored(path)
+    for what, name in names.items():
+        assert name not in found, what
+        assert name.hex().upper().encode() not in found, what
+    with sqlite3.connect(path) as connection:
+        marks = connection.execute("SELECT mark, label, salt FROM journal JOIN entry_labels USING (entry)").fetchall()
+        assert marks
+        for mark, label, salt in marks:
+            assert key.mark(salt, label) != mark
+            assert key.mark(salt, names["a label"]) != mark
+
+
+def test_the_old_secret_made_all_of_these_before(tmp_path: Path) -> None:
+    """Otherwise the test before says nothing."""
+    path = tmp_path / "budget.db"
+    with Accountant(path) as accountant:
+        accountant.set_policy("default", ["lifetime=9"])
+        in_use(accountant)
+        key = ledger_of(accountant).key
+        alice = key.hash(b"user", "alice")
+        found = stored(path)
+        for name in (
+            alice,
+            key.hash(b"user", "erased"),
+            key.hash(b"key", "a"),
+            key.hash(b"label", f"{alice.hex()} home"),
+        ):
+            assert name.hex().upper().encode() in found
+
+
+def forged_link(connection: sqlite3.Connection, key: Key) -> None:
+    """Link every transaction again with a secret, as if nothing had ever been exchanged."""
+    columns = "entry, at, kind, account, charge, policy, reports, epsilon, delta, rho, mu_squared"
+    columns += ", mark, expires, resolves, keyed"
+    charges = [StoredCharge(*row) for row in connection.execute("SELECT * FROM charges")]
+    policies = [StoredPolicy(*row) for row in connection.execute("SELECT * FROM policies")]
+    before, rows, seen = NO_LINK, [], (0, 0)
+    for *row, link in connection.execute(f"SELECT {columns}, link FROM journal ORDER BY entry").fetchall():
+        rows.append(tuple(row))
+        if link is not None:
+            now = max([seen[0], *(each[4] for each in rows)]), max([seen[1], *(each[5] for each in rows)])
+            new_charges = [each.covered for each in charges if seen[0] < each.number <= now[0]]
+            new_policies = [tuple(each) for each in policies if seen[1] < each.number <= now[1]]
+            before = key.link(canonical_link(before, canonical_rows(rows), new_charges, new_policies, []))
+            connection.execute("UPDATE journal SET link = ? WHERE entry = ?", (before, row[0]))
+            rows, seen = [], now
+
+
+def test_the_old_secret_writes_no_journal_that_holds(stolen: tuple[Path, Key], clock: Clock) -> None:
+    path, key = stolen
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE journal SET epsilon = 1 WHERE entry = 2")
+        forged_link(connection, key)
+    connection.close()
+    with Accountant(path, clock=clock) as accountant:
+        found = accountant.verify()
+        assert any("link of entries" in problem for problem in found.problems)
+
+
+def test_the_forged_journal_would_have_held_before_the_exchange(tmp_path: Path, clock: Clock) -> None:
+    """Otherwise the test before says nothing."""
+    path = tmp_path / "budget.db"
+    with Accountant(path, clock=clock) as accountant:
+        accountant.set_policy("default", ["lifetime=9"])
+        in_use(accountant)
+        key = ledger_of(accountant).key
+    with sqlite3.connect(path) as connection:
+        before = connection.execute("SELECT link FROM journal ORDER BY entry").fetchall()
+        forged_link(connection, key)
+        assert connection.execute("SELECT link FROM journal ORDER BY entry").fetchall() == before
+    connection.close()
+
+
+@pytest.mark.parametrize("table", ["users", "tombstones", "keys", "notes", "lanes"])
+def test_the_old_secret_seals_no_row(stolen: tuple[Path, Key], clock: Clock, table: str) -> None:
+    """A seal by the old secret over what stands there, hashes veiled or not, is no seal."""
+    path, key = stolen
+    with sqlite3.connect(path) as connection:
+        *values, _ = connection.execute(f"SELECT * FROM {table} LIMIT 1").fetchone()
+        sealed = {"notes": ("note", 0, *values), "lanes": ("lane", *values[1:])}.get(table, tuple(values))
+        connection.execute(
+            f"UPDATE {table} SET seal = ? WHERE rowid = (SELECT rowid FROM {table} LIMIT 1)"
+            if table != "tombstones"
+            else "UPDATE tombstones SET seal = ?",
+            (key.seal(*sealed),),
+        )
+    connection.close()
+    if table == "lanes":
+        with Accountant(path, clock=clock) as accountant, pytest.raises(LedgerKeyMissing, match="was changed"):
+            accountant.spend("alice", coin("0.1"))
+        return
+    with Accountant(path, clock=clock) as accountant:
+        assert any(problem.startswith(f"{table}: ") for problem in accountant.verify().problems)
+
+
+def test_the_old_secret_makes_no_receipt_of_what_was_reserved_since(stolen: tuple[Path, Key], clock: Clock) -> None:
+    path, key = stolen
+    with Accountant(path, clock=clock) as accountant:
+        receipt = accountant.reserve("alice", coin("0.1")).receipt
+        assert receipt is not None
+        name = receipt.partition("-")[0]
+        with pytest.raises(UnknownName):
+            accountant.void(f"{name}-{key.hash(b'receipt', name).hex()[:20]}")
+        assert accountant.void(receipt).status == "voided"
+
+
+def test_a_ledger_of_the_old_secret_in_the_place_of_it_is_refused(stolen: tuple[Path, Key], clock: Clock) -> None:
+    """With the old secret anybody can make a ledger that holds: an empty one, or one from before the exchange."""
+    path, key = stolen
+    other = path.with_name("other.db")
+    SqliteStore(other, create=True, secret=key.secret).close()
+    shutil.copyfile(other, path)
+    for beside in ("-wal", "-shm"):
+        path.with_name(path.name + beside).unlink(missing_ok=True)
+    with Accountant(path, clock=clock) as accountant:
+        with pytest.raises(LedgerError, match="has gone back: it is under secret 1 of the key, and 2 is active"):
+            accountant.set_policy("default", ["lifetime=9"])
+        with pytest.raises(LedgerError, match="has gone back"):
+            accountant.verify()
+
+
+def test_checkpoints_cannot_be_made_again_with_the_old_secret(stolen: tuple[Path, Key], clock: Clock) -> None:
+    path, key = stolen
+    with sqlite3.connect(path) as connection:
+        before = NO_LINK
+        for row in connection.execute("SELECT * FROM checkpoints ORDER BY number").fetchall():
+            checkpoint = Checkpoint(*row)._replace(at=row[1] + 1)
+            before = link_of(key, before, checkpoint)
+            update = "UPDATE checkpoints SET at = ?, link = ? WHERE number = ?"
+            connection.execute(update, (checkpoint.at, before, checkpoint.number))
+    connection.close()
+    with Accountant(path, clock=clock) as accountant:
+        assert any(problem.startswith("checkpoints: ") for problem in accountant.verify().problems)
+
+
+def test_the_last_checkpoint_of_the_old_secret_is_held_as_well(tmp_path: Path, clock: Clock) -> None:
+    path = tmp_path / "budget.db"
+    with Accountant(path, clock=clock) as accountant:
+        accountant.set_policy("default", ["lifetime=9"])
+        accountant.checkpoint()
+        key = Key(path.with_name("budget.db.key").read_bytes())
+        exchange(accountant)
+    with sqlite3.connect(path) as connection:
+        found = Checkpoint(*connection.execute("SELECT * FROM checkpoints").fetchone())
+        found = found._replace(at=found.at + 1)
+        connection.execute("UPDATE checkpoints SET at = ?, link = ?", (found.at, link_of(key, NO_LINK, found)))
+    connection.close()
+    with Accountant(path, clock=clock) as accountant:
+        assert any(problem.startswith("checkpoints: ") for problem in accountant.verify().problems)
+
+
+def test_a_row_that_was_changed_before_does_not_hold_by_an_exchange(tmp_path: Path, clock: Clock) -> None:
+    path = tmp_path / "budget.db"
+    with Accountant(path, clock=clock) as accountant:
+        accountant.set_policy("default", ["lifetime=9"])
+        in_use(accountant)
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE users SET hash = ? WHERE account = 1", (b"somebody else in",))
+    connection.close()
+    with Accountant(path, clock=clock) as accountant:
+        with pytest.raises(LedgerError, match="a row of users was changed, so its key is not exchanged"):
+            exchange(accountant)
+        assert states(accountant) == ["active", "pending"]
+        assert not accountant.verify().ok
+
+
+# -- several processes, machines, copies ------------------------------------------------------------------
+
+
+def test_who_has_it_open_takes_the_new_secret_by_itself(tmp_path: Path, clock: Clock) -> None:
+    path = tmp_path / "budget.db"
+    with Accountant(path, clock=clock) as one, Accountant(path, clock=clock) as other:
+        one.set_policy("default", ["lifetime=9"])
+        for number in count(1):
+            assert one.spend("alice", coin("0.5"), key=f"{number}")
+            assert other.spend("alice", coin("0.5"), key=f"{number}").repeated
+            if number == 3:
+                break
+            exchange(one if number % 2 else other)
+        assert one.check_up() == other.check_up() == dict.fromkeys(["schema", "key", "clock"])
+        assert states(other) == ["expired", "expired", "active"]
+
+
+def test_who_has_not_the_new_secret_writes_nothing(tmp_path: Path, clock: Clock) -> None:
+    """As on a machine to which the file was not brought."""
+    path = tmp_path / "budget.db"
+    key = path.with_name("budget.db.key")
+    with Accountant(path, clock=clock) as one, Accountant(path, clock=clock) as other:
+        one.set_policy("default", ["lifetime=9"])
+        other.spend("alice", coin(1))
+        old = key.read_bytes()
+        exchange(one)
+        new = key.read_bytes()
+        key.write_bytes(old)
+        before = one.stats()["entries"]
+        for act in (lambda: other.spend("alice", coin(1)), lambda: other.balance("alice"), other.verify):
+            with pytest.raises(LedgerKeyMissing, match="has not got the secret 2 that is in force"):
+                act()
+        assert other.check_up()["schema"] is not None
+        assert one.stats()["entries"] == before
+        with pytest.raises(LedgerKeyMissing) as raised, Accountant(path, clock=clock) as third:
+            third.spend("alice", coin(1))
+        assert (raised.value.code, raised.value.secret) == ("ledger-key-missing", 2)
+        key.write_bytes(new)
+        assert other.spend("alice", coin(1))
+        assert spent(other, "alice")["lifetime"] == 2
+
+
+def test_another_secret_of_the_same_number_is_not_taken_for_it(tmp_path: Path, clock: Clock) -> None:
+    """Two machines have prepared one each: the one that was not activated would find nobody."""
+    path = tmp_path / "budget.db"
+    key = path.with_name("budget.db.key")
+    with Accountant(path, clock=clock) as one, Accountant(path, clock=clock) as other:
+        one.set_policy("default", ["lifetime=9"])
+        one.spend("alice", coin(1))
+        one.prepare_key()
+        prepared = key.read_bytes()
+        one.discard_key()
+        assert other.prepare_key() == 2
+        other.activate_key()
+        key.write_bytes(prepared)
+        with Accountant(path, clock=clock) as third, pytest.raises(LedgerKeyMissing):
+            third.spend("alice", coin(1))
+        with pytest.raises(LedgerKeyMissing):
+            one.spend("alice", coin(1))
+
+
+def test_a_backup_and_its_key_are_of_one_moment(tmp_path: Path, clock: Clock) -> None:
+    path = tmp_path / "budget.db"
+    with Accountant(path, clock=clock) as accountant:
+        accountant.set_policy("default", ["lifetime=9"])
+        accountant.spend("alice", coin(1))
+        for number in range(1, 4):
+            accountant.backup(tmp_path / f"{number}.db")
+            exchange(accountant)
+    for number in range(1, 4):
+        with Accountant(tmp_path / f"{number}.db", create=False, clock=clock) as backup:
+            assert spent(backup, "alice")["lifetime"] == 1
+            assert states(backup) == [*["expired"] * (number - 1), "active"]
+            check(backup)
+    # What is older than the key that lies beside it is refused, and not taken for what goes on.
+    shutil.copyfile(tmp_path / "3.db.key", tmp_path / "1.db.key")
+    with Accountant(tmp_path / "1.db", clock=clock) as backup, pytest.raises(LedgerError, match="has gone back"):
+        backup.spend("alice", coin(1))
+
+
+@pytest.mark.parametrize("exchanges", [1, 2])
+def test_an_exchanged_ledger_goes_on_where_it_is_copied_to(tmp_path: Path, clock: Clock, exchanges: int) -> None:
+    places = [tmp_path / "one.db", tmp_path / "two.db", tmp_path / "three.db"]
+    users = [f"user-{n}" for n in range(5)]
+    with Accountant(places[0], clock=clock) as accountant:
+        accountant.set_policy("default", ["lifetime=9"])
+        in_use(accountant)
+    held = []
+    for place, following in zip(places, [*places[1:], None], strict=True):
+        with Accountant(place, create=False, clock=clock) as accountant:
+            for _ in range(exchanges):
+                held.append(accountant.reserve("alice", coin("0.25"), key=f"{place} {len(held)}"))
+                exchange(accountant)
+            held.append(accountant.reserve("alice", coin("0.25"), key=f"{place} {len(held)}"))
+            accountant.spend_many(users, coin("0.5"))
+            check(accountant)
+            if following is not None:
+                accountant.copy_to(following)
+    with Accountant(places[-1], create=False, clock=clock) as accountant:
+        assert all(spent(accountant, user)["lifetime"] == 1.5 for user in users)
+        assert accountant.spend("alice", coin(1), key="a").repeated
+        for each in held:
+            assert accountant.void(str(each.receipt)).status == "voided"
+        check(accountant)
+
+
+def test_a_copy_can_be_stopped_and_gone_on_with(tmp_path: Path, clock: Clock) -> None:
+    with Accountant(tmp_path / "one.db", clock=clock) as accountant:
+        accountant.set_policy("default", ["lifetime=9"])
+        in_use(accountant)
+        exchange(accountant)
+
+        def stop(done: int, total: int) -> None:
+            if done > 2 * total // 4:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            accountant.copy_to(tmp_path / "two.db", on_progress=stop)
+        for step in (accountant.prepare_key, lambda: exchange(accountant)):
+            with pytest.raises(LedgerError, match="it was moved to"):
+                step()
+        accountant.copy_to(tmp_path / "two.db")
+    with Accountant(tmp_path / "two.db", create=False, clock=clock) as accountant:
+        assert spent(accountant, "alice")
+        assert states(accountant) == ["expired", "active"]
+        exchange(accountant)
+        check(accountant)
+
+
+# -- the file of the key ----------------------------------------------------------------------------------
+
+
+def test_the_file_is_for_its_owner_alone_and_whole(tmp_path: Path) -> None:
+    path = tmp_path / "budget.db"
+    key = path.with_name("budget.db.key")
+    with Accountant(path) as accountant:
+        exchange(accountant)
+        assert key.stat().st_mode & 0o777 == 0o600
+        found = json.loads(key.read_text())
+        assert found["active"] == 2
+        assert [len(each) for each in found["secrets"]] == [64, 64]
+        accountant.prepare_key()
+        accountant.discard_key()
+        assert json.loads(key.read_text()) == found
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[:-9],
+        lambda text: text.replace('"active":2', '"active":3'),
+        lambda text: text.replace('"active":2', '"active":"2"'),
+        lambda text: "{}",
+        lambda text: "[]",
+    ],
+)
+def test_a_damaged_file_is_no_key(tmp_path: Path, damage: Callable[[str], str]) -> None:
+    path = tmp_path / "budget.db"
+    with Accountant(path) as accountant:
+        exchange(accountant)
+    key = path.with_name("budget.db.key")
+    key.write_text(damage(key.read_text()))
+    with pytest.raises(LedgerError, match=r"its key .* (was changed|bytes instead of 32)"):
+        Accountant(path)
+
+
+def test_the_key_of_a_rehearsal_stays_one(tmp_path: Path, clock: Clock) -> None:
+    path = tmp_path / "budget.db"
+    with Accountant(path, rehearsal=True, clock=clock) as accountant:
+        exchange(accountant)
+        assert accountant.rehearsal
+    with pytest.raises(LedgerError, match="found a rehearsal"):
+        Accountant(path)
+
+
+def test_a_veil_can_be_lifted_by_its_secret_alone() -> None:
+    content = new_key()
+    one, other = Key(Key(content).with_new_secret()), Key(Key(content).with_new_secret())
+    hashes = [bytes(16), b"\xff" * 16, *(one.hash(b"user", str(n)) for n in range(200))]
+    first, second = one.at(2), other.at(2)
+    assert first is not None
+    assert second is not None
+    veiled = [first.veil(each) for each in hashes]
+    assert [first.unveil(each) for each in veiled] == hashes
+    assert len({*veiled, *hashes}) == 2 * len(hashes)
+    assert not {*veiled} & {second.veil(each) for each in hashes}
+    assert one.veil(hashes[0]) == hashes[0] == one.unveil(hashes[0]), "nothing is veiled by the first one"
+    assert first.veil(b"") == b"" == first.unveil(b"")
+    # Each bit of what is veiled changes about half of the others.
+    changed = [
+        (int.from_bytes(first.veil(bytes(16))) ^ int.from_bytes(first.veil((1 << bit).to_bytes(16)))).bit_count()
+        for bit in range(128)
+    ]
+    assert min(changed) > 30
+    assert 60 < sum(changed) / 128 < 68
+
+
+def test_the_number_of_the_secret_stands_above_the_rest_of_the_gate() -> None:
+    end = End(gate=(3 << 40) + (5 << 20) + 2)
+    assert (end.secret, end.generation) == (4, 5)
+
+
+def test_an_erasure_leaves_nothing_of_the_user(accountant: Accountant) -> None:
+    in_use(accountant)
+    exchange(accountant)
+    accountant.erase("alice")
+    check(accountant)
+    if hasattr(store_of(accountant), "_readers"):
+        with tables(accountant) as connection:
+            assert connection.execute("SELECT count(*) FROM entry_labels").fetchone() == (0,)
+            assert connection.execute("SELECT count(*) FROM labels").fetchone() == (0,)
+    exchange(accountant)
+    assert not accountant.spend("alice", coin("0.1"))
+    check(accountant)
