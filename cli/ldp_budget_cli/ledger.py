@@ -18,6 +18,7 @@ from .output import (
     json_option,
     print_fields,
     print_json,
+    print_row_table,
     print_rows,
     progress,
     rows_options,
@@ -89,6 +90,71 @@ def checkpoint(ctx: click.Context, as_json: bool) -> None:
         print_json({"head": head})
     else:
         click.echo(head)
+
+
+@ledger.group("key")
+def key() -> None:
+    """Exchange the ledger's own key, in steps, while others spend.
+
+    `prepare`, bring the key's file to every other machine, `activate`, and bring it there again.
+    """
+
+
+@key.command("status")
+@rows_options
+@click.pass_context
+def status(ctx: click.Context, form: str | None) -> None:
+    """List the key's secrets: pending, activating, active or expired, and in how many lanes each is in force."""
+    rows = [each._asdict() for each in open_ledger(ctx).key_states()]
+    if form is not None:
+        print_rows(rows, form)
+        return
+    print_row_table(rows)
+
+
+@key.command("prepare")
+@json_option
+@click.pass_context
+def prepare_key(ctx: click.Context, as_json: bool) -> None:
+    """Put a new secret into the key's file, which is not used yet. One that waits there already stays."""
+    _print_key("prepared", open_ledger(ctx).prepare_key(), as_json)
+
+
+@key.command("discard")
+@json_option
+@click.pass_context
+def discard_key(ctx: click.Context, as_json: bool) -> None:
+    """Take a secret that is not used yet out of the key's file, for one that was seen on its way."""
+    discarded = open_ledger(ctx).discard_key()
+    if as_json:
+        print_json({"discarded": discarded})
+    else:
+        click.echo("discarded" if discarded else "nothing to discard")
+
+
+@key.command("activate")
+@yes_option
+@json_option
+@click.pass_context
+def activate_key(ctx: click.Context, yes: bool, as_json: bool) -> None:
+    """Have the secret that waits in the key's file in force, and the one before it no more. Asks first.
+
+    Whoever spends waits while their lane is exchanged, and an instance to whose machine the file was not brought
+    refuses from then on. Stopped at any point, the same command goes on.
+    """
+    accountant = open_ledger(ctx)
+    if any(each.state == "pending" for each in accountant.key_states()):
+        confirm("Is the key's file on every machine that opens this ledger?", yes)
+    with progress("exchanging") as on_progress:
+        number = accountant.activate_key(on_progress=on_progress)
+    _print_key("active", number, as_json)
+
+
+def _print_key(what: str, number: int, as_json: bool) -> None:
+    if as_json:
+        print_json({what: number})
+    else:
+        click.echo(f"{what}: secret {number}")
 
 
 @ledger.command("repair-clock")

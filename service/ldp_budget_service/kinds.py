@@ -32,6 +32,7 @@ STATUSES: dict[str, int] = {
     "key-conflict": 422,
     "rehearsal-error": 503,
     "ledger-missing": 503,
+    "ledger-key-missing": 503,
     "ledger-error": 503,
     "clock-error": 503,
     "error": 503,
@@ -74,6 +75,7 @@ MEANINGS: dict[str, str] = {
     "key-conflict": "The idempotency key was used for another request. A new report needs a new key.",
     "rehearsal-error": "The ledger is a rehearsal and was to be one that counts, or the reverse.",
     "ledger-missing": "There is no ledger.",
+    "ledger-key-missing": "The ledger's key was exchanged, and this instance has not got it. Nothing was charged.",
     "ledger-error": "The ledger cannot be used just now. With `unknown`, nobody knows whether something was charged: "
     "ask again with the same key.",
     "clock-error": "The clock cannot be charged by, and nothing was charged.",

@@ -139,7 +139,7 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         },
         **{"commit": {"receipt": "1-0"}, "void": {"receipt": "1-0"}, "balance": {"user": "u", "policy": "default"}},
         **{"erase": {"user": "nobody", "unknown": False}, "backup": {"path": "copy.db"}},
-        "give_up_copy": {"ledger": "none/x.db"},
+        **{"give_up_copy": {"ledger": "none/x.db"}, "activate_key": {"on_progress": None}},
         "simulate": {"mechanism": OUE, "every": "day", "reports": 1, "start": None, "policy": "default"},
         "remaining_over_time": {"user": "u", "policy": "default"},
         **{"keyed_digest": {"data": b"x"}, "is_erased": {"user": "u"}, "history": {"user": "u"}},

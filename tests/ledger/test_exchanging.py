@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-import ldp_budget
 from conftest import Clock
 from ldp_budget import Accountant, LedgerError, LedgerKeyMissing, UnknownName
 from ldp_budget.ledger._sqlite import SqliteStore
@@ -19,48 +18,15 @@ from ldp_budget.ledger.checkpoints import link_of
 from ldp_budget.ledger.entries import NO_LINK, Checkpoint, End, StoredCharge, StoredPolicy
 from ldp_budget.ledger.journal import canonical_link, canonical_rows
 from ldp_budget.ledger.keys import Key, new_key
-from ledger_contract import CURVE, LedgerContract, check, coin, promising, spent
+from ledger_contract import CURVE, check, coin, promising, spent
+from ledger_exchanges import Exchanged, ExchangedContract, exchange
 from ledger_inside import ledger_of, store_of, tables
-from ledger_places import InFile, InMemory, InToys, Now
+from ledger_places import InFile, InMemory, InToys
 from toy_store import ToyStore
-
-COIN = ldp_budget.mechanism("rr")(epsilon="0.5")
-
-
-def exchange(accountant: Accountant) -> int:
-    """A new secret, in force at once."""
-    accountant.prepare_key()
-    return accountant.activate_key()
 
 
 def states(accountant: Accountant) -> list[str]:
     return [each.state for each in accountant.key_states()]
-
-
-class Exchanged:
-    """A place whose ledger is under the third secret from the start, and one more each time it is opened again."""
-
-    def __init__(self, place: InFile | InMemory | InToys) -> None:
-        self._place = place
-
-    def open(self, clock: Now) -> Accountant:
-        accountant = self._place.open(clock)
-        exchange(accountant)
-        exchange(accountant)
-        return accountant
-
-    def reopen(self, accountant: Accountant, clock: Now) -> Accountant:
-        exchange(accountant)
-        return self._place.reopen(accountant, clock)
-
-
-class ExchangedContract(LedgerContract):
-    """The ledger's contract, but for what counts every entry, or goes back before the first one."""
-
-    test_a_new_period_is_filled_from_the_journal = None  # type: ignore[assignment]
-    test_the_journal_shows_what_no_plugin_is_needed_to_read = None  # type: ignore[assignment]
-    test_every_entry_bears_the_key_by_which_it_was_written = None  # type: ignore[assignment]
-    test_nothing_is_lost_by_closing = None  # type: ignore[assignment]
 
 
 class TestInMemory(ExchangedContract):

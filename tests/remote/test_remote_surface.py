@@ -41,6 +41,7 @@ def test_nothing_else_is_public() -> None:
         ("backup", ["copy.db"]),
         ("copy_to", ["copy.db"]),
         ("give_up_copy", ["copy.db"]),
+        *((name, []) for name in ("key_states", "prepare_key", "discard_key", "activate_key")),
         ("acting_for", [LOCAL]),
         ("run", ["key"]),
         ("check_up", []),

@@ -27,7 +27,7 @@ def key_states(self: Books) -> list[KeyState]:
 
 
 def prepare_key(self: Books) -> int:
-    """Put a new secret into the key's file, which is not used yet; one that waits there already stays.
+    """Put a new secret into the key's file, which is not used yet; one that is not active yet stays.
 
     Bring the file to every machine that opens the ledger then. Nobody has to open it anew.
 
@@ -35,7 +35,7 @@ def prepare_key(self: Books) -> int:
         The number of the secret.
 
     Raises:
-        LedgerError: an exchange is not complete, or the file cannot be written.
+        LedgerError: the ledger is shut, or the file cannot be written.
     """
     return exchanging.prepare(self._ledger)
 

@@ -142,14 +142,14 @@ def _used(ledger: Ledger) -> list[int]:
 
 
 def prepare(ledger: Ledger) -> int:
-    """Put a new secret into the key's file, in force nowhere yet; its number. One that stands there already stays."""
+    """Put a new secret into the key's file, in force nowhere yet; its number.
+
+    One that stands there and is not in force in all lanes stays, and is the one.
+    """
     ledger.look_at_key()
-    used = _used(ledger)
-    if min(used) != max(used):
-        why = f"secret {max(used)} of its key is not in force in all lanes yet; activate it first"
-        raise LedgerError(ledger.name, why)
+    used = min(_used(ledger))
     _check_open(ledger)
-    ledger.change_key(lambda key: key.with_new_secret() if key.newest == used[0] else key.secret)
+    ledger.change_key(lambda key: key.with_new_secret() if key.newest == used else key.secret)
     return ledger.key.newest
 
 

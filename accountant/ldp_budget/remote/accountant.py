@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from ..accounting.remaining import Remaining
     from ..accounting.simulating import Binding
     from ..authoring.base import Mechanism
+    from ..ledger.exchanging import KeyState
     from ..ledger.integrity import Integrity
     from ..ledger.store import Store
     from .asking import Answer
@@ -431,6 +432,18 @@ class RemoteAccountant(Accountant):
     def backup(self, path: str | os.PathLike[str]) -> None:
         raise _not_here("a backup is made on the machine of the ledger, by its path")
 
+    def key_states(self) -> list[KeyState]:
+        raise _not_here(_KEY)
+
+    def prepare_key(self) -> int:
+        raise _not_here(_KEY)
+
+    def discard_key(self) -> bool:
+        raise _not_here(_KEY)
+
+    def activate_key(self, *, on_progress: Callable[[int, int], None] | None = None) -> int:
+        raise _not_here(_KEY)
+
     def copy_to(
         self,
         ledger: str | os.PathLike[str] | Store,
@@ -554,6 +567,9 @@ class _Named:
         if isinstance(error, LedgerError) and error.unknown:
             vars(error)["key"] = self._key
             error.args = (f"{error}; the same request with the key {self._key!r} will tell",)
+
+
+_KEY = "the ledger's own key is exchanged on the machines where it lies"
 
 
 def _not_here(why: str) -> NotSupported:

@@ -28,6 +28,7 @@ from ..errors import (
     KeyConflict,
     LdpBudgetError,
     LedgerError,
+    LedgerKeyMissing,
     LedgerMissing,
     NameTaken,
     NotSupported,
@@ -61,7 +62,8 @@ _LATER = (
 _LASTING = tuple(
     kind.code for kind in (ClockError, RehearsalError, LedgerMissing, PluginError, ReportFileError, LdpBudgetError)
 )
-_NOT_BEGUN = ("slow-request", "overloaded", "not-ready")
+# An instance without the new secret of the ledger's key may stand beside others that have it.
+_NOT_BEGUN = ("slow-request", "overloaded", "not-ready", LedgerKeyMissing.code)
 # Said by a ledger that has the last word: what was asked before, under the same key, was not done either.
 _CONCLUSIVE = frozenset(
     kind.code

@@ -16,6 +16,7 @@ from ..errors import (
     KeyConflict,
     LdpBudgetError,
     LedgerError,
+    LedgerKeyMissing,
     LedgerMissing,
     NameTaken,
     NotSupported,
@@ -64,6 +65,7 @@ _MEMBERS: dict[str, tuple[str, ...]] = {
     "approval-conflict": ("proposal", "why"),
     "clock-error": ("repairable", "newest"),
     "rehearsal-error": ("rehearsal",),
+    "ledger-key-missing": ("secret",),
     "ledger-error": ("unknown",),
 }
 
@@ -87,6 +89,7 @@ _KINDS: dict[str, type[LdpBudgetError]] = {
 
 _OF_LEDGERS: dict[str, Callable[[str, Mapping[str, Any]], LdpBudgetError]] = {
     "ledger-error": lambda url, said: LedgerError(url, str(said["detail"]), unknown=said.get("unknown") is True),
+    "ledger-key-missing": lambda url, said: LedgerKeyMissing(url, int(said.get("secret") or 0)),
     "ledger-missing": lambda url, said: LedgerMissing(url),
     "rehearsal-error": lambda url, said: RehearsalError(url, said.get("rehearsal") is True),
     "clock-error": lambda url, said: ClockError(

@@ -1,0 +1,155 @@
+"""A key is exchanged while other processes spend, and whoever does that is killed at each step."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from ldp_budget import Accountant
+from ledger_contract import check
+from ledger_exchanges import COIN, Exchanged, ExchangedContract, exchange
+from ledger_scripts import let_go, start, wait_until_ready
+from postgres_places import OnServer, new_ledger
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("own_keys")]
+
+
+class TestFourLanes(ExchangedContract):
+    @pytest.fixture
+    def place(self) -> Exchanged:
+        return Exchanged(OnServer(4))
+
+
+@pytest.fixture(params=["file", "server"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    address = str(tmp_path / "budget.db") if request.param == "file" else new_ledger(4)
+    with Accountant(address) as accountant:
+        accountant.set_policy("default", ["lifetime=100000", "day=100000"])
+    return address
+
+
+WRITER = """
+    accountant = Accountant(address, create=False)
+    name = words[0]
+    ready()
+    number, ended = 0, []
+    threading.Thread(target=lambda: ended.append(sys.stdin.readline()), daemon=True).start()
+    while not ended:
+        receipt = accountant.spend(f"user-{number % 7}", coin, key=f"{name}/{number}")
+        assert receipt and not receipt.repeated
+        # What was asked before the newest exchange is answered again, by whichever process.
+        assert accountant.spend(f"user-{number % 7}", coin, key=f"{name}/{number}").receipt == receipt.receipt
+        if number % 5 == 0:
+            held = accountant.reserve("reserved", coin)
+            assert accountant.void(held.receipt).status == "voided"
+        if number % 9 == 0:
+            result = accountant.spend_many([f"user-{n}" for n in range(3)] + [f"new-{name}-{number}"], coin)
+            assert result.spent == 4
+        number += 1
+    print(number)
+"""
+
+
+def test_nothing_is_lost_while_writers_go_on_and_the_key_is_exchanged(address: str) -> None:
+    writers = [start(WRITER, address, name) for name in "abcd"]
+    try:
+        for writer in writers:
+            wait_until_ready(writer)
+        for writer in writers:
+            let_go(writer)
+        with Accountant(address, create=False) as accountant:
+            for number in (2, 3, 4):
+                before = sum(accountant._ledger.entries())
+                while sum(accountant._ledger.entries()) < before + 40:
+                    pass
+                assert exchange(accountant) == number
+            before = sum(accountant._ledger.entries())
+            while sum(accountant._ledger.entries()) < before + 40:
+                pass
+            spends = []
+            for writer in writers:
+                out, errors = writer.communicate("stop\n", timeout=60)
+                assert (writer.returncode, errors) == (0, ""), errors
+                spends.append(int(out))
+            check(accountant)
+            expected: Counter[str] = Counter()
+            for done in spends:
+                expected.update(f"user-{number % 7}" for number in range(done))
+                expected.update(f"user-{user}" for number in range(0, done, 9) for user in range(3))
+            found = {user: accountant.balance(user).limits[0].to_json()["spent"]["epsilon"] for user in expected}
+            assert found == dict(expected)
+            assert accountant.stats()["users"] == 7 + 1 + sum(len(range(0, done, 9)) for done in spends)
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.wait()
+
+
+EXCHANGER = """
+    import signal
+    from ldp_budget.ledger import exchanging, keys, transaction
+
+    left = int(words[0])
+
+    def step():
+        global left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def around(owner, name):
+        inner = getattr(owner, name)
+
+        def outer(*arguments, **more):
+            step()
+            result = inner(*arguments, **more)
+            step()
+            return result
+
+        setattr(owner, name, outer)
+
+    accountant = Accountant(address, create=False)
+    for owner, name in (
+        (exchanging, "_take"),
+        (transaction.Transaction, "renew"),
+        (transaction.Transaction, "finish"),
+        (type(accountant._ledger), "run_together"),
+        (type(accountant._ledger), "change_key"),
+        (os, "fsync"),
+        (os, "replace"),
+    ):
+        around(owner, name)
+    accountant.prepare_key()
+    accountant.activate_key()
+    print("done")
+"""
+
+
+def test_whoever_is_killed_at_any_step_leaves_a_whole_ledger(address: str) -> None:
+    """Everybody can go on, and the same calls bring it to its end."""
+    with Accountant(address, create=False) as other:
+        other.spend_many([f"user-{n}" for n in range(20)], COIN)
+        killed, step, number = 0, 0, 1
+        while True:
+            step += 1
+            exchanger = start(EXCHANGER, address, step)
+            out, errors = exchanger.communicate(timeout=60)
+            if exchanger.returncode == 0:
+                assert out == "done\n"
+                break
+            assert exchanger.returncode == -signal.SIGKILL, errors
+            killed += 1
+            assert not other.spend("user-1", COIN, key=f"{step}").repeated
+            with Accountant(address, create=False) as later:
+                assert later.spend("user-1", COIN, key=f"{step}").repeated
+                assert later.stats()["users"] == 20
+            number = max(state.secret for state in other.key_states() if state.lanes)
+            check(other)
+        assert killed > 15
+        assert number > 1
+        assert [state.state for state in other.key_states()].count("active") == 1
+        check(other)
+        assert other.balance("user-1").limits[0].to_json()["spent"]["epsilon"] == 0.5 * (1 + killed)

@@ -1,0 +1,42 @@
+"""Exchanging the secret of a ledger's key, and the ledger's contract for one of which that was done."""
+
+from __future__ import annotations
+
+import ldp_budget
+from ldp_budget import Accountant
+from ledger_contract import LedgerContract, Place
+from ledger_places import Now
+
+COIN = ldp_budget.mechanism("rr")(epsilon="0.5")
+
+
+def exchange(accountant: Accountant) -> int:
+    """A new secret, in force at once."""
+    accountant.prepare_key()
+    return accountant.activate_key()
+
+
+class Exchanged:
+    """A place whose ledger is under the third secret from the start, and one more each time it is opened again."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    def open(self, clock: Now) -> Accountant:
+        accountant = self._place.open(clock)
+        exchange(accountant)
+        exchange(accountant)
+        return accountant
+
+    def reopen(self, accountant: Accountant, clock: Now) -> Accountant:
+        exchange(accountant)
+        return self._place.reopen(accountant, clock)
+
+
+class ExchangedContract(LedgerContract):
+    """The ledger's contract, but for what counts every entry, or goes back before the first one."""
+
+    test_a_new_period_is_filled_from_the_journal = None  # type: ignore[assignment]
+    test_the_journal_shows_what_no_plugin_is_needed_to_read = None  # type: ignore[assignment]
+    test_every_entry_bears_the_key_by_which_it_was_written = None  # type: ignore[assignment]
+    test_nothing_is_lost_by_closing = None  # type: ignore[assignment]
