@@ -137,6 +137,7 @@ ldp_budget.accounting.raising
 ldp_budget.accounting.receipts
 ldp_budget.accounting.records
 ldp_budget.accounting.refusals
+ldp_budget.accounting.rekeying
 ldp_budget.accounting.remaining
 ldp_budget.accounting.request
 ldp_budget.accounting.reservations
@@ -211,6 +212,7 @@ ldp_budget.ledger.clock
 ldp_budget.ledger.comparing
 ldp_budget.ledger.copying
 ldp_budget.ledger.entries
+ldp_budget.ledger.exchanging
 ldp_budget.ledger.filling
 ldp_budget.ledger.gate
 ldp_budget.ledger.groups
@@ -227,6 +229,7 @@ ldp_budget.ledger.reading
 ldp_budget.ledger.replay
 ldp_budget.ledger.store
 ldp_budget.ledger.transaction
+ldp_budget.ledger.veiling
 ldp_budget.ledger.verifying
 ldp_budget.ledger.windows
 ldp_budget.randomness

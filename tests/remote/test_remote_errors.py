@@ -118,7 +118,7 @@ def test_where_a_ledger_lies_stays_there(error: Any) -> None:
 
 def test_the_clock_is_told_as_it_is() -> None:
     """It is nobody's secret, and whoever asks may be the one who can mend it."""
-    assert str(over_http(OF_A_LEDGER[3])) == f"ledger {URL}: it is far behind"
+    assert str(over_http(OF_A_LEDGER[4])) == f"ledger {URL}: it is far behind"
 
 
 @pytest.mark.parametrize("code", sorted(OF_THE_SERVICE))
