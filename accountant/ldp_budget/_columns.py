@@ -17,7 +17,7 @@ _TOGETHER = 1 << 16
 
 def is_frame(value: Any) -> bool:
     """Whether this is a frame or table, and no column."""
-    return hasattr(value, "columns") and hasattr(value, "shape")
+    return hasattr(value, "shape") and hasattr(value, "columns")
 
 
 def is_column(value: Any) -> bool:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import click
 from click.core import ParameterSource
 
+from ldp_budget._checks import shown
 from ldp_budget.collecting.tabular.kinds import CSV, HEAD, kind_of, named_kind
 from ldp_budget.collecting.tabular.places import opened, shown_place
 from ldp_budget.collecting.tabular.writing import row_file
@@ -135,12 +136,15 @@ class Table:
         first = self.columns[0]
         plain = first.strip().lower().replace(" ", "").replace("_", "").replace("-", "")
         if self._header and plain not in USER_COLUMNS:
-            raise InvalidParameter(
-                "user_column",
-                f"the name of the column that holds the users, or --no-header where the list has none: {self.path} "
-                f"begins with {first!r}, which may be a name for a column or the first user{self._hint()}",
-            )
+            raise InvalidParameter("user_column", f"the name of the column that holds the users{self._doubt(first)}")
         return 0
+
+    def _doubt(self, first: str) -> str:
+        """Why the first column is not simply taken."""
+        return (
+            f", or --no-header where the list has none: {self.path} begins with {first!r}, which may be a name for a "
+            f"column or the first user{self._hint()}"
+        )
 
     def _hint(self) -> str:
         """Where the whole first line is one column and holds another separator, that one."""
@@ -213,7 +217,15 @@ class ArrowTable(Table):
             yield self._file.rows + 1, found
 
     def found(self, text: str) -> str:
-        return repr(text) if text else "nothing"
+        return shown(text) if text else "nothing"
+
+    def user_place(self, column: str | None) -> int:
+        if column is None and not self.columns:
+            raise click.ClickException(f"{self.path}: expected a column; found nothing")
+        return super().user_place(column)
+
+    def _doubt(self, first: str) -> str:
+        return f": {self.path} has the columns {', '.join(self.columns)}"
 
 
 @contextmanager

@@ -193,7 +193,11 @@ def _told(path: str) -> Iterator[None]:
 
 def _as_os_error(path: str, error: Exception) -> OSError:
     strerror = getattr(error, "strerror", None)
-    kinds = {FileNotFoundError: "there is no such file", PermissionError: "it may not be read or written"}
+    kinds = {
+        FileNotFoundError: "there is no such file",
+        IsADirectoryError: "it is a folder",
+        PermissionError: "it may not be read or written",
+    }
     own = next((words for kind, words in kinds.items() if isinstance(error, kind)), "")
     text = " ".join(str(strerror or error or "").replace(path, shown_place(path)).split())
     said = f"{own} ({text})" if own and text and text.rstrip("/") not in path else own or text or type(error).__name__
