@@ -233,9 +233,7 @@ def test_what_is_found_is_shown_on_a_line_of_some_length(survey: CommandLine, ra
     parquet.write_table(pa.table({"town": ["x" * 1_000_000]}), "p.parquet")
     assert len(randomize("p.parquet", "town", code=1).stderr) < 300
     said = survey("spend-many", "p.parquet", "poll", code=2).stderr
-    assert (
-        "--user-column: expected the name of the column that holds the users: p.parquet has" in said
-    )
+    assert "--user-column: expected the name of the column that holds the users: p.parquet has" in said
 
 
 def test_text_is_read_as_csv_whatever_its_name(randomize: Callable[..., Any]) -> None:

@@ -52,7 +52,7 @@ def spend_many(
     Each batch is one transaction in each lane of the ledger.
 
     Parameters:
-        users: who is charged, a stream of any length, or a column of a frame; a user who comes twice is charged twice.
+        users: who is charged, a stream or a column of any length; a user who comes twice is charged twice.
         mechanism: a mechanism with its parameters; a collection, whose mechanism is charged then, and which is
             named in the journal; or an object of another library, see `guarantee_of`.
         key: names the run; repeated, it skips what was charged.
