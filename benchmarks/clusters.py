@@ -57,12 +57,12 @@ def peak_megabytes() -> float:
 
 
 def noting(place: str, notes: str) -> Partial:
-    """The partial of a partition; the process's memory before its first and after each goes to a file of its own."""
+    """The partial of a partition; a file of the process notes its memory, at first and at most, and its time."""
     note = Path(notes, str(os.getpid()))
-    if not note.exists():
-        note.write_text(json.dumps([peak_megabytes(), 0]))
+    first, _, before = json.loads(note.read_text()) if note.exists() else (peak_megabytes(), 0, 0)
+    start = time.process_time()
     part = aggregate(place, COLLECTION)
-    note.write_text(json.dumps([json.loads(note.read_text())[0], peak_megabytes()]))
+    note.write_text(json.dumps([first, peak_megabytes(), before + time.process_time() - start]))
     return part
 
 
@@ -240,8 +240,11 @@ def reports(count: int, engines: list[str]) -> None:
             "dask": [("Dask, two workers", by_dask, [])],
             "ray": [("Ray, two processors", by_ray, [])],
         }
-        print("| way | s | with start | reports a second | 10⁹ reports, min | peak of a worker, MB | at first, MB |")
-        print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+        print(
+            "| way | s | with start | of processors, s | reports a second | 10⁹, min "
+            "| peak of a worker, MB | at first, MB |"
+        )
+        print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
         known = None
         for engine in engines:
             for what, way, arguments in ways[engine]:
@@ -252,10 +255,12 @@ def reports(count: int, engines: list[str]) -> None:
                 known = known or found
                 if found != known or total.reports != count:
                     sys.exit(f"{what}: another estimate")
-                before, peak = (max(each) for each in zip(*noted, strict=True))
+                before, peak, own = (
+                    call(each) for call, each in zip((max, max, sum), zip(*noted, strict=True), strict=True)
+                )
                 rate = count / took
                 print(
-                    f"| {what} | {took:.1f} | {whole:.1f} | {rate:,.0f} | {BILLION / rate / 60:.1f} | "
+                    f"| {what} | {took:.1f} | {whole:.1f} | {own:.1f} | {rate:,.0f} | {BILLION / rate / 60:.1f} | "
                     f"{peak:.0f} | {before:.0f} |",
                     flush=True,
                 )

@@ -22,4 +22,4 @@ def test_they_come_to_the_same_to_the_last_bit_in_little_memory(tmp_path: Path) 
     assert lines[-1] == "the same estimate to the last bit"
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")][2:]
     assert [row[0] for row in rows] == ["report file", "partitions", "1 processes", "2 processes", "4 processes"]
-    assert all(0 < float(row[5]) < 300 for row in rows)  # MB
+    assert all(0 < float(row[6]) < 300 for row in rows)  # MB
