@@ -18,7 +18,7 @@ from ldp_budget.collecting import partitions
 from ldp_budget.collecting.estimating import estimate_files
 from ldp_budget.collecting.partials import aggregate
 from ldp_budget.collecting.partitions import PartitionWriter, open_partition, partitions_in, writer_to
-from ldp_budget.collecting.release import release
+from ldp_budget.collecting.release import _Store, release
 from ldp_budget.collecting.reports import ReportWriter
 from ldp_budget.errors import InvalidParameter, LdpBudgetError
 
@@ -208,6 +208,31 @@ def test_released_reports_may_be_a_partition(tmp_path: Path) -> None:
         assert aggregate(out, POLL).reports == 2
         with pytest.raises(ReportFileError, match="it is there already"):
             release(out, POLL, accountant, values, ["alice", "bob", "carol"], policy="default")
+
+
+def test_a_release_that_is_gone_on_with_makes_the_same_partition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was killed when the partition had its name already, and somebody had taken a copy of it."""
+    with Accountant(tmp_path / "ledger.db") as accountant:
+        accountant.set_policy("default", ["lifetime=1"])
+        given = (tmp_path / "day.parquet", POLL, accountant, np.array([0, 1]), ["alice", "bob"])
+        with monkeypatch.context() as context:
+            context.setattr(_Store, "remove", lambda store: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                release(*given, policy="default")
+        (tmp_path / "copy.parquet").write_bytes((tmp_path / "day.parquet").read_bytes())
+        release(*given, policy="default")
+    with pytest.raises(ReportFileError, match=r"day\.parquet, a copy of copy\.parquet"):
+        aggregate(tmp_path, POLL)
+
+
+def test_only_one_writes_a_partition_at_a_time(tmp_path: Path) -> None:
+    with PartitionWriter(tmp_path / "a.parquet", POLL, task="monday/3") as writer:
+        writer.write(FEW)
+        with pytest.raises(ReportFileError, match="another run is writing it"):
+            write(tmp_path / "a.parquet", FEW[:1], task="monday/3")
+    assert aggregate(tmp_path, POLL).reports == 4
 
 
 def test_a_name_says_what_is_written(tmp_path: Path) -> None:

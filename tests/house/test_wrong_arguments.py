@@ -253,6 +253,7 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         "read_reports": (lambda **given: list(read_reports(**given)), {"path": "none", "collection": POLL}),
         "release": (released_anew, released),
         "PartitionWriter": (PartitionWriter, {"path": "out.parquet", "collection": POLL, "task": None}),
+        "PartitionWriter.call": (PartitionWriter("out.parquet", POLL).call, {"name": "0" * 32}),
         "PartitionWriter.write": (written_to_partition, {"reports": REPORTS}),
         "writer_to": (writer_to, {"path": "out", "collection": POLL}),
         "partitions_in": (partitions_in, {"place": "."}),

@@ -60,7 +60,8 @@ def spend_many(
         note: one line of at most 500 characters, written beside every charge; each goes with its user.
         policy: the policy to hold it against.
         shard: of a run with a key that several processes share, which batches are charged here: (2, 4) is the second
-            of every four. All are given the same users; the run may go on in any other number of shards, or in none.
+            of every four. All are to be given the same users, which nobody compares until the run is gone through
+            whole; it may go on in any other number of shards, or in none.
         on_batch: called as `on_batch(users, refused)` after each batch, with how many users it had and which of
             them were refused; without it, the result names these.
 

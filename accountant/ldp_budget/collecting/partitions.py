@@ -114,6 +114,17 @@ class PartitionWriter:
             self._file = self._open.enter_context(written(self._place))
         return self
 
+    def call(self, name: str) -> None:
+        """Call the partition so in place of a random name, before anything is written: the same run, the same name.
+
+        Parameters:
+            name: 32 hexadecimal digits that were drawn at random for the run.
+
+        Raises:
+            InvalidParameter: it is no text.
+        """
+        self._name = f"random {check_text('name', name)}"
+
     def write(self, reports: NDArray[Any]) -> None:
         """Append reports.
 

@@ -28,7 +28,7 @@ from ..accounting.bulk import refused_places
 from ..catalogue.collections import Collection
 from ..errors import InvalidParameter, ReportFileError
 from ..guarantees import Memoised
-from .partitions import writer_to
+from .partitions import PartitionWriter, writer_to
 from .tabular.places import is_address, local_path, shown_place
 
 if TYPE_CHECKING:
@@ -112,6 +112,8 @@ def release(
     singly = secrets is not None or accountant.policy(policy).plan is not None
     writer = writer_to(out, collection)
     with _Store(Path(out), collection, accountant.keyed_digest(_input(values, users, policy, singly))) as store:
+        if isinstance(writer, PartitionWriter):
+            writer.call(store.run)  # gone on with, it makes the same partition, of which one is counted
         with writer:
             for number, start in enumerate(range(0, len(values), _BATCH)):
                 batch = slice(start, start + _BATCH)
