@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import random
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -40,7 +41,7 @@ from ldp_budget.guarantees import (
 from ldp_budget.guarantees.pairs import dominating_pair
 from ldp_budget.trust.verification import HOLDS, UNPROVEN, VIOLATED, verify
 from ldp_budget.trust.verification._renyi import largest_rate
-from ldp_budget.trust.verification.dominance import check, hockey_stick, loss_at
+from ldp_budget.trust.verification.dominance import HockeySticks, check, hockey_stick, loss_at
 from random_mechanisms import DRAWS, random_mechanisms
 
 LIE = Decimal("1e-6")
@@ -99,6 +100,24 @@ def test_a_promise_lowered_by_a_millionth_is_violated(name: str, count: int) -> 
     for mechanism in random_mechanisms(name, count, seed=2):
         lie = promising(mechanism, lowered(mechanism.guarantee))
         assert verify(lie).verdict == VIOLATED, mechanism
+
+
+@pytest.mark.parametrize("outcomes", [0, 1, 2, 5, 40])
+def test_the_divergence_at_many_slopes_is_the_divergence_at_each(outcomes: int) -> None:
+    chance = random.Random(outcomes)
+
+    def share() -> Fraction:
+        return Fraction(chance.choice([0, 1, chance.randrange(10**12)]), 10**12)
+
+    masses = [(share(), share()) for _ in range(outcomes)]
+    slopes = [
+        Fraction(0),
+        Fraction(1),
+        *(p / q for p, q in masses if q),
+        *(chance.randrange(99) * share() for _ in "ten"),
+    ]
+    curve = HockeySticks(masses)
+    assert [curve.at(slope) for slope in slopes] == [hockey_stick(masses, slope) for slope in slopes]
 
 
 @pytest.mark.parametrize("name", DRAWS)

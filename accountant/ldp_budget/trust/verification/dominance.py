@@ -8,6 +8,7 @@ between two of them its divergence is linear and the other's convex (Zhu, Dong a
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context, Decimal
@@ -141,8 +142,9 @@ def _symmetric(guarantee: SymmetricPair, comparison: Comparison) -> Finding:
 
 def _finite(guarantee: FinitePair, comparison: Comparison) -> Finding:
     masses = comparison.merged()
+    curve = HockeySticks(masses)
     for kink, most in corners(guarantee):
-        if hockey_stick(masses, kink) > most:
+        if curve.at(kink) > most:
             return Finding(VIOLATED, f"at λ = {float(kink):.12g} the divergence is above that of the claimed pair")
     if _impossible(masses) > _impossible(guarantee.outcomes):
         return Finding(VIOLATED, "reports that are impossible for one input are likelier than claimed")
@@ -191,11 +193,34 @@ def hockey_stick(masses: Iterable[Mass], slope: Fraction) -> Fraction:
     return sum((p - slope * q for p, q in masses if p > slope * q), Fraction(0))
 
 
+class HockeySticks:
+    """The same of many λ ≥ 0: among the outcomes whose P/Q is above λ it is the sum of P less λ times that of Q."""
+
+    def __init__(self, masses: Iterable[Mass]) -> None:
+        certain, ratios = Fraction(0), list[tuple[Fraction, Fraction, Fraction]]()
+        for p, q in masses:
+            if q:
+                ratios.append((-p / q, p, q))
+            else:
+                certain += p
+        ratios.sort()
+        self._falling = [ratio for ratio, _, _ in ratios]
+        self._sums = [(certain, Fraction(0))]
+        for _, p, q in ratios:
+            above, below = self._sums[-1]
+            self._sums.append((above + p, below + q))
+
+    def at(self, slope: Fraction) -> Fraction:
+        above, below = self._sums[bisect_left(self._falling, -slope)]
+        return above - slope * below
+
+
 @lru_cache(maxsize=16)
 def corners(guarantee: FinitePair) -> tuple[tuple[Fraction, Fraction], ...]:
     """(λ, H(λ)) of a pair at its kinks."""
+    curve = HockeySticks(guarantee.outcomes)
     kinks = sorted({p / q for p, q in guarantee.outcomes if q})
-    return tuple([(kink, hockey_stick(guarantee.outcomes, kink)) for kink in kinks])
+    return tuple([(kink, curve.at(kink)) for kink in kinks])
 
 
 def loss_at(delta: Decimal, comparison: Comparison) -> tuple[Decimal, Decimal] | None:
