@@ -13,6 +13,7 @@ import pytest
 
 from conftest import Clock
 from ldp_budget import Accountant, LedgerError, LedgerKeyMissing, UnknownName
+from ldp_budget.ledger import exchanging
 from ldp_budget.ledger._sqlite import SqliteStore
 from ldp_budget.ledger.checkpoints import link_of
 from ldp_budget.ledger.entries import NO_LINK, Checkpoint, End, StoredCharge, StoredPolicy
@@ -128,6 +129,46 @@ def test_the_states_of_a_secret(accountant: Accountant) -> None:
     assert accountant.key_states() == [(1, "expired", 0), (2, "active", lanes)]
     kinds = [row["kind"] for row in accountant.journal()]
     assert kinds.count("rekeyed") == 1
+
+
+def test_a_secret_that_may_be_in_force_somewhere_is_never_taken_out(
+    accountant: Accountant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody discards it while somebody else has just begun to activate it: without it the ledger would be lost."""
+    in_use(accountant)
+    accountant.prepare_key()
+
+    def stop(*given: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(exchanging, "_take", stop)
+        with pytest.raises(KeyboardInterrupt):
+            accountant.activate_key()
+    assert states(accountant) == ["active", "pending"]
+    assert not accountant.discard_key()
+    assert accountant.prepare_key() == 2
+    assert accountant.activate_key() == 2
+    check(accountant)
+
+
+def test_a_secret_that_is_discarded_before_its_activation_begins_is_not_activated(
+    accountant: Accountant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accountant.prepare_key()
+    ledger = ledger_of(accountant)
+    begin = ledger.change_key
+
+    def discarded_first(change: Callable[[Key], bytes]) -> None:
+        monkeypatch.setattr(ledger, "change_key", begin)
+        assert accountant.discard_key()
+        begin(change)
+
+    monkeypatch.setattr(ledger, "change_key", discarded_first)
+    with pytest.raises(LedgerError, match="was discarded just now"):
+        accountant.activate_key()
+    assert states(accountant) == ["active"]
+    check(accountant)
 
 
 def test_a_head_that_was_noted_before_is_found_behind_the_exchange(accountant: Accountant) -> None:
@@ -492,6 +533,7 @@ def test_the_file_is_for_its_owner_alone_and_whole(tmp_path: Path) -> None:
         lambda text: text[:-9],
         lambda text: text.replace('"active":2', '"active":3'),
         lambda text: text.replace('"active":2', '"active":"2"'),
+        lambda text: text.replace('"begun":2', '"begun":1'),
         lambda text: "{}",
         lambda text: "[]",
     ],

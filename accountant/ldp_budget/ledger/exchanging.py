@@ -158,13 +158,18 @@ def discard(ledger: Ledger) -> bool:
     ledger.look_at_key()
     used, found = max(_used(ledger)), ledger.key.newest
     ledger.change_key(lambda key: key.without_new_secrets(used))
-    return found > used
+    return found > ledger.key.newest
 
 
 def activate(ledger: Ledger, on_progress: Progress = lambda done, total: None) -> int:
     """Have the newest secret in force in every lane, one by one, and say so in the key's file; its number."""
     ledger.look_at_key()
     number = ledger.key.newest
+    _check_open(ledger)
+    ledger.change_key(lambda key: key.with_begun(min(number, key.newest)))
+    if ledger.key.newest < number:
+        raise LedgerError(ledger.name, f"secret {number} of its key was discarded just now, so it is not activated")
+    # All begin with the first lane. Of two machines that have prepared one each, one is told there.
     for done, lane in enumerate(ledger.lanes, 1):
         ledger.run_together(lambda transactions: _take(ledger, transactions[0], number), [lane], though_shut=True)
         on_progress(done, len(ledger.lanes))

@@ -137,15 +137,17 @@ class Key(Secret):
     """
 
     def __init__(self, content: bytes) -> None:
-        super().__init__(_parse(content)[1][0])
+        super().__init__(_parse(content)[2][0])
         self._read(content)
 
     def _read(self, content: bytes) -> None:
-        active, secrets = _parse(content)
+        active, begun, secrets = _parse(content)
         later = {number: Secret(secret, number) for number, secret in enumerate(secrets[1:], 2)}
         self._secrets: dict[int, Secret] = {1: self, **later}
         self.active = active
         """The number of a secret that is in force in every lane; a lane under an older one has gone back."""
+        self.begun = begun
+        """The number of the newest secret that may be in force in some lane; a later one is in force in none."""
         self.secret = content
         """What stands in its file."""
 
@@ -174,40 +176,47 @@ class Key(Secret):
 
     def with_new_secret(self) -> bytes:
         """What its file is to hold with one secret more, that is in force nowhere."""
-        return _write(self.active, [*self._all(), new_key(self.rehearsal)])
+        return _write(self.active, self.begun, [*self._all(), new_key(self.rehearsal)])
 
     def without_new_secrets(self, used: int) -> bytes:
-        """What its file is to hold without the secrets after the number `used`."""
-        return _write(self.active, self._all()[:used])
+        """What its file is to hold without the secrets that are in force nowhere, which those up to `used` are."""
+        return _write(self.active, self.begun, self._all()[: max(used, self.begun)])
+
+    def with_begun(self, number: int) -> bytes:
+        """What its file is to hold before a secret is in force anywhere: from then on it cannot be taken out."""
+        return _write(self.active, max(self.begun, number), self._all())
 
     def with_active(self, number: int) -> bytes:
         """What its file is to hold when a secret is in force in all lanes."""
-        return _write(max(self.active, number), self._all())
+        return _write(max(self.active, number), max(self.begun, number), self._all())
 
     def _all(self) -> list[bytes]:
         return [secret._secret for _, secret in sorted(self._secrets.items())]
 
 
-def _parse(content: bytes) -> tuple[int, list[bytes]]:
-    """Which secret is active, and all of them. Raises `ValueError` for what is no key."""
+def _parse(content: bytes) -> tuple[int, int, list[bytes]]:
+    """Which secret is active, up to which they may be in force, and all of them. Raises `ValueError`."""
     if len(content) == KEY_BYTES or content[KEY_BYTES:] == REHEARSAL:
-        return 1, [content]
+        return 1, 1, [content]
     try:
         found = json.loads(content)
-        active, secrets = found["active"], [bytes.fromhex(secret) for secret in found["secrets"]]
+        active, begun = found["active"], found["begun"]
+        secrets = [bytes.fromhex(secret) for secret in found["secrets"]]
     except (ValueError, TypeError, LookupError):
         raise ValueError(f"has {len(content)} bytes instead of {KEY_BYTES}") from None
     whole = all(len(each) == KEY_BYTES or each[KEY_BYTES:] == REHEARSAL for each in secrets)
-    if not whole or len({len(each) for each in secrets}) != 1 or active not in range(1, len(secrets) + 1):
+    numbered = active in range(1, len(secrets) + 1) and begun in range(active, len(secrets) + 1)
+    if not whole or not numbered or len({len(each) for each in secrets}) != 1:
         raise ValueError("was changed")
-    return active, secrets
+    return active, begun, secrets
 
 
-def _write(active: int, secrets: list[bytes]) -> bytes:
+def _write(active: int, begun: int, secrets: list[bytes]) -> bytes:
     """The content of a key file: as it always was where there is one secret, else JSON."""
     if len(secrets) == 1:
         return secrets[0]
-    return (canonical_json({"active": active, "secrets": [each.hex() for each in secrets]}) + "\n").encode("ascii")
+    content = {"active": active, "begun": begun, "secrets": [each.hex() for each in secrets]}
+    return f"{canonical_json(content)}\n".encode("ascii")
 
 
 def key_path(path: Path) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from ..errors import UnknownName
+from ..errors import LedgerKeyMissing, UnknownName
 from ..guarantees.amounts import ZERO, Costs
 from .entries import End, Entry, Repair, StoredCharge, StoredPolicy
 from .veiling import unveiled
@@ -208,9 +208,10 @@ class Reading:
 
 
 def secret_of(key: Key, number: int) -> Secret:
-    """A secret that is known, as who opened the transaction has seen to."""
+    """A secret that is known, as who opened the transaction has seen to. Raises `LedgerKeyMissing`."""
     secret = key.at(number)
-    assert secret is not None
+    if secret is None:
+        raise LedgerKeyMissing("of this key", number)
     return secret
 
 
