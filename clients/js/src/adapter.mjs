@@ -20,6 +20,13 @@ function answered(asked) {
   return { report: toHex(client.randomize(asked.answer, { secret })) };
 }
 
+let waiting = "";
+
+function flush() {
+  process.stdout.write(waiting);
+  waiting = "";
+}
+
 for await (const line of createInterface({ input: process.stdin })) {
   let said;
   try {
@@ -27,5 +34,8 @@ for await (const line of createInterface({ input: process.stdin })) {
   } catch (error) {
     said = { error: error instanceof Error ? error.message : `${error}` };
   }
-  if (said) process.stdout.write(`${JSON.stringify(said)}\n`);
+  if (!said) continue;
+  // What came in one piece is answered in one: a write of its own for each line takes longer than the report.
+  if (!waiting) setImmediate(flush);
+  waiting += `${JSON.stringify(said)}\n`;
 }
