@@ -208,7 +208,7 @@ def test_a_batch_is_waited_for_as_long_as_something_comes(ledger: Accountant) ->
     with Served(ledger, Settings(most_bytes=2000, most_line=100, body_seconds=1)) as served:
         head = b"POST /v1/spends:batch HTTP/1.1\r\nHost: x\r\nIdempotency-Key: slow\r\nConnection: close\r\n"
         head += b"Authorization: Bearer %s\r\nContent-Length: %d\r\n\r\n" % (
-            served.secret("spend").encode(),
+            served.secret("spend", name="slow").encode(),
             len(lines),
         )
         answer = served.send(head, *parts, pause=0.1, all_of_it=True)
