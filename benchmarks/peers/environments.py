@@ -21,7 +21,7 @@ import work
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-LIMIT = 120.0  # seconds that a library may take to answer, of a machine that may be busy
+LIMIT = 600.0  # seconds that a library may take to answer, of a machine that may be busy
 
 
 def requirements(library: str) -> list[str]:

@@ -284,7 +284,11 @@ def _compose(figures: list[Figure]) -> str:
         )
     rows += _not_offered(answers, 8)
     head = "reports | library | ε: | true ε, at least: | tightness: | verdict | time: | ×:"
-    said = "Any input of one user replaced by any other; δ = 1e-06. RR(ε) is randomised response of two answers."
+    said = prose(
+        "Any input of one user replaced by any other; δ = 1e-06. RR(ε) is randomised response of two answers. "
+        "PLDAccountant takes randomised response and noise together only for neighbours of whom one is a special "
+        "record, which promises less than is asked for."
+    )
     return f"## Compose\n\n{said}\n\n{table(head, rows)}"
 
 

@@ -73,6 +73,8 @@ def test_no_cell_is_by_hand(scripts: dict[str, ModuleType], results: dict[str, A
     # Whatever is measured otherwise is written otherwise.
     page = scripts["page"].page(results)
     figures = [each for each in results["figures"] if each.get(name) and not each.get("table")]
+    if name in ("reason", "failed"):  # told once, where the answer would stand, and not again where its time would
+        figures = [each for each in figures if not (each.get("time") and each["task"] in ("calibrate", "compose"))]
     if not figures:
         pytest.skip(f"this time nothing {name}")
     for figure in figures[:3] + figures[-3:]:
