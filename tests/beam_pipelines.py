@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
+import distributed
 from apache_beam.options.pipeline_options import PipelineOptions
 
 import ldp_budget
@@ -64,7 +65,7 @@ def note_worker(place: str, folder: str) -> str:
 
 
 def main(runner: str, folder: str) -> None:
-    options, combine = [], AggregatePartitions(POLL)
+    options, combine, cluster = [], AggregatePartitions(POLL), None
     which: Any
     if runner == "bundles":
         from apache_beam.runners.direct.direct_runner import BundleBasedDirectRunner
@@ -76,9 +77,8 @@ def main(runner: str, folder: str) -> None:
         which, options = FnApiRunner(), ["--direct_num_workers=2", "--direct_running_mode=multi_processing"]
     else:
         from apache_beam.runners.dask.dask_runner import DaskRunner
-        from distributed import LocalCluster
 
-        cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+        cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
         which, options = DaskRunner(), [f"--dask_client_address={cluster.scheduler_address}"]
     with beam.Pipeline(which, PipelineOptions(options)) as pipeline:
         places = pipeline | beam.Create(partitions_in(f"{folder}/parts")) | beam.Reshuffle()
@@ -86,6 +86,9 @@ def main(runner: str, folder: str) -> None:
             places = places | beam.ParDo(FailingOnce(folder))
         total = places | beam.Map(note_worker, folder) | beam.CombineGlobally(combine)
         total | beam.Map(lambda partial: partial.write(f"{folder}/total"))
+    if cluster is not None:
+        distributed.default_client().close()  # else it looks for the cluster for half a minute
+        cluster.close()
     workers = {int(path.stem) for path in Path(folder).glob("*.worker")}
     print(json.dumps({"failed": len([*Path(folder).glob("*.failed")]), "workers": len(workers - {os.getpid()})}))
 

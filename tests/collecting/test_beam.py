@@ -36,8 +36,7 @@ def parts(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("runner", ["bundles", "processes", "dask"])
 def test_a_pipeline_comes_to_what_one_process_does(runner: str, parts: Path) -> None:
     pytest.importorskip("apache_beam")
-    if runner == "dask":
-        pytest.importorskip("distributed")
+    pytest.importorskip("distributed")
     done = subprocess.run(
         [sys.executable, str(TESTS / "beam_pipelines.py"), runner, str(parts.parent)],
         env={**os.environ, "PYTHONPATH": str(TESTS)},
