@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from functools import cached_property
 from hashlib import blake2b
 from hmac import compare_digest
 from pathlib import Path
@@ -87,8 +88,10 @@ class Secret:
         if self.number == 1 or len(hashed) != HASH_BYTES:
             return hashed
         left, right = int.from_bytes(hashed[:_HALF]), int.from_bytes(hashed[_HALF:])
-        for purpose in _ROUNDS:
-            left, right = right, left ^ self._round(purpose, right)
+        for begun in self._rounds:
+            hasher = begun.copy()
+            hasher.update(right.to_bytes(_HALF))
+            left, right = right, left ^ int.from_bytes(hasher.digest())
         return left.to_bytes(_HALF) + right.to_bytes(_HALF)
 
     def unveil(self, stored: bytes) -> bytes:
@@ -96,14 +99,16 @@ class Secret:
         if self.number == 1 or len(stored) != HASH_BYTES:
             return stored
         left, right = int.from_bytes(stored[:_HALF]), int.from_bytes(stored[_HALF:])
-        for purpose in reversed(_ROUNDS):
-            left, right = right ^ self._round(purpose, left), left
+        for begun in reversed(self._rounds):
+            hasher = begun.copy()
+            hasher.update(left.to_bytes(_HALF))
+            left, right = right ^ int.from_bytes(hasher.digest()), left
         return left.to_bytes(_HALF) + right.to_bytes(_HALF)
 
-    def _round(self, purpose: bytes, half: int) -> int:
-        hasher = (self._begun.get(purpose) or self._begin(purpose, _HALF)).copy()
-        hasher.update(half.to_bytes(_HALF))
-        return int.from_bytes(hasher.digest())
+    @cached_property
+    def _rounds(self) -> list[blake2b]:
+        """The functions of a veil's rounds, each of which has taken in the secret."""
+        return [self._begin(purpose, _HALF) for purpose in _ROUNDS]
 
     def _digest(self, purpose: bytes, size: int, message: bytes) -> bytes:
         hasher = (self._begun.get(purpose) or self._begin(purpose, size)).copy()

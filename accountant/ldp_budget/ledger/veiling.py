@@ -27,10 +27,18 @@ class _Unveiled:
 
     def __init__(self, rows: Any, secret: Secret) -> None:
         self._rows = rows
-        self._veil, self._unveil = secret.veil, secret.unveil
+        self._secret, self._unveil = secret, secret.unveil
+        # Of a user and a key it is asked more than once.
+        self._known: dict[bytes, bytes] = {}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._rows, name)
+
+    def _veil(self, hashed: bytes) -> bytes:
+        veiled = self._known.get(hashed)
+        if veiled is None:
+            veiled = self._known[hashed] = self._secret.veil(hashed)
+        return veiled
 
     # -- one user -----------------------------------------------------------------------------------------
 
