@@ -413,7 +413,9 @@ def test_who_has_not_the_new_secret_writes_nothing(tmp_path: Path, clock: Clock)
         for act in (lambda: other.spend("alice", coin(1)), lambda: other.balance("alice"), other.verify):
             with pytest.raises(LedgerKeyMissing, match="has not got the secret 2 that is in force"):
                 act()
-        assert other.check_up()["schema"] is not None
+        found = other.check_up()
+        assert found["schema"] is None
+        assert "the secret 2 that is in force" in str(found["key"])
         assert one.stats()["entries"] == before
         with pytest.raises(LedgerKeyMissing) as raised, Accountant(path, clock=clock) as third:
             third.spend("alice", coin(1))

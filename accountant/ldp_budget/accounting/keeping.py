@@ -81,8 +81,8 @@ def check_up(self: Books) -> dict[str, str | None]:
 
     Returns:
         What is wrong, or None, with each of three: `schema` (the tables can be read, and the ledger is open),
-        `key` (it lies where it lay when the ledger was opened, and is the same) and `clock` (it can be believed).
-        `clock` is left out where the tables cannot be read.
+        `key` (it lies where it lay when the ledger was opened, is the same, and has the secret that is in force) and
+        `clock` (it can be believed). `clock` is left out where the tables cannot be read.
 
     Raises:
         Nothing.

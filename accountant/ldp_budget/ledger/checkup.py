@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..errors import LdpBudgetError, LedgerError
+from ..errors import LdpBudgetError, LedgerError, LedgerKeyMissing
 from . import gate
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ def check_up(ledger: Ledger) -> dict[str, str | None]:
                 reading.go_by_the_clock()
             except LdpBudgetError as error:
                 found["clock"] = str(error)
+    except LedgerKeyMissing as error:
+        found["key"] = str(error)
     except LdpBudgetError as error:
         found["schema"] = str(error)
     return found
