@@ -6,6 +6,7 @@ The model keeps every charge and adds up from scratch: no running sums, no windo
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -18,7 +19,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, Limit
 from ldp_budget.accounting.plans import Plan
-from ldp_budget.errors import ReservationConflict
+from ldp_budget.errors import NotSupported, ReservationConflict
 from ldp_budget.guarantees import (
     SAME_CHANGE_PATTERN,
     Approximate,
@@ -570,6 +571,13 @@ class LedgerMachine(RuleBasedStateMachine):
             self.by(share).spend_many([*users, "dave"], **request)
 
     # -- all of it ----------------------------------------------------------------------------------------
+
+    @rule()
+    def exchange_key(self) -> None:
+        """Nobody is told anything else, and nobody's receipts or keys are of no use."""
+        with suppress(NotSupported):  # from afar
+            self.accountant.prepare_key()
+            self.accountant.activate_key()
 
     @rule()
     def restart(self) -> None:
