@@ -29,7 +29,7 @@ import ldp_budget
 from ldp_budget.authoring.base import Mechanism
 from ldp_budget.authoring.domain import Categories, Interval
 from ldp_budget.authoring.estimates import CountEstimate, MeanEstimate
-from ldp_budget.authoring.fields import Choice, Field, Flag, Integer, Matrix, Real
+from ldp_budget.authoring.fields import MOST_TEXT, Choice, Field, Flag, Integer, Matrix, Real, Text
 from ldp_budget.errors import InvalidParameter, LdpBudgetError, NotSupported
 from ldp_budget.guarantees import Unbounded, from_json
 from ldp_budget.trust.verification import VIOLATED, verify
@@ -80,6 +80,8 @@ def corners_of(field: Field[Any]) -> list[Any]:
         return list(field.choices)
     if isinstance(field, Matrix):
         return list(_MATRICES)
+    if isinstance(field, Text):
+        return ["an appendix", "x", "x" * MOST_TEXT]
     return [True, False] if isinstance(field, Flag) else []
 
 
@@ -126,7 +128,7 @@ def plain_values(field: Field[Any]) -> list[Any]:
 def plain_cases(cls: type[Mechanism]) -> list[Parameters]:
     """Plain parameters for every set of fields that can be declared together, found by trying; defaults left out."""
     chance = random.Random(cls.name)
-    optional = [name for name, field in cls.fields.items() if not field.required and _may_be_left_out(field)]
+    optional = [name for name, field in cls.fields.items() if not field.required and _may_be_given(field)]
     always = [name for name, field in cls.fields.items() if field.required]
     found = []
     for count in range(len(optional) + 1):
@@ -136,8 +138,9 @@ def plain_cases(cls: type[Mechanism]) -> list[Parameters]:
     return found
 
 
-def _may_be_left_out(field: Field[Any]) -> bool:
-    return field.default is None
+def _may_be_given(field: Field[Any]) -> bool:
+    """Whether it is left out by default, and there are values of it here."""
+    return field.default is None and bool(plain_values(field))
 
 
 def _plain_case(cls: type[Mechanism], names: list[str], chance: random.Random) -> Parameters | None:

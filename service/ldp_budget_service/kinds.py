@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ldp_budget import LdpBudgetError, LedgerError, ReportFileError
+from ldp_budget import LdpBudgetError, LedgerError, ReportFileError, TableError
 from ldp_budget.remote.problems import members_of
 
 from . import current
@@ -21,6 +21,7 @@ STATUSES: dict[str, int] = {
     "outside-domain": 400,
     "not-supported": 400,
     "report-file-error": 503,
+    "table-error": 503,
     "plugin-error": 503,
     "unknown-name": 404,
     "name-taken": 409,
@@ -63,6 +64,7 @@ MEANINGS: dict[str, str] = {
     "outside-domain": "A value is not one of those that the mechanism asks for: `domain`, `found`.",
     "not-supported": "The mechanism, the rule or this service cannot do what was asked, and says why.",
     "report-file-error": "Reports cannot be read or written here just now. What was charged is kept; send it again.",
+    "table-error": "A file of answers or users cannot be read here just now.",
     "plugin-error": "A mechanism's plugin is broken: `plugin`, `why`.",
     "unknown-name": "Nothing of that `kind` has that `name`; `known` are those there are, where that may be told.",
     "name-taken": "The name belongs to something else already.",
@@ -153,7 +155,7 @@ def problem_of(error: LdpBudgetError) -> dict[str, Any]:
         return error.problem
     if isinstance(error, ServiceError):
         return problem_body(error.code, str(error))
-    if isinstance(error, LedgerError | ReportFileError):
+    if isinstance(error, LedgerError | ReportFileError | TableError):
         # Where the ledger lies, and why it fails, is for whoever runs the service.
         _log.error("ledger", extra={"error": str(error)})
     detail, members = members_of(error)

@@ -29,6 +29,7 @@ from ldp_budget.errors import (
     RehearsalError,
     ReportFileError,
     ReservationConflict,
+    TableError,
     UnknownName,
 )
 from ldp_budget.remote import ServiceProblem
@@ -71,6 +72,7 @@ OF_A_LEDGER = [
     ClockError(SECRET_PLACE, "it has run away"),
     RehearsalError(SECRET_PLACE, True),
     ReportFileError(SECRET_PLACE, f"{SECRET_PLACE} is truncated"),
+    TableError(SECRET_PLACE, f"{SECRET_PLACE} is truncated"),
 ]
 """What says where something lies; of a service's that is its address, and why it fails stays there."""
 

@@ -204,7 +204,8 @@ GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "operations.md"
 
 def test_the_guide_names_options_that_there_are(command: CommandLine) -> None:
     told = GUIDE.read_text(encoding="utf-8")
-    helps = [command(*words, "--help").stdout for words in (("serve",), ("key", "create"), ("key", "rotate"))]
+    commands = (("serve",), ("key", "create"), ("key", "rotate"), ("ledger", "key", "activate"))
+    helps = [command(*words, "--help").stdout for words in commands]
     known = set(re.findall(r"--[a-z-]+", " ".join([*helps, "--ledger --limit --expect"])))
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", told))
     assert len(named) > 10

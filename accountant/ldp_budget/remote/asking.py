@@ -38,6 +38,7 @@ from ..errors import (
     RehearsalError,
     ReportFileError,
     ReservationConflict,
+    TableError,
     UnknownName,
 )
 from .address import checked, checked_key
@@ -60,7 +61,8 @@ _LATER = (
     HTTPStatus.GATEWAY_TIMEOUT,
 )
 _LASTING = tuple(
-    kind.code for kind in (ClockError, RehearsalError, LedgerMissing, PluginError, ReportFileError, LdpBudgetError)
+    kind.code
+    for kind in (ClockError, RehearsalError, LedgerMissing, PluginError, ReportFileError, TableError, LdpBudgetError)
 )
 # An instance without the new secret of the ledger's key may stand beside others that have it.
 _NOT_BEGUN = ("slow-request", "overloaded", "not-ready", LedgerKeyMissing.code)

@@ -26,6 +26,7 @@ from ..errors import (
     RehearsalError,
     ReportFileError,
     ReservationConflict,
+    TableError,
     UnknownName,
 )
 
@@ -97,6 +98,7 @@ _OF_LEDGERS: dict[str, Callable[[str, Mapping[str, Any]], LdpBudgetError]] = {
     ),
     # Files of the service are as far away as its ledger.
     "report-file-error": lambda url, said: ReportFileError(url, str(said["detail"])),
+    "table-error": lambda url, said: TableError(url, str(said["detail"])),
 }
 
 
@@ -113,6 +115,8 @@ def members_of(error: LdpBudgetError) -> tuple[str, Members]:
         return UNUSABLE + unknown, members
     if isinstance(error, ReportFileError):
         return "reports cannot be kept just now", members
+    if isinstance(error, TableError):
+        return "a table cannot be read just now", members
     return str(error), members
 
 
