@@ -16,6 +16,7 @@ is stored nor write anything that would be believed.
 from __future__ import annotations
 
 import json
+import os
 import secrets
 from functools import cached_property
 from hashlib import blake2b
@@ -23,7 +24,7 @@ from hmac import compare_digest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .._files import replacing
+from .._files import replacing, sync_file, sync_folder
 from .._json import canonical_json
 from ..errors import LedgerError, RehearsalError
 
@@ -174,10 +175,21 @@ class Key(Secret):
         """Whether both are of the same ledger, whatever secrets came later."""
         return compare_digest(self._secret, other._secret)
 
+    def replaces(self, other: Key) -> bool:
+        """Whether this has every secret of the other one that is or was in force: what stands in for it must."""
+        mine, others = self._all(), other._all()[: other.begun]
+        return len(mine) >= len(others) and all(map(compare_digest, mine, others))
+
     def learn(self, other: Key) -> None:
         """Take what stands in the file now; it is that of the same ledger."""
         if other.secret != self.secret:
+            used = self.begun
             self._read(other.secret)
+            self.found_in_force(used)
+
+    def found_in_force(self, number: int) -> None:
+        """Remember that a lane goes by a secret, which may not be said in the file on this machine."""
+        self.begun = max(self.begun, number)
 
     def with_new_secret(self) -> bytes:
         """What its file is to hold with one secret more, that is in force nowhere."""
@@ -194,6 +206,10 @@ class Key(Secret):
     def with_active(self, number: int) -> bytes:
         """What its file is to hold when a secret is in force in all lanes."""
         return _write(max(self.active, number), max(self.begun, number), self._all())
+
+    def at_moment(self, number: int) -> Key:
+        """The key to go with a copy of a ledger of one lane, in which that secret was in force."""
+        return Key(_write(number, number, self._all()))
 
     def _all(self) -> list[bytes]:
         return [secret._secret for _, secret in sorted(self._secrets.items())]
@@ -244,8 +260,13 @@ def check_kind(key: Key, ledger: str, rehearsal: bool | None) -> Key:
 
 
 def replace(file: Path, ledger: str, content: bytes) -> None:
-    """Put another content in a key's file, whole; raises `LedgerError` where that cannot be written."""
+    """Have a content in a key's file, whole and durable; raises `LedgerError` where that cannot be written."""
     try:
+        if file.read_bytes() == content:
+            # By somebody who may have been killed before it was durable, and a secret in force must be.
+            sync_file(file)
+            sync_folder(Path(os.path.realpath(file)).parent)
+            return
         with replacing(file) as draft:
             draft.write(content)
     except OSError as error:

@@ -240,7 +240,7 @@ class PostgresStore:
 
     def _found_key(self) -> Key:
         found = secret.read(self.identity, self._address)
-        if not found.is_that_of(self.key) or found.newest < self.key.active:
+        if not found.replaces(self.key):
             raise LedgerError(self.name, f"another key lies in {secret.place(self.identity)}")
         return found
 
@@ -253,10 +253,8 @@ class PostgresStore:
         place = secret.place(self.identity)
         with alone_in(place.parent):
             self.look_at_key()
-            content = change(self.key)
-            if content != self.key.secret:
-                replace(place, self.name, content)
-                self.look_at_key()
+            replace(place, self.name, change(self.key))
+            self.look_at_key()
 
     def clear_log(self) -> bool:
         """Nothing is to be done: what was deleted goes with the server's own house-keeping."""

@@ -238,7 +238,7 @@ class SqliteStore:
             self._check_key(keys.read_key(Path(self.name)))
 
     def _check_key(self, found: keys.Key) -> None:
-        if not found.is_that_of(self.key) or found.newest < self.key.active:
+        if not found.replaces(self.key):
             raise LedgerError(self.name, f"another key lies in {keys.key_path(Path(self.name))}")
 
     def look_at_key(self) -> None:
@@ -261,9 +261,8 @@ class SqliteStore:
     def _change_key(self, change: Callable[[keys.Key], bytes]) -> None:
         self.look_at_key()
         content = change(self.key)
-        if content != self.key.secret:
-            keys.replace(keys.key_path(Path(self.name)), self.name, content)
-            self.key.learn(keys.Key(content))
+        keys.replace(keys.key_path(Path(self.name)), self.name, content)
+        self.key.learn(keys.Key(content))
 
     def clear_log(self) -> bool:
         """Bring what was committed into the file and empty the log; whether nobody who reads it kept that off."""
@@ -289,8 +288,11 @@ class SqliteStore:
     def backup(self, path: str | os.PathLike[str], check: Callable[[Snapshot], None]) -> None:
         """Copy the ledger, as it is at one moment, and its key to a place where there is nothing yet."""
         with self._connection_to_read() as connection, self._moment_of(connection):
-            check(SqliteRows(connection))
-            files.copy(connection, self.key, Path(os.path.realpath(path)))
+            rows = SqliteRows(connection)
+            check(rows)
+            # It may have been exchanged since that moment.
+            key = self.key.at_moment(rows.end()[0].secret)
+            files.copy(connection, key, Path(os.path.realpath(path)))
 
     # -- connections --------------------------------------------------------------------------------------
 

@@ -1,0 +1,131 @@
+"""What others do at the worst moment of an exchange of a ledger's key loses neither the secret nor a receipt."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import Clock
+from ldp_budget import Accountant, LedgerError
+from ldp_budget.ledger._sqlite import files
+from ldp_budget.ledger.keys import Key
+from ledger_contract import check, coin, spent
+from ledger_exchanges import exchange
+from ledger_inside import ledger_of
+from toy_store import ToyStore
+
+
+def at_first(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, do: Callable[[], object]) -> None:
+    """What another process does just before something is called for the first time."""
+    inner, done = getattr(owner, name), []
+
+    def outer(*arguments: Any, **more: Any) -> Any:
+        if not done:
+            done.append(True)
+            do()
+        return inner(*arguments, **more)
+
+    monkeypatch.setattr(owner, name, outer)
+
+
+def activate_but_for_the_end(accountant: Accountant) -> None:
+    """Somebody is stopped when the new secret is in force in all lanes, and the file does not say so yet."""
+
+    def interrupted(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Key, "with_active", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            accountant.activate_key()
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_secret_that_comes_into_force_meanwhile_is_not_discarded(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, whole: bool
+) -> None:
+    path = tmp_path / "budget.db"
+    with Accountant(path, clock=clock) as one, Accountant(path, clock=clock) as other:
+        one.set_policy("default", ["lifetime=9"])
+        one.spend("alice", coin(1))
+        one.prepare_key()
+
+        def activate() -> None:
+            if whole:
+                other.activate_key()
+            else:
+                activate_but_for_the_end(other)
+
+        at_first(monkeypatch, one._ledger, "change_key", activate)
+        assert not one.discard_key()
+    with Accountant(path, create=False, clock=clock) as later:
+        assert spent(later, "alice")["lifetime"] == 1
+        check(later)
+
+
+def test_a_secret_in_force_is_not_forgotten_for_a_file_that_has_it_not(tmp_path: Path, clock: Clock) -> None:
+    """As where somebody brings an older file in the middle: the last copy of the secret may be in memory."""
+    path = tmp_path / "budget.db"
+    key = path.with_name("budget.db.key")
+    with Accountant(path, clock=clock) as one, Accountant(path, clock=clock) as other:
+        one.set_policy("default", ["lifetime=9"])
+        old = key.read_bytes()
+        one.prepare_key()
+        activate_but_for_the_end(one)
+        other.spend("alice", coin(1))
+        new = key.read_bytes()
+        key.write_bytes(old)
+        for act in (one.activate_key, one.prepare_key, one.discard_key, other.key_states):
+            with pytest.raises(LedgerError, match="another key lies"):
+                act()
+        assert key.read_bytes() == old
+        for each in (one, other):
+            assert each.spend("alice", coin(1))
+        key.write_bytes(new)
+        assert one.activate_key() == 2
+        assert spent(one, "alice")["lifetime"] == 3
+
+
+def test_a_backup_has_a_key_of_its_moment_though_it_is_exchanged_meanwhile(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, backup = tmp_path / "budget.db", tmp_path / "backup.db"
+    with Accountant(path, clock=clock) as one, Accountant(path, clock=clock) as other:
+        one.set_policy("default", ["lifetime=9"])
+        one.spend("alice", coin(1))
+
+        def meanwhile() -> None:
+            with suppress(LedgerError):  # the log cannot be emptied, for the backup reads it
+                exchange(other)
+            ledger_of(one).look_at_key()
+
+        at_first(monkeypatch, files, "copy", meanwhile)
+        one.backup(backup)
+    with Accountant(backup, create=False, clock=clock) as later:
+        assert spent(later, "alice")["lifetime"] == 1
+        check(later)
+
+
+def test_a_lane_that_goes_back_at_the_end_of_an_exchange_is_found(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a process that has met the new secret in the middle, and has not read since that it is active."""
+    store = ToyStore(2)
+    with Accountant(store, clock=clock) as one:
+        one.set_policy("default", ["lifetime=9"])
+        users = {ledger_of(one).lane_of(store.key.hash(b"user", name)): name for name in "abcdefgh"}
+        one.prepare_key()
+        before = copy.deepcopy(store._rows[1])
+        activate_but_for_the_end(one)
+    file = store.key.with_active(2)  # by now
+    monkeypatch.setattr(store, "look_at_key", lambda: store.key.learn(Key(file)), raising=False)
+    with Accountant(store, clock=clock) as other:
+        assert other.spend(users[0], coin(1))
+        store._rows[1] = before
+        with pytest.raises(LedgerError, match="lane 1 has gone back"):
+            other.spend(users[1], coin(1))
