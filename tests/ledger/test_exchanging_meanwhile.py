@@ -12,6 +12,7 @@ import pytest
 
 from conftest import Clock
 from ldp_budget import Accountant, LedgerError
+from ldp_budget.accounting import copying
 from ldp_budget.ledger._sqlite import files
 from ldp_budget.ledger.keys import Key
 from ledger_contract import check, coin, spent
@@ -129,3 +130,24 @@ def test_a_lane_that_goes_back_at_the_end_of_an_exchange_is_found(
         store._rows[1] = before
         with pytest.raises(LedgerError, match="lane 1 has gone back"):
             other.spend(users[1], coin(1))
+
+
+@pytest.mark.parametrize("step", ["begin", "shut"])
+def test_a_ledger_whose_key_is_exchanged_meanwhile_is_not_copied(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """The copy would go on under the old secret, and the receipts of those under the new one would be nobody's."""
+    path, place = tmp_path / "budget.db", tmp_path / "two.db"
+    with Accountant(path, clock=clock) as one, Accountant(path, clock=clock) as other:
+        one.set_policy("default", ["lifetime=9"])
+        other.prepare_key()
+        receipts = []
+
+        def meanwhile() -> None:
+            other.activate_key()
+            receipts.append(str(other.reserve("alice", coin(1)).receipt))
+
+        at_first(monkeypatch, copying, step, meanwhile)
+        with pytest.raises(LedgerError, match="exchanged"):
+            one.copy_to(place)
+        assert other.commit(receipts[0]).status == "committed"

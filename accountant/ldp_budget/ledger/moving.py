@@ -6,7 +6,7 @@ the source again. At no moment are both open to charges.
 
 from __future__ import annotations
 
-import secrets
+from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from ..errors import LedgerError
@@ -21,13 +21,26 @@ if TYPE_CHECKING:
 
 def new_copy() -> str:
     """A name for a copy, which both ledgers note."""
-    return secrets.token_hex(8)
+    return token_hex(8)
 
 
 def begin(source: Ledger, target: Ledger, copy: str) -> None:
-    """Shut the place of the copy to all. Raises `LedgerError` where something stands there."""
-    with source.reading() as reading:
-        begun = gate.begun(reading.end.gate)
+    """Shut the place of the copy to all. Raises `LedgerError` where something stands there.
+
+    Also where the source's key is being exchanged, or was since the place was made.
+    """
+    secrets = set()
+    for lane in source.lanes:
+        with source.reading(lane) as reading:
+            secrets.add(reading.secret.number)
+            begun = gate.begun(reading.end.gate)
+    if len(secrets) > 1:
+        raise LedgerError(
+            source.name, "its key is being exchanged, lane by lane; end that, and copy then"
+        )
+    if not target.key.replaces(source.key):
+        why = f"the key of {source.name} was exchanged since this place was made; remove it, and copy anew"
+        raise LedgerError(target.name, why)
 
     def shut(transactions: list[Transaction]) -> None:
         for transaction in transactions:
@@ -41,12 +54,23 @@ def begin(source: Ledger, target: Ledger, copy: str) -> None:
 
 
 def shut(source: Ledger, target: Ledger, copy: str) -> None:
-    """Shut the source for good: it goes on in the target."""
+    """Shut the source for good: it goes on in the target, under the same secret of the key.
+
+    Raises `LedgerError` where that was exchanged since the copy was begun, or is in force in some lanes only.
+    """
+    with target.reading() as reading:
+        secret = reading.secret.number
 
     def move(transactions: list[Transaction]) -> None:
         for transaction in transactions:
             if gate.state(transaction.end.gate) != gate.OPEN:
                 raise LedgerError(source.name, gate.why_shut(transaction))
+            if transaction.secret.number != secret:
+                why = (
+                    f"lane {transaction.lane} is under secret {transaction.secret.number} of its key, which was "
+                    f"exchanged since the copy was begun; end that, remove what is at {target.name}, and copy anew"
+                )
+                raise LedgerError(source.name, why)
             entry = transaction.append(Entry(0, transaction.time(), MOVED, 0, 0, 0, 0, ZERO, keyed=True))
             following = gate.following(transaction.end.gate, gate.MOVED)
             transaction.set_gate(following, gate.Reason(copy, target.name), entry)
