@@ -13,6 +13,10 @@ import pytest
 from conftest import Clock
 from ldp_budget import Accountant, Collection, InvalidParameter, UnknownName
 from ldp_budget.access.invitations import Invitation, Invitations, invite, read
+from ledger_contract import coin as coin_of
+from toy_store import ToyStore
+
+COIN = coin_of(1)
 
 
 @pytest.fixture
@@ -117,6 +121,45 @@ def test_another_process_knows_of_it_at_once_where_the_ledger_is_asked(accountan
     assert read(accountant, made) is not None
     Invitations(accountant).revoke("commute")
     assert read(accountant, made) is None
+
+
+def test_invitations_stay_good_when_the_ledgers_key_is_exchanged(
+    accountant: Accountant, invitations: Invitations, clock: Clock
+) -> None:
+    before = token(invitations, clock, round="1")
+    accountant.prepare_key()
+    accountant.activate_key()
+    after = token(invitations, clock, round="1")
+    assert before.partition(".")[2] != after.partition(".")[2], "the old secret does not sign what is made now"
+    assert found(invitations, before).key == found(invitations, after).key
+    invitations.revoke("commute", "alice")
+    assert invitations.find(before) is invitations.find(after) is None
+
+
+def test_a_revocation_ends_what_the_old_secret_of_the_ledgers_key_signs(
+    accountant: Accountant, invitations: Invitations, clock: Clock
+) -> None:
+    """Whoever has that dates tokens as they like, and would go on for ever."""
+    old = accountant._ledger.key._all()[0]
+    accountant.prepare_key()
+    accountant.activate_key()
+    clock.advance(days=1)
+    alice, bob = (forged(old, user, clock) for user in ("alice", "bob"))
+    assert found(invitations, alice).user == "alice", "as what was signed before the exchange may have been sent"
+    invitations.revoke("commute", "alice")
+    assert [invitations.find(each) is not None for each in (alice, bob)] == [False, True]
+    invitations.revoke("commute")
+    assert invitations.find(bob) is None
+    clock.advance(seconds=1)
+    assert invitations.find(token(invitations, clock)) is not None
+
+
+def forged(secret: bytes, user: str, clock: Clock) -> str:
+    """A token as the old secret signs it, dated in the future."""
+    with Accountant(ToyStore(secret=secret), clock=lambda: clock.now + timedelta(days=100)) as thief:
+        thief.add_collection(Collection("commute", COIN, ("no", "yes")))
+        [(_, made)] = invite(thief, "commute", [user], clock.now + timedelta(days=999))
+        return made
 
 
 @pytest.mark.parametrize("user", ["a/b", "김철수", "o'neil@example.org", "\ud800", " ", "x" * 500])

@@ -1,8 +1,11 @@
 """Invitations: signed links by which respondents of a collection report without an API key.
 
 A token says for whom it is, for which collection and round, when it was made and until when it is good, and is signed
-under the ledger's key. So nothing is stored of an invitation, however many there are; that some are good no more is a
-record. Whoever has a token may do what it is for: it is to travel like a password.
+by the secret in force of the ledger's key. So nothing is stored of an invitation, however many there are; that some
+are good no more is a record. Whoever has a token may do what it is for: it is to travel like a password.
+
+When the key is exchanged, what was signed before stays good, for it has been sent. Who has the old secret can sign
+such tokens too, dated as they like; so what is revoked under a newer secret is all that an older one has signed.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from .._checks import check_name, check_text, shown
 from .._columns import check_texts
 from .._json import canonical_json
+from ..accounting.keeping import digest_under, newest_secret, secret_in_force
 from ..errors import InvalidParameter
 from .following import FRESH_SECONDS, Following
 
@@ -58,16 +62,24 @@ class Invitation:
         return f"<Invitation to {self.collection}, expires {self.expires.isoformat()}>"
 
 
+class _End(NamedTuple):
+    """When invitations were revoked, and under which secret of the ledger's key."""
+
+    at: datetime
+    secret: int
+
+
 class _Revoked(NamedTuple):
     """Until when invitations were revoked, by collection and by a digest of the user, or for everybody."""
 
-    until: Mapping[tuple[str, str], datetime]
+    until: Mapping[tuple[str, str], _End]
 
 
 def _follow(revoked: _Revoked, record: Record) -> _Revoked:
     if record.kind != REVOKED:
         return revoked
-    return _Revoked({**revoked.until, (record.name, record.body["user"]): record.at})
+    end = _End(record.at, record.body.get("secret", 1))
+    return _Revoked({**revoked.until, (record.name, record.body["user"]): end})
 
 
 class Invitations:
@@ -113,9 +125,10 @@ class Invitations:
         if expires <= now:
             raise InvalidParameter("expires", f"a moment after now, {now.isoformat()}", expires.isoformat())
         until = expires.astimezone(UTC)
+        secret = secret_in_force(self._accountant)
         invited = check_texts("users", users, "many users; a single text would be read letter by letter")
         return (
-            (user, self._write(Invitation(collection, _short("user", user), round, now, until, "")))
+            (user, self._write(Invitation(collection, _short("user", user), round, now, until, ""), secret))
             for user in invited
         )
 
@@ -128,13 +141,15 @@ class Invitations:
         Raises:
             Nothing but `LedgerError`.
         """
-        read = self._read(token)
-        if read is None or self._accountant.now() >= read.expires:
+        until = self._revoked.known().until  # first: it may be told there that the ledger's key was exchanged
+        found = self._read(token)
+        if found is None or self._accountant.now() >= found[0].expires:
             return None
-        until = self._revoked.known().until
-        for whom in (_EVERYBODY, self._whom(read.collection, read.user)):
-            ended = until.get((read.collection, whom))
-            if ended is not None and read.made <= ended:
+        read, signed = found
+        secrets = range(1, newest_secret(self._accountant) + 1)
+        for whom in (_EVERYBODY, *(self._whom(read.collection, read.user, secret) for secret in secrets)):
+            end = until.get((read.collection, whom))
+            if end is not None and (read.made <= end.at or signed < end.secret):
                 return None
         return read
 
@@ -150,42 +165,48 @@ class Invitations:
             InvalidParameter: one of them is no text.
         """
         self._accountant.collection(collection)
-        whom = _EVERYBODY if user is None else self._whom(collection, _short("user", user))
-        self._revoked.append(lambda _: (REVOKED, collection, {"user": whom}))
+        secret = secret_in_force(self._accountant)
+        whom = _EVERYBODY if user is None else self._whom(collection, _short("user", user), secret)
+        under = {} if secret == 1 else {"secret": secret}
+        self._revoked.append(lambda _: (REVOKED, collection, {"user": whom, **under}))
 
     # -- tokens -----------------------------------------------------------------------------------------------
 
-    def _write(self, invitation: Invitation) -> str:
+    def _write(self, invitation: Invitation, secret: int) -> str:
         said = [
             *(invitation.collection, invitation.user, invitation.round),
             *(_micros(invitation.made), _micros(invitation.expires)),
         ]
         content = _text_of(canonical_json(said).encode())
-        return f"{content}.{self._signature(content)}"
+        return f"{content}.{self._signature(content, secret)}"
 
-    def _read(self, token: str) -> Invitation | None:
-        """What a token says, if it was signed here."""
+    def _read(self, token: str) -> tuple[Invitation, int] | None:
+        """What a token says, if it was signed here, and by which secret."""
         if not isinstance(token, str) or len(token) > _MOST_TOKEN or not token.isascii():
             return None
         content, _, signature = token.partition(".")
-        if not compare_digest(signature, self._signature(content)):
+        secrets = range(newest_secret(self._accountant), 0, -1)
+        signed = [number for number in secrets if compare_digest(signature, self._signature(content, number))]
+        if not signed:
             return None
         try:
             collection, user, round, made, expires = json.loads(_bytes_of(content))
         except (binascii.Error, ValueError):
             return None
-        key = self._digest("report", collection, user, round)
-        return Invitation(collection, user, round, _moment(made), _moment(expires), key)
+        # By the first secret, always: there is one report of each user in a round, though the key is exchanged.
+        key = self._digest(1, "report", collection, user, round)
+        return Invitation(collection, user, round, _moment(made), _moment(expires), key), signed[0]
 
-    def _signature(self, content: str) -> str:
-        return _text_of(bytes.fromhex(self._digest("token", content)))
+    def _signature(self, content: str, secret: int) -> str:
+        return _text_of(bytes.fromhex(self._digest(secret, "token", content)))
 
-    def _whom(self, collection: str, user: str) -> str:
+    def _whom(self, collection: str, user: str, secret: int) -> str:
         """A user in a record, where nobody without the ledger's key can tell who it is."""
-        return self._digest("user", collection, user)
+        return self._digest(secret, "user", collection, user)
 
-    def _digest(self, purpose: str, *texts: str) -> str:
-        return self._accountant.keyed_digest(canonical_json(["ldp-budget invitation 1", purpose, *texts]).encode())
+    def _digest(self, secret: int, purpose: str, *texts: str) -> str:
+        data = canonical_json(["ldp-budget invitation 1", purpose, *texts]).encode()
+        return digest_under(self._accountant, secret, data)
 
 
 def invite(

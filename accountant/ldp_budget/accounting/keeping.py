@@ -10,6 +10,7 @@ from ..ledger.checkpoints import head_of, take
 from ..ledger.checkup import check_up as look_over
 from ..ledger.filling import count_at_repair
 from ..ledger.integrity import Integrity
+from ..ledger.reading import secret_of
 from ..ledger.verifying import check_integrity
 from .books import Books
 
@@ -135,3 +136,19 @@ def keyed_digest(self: Books, data: bytes) -> str:
     if not isinstance(data, bytes | bytearray | memoryview):
         raise InvalidParameter("data", "bytes", shown(data))
     return self._ledger.key.hash(b"data", data.hex()).hex()
+
+
+def digest_under(self: Books, secret: int, data: bytes) -> str:
+    """`keyed_digest` by a secret of the ledger's key, given its number; that by the first one is `keyed_digest`."""
+    return secret_of(self._ledger.key, secret).hash(b"data", data.hex()).hex()
+
+
+def secret_in_force(self: Books) -> int:
+    """The number of the secret of the ledger's key by which something that is made now is to be signed."""
+    with self._ledger.reading() as reading:
+        return reading.secret.number
+
+
+def newest_secret(self: Books) -> int:
+    """The number of the newest secret that is known to be, or to come, into force; no look at the ledger."""
+    return self._ledger.key.begun

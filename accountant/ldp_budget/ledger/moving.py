@@ -35,9 +35,7 @@ def begin(source: Ledger, target: Ledger, copy: str) -> None:
             secrets.add(reading.secret.number)
             begun = gate.begun(reading.end.gate)
     if len(secrets) > 1:
-        raise LedgerError(
-            source.name, "its key is being exchanged, lane by lane; end that, and copy then"
-        )
+        raise LedgerError(source.name, "its key is being exchanged, lane by lane; end that, and copy then")
     if not target.key.replaces(source.key):
         why = f"the key of {source.name} was exchanged since this place was made; remove it, and copy anew"
         raise LedgerError(target.name, why)
