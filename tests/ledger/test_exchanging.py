@@ -536,6 +536,7 @@ def test_the_file_is_for_its_owner_alone_and_whole(tmp_path: Path) -> None:
         lambda text: text.replace('"active":2', '"active":3'),
         lambda text: text.replace('"active":2', '"active":"2"'),
         lambda text: text.replace('"begun":2', '"begun":1'),
+        lambda text: text.replace('"active":2', '"active":2.0'),
         lambda text: "{}",
         lambda text: "[]",
     ],

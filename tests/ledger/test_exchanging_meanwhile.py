@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from conftest import Clock
-from ldp_budget import Accountant, LedgerError
+from ldp_budget import Accountant, LedgerError, LedgerKeyMissing
 from ldp_budget.accounting import copying
 from ldp_budget.ledger._sqlite import files
 from ldp_budget.ledger.keys import Key
@@ -90,6 +90,28 @@ def test_a_secret_in_force_is_not_forgotten_for_a_file_that_has_it_not(tmp_path:
         key.write_bytes(new)
         assert one.activate_key() == 2
         assert spent(one, "alice")["lifetime"] == 3
+
+
+def test_whoever_has_prepared_another_secret_goes_on_when_the_right_file_is_there(
+    tmp_path: Path, clock: Clock
+) -> None:
+    path = tmp_path / "budget.db"
+    key = path.with_name("budget.db.key")
+    with Accountant(path, clock=clock) as one, Accountant(path, clock=clock) as other:
+        one.set_policy("default", ["lifetime=9"])
+        one.prepare_key()
+        theirs = key.read_bytes()
+        one.discard_key()
+        exchange(one)
+        ours = key.read_bytes()
+        key.write_bytes(theirs)
+        for act in (other.activate_key, lambda: other.spend("alice", coin(1))):
+            with pytest.raises(LedgerKeyMissing):
+                act()
+        assert key.read_bytes() == theirs
+        key.write_bytes(ours)
+        assert other.spend("alice", coin(1))
+        assert other.activate_key() == 2
 
 
 def test_a_backup_has_a_key_of_its_moment_though_it_is_exchanged_meanwhile(

@@ -150,5 +150,5 @@ def secret_in_force(self: Books) -> int:
 
 
 def newest_secret(self: Books) -> int:
-    """The number of the newest secret that is known to be, or to come, into force; no look at the ledger."""
-    return self._ledger.key.begun
+    """The number of the newest secret that is known to be in force; no look at the ledger."""
+    return self._ledger.key.used

@@ -166,12 +166,14 @@ def activate(ledger: Ledger, on_progress: Progress = lambda done, total: None) -
     ledger.look_at_key()
     number = ledger.key.newest
     _check_open(ledger)
+    _used(ledger)  # one that somebody else has prepared under the same number is told here
     ledger.change_key(lambda key: key.with_begun(min(number, key.newest)))
     if ledger.key.newest < number:
         raise LedgerError(ledger.name, f"secret {number} of its key was discarded just now, so it is not activated")
     # All begin with the first lane. Of two machines that have prepared one each, one is told there.
     for done, lane in enumerate(ledger.lanes, 1):
         ledger.run_together(lambda transactions: _take(ledger, transactions[0], number), [lane], though_shut=True)
+        ledger.key.found_in_force(number)
         on_progress(done, len(ledger.lanes))
     ledger.change_key(lambda key: key.with_active(number))
     ledger.clear_log()  # of what stood there under the old one

@@ -144,6 +144,7 @@ class Key(Secret):
 
     def __init__(self, content: bytes) -> None:
         super().__init__(_parse(content)[2][0])
+        self._seen = 1
         self._read(content)
 
     def _read(self, content: bytes) -> None:
@@ -177,19 +178,22 @@ class Key(Secret):
 
     def replaces(self, other: Key) -> bool:
         """Whether this has every secret of the other one that is or was in force: what stands in for it must."""
-        mine, others = self._all(), other._all()[: other.begun]
+        mine, others = self._all(), other._all()[: other.used]
         return len(mine) >= len(others) and all(map(compare_digest, mine, others))
 
     def learn(self, other: Key) -> None:
         """Take what stands in the file now; it is that of the same ledger."""
         if other.secret != self.secret:
-            used = self.begun
             self._read(other.secret)
-            self.found_in_force(used)
+
+    @property
+    def used(self) -> int:
+        """The number of the newest secret that is known to be in force in a lane."""
+        return max(self.active, self._seen)
 
     def found_in_force(self, number: int) -> None:
         """Remember that a lane goes by a secret, which may not be said in the file on this machine."""
-        self.begun = max(self.begun, number)
+        self._seen = max(self._seen, number)
 
     def with_new_secret(self) -> bytes:
         """What its file is to hold with one secret more, that is in force nowhere."""
@@ -225,6 +229,8 @@ def _parse(content: bytes) -> tuple[int, int, list[bytes]]:
         secrets = [bytes.fromhex(secret) for secret in found["secrets"]]
     except (ValueError, TypeError, LookupError):
         raise ValueError(f"has {len(content)} bytes instead of {KEY_BYTES}") from None
+    if type(active) is not int or type(begun) is not int:
+        raise ValueError("was changed")
     whole = all(len(each) == KEY_BYTES or each[KEY_BYTES:] == REHEARSAL for each in secrets)
     numbered = active in range(1, len(secrets) + 1) and begun in range(active, len(secrets) + 1)
     if not whole or not numbered or len({len(each) for each in secrets}) != 1:

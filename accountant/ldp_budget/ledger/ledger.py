@@ -201,10 +201,10 @@ class Ledger:
         """Know the secret that is in force in a lane. Raises `LedgerKeyMissing`, `LedgerError` if it went back."""
         end, seal = rows.end()
         number = end.secret
-        if number == self.key.begun == 1:
+        if number == self.key.used == 1:
             return
         known = self._secrets[lane]
-        if known is not None and known is self.key.at(number) and number >= self.key.begun:
+        if known is not None and known is self.key.at(number) and number >= self.key.used:
             return
         for looked_again in (False, True):
             secret = self.key.at(number)
@@ -214,7 +214,7 @@ class Ledger:
             if looked_again:
                 raise LedgerKeyMissing(self.name, number)
             self._store.look_at_key()
-        if number < self.key.begun:
+        if number < self.key.used:
             # It may be exchanged just now; or that is done, and somebody has put back what was before.
             self._store.look_at_key()
         self.key.found_in_force(number)
