@@ -47,6 +47,7 @@ _HOME = "diffprivlib.mechanisms."
 _DECLARE = "; what it promises can be charged as `declared`"
 _OF_ALL = {"epsilon", "delta", "random_state", "_rng"}
 _MOST_VALUES = 2000
+_MOST_UTILITY = 2.0**60
 _MOST_SIGMA = 20_000.0
 _DRAWS = 2**53
 _LOOSE = 1e-11
@@ -135,15 +136,20 @@ class _State:
         self.condition = "two values of the user are at most its sensitivity apart"
         if "lower" not in self.attributes:
             return apart
-        lower, upper = number("lower", self["lower"]), number("upper", self["upper"])
+        lower, upper = self.end("lower"), self.end("upper")
         if lower > upper:
             raise NotSupported(f"lower is {lower!r}, above upper, {upper!r}")
-        if any(math.isinf(end) and type(self[name]) is int for name, end in (("lower", lower), ("upper", upper))):
-            raise NotSupported("its bounds are whole numbers that no double holds")
         if math.isinf(lower) or math.isinf(upper):
             return apart
         self.condition = "two values of the user are at most its sensitivity or its bounds apart"
         return max(apart, distance(lower, upper))
+
+    def end(self, name: str) -> float:
+        """A bound, which a double must hold: rounded, the two ends would come closer together than they are."""
+        found = number(name, self[name])
+        if found != self[name]:
+            raise NotSupported(f"{name} is {self[name]!r}, and its bounds are numbers that no double holds")
+        return found
 
     def shown(self, name: str) -> str:
         found = self[name]
@@ -181,7 +187,7 @@ _LAST_DIGITS = Decimal("1.000000000000001")
 
 def _bounded_domain(state: _State) -> Guarantee:
     """The density is exp(-|y - x|/b) over what of it lies within: the ends are told apart best, by (u - l)/b."""
-    lower, upper = number("lower", state["lower"]), number("upper", state["upper"])
+    lower, upper = state.end("lower"), state.end("upper")
     state.positive("sensitivity")
     state.condition = "two values of the user are anywhere within its bounds"
     if not lower < upper or math.isinf(upper - lower):
@@ -190,10 +196,15 @@ def _bounded_domain(state: _State) -> Guarantee:
         return pure(None)
     scale = state["_scale"]
     if scale is None:
-        # As its first draw would work it out, from figures that are plain numbers.
+        # As its first draw would work it out; of narrow numbers of numpy in their own arithmetic, far off at times.
+        if any(type(state[name]) not in (float, int, np.float64) for name in _DECIDE):
+            raise NotSupported(f"{', '.join(_DECIDE)}: expected floats, as narrower ones have a scale of their own")
         meant = _loaded("laplace", "LaplaceBoundedDomain")
-        scale = meant._find_scale(meant(**_stated(state, "epsilon", "delta", "sensitivity", "lower", "upper")))
+        scale = meant._find_scale(meant(**_stated(state, *_DECIDE)))
     return pure(_at_least(state, ratio_up(distance(lower, upper), at_least_zero("_scale", scale))))
+
+
+_DECIDE = ("epsilon", "delta", "sensitivity", "lower", "upper")
 
 
 def _loaded(module: str, name: str) -> Any:
@@ -206,16 +217,25 @@ def _stated(state: _State, *names: str) -> dict[str, float]:
 
 
 def _bounded_noise(state: _State) -> Guarantee:
-    """Laplace noise within ±B, B = b ln(1 + (e^ε - 1)/2δ): what sticks out at a distance of S weighs δ exactly."""
+    """Laplace noise within ±B, B = b ln(1 + (e^ε - 1)/2δ): what sticks out at a distance of S weighs δ exactly.
+
+    The library's e^ε - 1 has few digits where ε is small, so that its B is too short there, and the δ of it larger.
+    """
     state.furthest()
     if not 0 < state.delta < 0.5 or not 0 < state.epsilon < 700:
         raise NotSupported("expected 0 < epsilon < 700 and 0 < delta < 0.5")
     scale = state.positive("sensitivity") / state.epsilon
-    bound = scale * math.log(1 + math.expm1(state.epsilon) / 2 / state.delta)
+    bound = scale * float(np.log(1 + (np.exp(state.epsilon) - 1) / 2 / state.delta))
     for name, fresh in (("_scale", scale), ("_noise_bound", bound)):
         if state[name] is not None and not math.isclose(number(name, state[name]), fresh, rel_tol=1e-12):
             raise NotSupported(f"its {name} was set for other figures than it states now")
-    return approximate(stated(state.epsilon), UP.multiply(above(state.delta), Decimal("1.00000000001")))
+    if not bound:
+        raise NotSupported(f"epsilon is {state.epsilon!r}, so small that the library finds no bound of the noise")
+    sticks_out = math.expm1(state.epsilon) / 2 / math.expm1(bound / scale)
+    return approximate(stated(state.epsilon), UP.multiply(above(max(state.delta, sticks_out)), _FEW_DIGITS))
+
+
+_FEW_DIGITS = Decimal("1.00000000001")
 
 
 def _gaussian(state: _State) -> Guarantee:
@@ -324,7 +344,8 @@ def _exponential(state: _State) -> Guarantee:
     state.no_delta()
     state.positive("sensitivity")
     state.condition = (
-        "the utilities of two values of the user are at most its sensitivity apart, and its measure the same"
+        "the utilities of two values of the user are at most its sensitivity apart, its measure and candidates the "
+        "same"
     )
     measure = state.attributes.get("measure")
     if measure is not None and not all(at_least_zero("measure", each) >= 0 for each in measure):
@@ -332,7 +353,15 @@ def _exponential(state: _State) -> Guarantee:
     mechanism = _loaded("exponential", state.name)
     if type(state["monotonic"]) is not bool:
         raise NotSupported("monotonic: expected True or False")
-    figures = (state.epsilon, state.positive("sensitivity"), state["utility"], state["monotonic"], measure)
+    # Whole numbers wrap around where the library subtracts them, narrow ones soon: perhaps those of another value.
+    utility = [number("utility", each) for each in state["utility"]]
+    if any(type(each) not in (float, int, np.float64, np.int64) for each in state["utility"]):
+        raise NotSupported("utility: expected Python's numbers or doubles, as narrow whole ones wrap around")
+    if max(map(abs, utility)) + state.positive("sensitivity") > _MOST_UTILITY:
+        raise NotSupported(f"utility: expected numbers that stay below {_MOST_UTILITY!r} with the sensitivity added")
+    figures = (state.epsilon, state.positive("sensitivity"), utility, state["monotonic"], measure)
+    if math.isinf(state.epsilon / state.positive("sensitivity")):
+        return pure(None)
     if not np.array_equal(mechanism._find_probabilities(*figures), state["_probabilities"]):
         raise NotSupported("its probabilities were set for other figures than it states now")
     loss = stated(state.epsilon)

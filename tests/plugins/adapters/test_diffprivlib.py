@@ -290,7 +290,7 @@ class Acts(float):
         (lambda: laplace(epsilon=True), "epsilon is a builtins.bool"),
         (lambda: laplace(delta=2.0), "delta is 2.0"),
         (lambda: laplace(epsilon=0.0), "epsilon and delta are both 0"),
-        (lambda: dpl.GeometricTruncated(epsilon=1, lower=0, upper=10**400), "whole numbers that no double holds"),
+        (lambda: dpl.GeometricTruncated(epsilon=1, lower=0, upper=10**400), "numbers that no double holds"),
         (lambda: dpl.Laplace(epsilon=1, sensitivity=0), "no noise is added"),
         (lambda: laplace(sensitivity=math.inf), "nothing is said"),
         (lambda: dpl.Vector(epsilon=1, function_sensitivity=1, alpha=1, dimension=2), "mechanisms.vector.Vector: "),
@@ -382,3 +382,56 @@ def test_a_source_says_on_what_condition() -> None:
     assert "at most its sensitivity apart; of the ideal mechanism" in plain.source
     assert isinstance(plain.guarantee, Laplace)
     assert not isinstance(plain.guarantee, Approximate | Pure)
+
+
+# -- narrow and large numbers --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["GeometricTruncated", "LaplaceTruncated", "LaplaceFolded"])
+def test_bounds_that_no_double_holds_come_no_closer_together(kind: str) -> None:
+    """Two times in nanoseconds 254 apart round to the same double; the noise is for a distance of 1."""
+    made = getattr(dpl, kind)(epsilon=1, sensitivity=1, lower=2**60 + 129, upper=2**60 + 383)
+    with pytest.raises(NotSupported, match="numbers that no double holds"):
+        guarantee_of(made)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.float16, np.float32])
+def test_narrow_bounds_are_refused_until_the_scale_is_there(kind: Any) -> None:
+    """As int8, 127 - -128 is -1, so that the first draw finds a scale with a loss of 141, and plain numbers 16."""
+    made = dpl.LaplaceBoundedDomain(epsilon=1, sensitivity=10, lower=kind(-128), upper=kind(127))
+    with pytest.raises(NotSupported, match="expected floats, as narrower ones have a scale of their own"):
+        guarantee_of(made)
+
+
+@pytest.mark.parametrize("kind", ["Exponential", "PermuteAndFlip"])
+def test_utilities_that_wrap_around_are_refused(kind: str) -> None:
+    """Of uint8 [5, 5] the first is drawn half the time; of [4, 5], by e^(255/2): 4 - 5 is 255 there."""
+    for utility in ([5, 5], [4, 5]):
+        made = getattr(dpl, kind)(epsilon=1, sensitivity=1, utility=[np.uint8(each) for each in utility])
+        with pytest.raises(NotSupported, match="narrow whole ones wrap around"):
+            guarantee_of(made)
+
+
+def test_whole_utilities_that_could_wrap_around_for_another_value_are_refused() -> None:
+    with pytest.raises(NotSupported, match="stay below"):
+        guarantee_of(dpl.Exponential(epsilon=1, sensitivity=1, utility=[2**62, 2**62 + 1]))
+    counted = list(np.bincount([0, 0, 1]))
+    assert_stated(guarantee_of(dpl.Exponential(epsilon=1, sensitivity=1, utility=counted)), 1)
+
+
+def test_a_sensitivity_too_small_to_divide_by_is_unbounded() -> None:
+    """The library takes its infinite scale for no noise at all."""
+    assert guarantee_of(dpl.PermuteAndFlip(epsilon=1, sensitivity=1e-309, utility=[0.0, 0.0])) == Unbounded()
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 3.1e-10, 1e-13, 4e-16])
+def test_a_bound_of_few_digits_has_a_delta_of_its_own(epsilon: float) -> None:
+    """The bound is worked out here as the library's first draw does."""
+    delta = 0.4
+    ours = point(guarantee_of(dpl.LaplaceBoundedNoise(epsilon=epsilon, delta=delta, sensitivity=1)))[1]
+    scale = 1 / epsilon
+    bound = float(scale * np.log(1 + (np.exp(epsilon) - 1) / 2 / delta))
+    with mpmath.workdps(40):
+        lost = mpmath.expm1(MPF(epsilon)) / 2 / mpmath.expm1(MPF(bound) / MPF(scale))
+        assert MPF(delta) <= MPF(ours.numerator) / ours.denominator
+        assert lost <= MPF(ours.numerator) / ours.denominator
