@@ -31,6 +31,12 @@ from ._reading import (
 
 _DECLARE = "; what it promises can be charged as `declared`"
 _ABOUT_DATA = ("SymmetricDistance", "InsertDeleteDistance", "ChangeOneDistance", "HammingDistance")
+_ASKED_LATER = (
+    "make_adaptive_composition",
+    "make_fully_adaptive_composition",
+    "make_privacy_filter",
+    "make_sequential_composition",
+)
 _WHOLE = ("i", "u")
 _HAVE_MAPS = ("Measurement", "Odometer", "Transformation")
 
@@ -84,6 +90,11 @@ def _check_proved(thing: object) -> None:
             )
         if isinstance(made, dict):
             name = str(made.get("__function__", ""))
+            if name in _ASKED_LATER:
+                raise NotSupported(
+                    f"{name}: what it will be asked is not known yet, and may be a function of somebody's own; "
+                    "charge each measurement that it is asked"
+                )
             if name.startswith("make_user_"):
                 raise NotSupported(f"{name}: its map is a function of somebody's own, which nobody proved{_DECLARE}")
             if name == "make_population_amplification":

@@ -175,6 +175,22 @@ REFUSED = {
         ),
         "its map is a function of somebody's own",
     ),
+    "what is asked later": (
+        lambda: dp.c.make_adaptive_composition(
+            bounded(0.0, 1.0), dp.absolute_distance(T=float), dp.max_divergence(), d_in=1.0, d_mids=[0.5]
+        ),
+        "make_adaptive_composition: what it will be asked is not known yet",
+    ),
+    "a filter": (
+        lambda: dp.c.make_privacy_filter(
+            dp.c.make_fully_adaptive_composition(
+                bounded(0.0, 1.0), dp.absolute_distance(T=float), dp.max_divergence()
+            ),
+            d_in=1.0,
+            d_out=2.0,
+        ),
+        "make_privacy_filter: what it will be asked is not known yet",
+    ),
     "a domain": (lambda: bounded(0.0, 1.0), "opendp.mod.AtomDomain is no measurement"),
 }
 
