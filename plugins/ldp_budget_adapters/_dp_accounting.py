@@ -38,7 +38,8 @@ from ._reading import (
 
 _MODULE = "dp_accounting.dp_event"
 _SHOWN = 3
-_NOISE = {"noise_multiplier", "sensitivity"}
+_RELATIVE = {"noise_multiplier", "rho", "sensitivity"}
+"""What is relative to how far two values are apart, or two data sets."""
 _TOO_MANY = 10**18
 """So many of anything come to no promise; larger numbers are not told apart, as nested ones have no end."""
 
@@ -55,9 +56,9 @@ def read(thing: object) -> Read | None:
         counted[promises[key]] += times
     listed = [f"{_shown(key)}{f' × {times}' if times > 1 else ''}" for key, times in leaves.items()]
     more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
-    noisy = any(not _NOISE.isdisjoint(_FIELDS[key[0]]) for key in leaves)
-    condition = f"; {' and '.join(sorted(_NOISE))} taken by the largest distance between two values of the user"
-    shown = f"{', '.join(listed[:_SHOWN]) or 'nothing'}{more}{condition if noisy else ''}"
+    relative = sorted(_RELATIVE.intersection(name for key in leaves for name in _FIELDS[key[0]]))
+    condition = f"; {' and '.join(relative)} taken by the largest distance between two values of the user"
+    shown = f"{', '.join(listed[:_SHOWN]) or 'nothing'}{more}{condition if relative else ''}"
     return Read(_composed(counted), f"{release('dp-accounting')}: {shown}")
 
 

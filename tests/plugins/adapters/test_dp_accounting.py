@@ -232,3 +232,10 @@ def test_what_is_charged_can_be_read_without_the_library() -> None:
     mechanism = charged_for(event)
     assert mechanism is not None
     assert type(mechanism)(**row["declared"]).fingerprint == row["fingerprint"] == mechanism.fingerprint
+
+
+def test_a_source_says_of_a_stated_rho_too_how_it_was_read() -> None:
+    """The library takes the event for adding a record as for replacing one, where ρ may be four times as large."""
+    charged = charged_for(ev.ZCDpEvent(rho=0.5))
+    assert charged is not None
+    assert charged.source.endswith("; rho taken by the largest distance between two values of the user")  # type: ignore[attr-defined]
