@@ -37,6 +37,8 @@ _ASKED_LATER = (
     "make_privacy_filter",
     "make_sequential_composition",
 )
+_MAPS = {"privacy_map", "stability_map"}
+"""Whatever constructor takes one: OpenDP has some beside its public ones, for the maps of its extras."""
 _WHOLE = ("i", "u")
 _HAVE_MAPS = ("Measurement", "Odometer", "Transformation")
 
@@ -95,7 +97,7 @@ def _check_proved(thing: object) -> None:
                     f"{name}: what it will be asked is not known yet, and may be a function of somebody's own; "
                     "charge each measurement that it is asked"
                 )
-            if name.startswith("make_user_"):
+            if name.startswith("make_user_") or not _MAPS.isdisjoint(made.get("__kwargs__") or ()):
                 raise NotSupported(f"{name}: its map is a function of somebody's own, which nobody proved{_DECLARE}")
             if name == "make_population_amplification":
                 raise NotSupported(f"{name}: it is about a secret sample of many users, not about one of them")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import ldp_budget
-from foreign_libraries import opendp
+from foreign_libraries import library, opendp
 from ldp_budget import NotSupported, guarantee_of
 from ldp_budget.catalogue.foreign import charged_for
 from ldp_budget.guarantees import Approximate, Guarantee, Pure, Unbounded, ZeroConcentrated
@@ -174,6 +174,12 @@ REFUSED = {
             lambda d: lambda order: order,
         ),
         "its map is a function of somebody's own",
+    ),
+    "by a constructor of theirs that is not public": (
+        lambda: library("opendp._internal")._make_measurement(
+            bounded(0.0, 1.0), dp.absolute_distance(T=float), dp.max_divergence(), lambda x: x, lambda d: 0.0
+        ),
+        "_make_measurement: its map is a function of somebody's own",
     ),
     "what is asked later": (
         lambda: dp.c.make_adaptive_composition(
