@@ -148,3 +148,11 @@ def test_the_command_line_charges_it(command: CommandLine) -> None:
     assert "--source: expected one line" in command.error("spend", "alice", "declared", "--epsilon", "1", code=2)
     [listed] = [each for each in command.json("mechanisms") if each["name"] == "declared"]
     assert (listed["checked"], listed["source"]) == ("no", "whoever declares it")
+
+
+@pytest.mark.parametrize("turned", ["\u202e", "\u202d", "\u2066", "\u2069"])
+def test_a_source_holds_nothing_that_turns_its_direction(turned: str) -> None:
+    """A terminal would show the journal's line as another one; a joiner within a word is text."""
+    assert Declared(epsilon=1, source="a\u200db").source == "a\u200db"
+    with pytest.raises(InvalidParameter, match="none that steers a terminal"):
+        Declared(epsilon=1, source=f"study {turned}3")

@@ -14,7 +14,7 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Generic, TypeVar, overload
-from unicodedata import category
+from unicodedata import bidirectional, category
 
 from ..errors import InvalidParameter
 from ..guarantees.amounts import canonical, decimal
@@ -26,6 +26,9 @@ MOST_TEXT = 500
 
 _NO_TEXT = ("Cc", "Cs", "Zl", "Zp")
 """Control characters, halves of characters, and what ends a line."""
+
+_TURNS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+"""What turns the direction of the text that follows, so that a line reads as another one."""
 
 _MOST_DIGITS = 1000
 """Of a decimal, and of its exponent. Exact fractions of so many are quick to compute with, of a million not."""
@@ -199,8 +202,8 @@ class Text(Field[str]):
         if len(value) > MOST_TEXT:
             raise self.invalid(f"{len(value)} characters")
         for character in value:
-            if category(character) in _NO_TEXT:
-                raise self.invalid(f"{character!r} in it")
+            if category(character) in _NO_TEXT or bidirectional(character) in _TURNS:
+                raise self.invalid(f"{character!a} in it")
         return str(value)
 
 
