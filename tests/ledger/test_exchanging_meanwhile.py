@@ -114,6 +114,27 @@ def test_whoever_has_prepared_another_secret_goes_on_when_the_right_file_is_ther
         assert other.activate_key() == 2
 
 
+def test_of_many_users_nobody_says_that_none_was_charged_where_some_lanes_have_the_new_secret(clock: Clock) -> None:
+    """As on a machine to which the file was not brought, while lane after lane is exchanged."""
+    store, elsewhere, users = ToyStore(3), ToyStore(3), [f"user-{n}" for n in range(30)]
+    with Accountant(store, clock=clock) as one:
+        one.set_policy("default", ["lifetime=9"])
+        elsewhere.key, elsewhere._rows = Key(store.key.secret), store._rows
+        one.prepare_key()
+
+        def stop(done: int, total: int) -> None:
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            one.activate_key(on_progress=stop)
+    elsewhere._rows = store._rows
+    with Accountant(elsewhere, clock=clock) as other:
+        with pytest.raises(LedgerError, match="others of it may have been charged") as raised:
+            other.spend_many(users, coin(1))
+        assert raised.value.unknown
+        assert not elsewhere._rows[0]._users
+
+
 def test_a_backup_has_a_key_of_its_moment_though_it_is_exchanged_meanwhile(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._checks import check_call, check_name, check_text
+from ..errors import LedgerError
 from .books import Books, policy_in
 from .bulk import (
     LANES_TOGETHER,
@@ -133,7 +134,15 @@ def _charge_batch(
         return parts[lane], outcome
 
     with ThreadPoolExecutor(LANES_TOGETHER) as threads:
-        yield from threads.map(charged, sorted(parts))
+        try:
+            yield from threads.map(charged, sorted(parts))
+        except LedgerError as error:
+            if error.unknown or len(parts) == 1:
+                raise
+            # That nothing was charged is true of one lane, such as one whose key was exchanged, and of no other.
+            why = str(error).removeprefix(f"ledger {error.path}: ")
+            more = "so much for some users of a batch; others of it may have been charged, so ask again by the key"
+            raise LedgerError(error.path, f"{why} ({more})", unknown=True) from error
 
 
 def _binding(
