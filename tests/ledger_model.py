@@ -578,6 +578,7 @@ class LedgerMachine(RuleBasedStateMachine):
         with suppress(NotSupported):  # from afar
             self.accountant.prepare_key()
             self.accountant.activate_key()
+            self.model.newest = self.model.moment
 
     @rule()
     def restart(self) -> None:
