@@ -226,8 +226,7 @@ def _libraries(results: Figure) -> str:
     head = "library | version | installed afresh | what it needs besides | import: | memory then:"
     said = prose(
         "Installed afresh means alone, with the newest versions of what it asks for. What cannot be imported "
-        "then gets "
-        "the newest versions with which it can."
+        "then gets the newest versions with which it can."
     )
     return f"## The libraries\n\n{said}\n\n{table(head, rows)}"
 
@@ -248,8 +247,7 @@ def _calibrate(figures: list[Figure]) -> str:
     head = "asked for | library | σ: | true ε, at least: | true δ, at least: | tightness: | verdict | time: | ×:"
     said = prose(
         "Gaussian noise of sensitivity 1, what ε it truly has at the δ that was asked for, and at the ε that "
-        "was asked "
-        "for how many times that δ."
+        "was asked for how many times that δ."
     )
     return f"## Calibrate\n\n{said}\n\n{table(head, rows)}\n\n{_targets(answers)}"
 

@@ -29,6 +29,7 @@ from .._files import replacing
 from .._json import canonical_json
 from ..catalogue.collections import Collection
 from ..errors import InvalidParameter, NotSupported, ReportFileError
+from ._faults import reading
 from ._layout import Layout, check_whose, read_layout
 from ._totals import estimate_total
 from .partitions import MAGIC as PARQUET_MAGIC
@@ -263,21 +264,16 @@ def aggregate(place: str | os.PathLike[str], collection: Collection) -> Partial:
 
 def _start(name: str) -> bytes:
     """How a file begins; nothing of a folder."""
-    try:
+    with reading(name):
         if inside(name) is not None:
             return b""
         with opened(name) as file:
             return file.read(len(MAGIC))
-    except OSError as error:
-        raise ReportFileError(shown_place(name), f"it cannot be read: {error.strerror}") from None
 
 
 def _read_partial(name: str, collection: Collection) -> Partial:
-    try:
-        with opened(name) as file:
-            data = file.read()
-    except OSError as error:
-        raise ReportFileError(shown_place(name), f"it cannot be read: {error.strerror}") from None
+    with reading(name), opened(name) as file:
+        data = file.read()
     return Partial.from_bytes(data, collection, place=shown_place(name))
 
 

@@ -22,22 +22,19 @@ import json
 import os
 import secrets
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from .._checks import check_instance, check_path, check_text
-from .._files import replaceable
 from .._json import canonical_json
 from ..catalogue.collections import Collection
 from ..errors import NotSupported, ReportFileError
+from ._faults import writing
 from ._layout import Layout, read_layout
 from .reports import ReportWriter
 from .tabular.places import (
     EXTRA,
     check_writable,
     inside,
-    is_address,
-    local_path,
     opened,
     shown_place,
     written,
@@ -104,13 +101,11 @@ class PartitionWriter:
         self._waits = self._total = 0
         self._sha256 = hashlib.sha256()
         _pyarrow()
-        with self._writing():
+        with writing(self._place):
             check_writable(self._place)
-        if not is_address(self._place) and not replaceable(Path(local_path(self._place))):
-            raise ReportFileError(self._place, "it cannot be written: it is there and is no ordinary file")
 
     def __enter__(self) -> Self:
-        with self._writing():
+        with writing(self._place):
             self._file = self._open.enter_context(written(self._place))
         return self
 
@@ -147,7 +142,7 @@ class PartitionWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self._writing():
+        with writing(self._place):
             if error is None:
                 try:
                     self._end()
@@ -176,7 +171,7 @@ class PartitionWriter:
         self._sha256.update(header + b"\n")
         field = pyarrow.field(_COLUMN, pyarrow.binary(layout.row_bytes), nullable=False)
         self._schema = pyarrow.schema([field], metadata={_HEADER: header})
-        with self._writing():
+        with writing(self._place):
             self._parquet = parquet.ParquetWriter(
                 self._file, self._schema, compression="zstd", use_dictionary=False, write_statistics=False
             )
@@ -199,7 +194,7 @@ class PartitionWriter:
         column = pyarrow.FixedSizeBinaryArray.from_buffers(
             self._schema.field(0).type, len(data), [None, pyarrow.py_buffer(data)]
         )
-        with self._writing():
+        with writing(self._place):
             batch = pyarrow.record_batch([column], schema=self._schema)
             self._parquet.write_batch(batch, row_group_size=self._group_rows)
         self._total += len(data)
@@ -214,14 +209,6 @@ class PartitionWriter:
         end = {"reports": self._total, "sha256": _finished(self._sha256, self._total)}
         self._parquet.add_key_value_metadata({_END: canonical_json(end).encode()})
         self._parquet.close()
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            why = error.strerror or str(error)
-            raise ReportFileError(shown_place(self._place), f"it cannot be written: {why}") from None
 
 
 def writer_to(path: str | os.PathLike[str], collection: Collection) -> PartitionWriter | ReportWriter:

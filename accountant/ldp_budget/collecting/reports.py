@@ -17,15 +17,14 @@ import os
 import struct
 import zlib
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from .._checks import check_instance, check_path
-from .._files import replaceable
 from ..catalogue.collections import Collection
 from ..errors import ReportFileError
+from ._faults import reading, writing
 from ._layout import Layout, read_layout
-from .tabular.places import check_writable, is_address, local_path, opened, shown_place, written
+from .tabular.places import check_writable, opened, shown_place, written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,13 +64,11 @@ class ReportWriter:
         self._layout: Layout | None = None
         self._total = 0
         self._header_crc = 0
-        with self._writing():
+        with writing(self._place):
             check_writable(self._place)
-        if not is_address(self._place) and not replaceable(Path(local_path(self._place))):
-            raise ReportFileError(self._place, "it cannot be written: it is there and is no ordinary file")
 
     def __enter__(self) -> Self:
-        with self._writing():
+        with writing(self._place):
             self._whole.__enter__()
         return self
 
@@ -96,7 +93,7 @@ class ReportWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self._writing():
+        with writing(self._place):
             self._whole.__exit__(kind, error, trace)
 
     @contextmanager
@@ -112,22 +109,15 @@ class ReportWriter:
         assert self._layout is not None
         header = json.dumps(self._layout.header(self._collection)).encode() + b"\n"
         self._header_crc = zlib.crc32(header)
-        with self._writing():
+        with writing(self._place):
             self._file.write(header)
 
     def _block(self, count: bytes, data: bytes) -> None:
         assert self._file is not None
-        with self._writing():
+        with writing(self._place):
             self._file.write(count)
             self._file.write(data)
             self._file.write(_ROWS.pack(zlib.crc32(data, zlib.crc32(count, self._header_crc))))
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise ReportFileError(shown_place(self._place), f"it cannot be written: {error.strerror}") from None
 
 
 def read_reports(path: str | os.PathLike[str], collection: Collection) -> Iterator[NDArray[Any]]:
@@ -146,11 +136,8 @@ def read_reports(path: str | os.PathLike[str], collection: Collection) -> Iterat
     check_path("path", path)
     place = os.fspath(path)
     check_instance("collection", collection, Collection, "a collection")
-    try:
-        with opened(place) as file:
-            yield from _Reader(shown_place(place), file, collection).blocks()
-    except OSError as error:
-        raise ReportFileError(shown_place(place), f"it cannot be read: {error.strerror}") from None
+    with reading(place), opened(place) as file:
+        yield from _Reader(shown_place(place), file, collection).blocks()
 
 
 class _Reader:

@@ -52,10 +52,10 @@ class Reading:
         self.lane, self.lanes = lane, lanes
         """Which lane this is, of how many."""
         self.end, self.end_seal = rows.end()
+        """Where the journal ends, and the seal of what was numbered beside it."""
         self.stored = rows
         """The rows as they are stored."""
         self.go_by_secret(self.end)
-        """Where the journal ends, and the seal of what was numbered beside it."""
         self._clock = clock
         self._moment: Moment | None = None
         self._windows: dict[str, Window] | None = None

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from ..._files import replacing
+from ..._files import replaceable, replacing
 from ...errors import NotSupported
 
 if TYPE_CHECKING:
@@ -140,17 +140,19 @@ def written(path: str) -> Iterator[IO[bytes]]:
 
 
 def check_writable(path: str) -> None:
-    """Raise what `written` would raise of an address before anything is written: no such protocol, no promise.
+    """Raise what `written` would raise before anything is written: no such protocol, no promise, no ordinary file.
 
     Parameters:
         path: a path or an address.
 
     Raises:
         NotSupported: as for `written`.
-        OSError: its protocol is unknown.
+        OSError: its protocol is unknown; or a folder or a device is there.
     """
     if is_address(path):
         _system(path, to_write=True)
+    elif not replaceable(Path(local_path(path))):
+        raise OSError(errno.EEXIST, "it is there and is no ordinary file")
 
 
 def put(system: Any, place: str, path: str, draft: Path) -> None:
