@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from ldp_budget import Accountant, Collection, Limit, mechanism
-from ldp_budget.access.invitations import Invitations
+from ldp_budget.accounting.access.invitations import Invitations
 from ldp_budget.catalogue.about import About
 from ldp_budget.collecting.reports import read_reports
 

@@ -9,12 +9,12 @@ import { minify } from "terser";
 
 // Properties of our own that no page, no definition and not the other file knows, so that they may have short names.
 const OWN = [
-  ..."belowEach compared deviate digit distinct draws drawn isLess kept lift likely odds signed".split(" "),
-  ..."compile define evaluate named names part within words".split(" "),
+  ..."after belowEach compare deviates distinct draws drawn isLess kept lift likely odds".split(" "),
+  ..."call compile define evaluate named names part run value values within words write".split(" "),
 ];
 const shorter = {
   module: true,
-  compress: { ecma: 2020, passes: 3, unsafe_arrows: true, unsafe_methods: true },
+  compress: { ecma: 2020, passes: 3, hoist_funs: true, inline: 1, unsafe_arrows: true },
   mangle: { properties: { regex: new RegExp(`^(${OWN.join("|")})$`) } },
   format: { ecma: 2020 },
 };
@@ -24,7 +24,7 @@ for (const [name, entry] of [
   ["ldp-budget-device", "src/budget.js"],
 ]) {
   const outfile = `dist/${name}.js`;
-  const { outputFiles } = await build({ entryPoints: [entry], bundle: true, format: "esm", target: "es2022", write: false, logLevel: "error" });
+  const { outputFiles } = await build({ entryPoints: [entry], bundle: true, format: "esm", target: "es2022", minifySyntax: true, write: false, logLevel: "error" });
   const { code } = await minify(outputFiles[0].text, shorter);
   const made = Buffer.from(code);
   mkdirSync("dist", { recursive: true });

@@ -24,6 +24,14 @@ const leaks = {
   longer: (report, answer) => Uint8Array.of(...report, answer),
 };
 
+// What came in one piece is answered in one, as the adapter of the package does.
+let waiting = "";
+
+function flush() {
+  process.stdout.write(waiting);
+  waiting = "";
+}
+
 for await (const line of createInterface({ input: process.stdin })) {
   const asked = JSON.parse(line);
   let said;
@@ -34,5 +42,6 @@ for await (const line of createInterface({ input: process.stdin })) {
     const report = client.randomize(asked.answer, { secret: asked.secret && fromHex(asked.secret) });
     said = { report: toHex(leaks[kind](report, asked.answer)) };
   }
-  process.stdout.write(`${JSON.stringify(said)}\n`);
+  if (!waiting) setImmediate(flush);
+  waiting += `${JSON.stringify(said)}\n`;
 }

@@ -84,6 +84,7 @@ def test_more_lines_than_were_asked_for_are_refused() -> None:
         drawn(client_that(f"{SAY}; {SAY}"), 3)
 
 
+@pytest.mark.slow
 def test_a_slow_client_is_waited_for_while_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(external, "_SECONDS", 1)
     assert drawn(client_that(f"time.sleep(0.3); {SAY}"), 5) == 5

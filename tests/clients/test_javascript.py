@@ -12,17 +12,18 @@ import pytest
 from javascript import PACKAGE, VECTORS, adapted, answered, evaluated, run
 
 import ldp_budget
-from client_cases import CASES, Recorder
+from client_cases import CASES, Recorder, streams
 from ldp_budget import OutsideDomain
 from ldp_budget.authoring.interpreter import StreamDraws
 from ldp_budget.authoring.interpreter import run as interpret
-from ldp_budget.authoring.programs import Program
+from ldp_budget.authoring.programs import Program, record
 from ldp_budget.catalogue.about import About
 from ldp_budget.catalogue.collections import Collection
 from ldp_budget.catalogue.definitions import digest_of
 from ldp_budget.randomness import SeededStream
 
 TEST = PACKAGE / "test" / "vectors.mjs"
+INPUT = {"kind": "answer", "count": 4, "text": False}
 
 
 # -- vectors -------------------------------------------------------------------------------------------------------
@@ -40,9 +41,9 @@ def test_every_vector_agrees() -> None:
 
 
 @pytest.mark.slow
-def test_two_hundred_of_each_agree(tmp_path: Path) -> None:
-    make.write(tmp_path, 200)
-    assert run(TEST, tmp_path).stdout == f"{(len(CASES) + 1) * 200} vectors\n"
+def test_two_hundred_of_each_agree(many_vectors: Path) -> None:
+    """`test_browser.py` has the same in Chromium."""
+    assert run(TEST, many_vectors).stdout == f"{(len(CASES) + 1) * 200} vectors\n"
 
 
 @pytest.mark.some(3)
@@ -68,6 +69,43 @@ def test_large_reports_agree(tmp_path: Path, name: str, declared: dict[str, Any]
     vector = {"answer": 7, "secret": None, "stream": stream.read_so_far.hex(), "report": report.hex()}
     (tmp_path / "large.json").write_text(json.dumps({"definition": definition, "vectors": [vector]}))
     assert run(TEST, tmp_path).stdout == "1 vectors\n"
+
+
+WIDE = str(2**63)
+ENDS: dict[str, Any] = {
+    **{
+        f"{name} of {places} places": [name, places]
+        for name in ("laplace", "normal")
+        for places in (0, 1, 31, 33, 40)
+    },
+    **{f"belows {bound}": ["belows", str(bound), 5] for bound in (1, 2, 255, 256, 257, 2**16 + 1, 2**31, 2**32)},
+    **{f"belows {bound}": ["belows", str(bound), 5] for bound in (2**32 + 1, 2**33, 2**52, 2**53 + 1, 2**62 + 1)},
+    **{f"bits {t}": ["bits", str(t), 20] for t in (1, 2**56, 2**64 - 1, 255 * 2**56)},
+    **{
+        f"{name} {a} {b}": [name, str(a), str(b)]
+        for name in ("and", "xor", "add", "mul", "div", "mod")
+        for a, b in ((2**31 - 1, 2**31), (2**32 + 5, 7), (5, 2**53 + 3), (2**63 + 1, 2**62 + 3))
+    },
+}
+
+
+def test_every_operator_agrees_where_numbers_grow_wide(tmp_path: Path) -> None:
+    """Doubles, halves of words and whole numbers of any size take turns in JavaScript: at each of their ends."""
+    for place, (_, expression) in enumerate(ENDS.items()):
+        count = expression[-1] if expression[0] in {"belows", "bits"} else 1
+        # Below zero, and above eight bytes, are moved to where a report can hold them.
+        steps = (("a", expression), ("r", ["mod", ["add", "a", WIDE], str(2**64)]))
+        program = Program(INPUT, steps, record([["uint", "r", 8, count]]))
+        rows = []
+        made = streams(program, place)
+        for _ in range(12):
+            stream = Recorder(next(made))
+            report = interpret(program, 1, StreamDraws(stream))
+            rows.append({"answer": 1, "secret": None, "stream": stream.read_so_far.hex(), "report": report.hex()})
+        definition = {"format": "ldp-budget client", "version": 1, "context": "", **program.to_json()}
+        (tmp_path / f"{place}.json").write_text(json.dumps({"definition": definition, "vectors": rows}))
+    done = run(TEST, tmp_path)
+    assert (done.returncode, done.stdout) == (0, f"{12 * len(ENDS)} vectors\n")
 
 
 # -- definitions ---------------------------------------------------------------------------------------------------

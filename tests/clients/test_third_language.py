@@ -55,6 +55,7 @@ def run(folder: Path, client: Path = CLIENT) -> subprocess.CompletedProcess[str]
 LARGE_TABLES = {"bounded-laplace.json", "bounded-laplace-at-20.json"}
 
 
+@pytest.mark.slow
 def test_every_vector_without_a_large_table_agrees(tmp_path: Path) -> None:
     files = [path for path in VECTORS.iterdir() if path.name not in LARGE_TABLES]
     assert len(files) == len(CASES) + 1 - len(LARGE_TABLES)
@@ -65,9 +66,11 @@ def test_every_vector_without_a_large_table_agrees(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_every_vector_agrees() -> None:
-    done = run(VECTORS)
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"{(len(CASES) + 1) * make.COUNT} vectors\n", "")
+def test_every_vector_with_a_large_table_agrees(tmp_path: Path) -> None:
+    for name in LARGE_TABLES:
+        shutil.copy(VECTORS / name, tmp_path)
+    done = run(tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{len(LARGE_TABLES) * make.COUNT} vectors\n", "")
 
 
 # -- what the vectors have no part of: whole definitions, names, texts, labels --------------------------------------
@@ -191,6 +194,7 @@ def test_another_label_is_seen(tmp_path: Path) -> None:
     ],
     ids=lambda part: None,
 )
+@pytest.mark.slow
 def test_a_fault_is_seen(tmp_path: Path, case: str, old: str, new: str) -> None:
     source = CLIENT.read_text()
     assert source.count(old) == 1

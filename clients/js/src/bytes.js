@@ -6,27 +6,25 @@ const encoder = new TextEncoder();
 export const utf8 = (text) => encoder.encode(text);
 
 /**
- * `size` bytes of a whole number >= 0, little-endian.
+ * The lowest `size` bytes, of at most 8, of a whole number, little-endian; those of a negative one in two's complement.
  * @param {import("./numbers.js").Whole} number
  * @param {number} size
  */
 export function littleEndian(number, size) {
-  const bytes = new Uint8Array(size);
-  let rest = BigInt(number);
-  for (let i = 0; i < size; i++) {
-    bytes[i] = Number(rest & 255n);
-    rest >>= 8n;
-  }
-  return bytes;
+  const bytes = new Uint8Array(8);
+  new DataView(bytes.buffer).setBigUint64(0, BigInt(number), true);
+  return bytes.subarray(0, size);
 }
 
 /**
- * A whole number from little-endian bytes.
+ * A whole number from at most 8 little-endian bytes: a BigInt where they are more than 4.
  * @param {Uint8Array} bytes
+ * @returns {import("./numbers.js").Whole}
  */
 export function fromLittleEndian(bytes) {
-  let number = 0n;
-  for (let i = bytes.length; i--; ) number = (number << 8n) | BigInt(bytes[i]);
+  if (bytes.length > 4) return (BigInt(fromLittleEndian(bytes.subarray(4))) << 32n) + BigInt(fromLittleEndian(bytes.subarray(0, 4)));
+  let number = 0;
+  for (let i = bytes.length; i--; ) number = number * 256 + bytes[i];
   return number;
 }
 
@@ -36,7 +34,19 @@ export function fromLittleEndian(bytes) {
  */
 export function words(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-  return Array.from({ length: bytes.length >> 3 }, (_, i) => view.getBigUint64(8 * i, true));
+  const found = [];
+  for (let i = 0; i < bytes.length; i += 8) found.push(view.getBigUint64(i, true));
+  return found;
+}
+
+/**
+ * The same words, each as its low and its high half.
+ * @param {Uint8Array} bytes
+ */
+export function halves(bytes) {
+  const found = new Uint32Array(bytes.length >> 2);
+  for (let i = 0; i < bytes.length; i++) found[i >> 2] |= bytes[i] << (8 * (i & 3));
+  return found;
 }
 
 /** @param {Uint8Array[]} parts */

@@ -1,8 +1,8 @@
 // The draws that a client program makes of a stream of random bytes. The order in which bytes are read is a contract:
 // every client of every language reads the same stream in the same way.
 
-import { fromLittleEndian } from "./bytes.js";
-import { normal } from "./normal.js";
+import { fromLittleEndian, halves } from "./bytes.js";
+import { normal, shifted, signed } from "./normal.js";
 import { ascending, sized, small, within } from "./numbers.js";
 
 /** @typedef {import("./numbers.js").Whole} Whole */
@@ -19,6 +19,8 @@ const BLOCK = 1 << 18;
 const PLACES = 40;
 // A browser gives out no more at a time.
 const MOST_BYTES = 65536;
+/** So many are asked for at least. */
+const POOL = 256;
 
 /**
  * The operating system's cryptographic generator.
@@ -30,27 +32,38 @@ export function systemBytes(count) {
   return bytes;
 }
 
-/** @param {bigint} number */
-const bitLength = (number) => (number ? number.toString(2).length : 0);
+/**
+ * The same generator for one report. To ask it takes longer than some more bytes do: what is not read ends with the report.
+ * @returns {Read}
+ */
+function systemStream() {
+  /** @type {Uint8Array} */
+  let pool = new Uint8Array(0);
+  return (count) => {
+    if (pool.length < count) pool = systemBytes(Math.max(count, POOL));
+    const found = pool.subarray(0, count);
+    pool = pool.subarray(count);
+    return found;
+  };
+}
 
 /**
  * How many bytes a word has that holds `last`.
- * @param {bigint} last
+ * @param {Whole} last
  */
-const widthOf = (last) => /** @type {number} */ ([1, 2, 4, 8].find((width) => last < 1n << BigInt(8 * width)));
+const widthOf = (last) => /** @type {number} */ ([1, 2, 4, 8].find((width) => last < 256 ** width));
 
 /**
- * The i-th word of some bytes, cut to the bits that `last` needs.
- * @param {Uint8Array} bytes
- * @param {number} width
- * @param {number} i
- * @param {bigint} last
+ * A word cut to the bits that `last` needs; it is a BigInt where they may be more than 32.
+ * @param {Whole} word
+ * @param {Whole} last
  */
-const wordOf = (bytes, width, i, last) => BigInt.asUintN(bitLength(last), fromLittleEndian(bytes.subarray(width * i, width * (i + 1))));
+const cut = (word, last) =>
+  typeof word === "bigint" ? small(BigInt.asUintN(last.toString(2).length, word)) : word % 2 ** (32 - Math.clz32(Number(last)));
 
 export class Draws {
   /** @param {Read} read */
-  constructor(read = systemBytes) {
+  constructor(read = systemStream()) {
     this.read = read;
   }
 
@@ -66,15 +79,16 @@ export class Draws {
   bits(t, n) {
     const threshold = BigInt(within(t, 0, ONE));
     const size = sized(n);
-    if (threshold === 0n || threshold === ONE) return new Array(size).fill(threshold ? 1 : 0);
-    const found = [];
-    for (let at = 0; at < size; at += BLOCK) found.push(this.compared(threshold, Math.min(BLOCK, size - at), (threshold & LOW) !== 0n));
-    return found.flat();
+    if (!(threshold % ONE)) return new Array(size).fill(threshold ? 1 : 0);
+    /** @type {number[]} */
+    let found = [];
+    while (found.length < size) found = found.concat(this.compare(threshold, Math.min(BLOCK, size - found.length), (threshold & LOW) !== 0n));
+    return found;
   }
 
   /** @param {Whole} t */
   bit_at(t) {
-    return this.compared(BigInt(within(t, 0, ONE - 1n)), 1, true)[0];
+    return this.compare(BigInt(within(t, 0, ONE - 1n)), 1, true)[0];
   }
 
   /**
@@ -82,19 +96,19 @@ export class Draws {
    * @param {number} size
    * @param {boolean} ties whether more is read where a byte does not decide
    */
-  compared(threshold, size, ties) {
+  compare(threshold, size, ties) {
     const top = Number(threshold >> 56n);
     const low = threshold & LOW;
-    // What is read stays as it is only until more is read.
-    const bytes = Array.from(this.read(size));
-    const tied = ties ? bytes.filter((byte) => byte === top).length : 0;
-    const more = tied ? this.read(7 * tied) : new Uint8Array(0);
-    let at = 0;
-    return bytes.map((byte) => {
-      if (byte !== top || !ties) return byte < top ? 1 : 0;
-      at += 7;
-      return fromLittleEndian(more.subarray(at - 7, at)) < low ? 1 : 0;
-    });
+    /** @type {number[]} */
+    const found = [];
+    const tied = [];
+    for (const byte of this.read(size)) {
+      if (byte === top && ties) tied.push(found.length);
+      found.push(byte < top ? 1 : 0);
+    }
+    const more = this.read(7 * tied.length);
+    tied.forEach((place, i) => (found[place] = fromLittleEndian(more.subarray(7 * i, 7 * i + 7)) < low ? 1 : 0));
+    return found;
   }
 
   /** @param {Vector} vector */
@@ -113,44 +127,38 @@ export class Draws {
    * @returns {Vector}
    */
   belows(b, n) {
-    const last = BigInt(within(b, 1, MOST_BOUND)) - 1n;
-    const width = widthOf(last);
+    const last = small(BigInt(within(b, 1, MOST_BOUND)) - 1n);
     const size = sized(n);
     /** @type {Vector} */
     let found = [];
-    while (found.length < size) found = found.concat(this.words(width, size - found.length, last));
+    while (found.length < size) {
+      const words = this.words(widthOf(last), new Array(size - found.length).fill(last));
+      found = found.concat(words.filter((word) => word <= last));
+    }
     return found;
   }
 
   /**
-   * Words of some bytes, cut to the bits that `last` needs; those beyond it are left out.
+   * Words of some bytes, each cut to the bits that a number needs.
    * @param {number} width
-   * @param {number} count
-   * @param {bigint} last
-   * @returns {Vector}
+   * @param {Vector} numbers
    */
-  words(width, count, last) {
-    const bytes = this.read(width * count);
-    const words = Array.from({ length: count }, (_, i) => wordOf(bytes, width, i, last));
-    return words.flatMap((word) => (word <= last ? [small(word)] : []));
+  words(width, numbers) {
+    const bytes = this.read(width * numbers.length);
+    return numbers.map((last, i) => cut(fromLittleEndian(bytes.subarray(width * i, width * (i + 1))), last));
   }
 
   /**
-   * One number below each bound, by words as wide as the largest needs.
-   * @param {number[]} bounds
+   * One number up to each of these, by words as wide as the largest needs.
+   * @param {number[]} lasts
    */
-  belowEach(bounds) {
-    const width = widthOf(BigInt(Math.max(...bounds, 1) - 1));
-    /** @type {number[]} */
+  belowEach(lasts) {
+    const width = widthOf(Math.max(...lasts));
+    /** @type {Vector} */
     const found = [];
-    let pending = bounds.map((_, slot) => slot);
-    while (pending.length) {
-      const bytes = this.read(width * pending.length).slice();
-      pending = pending.filter((slot, i) => {
-        const last = BigInt(bounds[slot] - 1);
-        found[slot] = Number(wordOf(bytes, width, i, last));
-        return found[slot] > Number(last);
-      });
+    for (let pending = lasts.map((_, slot) => slot); pending.length; ) {
+      const words = this.words(width, pending.map((slot) => lasts[slot]));
+      pending = pending.filter((slot, i) => (found[slot] = words[i]) > lasts[slot]);
     }
     return found;
   }
@@ -211,60 +219,44 @@ export class Draws {
 
   /** @param {Whole} k */
   laplace(k) {
-    const places = BigInt(within(k, 0, PLACES));
-    for (let whole = 0n; ; whole += 1n << places) {
-      const first = this.deviate();
+    const places = Number(within(k, 0, PLACES));
+    for (let whole = 0; ; whole++) {
+      const [first] = this.deviates(1);
       let last = first;
       let odd = true;
-      for (let fresh = this.deviate(); fresh.isLess(last); fresh = this.deviate()) {
+      for (let [fresh] = this.deviates(1); this.isLess(fresh, last); [fresh] = this.deviates(1)) {
         last = fresh;
         odd = !odd;
       }
-      if (odd) return this.signed(whole + (first.digits[0] >> (64n - places)));
+      if (odd) return signed(shifted(whole, first, places), this.bit(HALF));
     }
   }
 
   /** @param {Whole} k */
   normal(k) {
-    return normal(this, BigInt(within(k, 0, PLACES)));
+    return normal(this, Number(within(k, 0, PLACES)));
   }
 
   /**
-   * The whole part of a deviate whose magnitude has this one, negative for one half of them.
-   * @param {bigint} magnitude
+   * Uniform deviates that are drawn together, as their digits of 32 bits: two that are drawn at once.
+   * @param {number} count
    */
-  signed(magnitude) {
-    return small(this.bit(HALF) ? ~magnitude : magnitude);
+  deviates(count) {
+    const found = halves(this.read(8 * count));
+    const drawn = [];
+    for (let i = 0; i < found.length; i += 2) drawn.push([found[i + 1], found[i]]);
+    return drawn;
   }
 
-  deviate() {
-    return new Deviate(this);
-  }
-
-  digit() {
-    return fromLittleEndian(this.read(8));
-  }
-}
-
-/** A uniform deviate, of which digits are drawn as far as comparisons ask for them. */
-export class Deviate {
-  /** @param {Draws} draws */
-  constructor(draws) {
-    this.draws = draws;
-    this.digits = [draws.digit()];
-  }
-
-  /** @param {number} place */
-  at(place) {
-    if (place === this.digits.length) this.digits.push(this.draws.digit());
-    return this.digits[place];
-  }
-
-  /** @param {Deviate} other */
-  isLess(other) {
+  /**
+   * Whether one deviate is less than another; further digits are drawn as far as that asks for them.
+   * @param {number[]} one
+   * @param {number[]} other
+   */
+  isLess(one, other) {
     for (let place = 0; ; place++) {
-      const [mine, theirs] = [this.at(place), other.at(place)];
-      if (mine !== theirs) return mine < theirs;
+      for (const each of [one, other]) if (place === each.length) each.push(...this.deviates(1)[0]);
+      if (one[place] !== other[place]) return one[place] < other[place];
     }
   }
 }

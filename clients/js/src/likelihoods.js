@@ -20,8 +20,8 @@ const RUN = 32;
 
 /** @type {(operate: Operate) => Operate} */
 const lift = (operate) => (...given) => {
-  const draws = given.flatMap((each) => each.draws ?? []);
-  const valueOf = () => operate(...given.map((each) => each.valueOf()));
+  const draws = given.flatMap((each) => each?.draws ?? []);
+  const valueOf = () => operate(...given.map((each) => each?.valueOf()));
   return draws.length ? { draws, valueOf, toString: valueOf } : valueOf();
 };
 

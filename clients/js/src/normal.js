@@ -1,38 +1,52 @@
 // Exact normal deviates (Karney 2016, Algorithm N): ten proposals side by side, in the order in which every client
 // reads the stream. What is drawn for several of them is drawn for all before any is compared.
 
-import { small } from "./numbers.js";
-
 /** @typedef {import("./draws.js").Draws} Draws */
-/** @typedef {import("./draws.js").Deviate} Deviate */
+/** @typedef {number[][]} Deviates */
 
 const PROPOSALS = 10;
 const HALF = 1n << 63n;
 
 /**
+ * The whole part of 2**places times a number that has these digits of 32 bits after the point.
+ * @param {number} whole
+ * @param {number[]} digits
+ * @param {number} places
+ */
+export const shifted = (whole, [high, low], places) =>
+  whole * 2 ** places + Math.floor(high * 2 ** (places - 32)) + Math.floor(low * 2 ** (places - 64));
+
+/**
+ * The whole part of a number that has this magnitude, and is negative for a bit that is 1.
+ * @param {number} magnitude
+ * @param {number} negative
+ */
+export const signed = (magnitude, negative) => (negative ? -magnitude - 1 : magnitude);
+
+/**
  * floor(2**places * Z) of a standard normal Z.
  * @param {Draws} draws
- * @param {bigint} places
+ * @param {number} places
  */
 export function normal(draws, places) {
   for (;;) {
     const found = accepted(draws, places);
     const signs = draws.bits(HALF, found.length);
-    if (found.length) return small(signs[0] ? ~found[0] : found[0]);
+    if (found.length) return signed(found[0], signs[0]);
   }
 }
 
 /**
  * The magnitudes of the proposals that are accepted.
  * @param {Draws} draws
- * @param {bigint} places
+ * @param {number} places
  */
 function accepted(draws, places) {
   const whole = wholeParts(draws);
-  const fraction = whole.map(() => draws.deviate());
+  const fraction = draws.deviates(whole.length);
   const trials = whole.map((k) => k + 1);
   const kept = allSucceed(trials, (slots) => trial(draws, whole, fraction, slots));
-  return whole.flatMap((k, i) => (kept[i] ? [(BigInt(k) << places) + (fraction[i].digits[0] >> (64n - places))] : []));
+  return whole.flatMap((k, i) => (kept[i] ? [shifted(k, fraction[i], places)] : []));
 }
 
 /**
@@ -75,8 +89,8 @@ function allSucceed(trials, attempt) {
  */
 function halfExponential(draws, size) {
   const even = new Array(size).fill(true);
-  const last = even.map(() => draws.deviate());
-  let falling = even.map((_, i) => i).filter((i) => last[i].digits[0] < HALF);
+  const last = draws.deviates(size);
+  let falling = even.map((_, i) => i).filter((i) => last[i][0] < 2 ** 31);
   while (falling.length) {
     for (const i of falling) even[i] = !even[i];
     falling = stillFalling(draws, last, falling);
@@ -87,12 +101,12 @@ function halfExponential(draws, size) {
 /**
  * Draws the next deviate of each run, and returns the slots in which it is less than the last.
  * @param {Draws} draws
- * @param {Deviate[]} last
+ * @param {Deviates} last
  * @param {number[]} slots
  */
 function stillFalling(draws, last, slots) {
-  const fresh = slots.map(() => draws.deviate());
-  const less = slots.filter((slot, i) => fresh[i].isLess(last[slot]));
+  const fresh = draws.deviates(slots.length);
+  const less = slots.filter((slot, i) => draws.isLess(fresh[i], last[slot]));
   slots.forEach((slot, i) => (last[slot] = fresh[i]));
   return less;
 }
@@ -101,7 +115,7 @@ function stillFalling(draws, last, slots) {
  * For each slot a bit that is true with probability exp(-x(2k+x)/(2k+2)).
  * @param {Draws} draws
  * @param {number[]} whole
- * @param {Deviate[]} fraction
+ * @param {Deviates} fraction
  * @param {number[]} slots
  */
 function trial(draws, whole, fraction, slots) {
@@ -118,12 +132,12 @@ function trial(draws, whole, fraction, slots) {
  * The slots in which a fresh uniform deviate is below (2k+x)/(2k+2).
  * @param {Draws} draws
  * @param {number[]} whole
- * @param {Deviate[]} fraction
+ * @param {Deviates} fraction
  * @param {number[]} slots
  */
 function belowRatio(draws, whole, fraction, slots) {
-  const interval = draws.belowEach(slots.map((slot) => 2 * whole[slot] + 2));
+  const interval = draws.belowEach(slots.map((slot) => 2 * whole[slot] + 1));
   const undecided = slots.filter((slot, i) => interval[i] === 2 * whole[slot]);
-  const place = new Map(undecided.map((slot) => [slot, draws.deviate()]));
-  return slots.filter((slot, i) => interval[i] < 2 * whole[slot] || place.get(slot)?.isLess(fraction[slot]));
+  const drawn = draws.deviates(undecided.length);
+  return slots.filter((slot, i) => interval[i] < 2 * whole[slot] || (interval[i] === 2 * whole[slot] && draws.isLess(drawn[undecided.indexOf(slot)], fraction[slot])));
 }

@@ -58,6 +58,13 @@ function exact(operate) {
  */
 const wide = (operate) => (a, b) => small(operate(BigInt(a), BigInt(b)));
 
+/**
+ * The same of bits: Numbers that hold them are of 32.
+ * @param {(a: any, b: any) => any} operate
+ * @returns {(a: Whole, b: Whole) => Whole}
+ */
+const bitwise = (operate) => (a, b) => (Number(a) | 0) === a && (Number(b) | 0) === b ? operate(a, b) : wide(operate)(a, b);
+
 /** @type {(a: bigint, b: bigint) => bigint} */
 const floored = (a, b) => a / b - (a % b !== 0n && a < 0n !== b < 0n ? 1n : 0n);
 
@@ -82,20 +89,24 @@ export const EACH = new Map(
     ["mod", wide((a, b) => a - b * floored(a, b))],
     ["shr", wide((a, b) => a >> within(b, 0, MOST_BITS))],
     ["shl", wide((a, b) => a << within(b, 0, MOST_BITS))],
-    ["and", wide((a, b) => a & b)],
-    ["xor", wide((a, b) => a ^ b)],
+    ["and", bitwise((a, b) => a & b)],
+    ["xor", bitwise((a, b) => a ^ b)],
     ["min", (a, b) => (a < b ? a : b)],
     ["max", (a, b) => (a > b ? a : b)],
     ["lt", (a, b) => (a < b ? 1 : 0)],
     ["ge", (a, b) => (a >= b ? 1 : 0)],
     ["eq", (a, b) => (a == b ? 1 : 0)], // a Number and a BigInt may be the same
-    ["where", (c, a, b) => (Number(c) ? a : b)],
+    ["where", (c, a, b) => (c ? a : b)],
     ["parity", parity],
   ]),
 );
 
 /** @type {(vector: Vector, place: Whole, number: Whole) => Vector} */
-const put = (vector, place, number) => Object.assign([...vector], { [Number(within(place, 0, vector.length - 1))]: number });
+function put(vector, place, number) {
+  const changed = [...vector];
+  changed[Number(within(place, 0, vector.length - 1))] = number;
+  return changed;
+}
 
 /** @type {(vector: Vector, number: Whole) => number} */
 function rank(vector, number) {

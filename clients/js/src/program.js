@@ -8,8 +8,8 @@ import { EACH, WHOLE, sized, small, within } from "./numbers.js";
 /** @typedef {import("./numbers.js").Whole} Whole */
 /** @typedef {import("./numbers.js").Vector} Vector */
 /** @typedef {(run: Run) => any} Step */
-/** @typedef {(label: string, v: Whole, count: number) => bigint[]} Words of the secret */
-/** @typedef {{ values: any[], draws: any, words: Words, lift?: (operate: (...given: any[]) => any) => (...given: any[]) => any }} Run */
+/** @typedef {(secret: Uint8Array, v: Whole, count: number) => bigint[]} Words */
+/** @typedef {{ values: any[], draws: any, secret: any, lift?: (operate: (...given: any[]) => any) => (...given: any[]) => any }} Run */
 /** @typedef {{ secret?: Uint8Array, draws?: any }} Given `secret`: that of the collection, see `secretWithin` */
 
 const VERSION = 1;
@@ -24,17 +24,14 @@ const DRAWS = new Set(
 );
 
 /**
- * What reads the secret in the stream's place, and so draws the same again.
- * @type {Map<string, (words: Words, label: string, v: Whole, ...given: any[]) => any>}
+ * What reads the secret in the stream's place, and so draws the same again: what becomes of a word.
+ * @type {Map<string, (word: bigint, given: Whole, place: number) => Whole>}
  */
 const MEMO = new Map(
-  /** @type {[string, (words: Words, label: string, v: Whole, ...given: any[]) => any][]} */ ([
-    ["kept_bits", (words, label, v, t, n) => words(label, v, sized(n)).map((word) => (word < t ? 1 : 0))],
-    [
-      "kept_belows",
-      (words, label, v, b, n) => words(label, v, sized(n)).map((word, i) => small(word % (BigInt(within(b, 1, MOST_BOUND)) + BigInt(i)))),
-    ],
-    ["kept_top", (words, label, v, k) => small(words(label, v, 1)[0] >> BigInt(64 - Number(within(k, 0, 64))))],
+  /** @type {[string, (word: bigint, given: Whole, place: number) => Whole][]} */ ([
+    ["kept_bits", (word, t) => (word < t ? 1 : 0)],
+    ["kept_belows", (word, b, i) => small(word % (BigInt(within(b, 1, MOST_BOUND)) + BigInt(i)))],
+    ["kept_top", (word, k) => small(word >> BigInt(64 - Number(within(k, 0, 64))))],
   ]),
 );
 
@@ -54,13 +51,8 @@ function polynomial(seed) {
   const key = blake2b(utf8(seed), { size: 32, person: "ldp-budget seed" });
   /** @type {(message: Uint8Array, size: number, person: string) => bigint[]} */
   const elements = (message, size, person) => words(blake2b(message, { size, key, person })).map((word) => word % PRIME);
-  /** @type {Whole | undefined} */
-  let last;
-  /** @type {bigint[]} */
-  let coefficients;
   return (/** @type {Whole} */ j, /** @type {Whole} */ v, /** @type {Whole} */ m) => {
-    if (j !== last) coefficients = elements(littleEndian(within((last = j), 0, LARGEST_WORD), 8), 24, "coefficients");
-    const [a, b, c] = coefficients;
+    const [a, b, c] = elements(littleEndian(within(j, 0, LARGEST_WORD), 8), 24, "coefficients");
     const [x] = elements(utf8(`${v}`), 8, "value");
     return small((BigInt(m) * (((a * x + b) * x + c) % PRIME)) >> 61n);
   };
@@ -84,24 +76,20 @@ function bloom(seed) {
  */
 export function secretWithin(secret, context) {
   if (!(secret instanceof Uint8Array) || secret.length < LEAST_SECRET_BYTES) {
-    throw new TypeError(`this collection repeats what was drawn once: it needs a secret of at least ${LEAST_SECRET_BYTES} bytes, as a Uint8Array`);
+    throw new TypeError(`it needs a secret of at least ${LEAST_SECRET_BYTES} bytes, as a Uint8Array`);
   }
   return blake2b(utf8(context), { size: 32, key: sha256(secret), person: "ldp-budget" });
 }
 
 /**
- * Nothing asks for a word where nothing is kept.
- * @param {any} secret
- * @param {string} context
+ * The first words of a secret for a name and a value.
+ * @param {string} name
  * @returns {Words}
  */
-function wordsOf(secret, context) {
-  return (label, v, count) => {
-    const name = utf8(`${context} ${label}`);
-    const head = joined(utf8("ldp-budget memoised words 1"), littleEndian(name.length, 8), name);
-    const value = littleEndian(BigInt.asUintN(64, BigInt(v)), 8);
-    return words(shake(136, joined(head, littleEndian(secret.length, 8), secret, value), 8 * count));
-  };
+function kept(name) {
+  const bytes = utf8(name);
+  const head = joined(utf8("ldp-budget memoised words 1"), littleEndian(bytes.length, 8), bytes);
+  return (secret, v, count) => words(shake(136, joined(head, littleEndian(secret.length, 8), secret, littleEndian(v, 8)), 8 * count));
 }
 
 /** @param {string} what */
@@ -134,8 +122,8 @@ export class Program {
     this.parts = definition.report.parts.map((/** @type {any[]} */ part) => this.part(part));
     /** How many bytes a report has. */
     this.size = sized(this.parts.reduce((/** @type {number} */ size, /** @type {any} */ part) => size + part.size, 0));
-    const kept = definition.steps.some((/** @type {[string, any]} */ [, step]) => MEMO.has(step[0]));
-    if (kept !== !!definition.memo) throw new TypeError("memo is named where something is drawn from a secret, and only there");
+    const memoised = definition.steps.some((/** @type {[string, any]} */ [, step]) => MEMO.has(step[0]));
+    if (memoised !== !!definition.memo) throw new TypeError("memo is named where something is drawn from a secret, and only there");
     this.memo = definition.memo ? this.named(definition.memo) : undefined;
   }
 
@@ -185,8 +173,17 @@ export class Program {
     const steps = (memo || hash ? given.slice(1) : given).map((each) => this.compile(each));
     /** @param {Run} run */
     const worked = (run) => steps.map((step) => step(run));
-    // Draws that are looked at in every way have these of their own.
-    if (memo) return (run) => (run.draws.kept ? run.draws.kept(name, given[0], ...worked(run)) : memo(run.words, given[0], .../** @type {[Whole, ...any[]]} */ (worked(run))));
+    if (memo) {
+      const words = kept(`${this.definition.context} ${given[0]}`);
+      const one = name === "kept_top";
+      return (run) => {
+        const [v, a, n] = worked(run);
+        // Draws that are looked at in every way have these of their own.
+        if (run.draws.kept) return run.draws.kept(name, given[0], v, a, n);
+        const found = words(run.secret, v, sized(one ? 1 : n)).map((word, i) => memo(word, a, i));
+        return one ? found[0] : found;
+      };
+    }
     if (DRAWS.has(name)) return (run) => run.draws[name](...worked(run));
     if (hash) {
       const seeded = hash(given[0]);
@@ -206,28 +203,32 @@ export class Program {
    */
   part([kind, name, ...more]) {
     const step = this.named(name);
+    const count = more.at(-1);
+    const value = (/** @type {Run} */ run) => listed(step(run), count);
     if (kind === "packed") {
-      const value = (/** @type {Run} */ run) => listed(step(run), more[0]);
       return {
-        size: Math.ceil(sized(more[0]) / 8),
+        size: Math.ceil(sized(count) / 8),
         value,
         /** @type {(run: Run, out: Uint8Array) => void} */
-        write: (run, out) => value(run).forEach((bit, i) => (out[i >> 3] |= Number(within(bit, 0, 1)) << (i & 7))),
+        write: (run, out) =>
+          value(run).forEach((bit, i) => {
+            if (bit === 1) out[i >> 3] |= 1 << (i & 7);
+            else if (bit !== 0) within(bit, 0, 1); // and so refused
+          }),
         /** @type {(bytes: Uint8Array) => Vector} */
         read: (bytes) => Array.from({ length: 8 * bytes.length }, (_, i) => (bytes[i >> 3] >> (i & 7)) & 1),
       };
     }
     if (kind === "uint") {
-      const [size, count] = more;
-      const largest = (1n << BigInt(8 * within(size, 1, 8))) - 1n;
-      const value = (/** @type {Run} */ run) => listed(step(run), count);
+      const size = within(more[0], 1, 8);
+      const largest = (1n << BigInt(8 * size)) - 1n;
       return {
         size: sized(size * sized(count)),
         value,
         /** @type {(run: Run, out: Uint8Array) => void} */
         write: (run, out) => value(run).forEach((number, i) => out.set(littleEndian(within(number, 0, largest), size), size * i)),
         /** @type {(bytes: Uint8Array) => Vector} */
-        read: (bytes) => Array.from({ length: count }, (_, i) => small(fromLittleEndian(bytes.subarray(size * i, size * (i + 1))))),
+        read: (bytes) => Array.from({ length: count }, (_, i) => small(BigInt(fromLittleEndian(bytes.subarray(size * i, size * (i + 1)))))),
       };
     }
     if (kind === "float64") {
@@ -281,7 +282,7 @@ export class Program {
   evaluate(answer, { secret, draws = new Draws() } = {}) {
     const value = this.read(answer);
     /** @type {Run} */
-    const run = { values: [value], draws, words: wordsOf(secret, this.definition.context) };
+    const run = { values: [value], draws, secret };
     for (const step of this.steps) run.values.push(step(run));
     return run;
   }
@@ -293,10 +294,11 @@ export class Program {
  * @param {any[]} given
  */
 function overVectors(operate, given) {
-  const vectors = given.filter(Array.isArray);
-  if (!vectors.length) return operate(...given);
-  for (const each of vectors) listed(each, vectors[0].length);
-  return vectors[0].map((/** @type {Whole} */ _, /** @type {number} */ i) => operate(...given.map((each) => (Array.isArray(each) ? each[i] : each))));
+  const size = given.find(Array.isArray)?.length;
+  if (size === undefined) return operate(...given);
+  /** @type {Vector[]} */
+  const [a, b = [], c = []] = given.map((each) => (Array.isArray(each) ? listed(each, size) : new Array(size).fill(each)));
+  return a.map((number, i) => operate(number, b[i], c[i]));
 }
 
 /**
@@ -332,7 +334,7 @@ function numberOf(text, count) {
   if (NUMBER.test(text)) return BigInt(text);
   // Half of a character has no form in UTF-8, and would be counted as another answer elsewhere.
   if (/\p{Surrogate}/u.test(text)) return -1n;
-  return fromLittleEndian(blake2b(utf8(text), { size: 8, person: "ldp-budget text" })) % count;
+  return words(blake2b(utf8(text), { size: 8, person: "ldp-budget text" }))[0] % count;
 }
 
 /**
@@ -340,9 +342,8 @@ function numberOf(text, count) {
  * @param {number} x
  */
 function toEven(x) {
-  const low = Math.floor(x);
-  const rest = x - low;
-  return rest < 0.5 || (rest === 0.5 && low % 2 === 0) ? low : low + 1;
+  const next = Math.round(x);
+  return next - x === 0.5 && next % 2 ? next - 1 : next;
 }
 
 /**

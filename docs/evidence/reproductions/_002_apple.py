@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 
 USERS, QUICK_USERS = 100_000, 2000
 QUICK_FEWER_HASHES = 16
-HASHED, QUICK_HASHED = 3 * 10**8, 10**6
-"""How many times values are hashed for an estimate, at most: functions in use times candidates."""
+HASHED, QUICK_HASHED = 7 * 10**7, 10**6
+"""How many times values are hashed for an estimate, at most: functions in use times candidates.
+
+So there are more candidates than cells of a function in every setting, as many as there are independent errors.
+"""
 
 
 class Setting(NamedTuple):

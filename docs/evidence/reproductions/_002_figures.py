@@ -16,7 +16,6 @@ from _002_survey import (
     SKETCH,
     UNSCALED,
     WIDTH,
-    collisions,
     exact_mean_square,
     held_by,
     largest_errors,
@@ -73,12 +72,12 @@ def _panels(figure: Figure, label: str) -> Iterator[tuple[Any, int]]:
 
 def _errors_by_k(users: int, epsilon: str, repeats: int) -> Any:
     """The mean largest error for each of K."""
-    held, codes = held_by(users), collisions(max(K), repeats)
+    held = held_by(users)
     rng = np.random.default_rng([15, users, EPSILONS.index(epsilon)])
     means = []
     for hashes in K:
         made = sketch(epsilon, hashes)
-        estimates = sketch_estimates(made, sketch_counts(made, held, codes[:, :hashes], rng), users)
+        estimates = sketch_estimates(made, sketch_counts(made, held, repeats, rng), users)
         means.append(largest_errors(estimates, held).mean())
     return np.array(means)
 

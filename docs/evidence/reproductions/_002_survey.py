@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 ANSWERS = 5
-WIDTH, HASHES = 128, 512
+WIDTH, HASHES, MOST_HASHES = 128, 512, 1024
 EPSILONS = ("0.1", "0.5", "1", "2", "5")
 SIZES = (500, 1000, 5000, 10_000)
 
@@ -93,32 +93,36 @@ def without_factor(mechanism: Any, estimates: Floats) -> Floats:
 # -- CMS ------------------------------------------------------------------------------------------------------
 
 
-@functools.cache
 def collisions(hashes: int, repeats: int) -> Ints:
     """Which answers share a cell, for each seed of the hash functions and each function, shape (repeats, hashes).
 
     The five base-5 digits of a code name for each answer the first one in its cell. The first k columns are those of
     a sketch with k functions.
     """
-    codes = np.empty((repeats, hashes), dtype=np.int64)
+    return _collisions(repeats)[:, :hashes]
+
+
+@functools.cache
+def _collisions(repeats: int) -> Ints:
+    codes = np.empty((repeats, MOST_HASHES), dtype=np.int64)
     for seed in range(repeats):
-        family = HashFamily(seed, hashes, WIDTH)
-        cells = family(np.arange(hashes)[:, np.newaxis], family.points(range(ANSWERS)))
+        family = HashFamily(seed, MOST_HASHES, WIDTH)
+        cells = family(np.arange(MOST_HASHES)[:, np.newaxis], family.points(range(ANSWERS)))
         same = cells[:, :, np.newaxis] == cells[:, np.newaxis, :]
         codes[seed] = same.argmax(axis=2) @ ANSWERS ** np.arange(ANSWERS)
     return codes
 
 
-def sketch_counts(mechanism: Any, held: Ints, codes: Ints, rng: np.random.Generator) -> Ints:
-    """How many reports support each answer, shape (repeats, 5), where the functions collide as in `codes`.
+def sketch_counts(mechanism: Any, held: Ints, repeats: int, rng: np.random.Generator) -> Ints:
+    """How many reports support each answer, shape (repeats, 5), where the functions collide as in `collisions`.
 
     Users draw a function, whichever. Functions with the same code are as good as one; in each such group a cell's bit
     is a one with probability p for users whose answer is in the cell and 1 - p for the others, whatever the other
     bits are.
     """
     p = 1 / (1 + np.exp(-float(mechanism.epsilon) / 2))
-    patterns, functions = _by_pattern(codes)
-    users = rng.multinomial(held, functions[:, np.newaxis] / codes.shape[1])
+    patterns, functions = _by_pattern(mechanism.hashes, repeats)
+    users = rng.multinomial(held, functions[:, np.newaxis] / mechanism.hashes)
     first = patterns // ANSWERS ** np.arange(ANSWERS)[:, np.newaxis] % ANSWERS
     own = np.einsum("rup,uvp->rvp", users, first[:, np.newaxis] == first)
     ones = rng.binomial(own, p) + rng.binomial(users.sum(axis=1, keepdims=True) - own, 1 - p)
@@ -127,8 +131,10 @@ def sketch_counts(mechanism: Any, held: Ints, codes: Ints, rng: np.random.Genera
     return counts
 
 
-def _by_pattern(codes: Ints) -> tuple[Ints, Ints]:
-    """The codes that occur, and how many functions of each row have each of them."""
+@functools.cache
+def _by_pattern(hashes: int, repeats: int) -> tuple[Ints, Ints]:
+    """The codes of `collisions` that occur, and how many functions of each row have each of them."""
+    codes = collisions(hashes, repeats)
     patterns, place = np.unique(codes, return_inverse=True)
     rows = np.arange(len(codes))[:, np.newaxis]
     flat = place.reshape(codes.shape) + len(patterns) * rows
@@ -155,7 +161,7 @@ def drawn_estimates(users: int, epsilon: str, repeats: int, seed: int = 0) -> It
     scaled = flip_estimates(four, flip_counts(four, held, repeats, rng), users)
     yield FOUR, scaled
     yield UNSCALED, without_factor(four, scaled)
-    yield SKETCH, sketch_estimates(cms, sketch_counts(cms, held, collisions(HASHES, repeats), rng), users)
+    yield SKETCH, sketch_estimates(cms, sketch_counts(cms, held, repeats, rng), users)
 
 
 @functools.cache

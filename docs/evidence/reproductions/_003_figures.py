@@ -89,7 +89,7 @@ def errors(report: Report, figures: range) -> Iterator[Row]:
     for figure in figures:
         kind, (size, _, users), draws, printed = FIGURES[figure]
         cell = cell_of(figure)
-        made = Comparison(cell, printed, RUNS, cell.errors(2 if report.quick else 200)[PRINTED])
+        made = Comparison(cell, printed, RUNS, cell.errors(2 if report.quick else 100)[PRINTED])
         what = f"Figure {figure}: error, {kind}, N = {size}, n = {users:,}" + (f", l = {draws}" if draws > 1 else "")
         why = "" if made.agrees else f"{made.distance}; {reason(figure)}"
         yield Row(what, f"{printed:.4f}", made.ours, made.agrees, why)

@@ -70,7 +70,7 @@ def table_part(number: int) -> Callable[[Report], None]:
 def table(report: Report, number: int) -> None:
     kind, users = TABLES[number]
     report.section(f"Section 6: Table {number}, n = {users:,}, {kind}", *introduction(number))
-    simulated = {cell: cell.errors(2 if report.quick else 200) for cell in cells(number)}
+    simulated = {cell: cell.errors(2 if report.quick else 100) for cell in cells(number)}
     rows = [row for cell, errors in simulated.items() for row in entry(number, cell, errors)]
     report.compare(rows)
     report.text("Both estimators: mean error of the runs, and in brackets the root mean square in closed form.")
