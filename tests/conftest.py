@@ -7,6 +7,7 @@ import gc
 import importlib.resources
 import json
 import os
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -78,13 +79,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 # What their first test sets up is dear, so one worker runs the whole file.
 TOGETHER = {
+    "tests/clients/test_explain.py",
+    "tests/catalogue/test_registry.py",
     "tests/cli/test_plugin_commands.py",
+    "tests/docs/test_example_numeric_plugin.py",
     "tests/docs/test_example_plugin.py",
+    "tests/docs/test_reference.py",
     "tests/docs/test_repeated_survey.py",
     "tests/house/test_architecture.py",
     "tests/house/test_decimal_contexts.py",
     "tests/house/test_frozen_api.py",
     "tests/house/test_wheel.py",
+    "tests/ledger/test_postgres_tampering.py",
 }
 
 
@@ -182,10 +188,31 @@ def command(tmp_path: Path) -> CommandLine:
 
 
 @pytest.fixture(scope="session")
-def programs() -> Iterator[str]:
-    """A PATH for shells: `ldp-budget` without the wait, the tools of this Python, and what was there."""
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Callable[[CommandLine], None], CommandLine], None]:
+    """Begins a ledger with a story, which is told once; every further test gets a copy of the files it left."""
+    told: dict[Callable[[CommandLine], None], Path] = {}
+
+    def begin(story: Callable[[CommandLine], None], command: CommandLine) -> None:
+        if story not in told:
+            folder = tmp_path_factory.mktemp("begun")
+            story(CommandLine(folder / "budget.db"))
+            told[story] = folder
+        shutil.copytree(told[story], Path(command.ledger).parent, dirs_exist_ok=True)
+
+    return begin
+
+
+@pytest.fixture(scope="session")
+def warm_command() -> Iterator[WarmCommand]:
+    """`ldp-budget` in processes of its own, without the wait."""
     with WarmCommand() as command:
-        yield os.pathsep.join([str(command.folder), str(Path(sys.executable).parent), os.environ["PATH"]])
+        yield command
+
+
+@pytest.fixture(scope="session")
+def programs(warm_command: WarmCommand) -> str:
+    """A PATH for shells: `ldp-budget` without the wait, the tools of this Python, and what was there."""
+    return os.pathsep.join([str(warm_command.folder), str(Path(sys.executable).parent), os.environ["PATH"]])
 
 
 @pytest.fixture

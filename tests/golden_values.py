@@ -34,15 +34,32 @@ def number(text: Any) -> Any:
 
 
 def solved(increasing: Callable[[Any], Any], target: Any) -> Any:
-    """The positive x where a function reaches its target, by bisection of its magnitude."""
+    """The positive x where a function reaches its target, between two that enclose it.
+
+    Their magnitudes are bisected until the values at them nearly agree. From there on the function is all but a line,
+    and where the line between these values meets the target is nearer than the middle; of an end that stays a second
+    time the value is halved (the Illinois rule), which makes the next point fall on its side.
+    """
     low, high, step = mpf(1), mpf(1), mpf(2)
-    while increasing(low) > target:
+    while (below := increasing(low) - target) > 0:
         low, step = low / step, step**2
-    while increasing(high) < target:
+    while (above := increasing(high) - target) < 0:
         high, step = high * step, step**2
-    while high / low - 1 > mpf(10) ** -(DIGITS + 5):
+    close, last = mpf(10) ** -(DIGITS + 5), 0
+    while high / low - 1 > (close if above - below > abs(target) / 8 else mpf(10) ** -3):
         middle = mp.sqrt(low * high)
-        low, high = (low, middle) if increasing(middle) >= target else (middle, high)
+        found = increasing(middle) - target
+        low, below, high, above = (low, below, middle, found) if found >= 0 else (middle, found, high, above)
+    while high / low - 1 > close:
+        point = (low * above - high * below) / (above - below)
+        point = min(max(point, low * (1 + close / 3)), high * (1 - close / 3))
+        found = increasing(point) - target
+        side = 1 if found >= 0 else -1
+        if side > 0:
+            high, above, below = point, found, below / 2 if last == side else below
+        else:
+            low, below, above = point, found, above / 2 if last == side else above
+        last = side
     return mp.sqrt(low * high)
 
 

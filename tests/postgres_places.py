@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import re
 
 import pytest
 
 from ldp_budget import Accountant
+from ldp_budget._files import create_private
+from ldp_budget.ledger._postgres import address, secret
+from ldp_budget.ledger._postgres.schema import LANED
 from ledger_places import Now
-from postgres_servers import reason_for_none, shared_server
+from postgres_servers import in_this_process, reason_for_none, shared_server
 
 FIRST_TABLES = """
     DROP TABLE notes;
@@ -41,7 +46,7 @@ def new_ledger(lanes: int, version: str | None = None, **more: str) -> str:
 
 
 class OnServer:
-    """A ledger of some lanes."""
+    """A new ledger of some lanes, in a database of its own."""
 
     def __init__(self, lanes: int, version: str | None = None) -> None:
         self.version = version
@@ -60,3 +65,61 @@ class OnServer:
         assert server is not None
         (name,) = re.findall(r"/(test_\w+)", self.address)
         server.run(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+class Emptied(OnServer):
+    """A ledger of some lanes as it was when it was made: of a process all of as many are one, emptied each time.
+
+    To make a database and the tables takes longer than what most tests do there. The key is put where it lies now.
+    """
+
+    def __init__(self, lanes: int, version: str | None = None) -> None:
+        self.version = version
+        self._empty = _empty_ledger(lanes, version)
+        self.address = self._empty.address
+        self._empty.restore()
+
+    def remove(self) -> None:
+        """The next one wants it."""
+
+
+class Empty:
+    """A ledger that was just made, and how it becomes new again; `by` is a URL of whoever may do that."""
+
+    def __init__(self, ledger: str, by: str | None = None) -> None:
+        import psycopg
+
+        self.address = ledger
+        self._connection = psycopg.connect(by or address.read(ledger).connect, autocommit=True)
+        atexit.register(in_this_process(self._connection.close))
+        self._run("CREATE SCHEMA kept", *(f"CREATE TABLE kept.{table} AS TABLE {table}" for table in _FILLED))
+        rows = self._connection.execute("SELECT value FROM meta WHERE name = 'ledger'").fetchall()
+        self._identity = str(rows[0][0], "ascii")
+        self._key = secret.place(self._identity).read_bytes()
+
+    def restore(self) -> None:
+        """Whatever was done to it, also by a test that has failed and left its sessions."""
+        self._run(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()",
+            *(f"DELETE FROM {table}" for table in ("meta", *LANED)),
+            *(f"INSERT INTO {table} TABLE kept.{table}" for table in _FILLED),
+        )
+        file = secret.place(self._identity)
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file.unlink(missing_ok=True)
+        create_private(file, self._key)
+
+    def _run(self, *statements: str) -> None:
+        self._connection.execute("; ".join(statements))  # type: ignore[call-overload, unused-ignore]
+
+
+_FILLED = ("meta", "lanes", "periods")
+"""The tables in which something stands from the beginning."""
+
+
+@functools.cache
+def _empty_ledger(lanes: int, version: str | None) -> Empty:
+    ledger = new_ledger(lanes, version)
+    Accountant(ledger).close()
+    return Empty(ledger)

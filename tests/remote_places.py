@@ -20,7 +20,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from ldp_budget import Accountant
-from ldp_budget.access.keys import ApiKey
+from ldp_budget.accounting.access.keys import ApiKey
 from ldp_budget.accounting.callers import LOCAL, Caller
 from ldp_budget.catalogue import plugins
 from ldp_budget.catalogue.plugins import Plugin, Registry

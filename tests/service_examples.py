@@ -16,8 +16,8 @@ from unittest import mock
 from fastapi.testclient import TestClient
 
 from ldp_budget import Accountant
-from ldp_budget.access.invitations import Invitations
-from ldp_budget.access.keys import ApiKeys
+from ldp_budget.accounting.access.invitations import Invitations
+from ldp_budget.accounting.access.keys import ApiKeys
 from ldp_budget.ledger._sqlite import SqliteStore
 from ldp_budget_service import Settings, create_app
 
@@ -201,7 +201,7 @@ def play(folder: Path) -> list[dict[str, Any]]:
     with Accountant(store, clock=lambda: NOW) as accountant:
         keys = ApiKeys(accountant)
         with mock.patch(
-            "ldp_budget.access.keys.secrets.token_urlsafe", side_effect=("one-example", "another-example")
+            "ldp_budget.accounting.access.keys.secrets.token_urlsafe", side_effect=("one-example", "another-example")
         ):
             secrets = {name: keys.create(name, ["admin"])[1] for name in ("example", "officer")}
         secret_file = folder / "webhook"

@@ -15,7 +15,7 @@ from typing import Any, Self
 from fastapi import FastAPI
 
 from ldp_budget import Accountant
-from ldp_budget.access.keys import ApiKeys
+from ldp_budget.accounting.access.keys import ApiKeys
 from ldp_budget_service.app import create_app
 from ldp_budget_service.running import Server
 from ldp_budget_service.settings import Settings

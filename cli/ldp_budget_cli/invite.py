@@ -15,7 +15,7 @@ from .tables import layout_options
 from .user_lists import listed_users, user_column_option
 
 if TYPE_CHECKING:
-    from ldp_budget.access.invitations import Invitations
+    from ldp_budget.accounting.access.invitations import Invitations
 
 _COLUMNS = ("user", "link")
 _DIGITS = 32
@@ -66,7 +66,7 @@ def invite(
 
     A link is as good as a password: whoever has it can answer in its user's place. Nothing of it is stored.
     """
-    from ldp_budget.access.invitations import Invitations
+    from ldp_budget.accounting.access.invitations import Invitations
 
     if file is None and not revoke:
         raise click.UsageError("FILE: expected a file that lists users; nothing was given")

@@ -13,7 +13,7 @@ from .output import json_option, print_json, print_row_table, print_rows, rows_o
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from ldp_budget.access.keys import ApiKey
+    from ldp_budget.accounting.access.keys import ApiKey
     from ldp_budget.accounting.accountant import Accountant
 
 _days = click.option(
@@ -58,7 +58,7 @@ def create(
     as_json: bool,
 ) -> None:
     """Make the API key NAME and print its secret."""
-    from ldp_budget.access.keys import ApiKeys
+    from ldp_budget.accounting.access.keys import ApiKeys
 
     ledger = open_ledger(ctx)
     made, secret = ApiKeys(ledger).create(
@@ -87,7 +87,7 @@ def create(
 @click.pass_context
 def rotate(ctx: click.Context, name: str, overlap: float, expires: float | None, as_json: bool) -> None:
     """Give the API key NAME a new secret and print that; the old one goes on for a while."""
-    from ldp_budget.access.keys import ApiKeys
+    from ldp_budget.accounting.access.keys import ApiKeys
 
     ledger = open_ledger(ctx)
     made, secret = ApiKeys(ledger).rotate(name, overlap=timedelta(days=overlap), expires=_after(ledger, expires))
@@ -99,7 +99,7 @@ def rotate(ctx: click.Context, name: str, overlap: float, expires: float | None,
 @click.pass_context
 def list_(ctx: click.Context, form: str | None) -> None:
     """List every API key there ever was, with its state."""
-    from ldp_budget.access.keys import ApiKeys
+    from ldp_budget.accounting.access.keys import ApiKeys
 
     ledger = open_ledger(ctx)
     now = ledger.now()
@@ -118,7 +118,7 @@ _COLUMNS = ("name", "state", "scopes", "policies", "collections", "share", "expi
 @click.pass_context
 def revoke(ctx: click.Context, name: str) -> None:
     """End the API key NAME for good."""
-    from ldp_budget.access.keys import ApiKeys
+    from ldp_budget.accounting.access.keys import ApiKeys
 
     ApiKeys(open_ledger(ctx)).revoke(name)
     click.echo(f"revoked {name}; a service that runs knows it within a second", err=True)

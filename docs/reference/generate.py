@@ -1,6 +1,6 @@
 """Writes the pages of docs/reference from the code: `python docs/reference/generate.py`.
 
-With `--out FOLDER` they go there instead. `tests/docs/test_docs.py` holds the committed pages against a fresh
+With `--out FOLDER` they go there instead. `tests/docs/test_reference.py` holds the committed pages against a fresh
 generation.
 """
 

@@ -10,9 +10,9 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 import ldp_budget
-from ldp_budget.access.approvals import Approvals
-from ldp_budget.access.invitations import Invitations
-from ldp_budget.access.keys import ApiKeys
+from ldp_budget.accounting.access.approvals import Approvals
+from ldp_budget.accounting.access.invitations import Invitations
+from ldp_budget.accounting.access.keys import ApiKeys
 
 from . import examples, problems, scopes
 from .counter import Counter
@@ -81,8 +81,8 @@ def create_app(accountant: Accountant, settings: Settings | None = None) -> Fast
     app.state.metrics = metrics.Metrics(accountant, app.state.load)
     problems.install(app)
     _watch(app, settings)
-    for router in ROUTERS:
-        app.include_router(router)
+    for router in ROUTERS:  # as they stand: `include_router` would build each of them anew for the first request
+        app.router.routes.extend(router.routes)
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:

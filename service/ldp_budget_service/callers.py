@@ -16,7 +16,7 @@ from .positions import MinPosition, check
 
 if TYPE_CHECKING:
     from ldp_budget import Accountant, Collection
-    from ldp_budget.access.keys import ApiKey
+    from ldp_budget.accounting.access.keys import ApiKey
 
     from .held import Collections
 

@@ -18,7 +18,7 @@ from ldp_budget.accounting.lines import Spend, spend_together
 
 if TYPE_CHECKING:
     from ldp_budget import Accountant
-    from ldp_budget.access.keys import ApiKeys
+    from ldp_budget.accounting.access.keys import ApiKeys
     from ldp_budget.accounting.receipts import Receipt
 
 CLERKS = 2

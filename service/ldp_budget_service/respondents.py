@@ -13,7 +13,7 @@ from .kinds import ServiceError
 
 if TYPE_CHECKING:
     from ldp_budget import Accountant, Collection
-    from ldp_budget.access.invitations import Invitation
+    from ldp_budget.accounting.access.invitations import Invitation
 
     from .held import Collections, Held
 

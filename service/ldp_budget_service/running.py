@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from ldp_budget import Accountant, InvalidParameter, mechanisms
-from ldp_budget.access.keys import ApiKeys
+from ldp_budget.accounting.access.keys import ApiKeys
 
 from .app import create_app
 from .guarding.connections import Connection

@@ -14,6 +14,7 @@ from ldp_budget.accounting.limits import Limit
 from ldp_budget.accounting.plans import Plan
 from ldp_budget.accounting.policies import PlanTerms, Policy
 from ldp_budget.accounting.request import Request
+from ldp_budget.accounting.terms import Terms
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Memoised, Pure
 from ldp_budget.guarantees.amounts import LARGEST, ZERO, Costs
 from ldp_budget.ledger.keys import Key
@@ -40,13 +41,14 @@ def held(
     other_plans: tuple[Price, ...] = (),
 ) -> Decision:
     """The decision about one request of `guarantee` on top of ε = `spent` in every window."""
-    terms = None if plan is None else PlanTerms.of(plan)
-    policy = Policy("default", tuple(map(Limit.parse, limits)), relation=relation, plan=terms)
+    held = None if plan is None else PlanTerms.of(plan)
+    policy = Policy("default", tuple(map(Limit.parse, limits)), relation=relation, plan=held)
     sums = dict.fromkeys(WINDOWS, Costs.of(Decimal(spent), Decimal(0), Decimal(0), Decimal(0)))
     reported = dict.fromkeys(WINDOWS, done) if label else {}
     request = Request(SECRET, "alice", promising(guarantee), reports=reports, policy="default", label=label)
-    account = Account(None if spent == "0" else 1, sums, erased, reported, used, other_plans)
-    return decide(account, request, policy, WINDOWS)
+    account = Account(None if spent == "0" else 1, sums, erased, reported, used)
+    terms = Terms.of(policy, request.charge).beside(other_plans)
+    return decide(account, request, terms, WINDOWS)
 
 
 @pytest.mark.parametrize(("spent", "fits"), [("0", True), ("0.7", True), ("0.700000001", False), ("1", False)])
@@ -55,6 +57,12 @@ def test_integers_decide_to_the_last_unit(spent: str, fits: bool) -> None:
     assert decision.fits == fits
     assert decision.binding == (() if fits else ("lifetime",))
     assert decision.affordable(decision.account) == (1 - Decimal(spent)) // Decimal("0.3")
+
+
+def test_what_costs_nothing_more_fits_any_number_of_times_after_the_charge_as_before() -> None:
+    decision = held(Memoised((1,), 1, None, SAME_CHANGE_PATTERN), "lifetime=4", label="x")
+    assert decision.receipt("spent", "r").affordable_reports == decision.affordable(decision.account) == LARGEST
+    assert decision.receipt("spent", "r").to_json()["affordable_reports"] is None
 
 
 def test_every_limit_that_has_no_room_binds() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from conftest import Clock
 from ldp_budget import Accountant, Collection, Limit, mechanism
-from ldp_budget.access.keys import ApiKeys
+from ldp_budget.accounting.access.keys import ApiKeys
 from ldp_budget.accounting.levels import level, ranges
 from ldp_budget.accounting.limits import as_limits
 from ldp_budget.accounting.overview import Overview
@@ -32,7 +32,12 @@ def seen(overview: Overview) -> Overview:
     return overview
 
 
-@pytest.fixture(params=["sqlite", "toys", "three lanes", pytest.param("postgresql", marks=pytest.mark.slow)])
+SLOW = pytest.mark.slow
+
+
+@pytest.fixture(
+    params=["sqlite", "three lanes", pytest.param("toys", marks=SLOW), pytest.param("postgresql", marks=SLOW)]
+)
 def ledger(request: pytest.FixtureRequest, clock: Clock) -> Iterator[Accountant]:
     if request.param == "postgresql":
         with Accountant(new_ledger(lanes=3), clock=clock) as made:
@@ -128,7 +133,7 @@ def test_it_agrees_with_journal_balances_and_answers(ledger: Accountant, clock: 
             open_receipts.clear()
         if step == 100:
             ledger.set_policy("default", [Limit("lifetime", epsilon=7), Limit("day", epsilon=1), "month=4"])
-        if step % 7 == 0 or step > 150:
+        if step % 16 == 0 or step > 156:
             check(ledger, seen(overview), refused)
     assert refused.total() > 5
     check(ledger, seen(ledger.overview()), refused)

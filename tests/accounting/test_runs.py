@@ -12,7 +12,7 @@ import pytest
 from conftest import Clock
 from ldp_budget import Accountant, Collection, InvalidParameter, KeyConflict, LdpBudgetError, LedgerError, UnknownName
 from ldp_budget import mechanism as find
-from ldp_budget.access.keys import ApiKeys
+from ldp_budget.accounting.access.keys import ApiKeys
 from ldp_budget.accounting.lines import FAILED, LineAnswer, Spend
 from ldp_budget.ledger.ledger import Ledger
 from ledger_contract import coin
@@ -93,6 +93,7 @@ def rest(spend: Spend) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("sizes", [(30, 30), (7, 30), (30, 7), (3, 100), (100, 3)])
+@pytest.mark.some(4)
 def test_run_again_nobody_is_charged_again(ledger: Accountant, sizes: tuple[int, int]) -> None:
     spends = lines(70)
     first = played(ledger, spends, sizes[0])

@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldp_budget import Accountant, InvalidParameter, Limit, Mechanism, NotSupported, Plan, UnknownName, mechanism
@@ -68,7 +68,7 @@ def check(foretold: tuple[Binding, ...], found: dict[str, tuple[datetime, int, i
     assert found.keys() <= {binding.period for binding in foretold}
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     ("limits", "asked", "every", "reports", "start"),
     [
@@ -93,6 +93,7 @@ def test_what_is_foretold_is_what_happens(
     check(*played(limits, asked, every, start, reports, 150))
 
 
+@settings(max_examples=settings.default.max_examples // 2)
 @given(
     limits=st.lists(
         st.sampled_from(["lifetime=6", "lifetime=9,1e-6,zcdp", "day=2", "week=3", "week=4,1e-6,gdp", "month=5"]),
@@ -104,6 +105,7 @@ def test_what_is_foretold_is_what_happens(
     reports=st.integers(1, 4),
     start=st.datetimes(datetime(2026, 1, 1), datetime(2029, 1, 1), timezones=st.just(UTC)),
 )
+@pytest.mark.slow
 def test_any_series_is_foretold(
     limits: list[str], asked: Mechanism, every: str, reports: int, start: datetime
 ) -> None:
@@ -136,11 +138,11 @@ def policy(*limits: str, **more: Any) -> Policy:
 
 
 def test_what_binds_nobody_within_a_hundred_years_binds_never() -> None:
-    (day, lifetime) = simulate(policy("day=1", "lifetime=36524"), coin(1), every="day", start=NEW_YEAR)
-    assert (day.at, day.report, day.charged, day.never) == (None, None, 36524, "within 100 years")
+    (day, lifetime) = simulate(policy("day=1", "lifetime=5218"), coin(1), every="week", start=NEW_YEAR)
+    assert (day.at, day.report, day.charged, day.never) == (None, None, 5218, "within 100 years")
     assert lifetime.at is None
-    (lifetime,) = simulate(policy("lifetime=36523"), coin(1), every="day", start=NEW_YEAR)
-    assert (lifetime.at, lifetime.report) == (datetime(2126, 12, 31, tzinfo=UTC), 36524)
+    (lifetime,) = simulate(policy("lifetime=5217"), coin(1), every="week", start=NEW_YEAR)
+    assert (lifetime.at, lifetime.report) == (NEW_YEAR + timedelta(weeks=5217), 5218)
 
 
 def test_a_memoised_value_costs_no_more_than_its_cap_however_often_it_is_asked() -> None:

@@ -30,6 +30,7 @@ def test_every_mechanism_with_a_client_is_among_the_cases() -> None:
     assert {entry.name for entry in ldp_budget.mechanisms() if entry.checkable} <= named
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", CASES)
 def test_the_program_draws_what_the_client_draws(name: str) -> None:
     for answer, secret, data, report in vectors(name, 60):

@@ -81,7 +81,7 @@ def coverages(mechanism: Any, users: int, held: int) -> list[tuple[float, float,
     return rows
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(5)
 @pytest.mark.parametrize(("name", "parameters"), COUNTED)
 @pytest.mark.parametrize("epsilon", [1, 8])
 def test_intervals_of_counts_cover_few_reports_and_rare_answers(
@@ -169,6 +169,7 @@ def test_intervals_cover_where_reports_tell_of_some_answers(buckets: int, bits: 
 # -- means ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("users", [1, 2, 20, 500])
 def test_intervals_of_a_mean_of_bits_cover(epsilon: float, users: int) -> None:
@@ -187,7 +188,7 @@ def test_intervals_of_a_mean_of_bits_cover(epsilon: float, users: int) -> None:
             assert covers >= level - 0.001, (value, level, covers)
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(9)
 @pytest.mark.parametrize("name", ["laplace", "staircase", "gaussian"])
 @pytest.mark.parametrize("epsilon", [0.1, 3, 20])
 @pytest.mark.parametrize("users", [1, 2, 20])

@@ -41,11 +41,15 @@ def seeded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "_cryptographic_stream", lambda: SeededStream(next(source)))
 
 
-@pytest.fixture
-def party(command: CommandLine) -> CommandLine:
-    """A ledger with a collection of seven parties."""
+def seven_parties(command: CommandLine) -> None:
     command("policy", "set", "default", "--limit", "lifetime=1")
     command("collection", "add", "party", "oue", "--epsilon", "1", "--categories", ",".join(PARTIES))
+
+
+@pytest.fixture
+def party(command: CommandLine, begun: Any) -> CommandLine:
+    """A ledger with a collection of seven parties."""
+    begun(seven_parties, command)
     return command
 
 

@@ -18,12 +18,16 @@ SPREADSHEET = (
 )
 
 
-@pytest.fixture
-def survey_line(command: CommandLine) -> CommandLine:
-    """A ledger with a poll and a range of ages."""
+def poll_and_age(command: CommandLine) -> None:
     command("policy", "set", "default", "--limit", "lifetime=1")
     command("collection", "add", "poll", "oue", "--epsilon", "1", "--categories", "yes,no")
     command("collection", "add", "age", "laplace", "--epsilon", "1", "--lower", "18", "--upper", "70")
+
+
+@pytest.fixture
+def survey_line(command: CommandLine, begun: Any) -> CommandLine:
+    """A ledger with a poll and a range of ages."""
+    begun(poll_and_age, command)
     return command
 
 

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,11 +17,15 @@ RR = ("rr", "--epsilon", "1")
 SMALL = ("rr", "--epsilon", "0.25")
 
 
-@pytest.fixture
-def rehearsal(command: CommandLine) -> CommandLine:
-    """Commands on a rehearsal, with a policy of New Year's Day 2028."""
+def of_2028(command: CommandLine) -> None:
     command("ledger", "init", "--rehearsal")
     command("policy", "set", "default", "--limit", "lifetime=4", "--limit", "day=1", "--at", "2028-01-01")
+
+
+@pytest.fixture
+def rehearsal(command: CommandLine, begun: Any) -> CommandLine:
+    """Commands on a rehearsal, with a policy of New Year's Day 2028."""
+    begun(of_2028, command)
     return command
 
 
@@ -231,6 +236,7 @@ def test_a_collection_of_a_rehearsal_is_one_for_clients(rehearsal: CommandLine, 
 # -- the two never mix --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_copy_stays_what_it_is(rehearsal: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     real, there = tmp_path / "real.db", new_ledger(2)
@@ -248,6 +254,7 @@ def test_a_copy_stays_what_it_is(rehearsal: CommandLine, tmp_path: Path, monkeyp
     assert "newest entry of 2028-02-01" in on_server.error("spend", "alice", *RR, "--at", "2028-01-31")
 
 
+@pytest.mark.slow
 def test_the_rehearsal_on_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     on_server = CommandLine(new_ledger(3))

@@ -45,10 +45,9 @@ def undone(text: str) -> str:
     return text.removeprefix("'")
 
 
-@pytest.fixture(autouse=True)
-def ledger(command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with open("users.csv", "w", newline="", encoding="utf-8") as file:
+def charged_party(command: CommandLine) -> None:
+    folder = Path(command.ledger).parent
+    with (folder / "users.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([["user"], *([user] for user in USERS)])
     command("policy", "set", "default", "--limit", "lifetime=8,1e-6,zcdp", "--limit", "day=6")
     command("collection", "add", "party", "oue", "--epsilon", "0.5", "--categories", "=yes,-no")
@@ -56,8 +55,15 @@ def ledger(command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         for user in USERS[:-1]:
             accountant.spend(user, accountant.collection("party"), note=f"={user[0]}")
         accountant.reserve("alice", accountant.collection("party"), note="-1")
-    Path("answers.csv").write_text("answer\n=yes\n-no\n")
-    command("randomize", "party", "answers.csv", "--column", "answer", "--out", "reports.bin")
+    (folder / "answers.csv").write_text("answer\n=yes\n-no\n")
+    reports = folder / "reports.bin"
+    command("randomize", "party", folder / "answers.csv", "--column", "answer", "--out", reports)
+
+
+@pytest.fixture(autouse=True)
+def ledger(command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    begun(charged_party, command)
 
 
 @pytest.mark.parametrize("words", ROWS, ids=" ".join)

@@ -26,11 +26,15 @@ OUE = ["oue", "--epsilon", "0.5", "--domain-size", "3"]
 POLL = ["poll", "oue", "--epsilon", "0.5", "--categories", "yes,no,perhaps"]
 
 
-@pytest.fixture
-def budget(command: CommandLine) -> CommandLine:
-    """A ledger with a lifetime limit of 1 and a poll that costs half of it."""
+def poll_of_a_half(command: CommandLine) -> None:
     command("policy", "set", "default", "--limit", "lifetime=1")
     command("collection", "add", *POLL)
+
+
+@pytest.fixture
+def budget(command: CommandLine, begun: Any) -> CommandLine:
+    """A ledger with a lifetime limit of 1 and a poll that costs half of it."""
+    begun(poll_of_a_half, command)
     return command
 
 

@@ -343,20 +343,6 @@ def test_exit_codes_and_streams_of_real_processes(budget: CommandLine) -> None:
     assert (wrong.stdout, "--epsilon: expected a number > 0" in wrong.stderr) == ("", True)
 
 
-def test_one_spend_loads_neither_scipy_nor_sqlite_utils(budget: CommandLine) -> None:
-    script = f"""
-import atexit, sys
-atexit.register(lambda: print(sorted({{"scipy", "sqlite_utils", "matplotlib"}} & set(sys.modules)), file=sys.stderr))
-{MAIN}
-"""
-    environment: dict[str, Any] = {**os.environ, "LDP_BUDGET_LEDGER": str(budget.ledger)}
-    ended = subprocess.run(
-        [sys.executable, "-c", script, "spend", "alice", *OUE], capture_output=True, text=True, env=environment,
-        timeout=60, check=True,
-    )  # fmt: skip
-    assert ended.stderr == "[]\n"
-
-
 def test_a_plan_of_collections_admits_so_many_reports_of_each(command: CommandLine) -> None:
     for name, epsilon in (("poll", "0.5"), ("visits", "1")):
         command("collection", "add", name, "randomized-response", "--epsilon", epsilon)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ import pytest
 from packaging.specifiers import SpecifierSet
 
 import ldp_budget
+from ldp_budget.trust.contract import find_plugin
+from warm_command import WarmCommand
 
 LEAST = "5000"
 
@@ -29,38 +31,41 @@ class Workshop:
     """A folder to write distributions in, and a machine that has its `site` on the path."""
 
     folder: Path
-    programs: str
+    command: WarmCommand
 
-    def python(self, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-        return self.run(sys.executable, *arguments, cwd=cwd)
-
-    def run(self, *command: str, cwd: Path | None = None, code: int = 0) -> subprocess.CompletedProcess[str]:
+    @property
+    def environment(self) -> dict[str, str]:
         paths = [str(self.folder / "site"), *filter(None, [os.environ.get("PYTHONPATH")])]
-        environment = {
+        return {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(paths),
             "LDP_BUDGET_CERTIFICATES": str(self.certificates),
             "LDP_BUDGET_LEDGER": str(self.folder / "ledger.db"),
         }
+
+    def python(self, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            command,
-            env=environment,
-            cwd=cwd or self.folder,
-            capture_output=True,
-            text=True,
-            timeout=300,
+            [sys.executable, *arguments], env=self.environment, cwd=cwd, capture_output=True, text=True, timeout=300
         )
-        assert done.returncode == code, done.stdout + done.stderr
+        assert done.returncode == 0, done.stdout + done.stderr
         return done
 
     def ldp_budget(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        program = shutil.which("ldp-budget", path=self.programs)
-        assert program is not None
-        return self.run(program, *arguments, code=code)
+        done = self.command.run(*arguments, env=self.environment, cwd=self.folder)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done
 
-    def install(self, project: Path) -> None:
-        options = ("--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check", "--upgrade")
-        self.python("-m", "pip", "install", "-q", *options, "--target", str(self.folder / "site"), str(project))
+    def install(self, *projects: str) -> None:
+        options = (
+            "--no-deps",
+            "--no-index",
+            "--no-build-isolation",
+            "--disable-pip-version-check",
+            "--target",
+            "site",
+        )
+        written = (str(self.folder / project) for project in projects)
+        self.python("-m", "pip", "install", "-q", *options, *written, cwd=self.folder)
 
     def listed(self, name: str) -> dict[str, Any]:
         rows = json.loads(self.ldp_budget("mechanisms", "--json").stdout)
@@ -74,19 +79,34 @@ class Workshop:
 
 
 @pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory, programs: str) -> Workshop:
+def workshop(tmp_path_factory: pytest.TempPathFactory, warm_command: WarmCommand) -> Workshop:
     """A workshop where `plugin new tally-marks` was run, and what it wrote is installed; so is a numeric one."""
-    workshop = Workshop(tmp_path_factory.mktemp("workshop"), programs)
+    workshop = Workshop(tmp_path_factory.mktemp("workshop"), warm_command)
     workshop.ldp_budget("plugin", "new", "tally-marks")
-    workshop.install(workshop.folder / "tally-marks")
     workshop.ldp_budget("plugin", "new", "long-jump", "--numeric", "--distribution", "athletics")
-    workshop.install(workshop.folder / "long-jump")
+    workshop.install("tally-marks", "long-jump")
     return workshop
+
+
+@dataclass
+class Checked:
+    """What `plugin check` made of tally-marks: what it printed, and the file with the certificate."""
+
+    done: subprocess.CompletedProcess[str]
+    recorded: str
+
+
+@pytest.fixture(scope="module")
+def checked(workshop: Workshop) -> Checked:
+    workshop.certificates.unlink(missing_ok=True)
+    done = workshop.ldp_budget("plugin", "check", "ldp-budget-tally-marks", "--samples", LEAST, "--json")
+    return Checked(done, workshop.certificates.read_text())
 
 
 # -- plugin new -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_new_writes_is_a_distribution(workshop: Workshop) -> None:
     project = workshop.folder / "tally-marks"
     files = {path.relative_to(project).as_posix() for path in project.rglob("*") if path.is_file()}
@@ -95,6 +115,7 @@ def test_what_new_writes_is_a_distribution(workshop: Workshop) -> None:
     assert (row["plugin"], row["plugin_version"], row["status"]) == ("ldp-budget-tally-marks", "0.1.0", "ok")
 
 
+@pytest.mark.slow
 def test_the_distribution_may_be_called_otherwise_than_the_mechanism(workshop: Workshop) -> None:
     row = workshop.listed("long-jump")
     assert (row["name"], row["plugin"], row["status"]) == ("long-jump", "athletics", "ok")
@@ -193,11 +214,7 @@ def test_a_name_that_cannot_be_used_is_refused(workshop: Workshop, name: str, sa
 # -- plugin check ---------------------------------------------------------------------------------------------
 
 
-# By the names of the mechanism and of the module it is checked further below as well.
-@pytest.mark.some(3)
-@pytest.mark.parametrize("name", ["ldp-budget-tally-marks", "tally-marks", "tally_marks"])
-def test_check_certifies_what_is_installed(workshop: Workshop, name: str) -> None:
-    done = workshop.ldp_budget("plugin", "check", name, "--samples", LEAST, "--json")
+def assert_certified(done: subprocess.CompletedProcess[str]) -> None:
     certificate = json.loads(done.stdout)
     assert "ldp-budget-tally-marks 0.1.0: audited; recorded in" in done.stderr
     assert "not exact: tally-marks: its client is a program of its own, of which samples were seen" in done.stderr
@@ -220,6 +237,16 @@ def test_check_certifies_what_is_installed(workshop: Workshop, name: str) -> Non
         assert {found["verdict"] for found in example["checks"]} == {"passed", "skipped"}
 
 
+def test_check_certifies_what_is_installed(checked: Checked) -> None:
+    assert_certified(checked.done)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["tally-marks", "tally_marks"])
+def test_it_may_be_called_by_its_mechanism_or_its_module(workshop: Workshop, name: str) -> None:
+    assert_certified(workshop.ldp_budget("plugin", "check", name, "--samples", LEAST, "--json"))
+
+
 @pytest.mark.slow
 def test_check_certifies_a_numeric_one(workshop: Workshop) -> None:
     done = workshop.ldp_budget("plugin", "check", "long-jump", "--samples", LEAST, "--json")
@@ -230,10 +257,10 @@ def test_check_certifies_a_numeric_one(workshop: Workshop) -> None:
         assert {found["check"] for found in example["checks"] if found["verdict"] != "passed"} == {"memo_is_kept"}
 
 
-def test_mechanisms_shows_it_until_the_code_changes(workshop: Workshop) -> None:
+def test_mechanisms_shows_it_until_the_code_changes(workshop: Workshop, checked: Checked) -> None:
     workshop.certificates.unlink(missing_ok=True)
     assert workshop.listed("tally-marks")["checked"] == "no"
-    workshop.ldp_budget("plugin", "check", "tally-marks", "--samples", LEAST)
+    workshop.certificates.write_text(checked.recorded)
     assert workshop.listed("tally-marks")["checked"] == "audited"
     module = workshop.folder / "site" / "tally_marks" / "__init__.py"
     honest = module.read_text()
@@ -294,6 +321,7 @@ def register_mechanisms(register):
 """
 
 
+@pytest.mark.slow
 def test_what_cannot_be_proved_is_audited_and_what_has_no_client_is_not_checked(workshop: Workshop) -> None:
     (workshop.folder / "site" / "cloak.py").write_text(CLOAK)
     done = workshop.ldp_budget("plugin", "check", "cloak", "--samples", LEAST, "--json")
@@ -344,6 +372,15 @@ def test_what_is_no_plugin_is_told(workshop: Workshop, name: str, said: str) -> 
     done = workshop.ldp_budget("plugin", "check", name, code=1)
     assert said in done.stderr
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize(("module", "distribution"), [("sqlite_utils.db", "sqlite-utils"), ("_pytest", "pytest")])
+def test_a_module_without_an_entry_point_is_told_by_the_distribution_that_it_came_in(
+    module: str, distribution: str
+) -> None:
+    plugin = find_plugin(module)
+    assert (plugin.name, plugin.version) == (distribution, version(distribution))
+    assert find_plugin("json").name == "json"
 
 
 @pytest.mark.slow

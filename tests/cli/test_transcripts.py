@@ -260,6 +260,7 @@ DEAR = ("audit", "pictures", "plugin", "sketches")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow if name in DEAR else ()) for name in NAMES]
 )
+@pytest.mark.some(2)
 def test_every_command_prints_what_it_printed(name: str, tmp_path: Path) -> None:
     recorded = (TRANSCRIPTS / f"{name}.txt").read_text(encoding="utf-8")
     for module in needs(recorded):

@@ -329,7 +329,7 @@ def _stop(*_: Any, **__: Any) -> Any:
 STEPS = ["replace", "unlink", "fsync", "pwrite", "ftruncate", "rename"]
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(6)
 @pytest.mark.parametrize("seed", range(12))
 def test_a_seal_that_is_stopped_anywhere_loses_and_doubles_nothing(
     accountant: Accountant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int

@@ -48,7 +48,7 @@ LONG = [("0.5", 10**6), ("0.5", 10**10), ("1e-5", 10**12)]
 LONGER = [("1", 10**9), ("0.001", 10**8), ("0.5", 10**16), ("1e-7", 10**16)]
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(8)
 @pytest.mark.parametrize("delta", ["1e-300", "1e-6", "0.999"])
 @pytest.mark.parametrize(
     ("epsilon", "count"), [*LONG, *(pytest.param(*each, marks=pytest.mark.slow) for each in LONGER)]
@@ -79,7 +79,7 @@ def many_kinds(seed: int, count: int, kinds: int = 100) -> Charges:
     return [(kind(i), count) for i in range(kinds)]
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(8)
 @pytest.mark.parametrize("delta", ["1e-6", pytest.param("0.4", marks=pytest.mark.slow), "0.999"])
 @pytest.mark.parametrize(
     "charges",
@@ -96,6 +96,7 @@ def test_long_lists_on_no_lattice(charges: Charges, delta: str) -> None:
     assert_certified(charges, delta, truth)
 
 
+@pytest.mark.slow
 def test_many_kinds() -> None:
     """Ten thousand reports of each: the bounds of three enclose the truth, those of a hundred are as near."""
     few = many_kinds(1, 10**4, kinds=3)
@@ -120,6 +121,7 @@ def test_one_report_each_of_a_hundred_kinds() -> None:
         assert total.epsilon <= total.lower * (1 + 1e-4)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("charges", "delta"),
     [
@@ -136,6 +138,7 @@ def test_losses_that_hardly_spread_or_hardly_happen(charges: Charges, delta: str
     assert 0 < total.lower <= total.epsilon <= total.lower * (1 + LOOSE)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(("charges", "epsilon"), [([(Laplace("0.5"), 1000)], 0.0), ([(Laplace("0.5"), 1000)], 30.0)])
 def test_delta_near_one_is_known_by_what_is_missing(charges: Charges, epsilon: float) -> None:
     """1 - δ is of the order of 1e-7 and less, and known to some digits that a double near one does not have."""

@@ -84,6 +84,7 @@ def test_murtagh_vadhan(row: dict[str, Any]) -> None:
     assert_encloses(*compose_delta(charges, float(parameters["eps"])), row["value"], 1e-9)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("row", golden("laplace_delta"))
 def test_laplace(row: dict[str, Any]) -> None:
     parameters = row["params"]

@@ -340,7 +340,7 @@ def regroupings(draw: st.DrawFn) -> tuple[list[tuple[Guarantee, int]], list[tupl
     return whole, draw(st.permutations(pieces))
 
 
-@settings(max_examples=settings.default.max_examples * 2 // 5)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(regroupings(), st.sampled_from(["1e-9", "1e-3", "0.3"]))
 def test_any_regrouping_has_the_same_total(groupings: Any, delta: str) -> None:
     whole, pieces = groupings

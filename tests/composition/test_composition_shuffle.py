@@ -116,6 +116,7 @@ def assert_never_below(rows: Rows, guarantee: Guarantee, users: int, ratio: Frac
         assert mp.exp(bound) >= number(truth) * (1 - mpf("1e-14"))
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("users", [1, 3, pytest.param(5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", CHANNELS)
 def test_never_below_the_truth(name: str, users: int) -> None:
@@ -189,6 +190,7 @@ def test_clones_are_counted_exactly(local: float, users: int) -> None:
 # -- figures --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("guarantee", "inputs", "most"),
     [
@@ -226,6 +228,7 @@ def test_never_above_the_printed_bound(local: str, digits: int, delta: str) -> N
 
 @settings(max_examples=5)
 @given(st.sampled_from(["0.05", "0.5", "3"]), st.integers(1, 10**6), st.sampled_from(["1e-300", "1e-6", "0.1"]))
+@pytest.mark.slow
 def test_more_users_lose_less(local: str, users: int, delta: str) -> None:
     few, many = (shuffled([(SymmetricPair(local, "0.4"), 1)], n, delta).epsilon for n in (users, 4 * users))
     assert many <= few * (1 + 1e-5)
@@ -248,6 +251,7 @@ def test_a_hopeless_delta_leaves_what_there_was(delta: Any) -> None:
 # -- several shuffles -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_several_shuffles_compose() -> None:
     """Two of three users' randomised responses, enumerated; every user gives the same answer twice."""
     rows = response(3, 2)

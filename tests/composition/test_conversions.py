@@ -29,6 +29,7 @@ def _best_by_mpmath(rho: mpmath.mpf, log_delta: mpmath.mpf) -> mpmath.mpf:
     return rho * (1 + x) + mpmath.log(x / (1 + x)) - (log_delta + mpmath.log1p(x)) / x
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("digits", [1, 30, 40])
 @pytest.mark.parametrize("rho", ["1e-300", "1e-60", "0.5", "200", "1000000"])
 def test_the_conversion_of_rho_is_above_the_best_and_next_to_it(rho: str, digits: int) -> None:

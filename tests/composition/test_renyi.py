@@ -55,6 +55,7 @@ def converted(order: Any, divergence: Any, delta: Any) -> Any:
 # -- what it says --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("promise", "reports", "stated"),
     [
@@ -217,6 +218,7 @@ def adversary(source: random.Random, slack: bool) -> Choice:
 
 
 @pytest.mark.parametrize("slack", [False, True], ids=["pairs", "pairs and reports with a delta"])
+@pytest.mark.some(2)
 def test_no_adversary_gets_beyond_a_filter(slack: bool, thorough: bool) -> None:
     """Every ending of up to six adaptive reports enumerated: δ at the limit's ε stays within the limit's δ."""
     for seed in range(400 if thorough else 20):
@@ -235,7 +237,7 @@ def assert_not_beyond(source: random.Random, slack: bool) -> None:
         assert reached <= float(delta) + 1e-12, rule
 
 
-@pytest.mark.some(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["zcdp", "gdp", "renyi"])
 def test_no_adversary_gets_beyond_a_filter_by_many_reports(rule: str) -> None:
     """Thousands of runs of up to 200 reports, larger ones the nearer the loss is to ε; δ measured from the losses."""

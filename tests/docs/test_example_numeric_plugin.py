@@ -32,6 +32,7 @@ def test_its_own_tests_pass(machine: Machine, source: Path) -> None:
     assert " failed" not in told
 
 
+@pytest.mark.slow
 def test_it_is_calibrated_and_has_less_variance_than_laplace(machine: Machine) -> None:
     calibrated = machine.ldp_budget("calibrate", *TARGET, "--users", "10000")
     assert calibrated["guarantee"]["kind"] == "symmetric-pair"

@@ -49,16 +49,8 @@ def machine(source: Path, programs: str, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "chosen",
-    [
-        # The contract is checked below, by `plugin check`.
-        pytest.param(("-k", "not TestContract"), id="without the contract"),
-        pytest.param((), id="all", marks=pytest.mark.slow),
-    ],
-)
-def test_its_own_tests_pass(machine: Machine, source: Path, chosen: tuple[str, ...]) -> None:
-    told = machine.python("-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen, "tests", cwd=source)
+def test_its_own_tests_pass(machine: Machine, source: Path) -> None:
+    told = machine.python("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests", cwd=source)
     assert " passed" in told
     assert " failed" not in told
 

@@ -43,12 +43,9 @@ class Run(NamedTuple):
     study: Any
 
 
-EVERYBODY = pytest.param(None, marks=pytest.mark.slow, id="everybody")
-
-
-@pytest.fixture(scope="module", params=[pytest.param(4, id="every fourth"), EVERYBODY])
-def run(request: pytest.FixtureRequest, script: ModuleType) -> Run:
-    people = script.people()[:: request.param]
+@pytest.fixture(scope="module")
+def run(script: ModuleType) -> Run:
+    people = script.people()
     with Accountant(":memory:") as accountant:
         return Run(len(people), script.run(people, accountant, np.random.default_rng(SEED)))
 
@@ -154,19 +151,11 @@ def test_a_tracker_without_its_secret_is_turned_away_before_anything_is_stored(
 # -- the commands of the page -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="the page is a session of a shell")
-@pytest.mark.parametrize(
-    ("end", "least"),
-    [
-        pytest.param("## 5. The rounds", 15, id="up to the rounds"),
-        pytest.param("", 40, id="all of it", marks=pytest.mark.slow),
-    ],
-)
-def test_the_commands_of_the_page_print_what_it_shows(tmp_path: Path, programs: str, end: str, least: int) -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    assert end in page
-    asked = [command for command in commands(page.split(end)[0] if end else page) if command.text != STUDY]
-    assert len(asked) >= least
+def test_the_commands_of_the_page_print_what_it_shows(tmp_path: Path, programs: str) -> None:
+    asked = [command for command in commands(PAGE.read_text(encoding="utf-8")) if command.text != STUDY]
+    assert len(asked) >= 40
     with Shell(tmp_path, PATH=programs, EXAMPLES=str(EXAMPLES)) as shell:
         for command in asked:
             # A progress bar that has no terminal prints its label.
@@ -174,7 +163,7 @@ def test_the_commands_of_the_page_print_what_it_shows(tmp_path: Path, programs: 
             assert differences(command, output) == "", f"{PAGE.name}, line {command.line}: {command.text}"
 
 
-@pytest.mark.parametrize("run", [EVERYBODY], indirect=True)
+@pytest.mark.slow
 def test_the_page_shows_the_study(script: ModuleType, study: Any, capsys: pytest.CaptureFixture[str]) -> None:
     script.report(study)
     shown = [command.output for command in commands(PAGE.read_text(encoding="utf-8")) if command.text == STUDY]

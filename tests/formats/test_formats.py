@@ -25,8 +25,8 @@ import pytest
 import format_story as story
 from conftest import Clock, CommandLine
 from ldp_budget import Accountant, Collection, KeyConflict, RecordConflict, ReservationConflict
-from ldp_budget.access.invitations import Invitations
-from ldp_budget.access.keys import ApiKeys
+from ldp_budget.accounting.access.invitations import Invitations
+from ldp_budget.accounting.access.keys import ApiKeys
 from ldp_budget.authoring.interpreter import StreamDraws, read, run
 from ldp_budget.authoring.programs import Program
 from ldp_budget.catalogue import certificates, plugins

@@ -48,6 +48,7 @@ def assert_costs(guarantee: Guarantee, pair: oracle.Pair) -> None:
     assert squared <= costs.mu_squared * UNIT <= squared * (1 + mpf("1e-10")) + 2 * UNIT
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     ("epsilon", "tau"),
     [
@@ -90,7 +91,7 @@ def random_channel(source: random.Random) -> list[list[Fraction]]:
     return rows
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(6)
 @pytest.mark.parametrize("seed", range(6))
 def test_a_finite_pair_is_charged_its_own_rho_and_mu(seed: int) -> None:
     pair = dominating_pair(random_channel(random.Random(seed)))
@@ -105,7 +106,7 @@ def test_a_finite_pair_costs_no_more_than_any_pair_with_its_epsilon() -> None:
     assert FinitePair(((half, half), (half, half))).costs() == (0, 0, 0, 0)
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(6)
 @pytest.mark.parametrize("epsilon", ["1e-9", "0.05", "0.5", "1.1", "1.3", "6", "80"])
 def test_laplace_noise_has_the_mu_of_its_hyperbola(epsilon: str) -> None:
     """Held against tests on a dense grid: that of the middle of the hyperbola is the worst, and μ is no smaller."""
@@ -138,7 +139,7 @@ def test_the_divergence_of_a_pair_at_an_order(order: Decimal) -> None:
     assert_just_above(Copies(3, pair).divergence(order), 3 * truth)
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(8)
 @pytest.mark.parametrize("order", [order for order in ORDERS if order < 100])
 @pytest.mark.parametrize("epsilon", ["0.05", "1", "6"])
 def test_the_divergence_of_laplace_noise_at_an_order(epsilon: str, order: Decimal) -> None:

@@ -89,6 +89,7 @@ def golden(name: str, *columns: str) -> list[tuple[list[float], mpf]]:
 # σ for a target
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("count", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("method", METHODS)
 def test_sigma_is_safe_and_tight_in_thousands_of_cases(method: str, count: int) -> None:
@@ -201,6 +202,7 @@ def test_golden_delta(method: str) -> None:
         assert value <= delta <= value * (1 + mpf("1e-11")), (epsilon, sigma, sensitivity)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("method", METHODS)
 def test_log_delta_is_a_tight_upper_bound(method: str) -> None:
     rng = random.Random(8)

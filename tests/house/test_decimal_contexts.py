@@ -51,6 +51,7 @@ def test_figures_are_the_same_under_any_context(context: str) -> None:
     assert found.keys() == usual.keys()
 
 
+@pytest.mark.slow
 def test_figures_are_the_same_in_a_thread_with_a_context_of_its_own() -> None:
     assert _figures("nothing rounded", "thread") == _figures("default")
 

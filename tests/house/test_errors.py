@@ -150,9 +150,9 @@ def test_an_error_that_is_not_ours_stays_what_it_is() -> None:
     assert for_the_user(bug) is bug
 
 
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 @pytest.mark.parametrize("error", [*ERRORS, refusal()], ids=lambda error: type(error).__name__)
-def test_text_and_attributes_survive_pickling(error: LdpBudgetError, protocol: int) -> None:
-    twin = pickle.loads(pickle.dumps(error, protocol))
-    assert type(twin) is type(error)
-    assert (str(twin), twin.args, vars(twin)) == (str(error), error.args, vars(error))
+def test_text_and_attributes_survive_pickling(error: LdpBudgetError) -> None:
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        twin = pickle.loads(pickle.dumps(error, protocol))
+        assert type(twin) is type(error)
+        assert (str(twin), twin.args, vars(twin)) == (str(error), error.args, vars(error))

@@ -6,13 +6,11 @@
 from __future__ import annotations
 
 import re
-
-import pytest
+from collections.abc import Callable
 
 from public_surface import SECTIONS, Public, everything
 
 PUBLIC = list(everything())
-IDS = [public.name for public in PUBLIC]
 
 # A summary that begins so says what comes back, and needs no section for it.
 _ANSWERS = {"The", "A", "An", "All", "Bias", "Every", "How", "Predicted", "What", "Whether", "Which"}
@@ -21,35 +19,57 @@ _NOTHING = re.compile(r"    Nothing(\.| but `\w+`\.)")
 
 def test_there_are_many() -> None:
     assert len(PUBLIC) > 150
-    assert {"Accountant", "Accountant.spend", "Limit.parse", "compose", "ReportWriter.write"} <= set(IDS)
+    assert {"Accountant", "Accountant.spend", "Limit.parse", "compose", "ReportWriter.write"} <= {
+        each.name for each in PUBLIC
+    }
 
 
-@pytest.mark.parametrize("public", PUBLIC, ids=IDS)
-def test_it_says_what_it_takes(public: Public) -> None:
-    assert list(public.entries("Parameters")) == public.parameters
+def wrong(fault: Callable[[Public], object]) -> dict[str, object]:
+    """What is wrong with which of them; each of some hundred would be a test that says little."""
+    return {public.name: found for public in PUBLIC if (found := fault(public))}
 
 
-@pytest.mark.parametrize("public", PUBLIC, ids=IDS)
-def test_it_says_what_it_returns(public: Public) -> None:
-    if public.answers and public.section("Returns") is None:
+def test_each_says_what_it_takes() -> None:
+    def fault(public: Public) -> str:
+        said = list(public.entries("Parameters"))
+        return "" if said == public.parameters else f"takes {public.parameters}, and says {said}"
+
+    assert wrong(fault) == {}
+
+
+def test_each_says_what_it_returns() -> None:
+    def fault(public: Public) -> str:
         first = public.text.split()[0]
-        assert first in _ANSWERS or first.startswith("("), f"begins with {first!r}, and has no `Returns`"
+        said = not public.answers or public.section("Returns") is not None
+        return (
+            "" if said or first in _ANSWERS or first.startswith("(") else f"begins with {first!r}, and no `Returns`"
+        )
+
+    assert wrong(fault) == {}
 
 
-@pytest.mark.parametrize("public", PUBLIC, ids=IDS)
-def test_it_says_what_it_raises_or_that_it_raises_nothing(public: Public) -> None:
-    lines = public.section("Raises")
-    assert lines, "expected a section `Raises`"
-    if not _NOTHING.fullmatch(lines[0]):
-        assert public.raises, lines
+def test_each_says_what_it_raises_or_that_it_raises_nothing() -> None:
+    def fault(public: Public) -> str:
+        lines = public.section("Raises")
+        if not lines:
+            return "expected a section `Raises`"
+        if _NOTHING.fullmatch(lines[0]):
+            return ""
         starts = [line for line in lines if not line.startswith("        ")]
-        assert len(starts) == len(public.entries("Raises")), "each line is `Error: when`"
+        good = public.raises and len(starts) == len(public.entries("Raises"))
+        return "" if good else f"each line is `Error: when`; found {lines}"
+
+    assert wrong(fault) == {}
 
 
-@pytest.mark.parametrize("public", PUBLIC, ids=IDS)
-def test_its_sections_stand_at_the_end_and_in_order(public: Public) -> None:
-    headers = [line[:-1] for line in public.text.splitlines() if line.rstrip(":") in SECTIONS and line.endswith(":")]
-    assert headers == [name for name in SECTIONS if name in headers]
-    summary, _, rest = public.text.partition("\n")
-    assert summary.endswith((".", ":")), "the first line is a sentence"
-    assert not rest or rest.startswith("\n"), "and stands alone"
+def test_sections_stand_at_the_end_and_in_order() -> None:
+    def fault(public: Public) -> str:
+        lines = public.text.splitlines()
+        headers = [line[:-1] for line in lines if line.rstrip(":") in SECTIONS and line.endswith(":")]
+        if headers != [name for name in SECTIONS if name in headers]:
+            return f"the sections are {headers}"
+        summary, _, rest = public.text.partition("\n")
+        alone = not rest or rest.startswith("\n")
+        return "" if summary.endswith((".", ":")) and alone else "the first line is a sentence, and stands alone"
+
+    assert wrong(fault) == {}

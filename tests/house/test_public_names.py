@@ -91,6 +91,7 @@ def test_the_version_is_that_of_the_distribution() -> None:
     assert ldp_budget.__version__ == version("ldp-budget")
 
 
+@pytest.mark.slow  # that no module is called like it is seen by test_architecture.py
 def test_mechanism_stays_a_function_whatever_is_imported() -> None:
     code = """
 import importlib, pathlib, pkgutil, ldp_budget
@@ -105,12 +106,12 @@ assert ldp_budget.mechanism("oue").name == "oue"
 
 # Whatever begins with `_` is nobody else's business; these are there for everybody.
 PUBLIC_MODULES = """
-ldp_budget.access
-ldp_budget.access.approvals
-ldp_budget.access.following
-ldp_budget.access.invitations
-ldp_budget.access.keys
 ldp_budget.accounting
+ldp_budget.accounting.access
+ldp_budget.accounting.access.approvals
+ldp_budget.accounting.access.following
+ldp_budget.accounting.access.invitations
+ldp_budget.accounting.access.keys
 ldp_budget.accounting.accountant
 ldp_budget.accounting.activity
 ldp_budget.accounting.agreed
@@ -145,6 +146,8 @@ ldp_budget.accounting.setting
 ldp_budget.accounting.shares
 ldp_budget.accounting.simulating
 ldp_budget.accounting.spending
+ldp_budget.accounting.succession
+ldp_budget.accounting.terms
 ldp_budget.accounting.totals
 ldp_budget.accounting.versions
 ldp_budget.authoring
@@ -228,6 +231,7 @@ ldp_budget.ledger.names
 ldp_budget.ledger.reading
 ldp_budget.ledger.replay
 ldp_budget.ledger.store
+ldp_budget.ledger.tallying
 ldp_budget.ledger.transaction
 ldp_budget.ledger.veiling
 ldp_budget.ledger.verifying

@@ -30,6 +30,7 @@ def states(accountant: Accountant) -> list[str]:
     return [each.state for each in accountant.key_states()]
 
 
+@pytest.mark.slow
 class TestInMemory(ExchangedContract):
     @pytest.fixture
     def place(self) -> Exchanged:
@@ -50,7 +51,7 @@ class TestThreeLanes(ExchangedContract):
         return Exchanged(InToys(3))
 
 
-@pytest.fixture(params=["memory", "file", "three lanes"])
+@pytest.fixture(params=["memory", pytest.param("file", marks=pytest.mark.slow), "three lanes"])
 def accountant(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Accountant:
     place = {"memory": ":memory:", "file": tmp_path / "budget.db", "three lanes": ToyStore(3)}[request.param]
     accountant = Accountant(place, clock=clock)

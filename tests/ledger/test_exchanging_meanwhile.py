@@ -135,6 +135,7 @@ def test_of_many_users_nobody_says_that_none_was_charged_where_some_lanes_have_t
         assert not elsewhere._rows[0]._users
 
 
+@pytest.mark.slow
 def test_a_backup_has_a_key_of_its_moment_though_it_is_exchanged_meanwhile(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

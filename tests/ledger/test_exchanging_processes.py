@@ -12,7 +12,7 @@ from ldp_budget import Accountant
 from ledger_contract import check
 from ledger_exchanges import COIN, Exchanged, ExchangedContract, exchange
 from ledger_scripts import let_go, start, wait_until_ready
-from postgres_places import OnServer, new_ledger
+from postgres_places import Emptied, new_ledger
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("own_keys")]
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("own_keys")]
 class TestFourLanes(ExchangedContract):
     @pytest.fixture
     def place(self) -> Exchanged:
-        return Exchanged(OnServer(4))
+        return Exchanged(Emptied(4))
 
 
 @pytest.fixture(params=["file", "server"])
@@ -88,59 +88,73 @@ def test_nothing_is_lost_while_writers_go_on_and_the_key_is_exchanged(address: s
             writer.wait()
 
 
-EXCHANGER = """
-    import signal
+EXCHANGERS = """
+    # A child for each step, who is killed there: what is imported by now is imported once.
+    import itertools, signal
+    import psycopg, psycopg_pool
     from ldp_budget.ledger import exchanging, keys, transaction
 
-    left = int(words[0])
+    def exchange(left):
+        def step():
+            nonlocal left
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
 
-    def step():
-        global left
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+        def around(owner, name):
+            inner = getattr(owner, name)
 
-    def around(owner, name):
-        inner = getattr(owner, name)
+            def outer(*arguments, **more):
+                step()
+                result = inner(*arguments, **more)
+                step()
+                return result
 
-        def outer(*arguments, **more):
-            step()
-            result = inner(*arguments, **more)
-            step()
-            return result
+            setattr(owner, name, outer)
 
-        setattr(owner, name, outer)
+        accountant = Accountant(address, create=False)
+        for owner, name in (
+            (exchanging, "_take"),
+            (transaction.Transaction, "renew"),
+            (transaction.Transaction, "finish"),
+            (type(accountant._ledger), "run_together"),
+            (type(accountant._ledger), "change_key"),
+            (os, "fsync"),
+            (os, "replace"),
+        ):
+            around(owner, name)
+        accountant.prepare_key()
+        accountant.activate_key()
+        accountant.close()
 
-    accountant = Accountant(address, create=False)
-    for owner, name in (
-        (exchanging, "_take"),
-        (transaction.Transaction, "renew"),
-        (transaction.Transaction, "finish"),
-        (type(accountant._ledger), "run_together"),
-        (type(accountant._ledger), "change_key"),
-        (os, "fsync"),
-        (os, "replace"),
-    ):
-        around(owner, name)
-    accountant.prepare_key()
-    accountant.activate_key()
-    print("done")
+    for step in itertools.count(1):
+        ready()
+        child = os.fork()
+        if child == 0:
+            exchange(step)
+            os._exit(0)
+        ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        print(ended, flush=True)
+        if ended == 0:
+            break
 """
 
 
 def test_whoever_is_killed_at_any_step_leaves_a_whole_ledger(address: str) -> None:
     """Everybody can go on, and the same calls bring it to its end."""
-    with Accountant(address, create=False) as other:
+    with Accountant(address, create=False) as other, start(EXCHANGERS, address) as exchangers:
         other.spend_many([f"user-{n}" for n in range(20)], COIN)
         killed, step, number = 0, 0, 1
         while True:
             step += 1
-            exchanger = start(EXCHANGER, address, step)
-            out, errors = exchanger.communicate(timeout=60)
-            if exchanger.returncode == 0:
-                assert out == "done\n"
+            wait_until_ready(exchangers)
+            let_go(exchangers)
+            assert exchangers.stdout is not None
+            ended = exchangers.stdout.readline()
+            if ended == "0\n":
+                assert exchangers.communicate(timeout=60) == ("", "")
                 break
-            assert exchanger.returncode == -signal.SIGKILL, errors
+            assert ended == f"{-signal.SIGKILL}\n", exchangers.communicate(timeout=60)
             killed += 1
             assert not other.spend("user-1", COIN, key=f"{step}").repeated
             with Accountant(address, create=False) as later:

@@ -59,7 +59,7 @@ def between(monkeypatch: pytest.MonkeyPatch) -> Callable[[Beside], list[int]]:
     return install
 
 
-@pytest.fixture(params=["file", "memory", "toys"])
+@pytest.fixture(params=["file", pytest.param("memory", marks=pytest.mark.slow), "toys"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return {"file": InFile(tmp_path / "budget.db"), "memory": InMemory(), "toys": InToys()}[request.param]
 
@@ -402,6 +402,7 @@ def test_another_process_fills_and_this_one_goes_on(path: Path) -> None:
         assert kinds[kinds.index("period") :].count("spent") == 40
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("steps", [0, 1, 9])
 def test_a_killed_filler_leaves_no_half_filled_period(path: Path, steps: int) -> None:
     with fill_in_process(path) as filler, Accountant(path, create=False) as accountant:
@@ -427,6 +428,7 @@ def test_a_killed_filler_leaves_no_half_filled_period(path: Path, steps: int) ->
 # -- everything else a ledger owes, with every journal a long one ----------------------------------------------
 
 
+@pytest.mark.slow
 class TestContractInSteps(LedgerContract):
     @pytest.fixture(autouse=True)
     def every_journal_is_long(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from ldp_budget.accounting import bulk
 from ledger_contract import check
 
 KILLS = [
-    pytest.param(12, id="12-kills"),
+    pytest.param(8, id="8-kills"),
     pytest.param(70, id="70-kills", marks=pytest.mark.slow),
 ]
 

@@ -372,7 +372,7 @@ KILLED = """
     """
 
 
-@pytest.mark.parametrize("rounds", [4, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [3, pytest.param(100, marks=pytest.mark.slow)])
 def test_a_killed_process_loses_nothing_that_was_acknowledged(path: Path, coin: Coin, rounds: int) -> None:
     acknowledged = -1
     for number in range(rounds):

@@ -32,15 +32,15 @@ class ToyMachine(LedgerMachine):
 
 
 class TestInMemory(MemoryMachine.TestCase):  # type: ignore[misc, name-defined]
-    settings = settings(max_examples=20, stateful_step_count=50)
+    settings = settings(max_examples=12, stateful_step_count=50)
 
 
 class TestInFile(FileMachine.TestCase):  # type: ignore[misc, name-defined]
-    settings = settings(max_examples=6, stateful_step_count=30)
+    settings = settings(max_examples=3, stateful_step_count=30)
 
 
 class TestInToys(ToyMachine.TestCase):  # type: ignore[misc, name-defined]
-    settings = settings(max_examples=4, stateful_step_count=30)
+    settings = settings(max_examples=3, stateful_step_count=30)
 
 
 @pytest.mark.slow

@@ -84,6 +84,7 @@ def test_another_accountant_of_the_same_ledger_in_the_same_thread_is_told_as_wel
         assert other.spend("bob", coin("0.1"))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("kind", ["path", "':memory:'"])
 def test_a_signal_handler_that_spends_does_not_wait_for_its_own_thread(path: Path, kind: str) -> None:
     """It hung for ever, when the signal came while its thread was leading."""
@@ -218,7 +219,7 @@ def test_forks_within_and_beside_transactions_do_not_wait_for_each_other(path: P
 
         threads = [threading.Thread(target=nested) for _ in range(3)]
         for thread in threads: thread.start()
-        for _ in range(30):
+        for _ in range(12):
             child = os.fork()
             if child == 0:
                 os._exit(0 if accountant.spend("bob", coin) else 1)

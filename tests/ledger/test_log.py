@@ -57,7 +57,7 @@ print(number)
 def test_it_stays_short_beside_eight_processes(path: Path) -> None:
     """Whoever waited to write held a moment of it, so it was never started anew: 20 MB a second."""
     command = [sys.executable, "-c", LOAD, str(path)]
-    load = [subprocess.Popen([*command, str(n), "20"], stdout=subprocess.PIPE, text=True) for n in range(8)]
+    load = [subprocess.Popen([*command, str(n), "8"], stdout=subprocess.PIPE, text=True) for n in range(8)]
     most = 0
     while any(process.poll() is None for process in load):
         most = max(most, log_bytes(path))
@@ -69,6 +69,7 @@ def test_it_stays_short_beside_eight_processes(path: Path) -> None:
         assert accountant.stats()["entries"] == 50 * sum(batches) + 1
 
 
+@pytest.mark.slow
 def test_readers_that_always_overlap_let_it_be_cut_off(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is never a moment without one, but each goes at some time, and those who come then need no log."""
     monkeypatch.setattr(log, "SHORTENED_BYTES", 1 << 20)

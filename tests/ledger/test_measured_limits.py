@@ -21,6 +21,7 @@ class TestInMemory(MeasuredContract):
         return InMemory()
 
 
+@pytest.mark.slow
 class TestInFile(MeasuredContract):
     @pytest.fixture
     def place(self, tmp_path: Path) -> Place:
@@ -33,6 +34,7 @@ class TestInToys(MeasuredContract):
         return InToys(3)
 
 
+@pytest.mark.slow
 class TestFilledInSteps(MeasuredContract):
     """As if every journal were a long one."""
 

@@ -42,6 +42,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "budget.db"
 
 
+@pytest.mark.some(3)  # of the files each, and of the modes each
 @pytest.mark.parametrize("loose", ["budget.db", "budget.db.key", "budget.db-wal", "budget.db-shm"])
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o666, 0o620])
 def test_a_ledger_that_others_may_read_or_write_is_refused_with_the_remedy(path: Path, loose: str, mode: int) -> None:

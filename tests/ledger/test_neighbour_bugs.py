@@ -262,6 +262,7 @@ os._exit(1)
 @pytest.mark.parametrize(
     ("moment", "told", "charged"), [("before", "", 0), ("after", "", 1), ("never", "spent\n", 1)]
 )
+@pytest.mark.some(3)
 def test_no_answer_is_free(tmp_path: Path, moment: str, told: str, charged: int) -> None:
     """Nobody is told before it is charged; whoever was charged without being told learns it by asking again."""
     path = tmp_path / "budget.db"

@@ -62,6 +62,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 # -- locks that a process loses by reading its own files ---------------------------------------------------------
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("other", [OTHER, FOREIGN], ids=["ours", "foreign"])
 def test_a_process_that_reads_its_ledgers_file_loses_no_spend(path: Path, other: str) -> None:
     """Closing the file drops SQLite's locks on it; the next process to close deleted the log that was in use."""
@@ -83,6 +84,7 @@ def test_a_process_that_reads_its_ledgers_file_loses_no_spend(path: Path, other:
         assert all(one.repeated for one in again)
 
 
+@pytest.mark.slow
 def test_the_same_with_two_accountants_of_which_one_is_closed(path: Path) -> None:
     with Accountant(path) as accountant:
         with Accountant(path) as other:

@@ -144,6 +144,7 @@ def test_a_server_that_does_not_come_back_is_told_and_charged_nothing(server: Se
 
 @pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.slow), "after"])
 @pytest.mark.parametrize("warm", [pytest.param(0, marks=pytest.mark.slow), 8])
+@pytest.mark.some(4)
 def test_a_spend_with_a_key_settles_by_itself(proxied: tuple[Proxy, str, str], when: str, warm: int) -> None:
     proxy, address, _ = proxied
     with Accountant(address) as accountant:
@@ -161,6 +162,7 @@ def test_a_spend_with_a_key_settles_by_itself(proxied: tuple[Proxy, str, str], w
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.some(2)
 def test_a_spend_without_a_key_is_told_that_nobody_knows(proxied: tuple[Proxy, str, str], when: str) -> None:
     proxy, address, _ = proxied
     with Accountant(address) as accountant:
@@ -175,6 +177,7 @@ def test_a_spend_without_a_key_is_told_that_nobody_knows(proxied: tuple[Proxy, s
 
 
 @pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.slow), "after"])
+@pytest.mark.some(2)
 def test_of_a_group_that_was_cut_everybody_hears_the_truth(proxied: tuple[Proxy, str, str], when: str) -> None:
     proxy, address, direct = proxied
     with Accountant(address) as accountant:
@@ -200,6 +203,7 @@ def test_of_a_group_that_was_cut_everybody_hears_the_truth(proxied: tuple[Proxy,
 
 
 @pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.slow), "after"])
+@pytest.mark.slow
 def test_a_key_that_cannot_be_asked_for_leaves_it_unknown(
     proxied: tuple[Proxy, str, str], short_patience: None, when: str
 ) -> None:
@@ -242,8 +246,8 @@ def test_a_spend_that_waits_for_its_turn_is_done_once_however_often_it_is_cut() 
         check(accountant)
 
 
-@pytest.mark.parametrize("how", ["pg_terminate_backend", "pg_cancel_backend"])
-@pytest.mark.parametrize("seconds", [0.5, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("how", ["pg_terminate_backend", pytest.param("pg_cancel_backend", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seconds", [0.5, pytest.param(6, marks=pytest.mark.slow)])
 def test_sessions_that_end_at_any_moment(how: str, seconds: float) -> None:
     address = new_ledger(4)
     with Accountant(address) as accountant:

@@ -7,16 +7,16 @@ from hypothesis import settings
 
 from ldp_budget.ledger._postgres.promises import OLDEST
 from ledger_model import LedgerMachine
-from postgres_places import OnServer
+from postgres_places import Emptied
 
-pytestmark = pytest.mark.usefixtures("own_keys")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("own_keys")]
 
 
 class ServerMachine(LedgerMachine):
     version: str | None = None
 
-    def make_place(self) -> OnServer:
-        self._place = OnServer(4, self.version)
+    def make_place(self) -> Emptied:
+        self._place = Emptied(4, self.version)
         return self._place
 
     def remove_place(self) -> None:
@@ -28,14 +28,8 @@ class OldestMachine(ServerMachine):
 
 
 class TestOnServer(ServerMachine.TestCase):  # type: ignore[misc, name-defined]
-    settings = settings(max_examples=4, stateful_step_count=30)
-
-
-@pytest.mark.slow
-class TestLongOnServer(ServerMachine.TestCase):  # type: ignore[misc, name-defined]
     settings = settings(max_examples=30, stateful_step_count=50)
 
 
-@pytest.mark.slow
 class TestOnTheOldestServer(OldestMachine.TestCase):  # type: ignore[misc, name-defined]
     settings = settings(max_examples=8, stateful_step_count=50)

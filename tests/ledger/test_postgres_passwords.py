@@ -32,6 +32,7 @@ def told_of(error: BaseException) -> str:
     return shown + repr(error) + repr(vars(error))
 
 
+@pytest.mark.slow
 def test_a_password_is_in_no_message(server: Server, short_patience: None, caplog: pytest.LogCaptureFixture) -> None:
     name = database_of_joe(server, "right-one")
     address = server.url(name).replace("postgres@", "joe:PASSWORD@")

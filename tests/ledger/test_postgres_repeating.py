@@ -55,7 +55,10 @@ def test_threads_that_repeat_are_counted_and_charged_once() -> None:
         check(accountant)
 
 
-def test_a_failure_that_does_not_end_is_told_and_charged_nothing(short_patience: None) -> None:
+def test_a_failure_that_does_not_end_is_told_and_charged_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ldp_budget.ledger._postgres import store
+
+    monkeypatch.setattr(store, "WAIT_SECONDS", 0.3)
     address = new_ledger(4)
     with Accountant(address) as accountant:
         accountant.set_policy("default", ["lifetime=9"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from ldp_budget.catalogue.collections import Collection
 from ldp_budget.ledger._postgres.schema import LANED
 from ledger_contract import CURVE, LedgerContract, coin, promising
 from ledger_places import Now
-from postgres_places import FIRST_TABLES, OnServer
+from postgres_places import FIRST_TABLES, Empty, OnServer
 from postgres_servers import Server, find_binaries, reason_for_none, standby_of, wait_until
 
 psycopg = pytest.importorskip("psycopg")
@@ -39,16 +40,16 @@ class WithRoles(OnServer):
     """A ledger that its owner has made, and that the application works on."""
 
     def __init__(self, server: Server, lanes: int) -> None:
-        self._superuser = server.create_database()
+        self.superuser = server.create_database()
         self._lanes = lanes
         self.run_script()
         self.address = f"{self._as(OWNER)}?lanes={lanes}"
 
     def _as(self, role: str) -> str:
-        return self._superuser.replace("postgres@", f"{role}@")
+        return self.superuser.replace("postgres@", f"{role}@")
 
     def run_script(self) -> None:
-        with psycopg.connect(self._superuser, autocommit=True) as connection:
+        with psycopg.connect(self.superuser, autocommit=True) as connection:
             connection.execute((SQL / "roles.sql").read_text(encoding="utf-8"))
 
     def execute(self, sql: str, role: str = APPLICATION) -> None:
@@ -62,11 +63,30 @@ class WithRoles(OnServer):
         return Accountant(self.address, create=False, **({} if clock is None else {"clock": clock}))
 
 
+@functools.cache
+def _of_application(server: Server) -> Empty:
+    place = WithRoles(server, 4)
+    place.open().close()
+    return Empty(place.address, place.superuser)
+
+
+class AsApplication(OnServer):
+    """A ledger that the application works on, new each time."""
+
+    def __init__(self, server: Server) -> None:
+        empty = _of_application(server)
+        empty.restore()
+        self.address = empty.address
+
+    def open(self, clock: Now) -> Accountant:
+        return Accountant(self.address, create=False, clock=clock)
+
+
 @pytest.mark.slow
 class TestAsTheApplication(LedgerContract):
     @pytest.fixture
-    def place(self, server: Server) -> WithRoles:
-        return WithRoles(server, 4)
+    def place(self, server: Server) -> AsApplication:
+        return AsApplication(server)
 
 
 def test_the_application_does_everything_and_deletes_no_entry(server: Server) -> None:

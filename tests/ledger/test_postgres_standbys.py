@@ -235,6 +235,7 @@ def test_a_server_that_forgets_is_refused(server: Server) -> None:
         Accountant(address).close()
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("value", ["off", "local", "remote_write"])
 def test_commits_that_do_not_wait_are_refused(value: str) -> None:
     address = new_ledger(4)

@@ -276,11 +276,12 @@ def test_what_was_changed_is_found(ledger: Attacked, kind: Any, thorough: bool) 
     """In every table; in every column, of some rows."""
     for table in KEYS:
         attacks = list(kind(table, ledger.rows[table]))
-        most = 80 if thorough else 4
+        most = 80 if thorough else 1
         for attack in random.Random(table).sample(attacks, min(most, len(attacks))):
             assert not ledger.survives(attack), attack
 
 
+@pytest.mark.slow
 def test_a_policy_that_nobody_set_is_found(ledger: Attacked) -> None:
     """With a number that is never given; the newest version is the one in force."""
     for row in ledger.rows["policies"]:
@@ -308,6 +309,7 @@ def lanes_of(lanes: tuple[int, ...]) -> str:
     return f"lane IN ({', '.join(map(str, lanes))})"
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("lanes", [(0,), (1,), (2,), (1, 2)], ids=str)
 def test_lanes_that_were_put_back_whole_are_found(ledger: Attacked, lanes: tuple[int, ...]) -> None:
     """With everything that belongs to them, and whatever goes on there afterwards."""
@@ -320,6 +322,7 @@ def test_lanes_that_were_put_back_whole_are_found(ledger: Attacked, lanes: tuple
     assert not ledger.holds(ledger.heads["today"])
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("first", range(LANES))
 def test_lanes_that_took_each_others_places_are_found(ledger: Attacked, first: int) -> None:
     second = (first + 1) % LANES
@@ -328,6 +331,7 @@ def test_lanes_that_took_each_others_places_are_found(ledger: Attacked, first: i
     assert not ledger.survives(attack, opens=True)
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("table", [table for table in sorted(KEYS) if table != "lanes"])
 @pytest.mark.parametrize("lane", [-1, LANES])
 def test_rows_of_lanes_that_are_not_there_are_found(ledger: Attacked, table: str, lane: int) -> None:
@@ -335,6 +339,7 @@ def test_rows_of_lanes_that_are_not_there_are_found(ledger: Attacked, table: str
     assert not ledger.survives([insert(table, row)])
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("lane", range(LANES))
 def test_labels_of_entries_that_are_not_there_are_found(ledger: Attacked, lane: int) -> None:
     row = ledger.rows["entry_labels"][0]

@@ -22,7 +22,7 @@ Address = Callable[[], str]
 pytestmark = pytest.mark.usefixtures("own_keys")
 
 
-@pytest.fixture(params=["file", "server"])
+@pytest.fixture(params=["file", pytest.param("server", marks=pytest.mark.slow)])
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> Address:
     """Places where there is nothing yet."""
     made: list[str] = []

@@ -170,7 +170,7 @@ def test_a_crash_in_the_midst_of_a_checkpoint_is_no_copy(path: Path, tmp_path: P
             Path(f"{copy}{ending}").unlink()
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(3)
 @pytest.mark.parametrize("how", ["written over", "moved there", "by backup"])
 @pytest.mark.parametrize("later", [1, 60])
 def test_a_copy_beside_a_later_log_is_refused_by_name(path: Path, tmp_path: Path, how: str, later: int) -> None:
@@ -256,6 +256,7 @@ def test_the_log_that_the_ledger_starts_anew_says_so_each_time(path: Path, tmp_p
 
 
 @pytest.mark.parametrize("key", ["with its key", "without"])
+@pytest.mark.some(2)
 def test_a_database_deleted_beside_its_log_is_not_made_anew(path: Path, key: str) -> None:
     die(path, "accountant.spend('alice', coin)")
     path.rename(path.with_name("deleted"))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import Clock
@@ -424,7 +424,6 @@ class Replayed:
         return total.plus(along_curve(CURVE, reports))
 
 
-@settings(max_examples=settings.default.max_examples * 3 // 2)
 @given(st.booleans(), st.lists(STEPS, max_size=30))
 def test_however_the_clock_runs_windows_hold_what_was_charged(daily: bool, steps: list[tuple[str, Any]]) -> None:
     clock, model, erased = Clock(), Replayed(), False

@@ -15,7 +15,7 @@ from toy_store import ToyStore
 
 
 class TestToyStore(LedgerContract):
-    @pytest.fixture(params=[1, 3], ids=lambda lanes: f"{lanes} lanes")
+    @pytest.fixture(params=[pytest.param(1, marks=pytest.mark.slow), 3], ids=lambda lanes: f"{lanes} lanes")
     def place(self, request: pytest.FixtureRequest) -> InToys:
         return InToys(request.param)
 

@@ -78,7 +78,7 @@ def test_the_density_integrates_to_one_and_has_the_stated_errors(epsilon, value)
     assert moments == pytest.approx((1, *mechanism.error_at(value)), rel=1e-10, abs=1e-10)
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(4)
 @pytest.mark.parametrize("epsilon", [0.01, 1, 30, 1000])
 def test_the_uniform_prior_is_an_average_of_the_stated_errors(epsilon):
     mechanism = BoundedLaplace.calibrate(epsilon=epsilon, lower=10, upper=20)
@@ -116,6 +116,7 @@ def test_the_tables_exact_loss_is_at_most_epsilon(epsilon, cells):
         assert loss == pytest.approx(float(epsilon) * (1 - 1 / cells), rel=1e-6)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("epsilon", ["1e-8", "0.01", "1", "15.9", "16", "30", "100", "1000"])
 def test_the_full_table_errs_as_stated(epsilon):
     mechanism = BoundedLaplace.calibrate(epsilon=epsilon, lower=0, upper=1)
@@ -138,6 +139,7 @@ def test_totals_stay_below_two_to_the_63():
         assert (np.diff(table.below) >= 1).all()
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("epsilon", ["0.5", "20"])
 def test_draws_have_the_exact_probabilities(epsilon):
     table = LaplaceTable(Decimal(epsilon), 9)

@@ -108,6 +108,7 @@ def assert_above(promise: Guarantee, odds: mpf, excess: mpf) -> None:
     assert mpf(stated.numerator) / stated.denominator >= excess - mpf("1e-29") * (1 + odds)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("epsilon", LOSSES)
 def test_no_two_values_of_bounded_laplace_are_told_apart_better(epsilon: str) -> None:
     promise, source = LAPLACE(epsilon=epsilon, lower=-3, upper=7).guarantee, random.Random(epsilon)
@@ -119,6 +120,7 @@ def test_no_two_values_of_bounded_laplace_are_told_apart_better(epsilon: str) ->
             assert_above(promise, odds, laplace_excess(loss, first, second, odds))
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("gamma", GAMMAS)
 @pytest.mark.parametrize("epsilon", [*LOSSES[::3], "1"])
 def test_no_two_values_of_the_bounded_staircase_are_told_apart_better(epsilon: str, gamma: str | None) -> None:
@@ -165,6 +167,7 @@ def assert_dominates(promise: Guarantee, rows: list[list[int]]) -> None:
             assert hockey_stick(list(zip(first, second, strict=True)), odds) <= most
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("epsilon", ["1e-8", "0.5", "15.9", "16", "30"])
 @pytest.mark.parametrize("cells", [2, 7])
 def test_the_pair_of_bounded_laplace_dominates_what_is_drawn(epsilon: str, cells: int) -> None:
@@ -173,7 +176,7 @@ def test_the_pair_of_bounded_laplace_dominates_what_is_drawn(epsilon: str, cells
     assert_dominates(LaplaceWeights.of(Decimal(epsilon), cells).guarantee(), rows)
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(6)
 @pytest.mark.parametrize("epsilon", ["1e-6", "1", "20"])
 @pytest.mark.parametrize("reach", [1, 3, 4, 6, 8])
 def test_the_pair_of_the_bounded_staircase_dominates_what_is_drawn(epsilon: str, reach: int) -> None:
@@ -202,6 +205,7 @@ def test_the_two_ends_as_they_are_shipped_are_within_the_pair_of_bounded_laplace
 # -- what it comes to ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(("made", "before", "true"), [(LAPLACE, 244.6, 109.34), (STAIRCASE, 244.6, 191.12)])
 def test_a_year_of_reports_costs_what_their_pair_says(made: Any, before: float, true: float) -> None:
     """`true` is what the hull of all pairs of inputs comes to with a thousand kinks."""
@@ -212,6 +216,7 @@ def test_a_year_of_reports_costs_what_their_pair_says(made: Any, before: float, 
     assert true <= total <= 1.003 * true < before
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("reports", [2, 3])
 def test_totals_are_no_less_than_the_losses_of_the_two_ends_added_up(reports: int) -> None:
     """The loss of the ends is ε(1-2y) with y exponential on [0, 1]; rounded down to 1/400 it is a lower bound."""
@@ -258,6 +263,7 @@ def test_a_window_that_tells_nothing_states_its_epsilon(gamma: str) -> None:
     assert (promise == Pure(1)) == (gamma in "01")
 
 
+@pytest.mark.slow
 def test_a_pair_that_is_too_small_for_a_density_is_found_out() -> None:
     """Of a smaller ε, though with the largest ratio of the right one."""
 

@@ -180,7 +180,7 @@ def test_a_constant_output_beats_it_for_a_small_loss_and_the_notes_say_so():
 # γ
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(5)
 @pytest.mark.parametrize("epsilon", [1e-8, 1e-3, 0.2, 1, 2, 4, 7, 10, 20, 30])
 def test_the_default_gamma_is_the_best_for_a_uniform_prior(epsilon):
     chosen = best_gamma(epsilon, 2**20)
@@ -219,6 +219,7 @@ def test_the_default_gamma_is_within_a_thousandth_of_the_best_for_heights(epsilo
     assert chosen.prior_error(prior)[1] <= 1.001 * best
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_gammas_from_16_to_22_hundredths_beat_bounded_laplace_on_heights(epsilon):
     prior = heights_prior()
@@ -273,6 +274,7 @@ def test_the_clients_exact_loss_is_at_most_epsilon(epsilon, gamma):
             assert loss >= mpf(str(epsilon)) * (1 - mpf("1e-9"))
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("reach", [0, 1, 2, 3, 6, 7])
 def test_draws_have_the_exact_probabilities(reach):
     channel = WindowChannel.fit(Decimal(1), Decimal(reach) / 7, 7)

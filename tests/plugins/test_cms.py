@@ -119,7 +119,7 @@ def test_the_client_draws_from_that_law() -> None:
         assert abs(count - 200_000 * share) <= 4.5 * (200_000 * share * (1 - share)) ** 0.5
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(8)
 @pytest.mark.parametrize(("hashes", "head"), [(1, 1), (256, 1), (257, 2), (65_536, 2), (65_537, 3)])
 @pytest.mark.parametrize("width", [2, 8, 13])
 def test_a_report_is_the_number_of_a_function_and_packed_bits(hashes: int, head: int, width: int) -> None:

@@ -31,6 +31,7 @@ def corner_cases(name: str, together: int, *, at_most: int) -> list[tuple[str, P
     return [(name, case) for case in cases[::step]]
 
 
+@pytest.mark.slow
 def test_parameters_at_one_corner_are_answered_or_refused() -> None:
     assert not wrong_answers([case for name in NAMES for case in corner_cases(name, 1, at_most=1)])
 

@@ -71,6 +71,7 @@ DRAWN = [
 ]
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("mechanism", DRAWN, ids=repr)
 def test_every_output_and_every_pair_of_values_keeps_the_promise(mechanism: Any) -> None:
     laws = [law(mechanism, value) for value in range(6)]

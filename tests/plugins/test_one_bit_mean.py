@@ -118,7 +118,7 @@ class Decoded:
         return origin + step * self._made.randomize(values, rng=rng)
 
 
-@pytest.mark.parametrize("users", [80_000, pytest.param(200_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("users", [40_000, pytest.param(200_000, marks=pytest.mark.slow)])
 def test_the_mean_of_a_skewed_crowd_is_unbiased(users: int) -> None:
     values = 77 * np.random.default_rng(3).beta(0.5, 4, users)
     for made in (FRESH, KEPT, FLIPPED):
@@ -135,6 +135,7 @@ def test_the_variance_of_an_estimate_is_the_stated_one(value: float) -> None:
     assert estimates.var() == pytest.approx(FRESH.error_at(value)[1] / users, rel=0.03)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("made", [FRESH, OneBitMean.calibrate(epsilon=4, maximum=77)], ids=repr)
 def test_intervals_cover_the_mean_of_the_population_as_often_as_they_say(made: Any) -> None:
     surveys, users = 2000, 300
@@ -189,8 +190,9 @@ def test_it_is_compared_for_any_range() -> None:
         OneBitMean.for_range(1, "x", 1)
 
 
+@pytest.mark.parametrize("users", [10_000, pytest.param(40_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("target", [{}, {"rounding": 11}, {"rounding": 11, "flip": "0.2"}], ids=str)
-def test_a_range_that_begins_elsewhere_is_the_same_one_moved(target: dict[str, Any]) -> None:
+def test_a_range_that_begins_elsewhere_is_the_same_one_moved(target: dict[str, Any], users: int) -> None:
     made = OneBitMean.calibrate(epsilon=1, maximum=77, **target)
     moved = OneBitMean.calibrate(epsilon=1, lower=-20, upper=57, **target)
     assert moved.guarantee == made.guarantee
@@ -198,7 +200,7 @@ def test_a_range_that_begins_elsewhere_is_the_same_one_moved(target: dict[str, A
     assert moved.error_at(57 - 77 / 3) == pytest.approx(made.error_at(77 - 77 / 3))
     assert moved.critical_inputs() == pytest.approx([value - 20 for value in made.critical_inputs()])
     assert moved.grid() == pytest.approx((made.grid()[0] - 20, made.grid()[1]))
-    values = 77 * np.random.default_rng(3).beta(0.5, 4, 40_000)
+    values = 77 * np.random.default_rng(3).beta(0.5, 4, users)
     estimate = moved.estimate(moved.randomize(values - 20, rng=11, secrets=secrets(len(values))))
     assert abs(estimate.mean - (values.mean() - 20)) < 4.5 * estimate.std_error
 
@@ -206,6 +208,7 @@ def test_a_range_that_begins_elsewhere_is_the_same_one_moved(target: dict[str, A
 # -- α-point rounding and memoisation -------------------------------------------------------------------------
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("value", [0, 1, 11, 16.5, 40.0, 76.9, 77])
 def test_rounding_is_to_a_neighbouring_multiple_and_unbiased_over_alpha(value: float) -> None:
     users = 20_000
@@ -245,6 +248,7 @@ def test_one_secret_stands_for_one_user() -> None:
     assert all(len(set(alone[cells == cell].tolist())) == 1 for cell in range(8))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("cell", [0, 3, 7])
 def test_memoised_bits_have_the_probabilities_of_fresh_ones(cell: int) -> None:
     users = 40_000
@@ -360,6 +364,7 @@ def test_one_report_epsilons_do_not_add_up_where_values_change() -> None:
     assert worst(TWO_BITS, 4, same_pattern=True) <= 4 * one
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("flip", ["0.2", "0.45", "0.01"])
 @pytest.mark.parametrize("reports", [1, 2, 3, 4])
 def test_for_any_inputs_a_report_loses_at_most_what_the_flip_shows(reports: int, flip: str) -> None:

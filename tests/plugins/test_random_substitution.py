@@ -103,7 +103,7 @@ def small_cases(samplings: tuple[str, ...] = tuple(SAMPLINGS)) -> list[Any]:
 # -- what a report gives away ---------------------------------------------------------------------------------
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(4)
 @pytest.mark.parametrize("gamma", ["1.05", "2", "10"])
 @pytest.mark.parametrize(("size", "draws", "sampling"), small_cases())
 def test_amplification_is_that_of_every_enumerated_report(size: int, draws: int, sampling: str, gamma: str) -> None:
@@ -138,7 +138,7 @@ def test_tau_is_the_probability_of_any_loss_at_all(size: int, draws: int, sampli
     assert 0 <= Fraction(guarantee.tau) - tau < Fraction(1, 10**30)
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(4)
 @pytest.mark.parametrize("gamma", ["1.05", "2", "10"])
 @pytest.mark.parametrize(("size", "draws", "sampling"), small_cases(("sequence",)))
 def test_the_pair_of_a_sequence_dominates_it_everywhere(size: int, draws: int, sampling: str, gamma: str) -> None:
@@ -312,6 +312,7 @@ def worst_priors(size: int, rho1: Fraction, rho2: Fraction) -> Iterator[list[Fra
         yield [belief / 2, belief / 2] + [(1 - belief) / (size - 2)] * (size - 2)
 
 
+@pytest.mark.some(3)
 @every_sampling
 @pytest.mark.parametrize(("rho1", "rho2"), [(".05", ".5"), (".1", ".3"), (".5", ".6"), (".3", ".99")])
 def test_no_belief_is_breached_upward_or_downward(rho1: str, rho2: str, sampling: str) -> None:
@@ -386,6 +387,7 @@ def test_the_posterior_stays_below_as_a_double_too(rho1: float, share: float) ->
 # -- the size of a subset -------------------------------------------------------------------------------------
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("size", [2, 3, 7, 50, 128])
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1, 2, 4, 8])
 def test_subset_selection_takes_the_size_of_least_variance(size: int, epsilon: float) -> None:
@@ -561,6 +563,7 @@ def test_a_million_users(case: str) -> None:
     assert rare == pytest.approx(mechanism.utility()["variance_per_user"], rel=0.15)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("case", list(SIMULATED))
 def test_standard_errors_are_those_of_the_true_frequencies(case: str) -> None:
     mechanism = RandomSubstitution(**SIMULATED[case])
@@ -576,6 +579,7 @@ def test_standard_errors_are_those_of_the_true_frequencies(case: str) -> None:
 # -- the client -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(("size", "draws"), [(4, 1), (4, 2), (4, 3), (3, 2), (2, 1)])
 @every_sampling
 def test_the_client_draws_the_law_of_the_algorithm(size: int, draws: int, sampling: str) -> None:

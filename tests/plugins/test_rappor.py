@@ -102,7 +102,7 @@ def law_of(f: str, p: str, q: str) -> tuple[Fraction, ...]:
     return Fraction(f) / 2, 1 - Fraction(f) / 2, Fraction(p), Fraction(q)
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(5)
 @pytest.mark.parametrize(("bits", "hashes", "reports"), [(2, 1, 1), (2, 1, 5), (3, 1, 3), (4, 2, 1), (4, 2, 2)])
 @pytest.mark.parametrize(("f", "p", "q"), [("0.5", "0.25", "0.75"), ("0.3", "0.1", "0.6"), ("0.8", "0.5", "0.9")])
 def test_the_curve_is_the_worst_over_all_outputs(
@@ -489,6 +489,7 @@ def skewed(n: int, answers: int, seed: int) -> Any:
     return np.minimum(np.random.default_rng(seed).geometric(0.5, n) - 1, answers - 1)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("memoised", [True, False], ids=["memoised", "fresh"])
 def test_estimates_are_unbiased(memoised: bool) -> None:
     made = Rappor(**PRINTED, domain_size=20)

@@ -17,6 +17,7 @@ from ldp_budget.guarantees.pairs import dominating_pair, joined
 FRESH = {"bits": 32, "cohorts": 8, "any_inputs": True}
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("name", "options", "stated", "true"),
     [
@@ -62,6 +63,7 @@ def assert_dominated(
         assert hockey_stick(pair, odds) <= hockey_stick(stated, odds) + slack
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(("f", "p", "q"), [("0.5", "0.25", "0.75"), ("0.2", "0.3", "0.9"), ("0.01", "0", "0.6")])
 @pytest.mark.parametrize("hashes", [1, 2, 3])
 def test_a_fresh_rappor_report_is_dominated_for_every_two_filters(hashes: int, f: str, p: str, q: str) -> None:

@@ -85,7 +85,7 @@ def test_brute_force_finds_the_declared_loss(gamma):
     assert worst == pytest.approx(1.5, rel=1e-12)
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(5)
 @pytest.mark.parametrize(("epsilon", "gamma"), [(1, None), (4, None), (2, "0.7"), (2, "0"), (2, "1")])
 def test_the_density_integrates_to_one_and_has_the_stated_moments(epsilon, gamma):
     mechanism = Staircase.calibrate(epsilon=epsilon, lower=0, upper=1, gamma=gamma)
@@ -176,6 +176,7 @@ def test_draws_have_the_exact_probabilities():
         assert abs((draws == cell).mean() - share) < SIGMAS * math.sqrt(share / draws.size)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("epsilon", "gamma", "seed"), [("0.01", None, 193), (1, None, 194), (8, None, 195), (2, 1, 196)]
 )

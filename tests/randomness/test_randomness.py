@@ -248,6 +248,7 @@ def test_draws_under_a_seed_are_pinned():
     assert normal(SeededStream(1), 8, 6).tolist() == [-220, -145, -504, 244, 124, 267]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "draw",
     [
@@ -451,6 +452,7 @@ def test_a_bit_is_compared_with_its_own_threshold():
     assert stream.rest == b""
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("keep", [HALF, threshold(Fraction(2, 3), up=False)])
 def test_unary_bits_have_their_probabilities_and_are_independent(keep):
     noise, rows, domain_size = threshold(Fraction(1, 5), up=True), 200_000, 11
@@ -519,7 +521,7 @@ def test_the_largest_bound_takes_every_word_of_63_bits():
     assert integers(Script(script), np.full(4, 2**63, np.uint64), 4).tolist() == expected
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(6)
 @pytest.mark.parametrize("bound", [7, 129, 1000, 70_000, 2**32 + 1, 3 * 2**61])
 def test_integer_frequencies(bound):
     draws = 10**6
@@ -605,6 +607,7 @@ def test_choices_refuses_floats(cumulative):
 # subsets
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(("population", "size"), [(5, 2), (5, 3), (5, 1), (5, 4), (6, 3), (9, 2)])
 def test_every_subset_is_equally_likely(population, size):
     rows = subsets(SeededStream(51), population, size, 200_000)
@@ -670,6 +673,7 @@ def test_without_successes_every_count_is_zero():
     assert geometric(Script(), 0, 4).tolist() == [0] * 4
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("success", [Fraction(1, 10), Fraction(3, 5), Fraction(95, 100)])
 def test_geometric_frequencies_and_tail(success):
     p, draws = float(success), 10**6

@@ -83,6 +83,7 @@ def test_a_spend_whose_cable_is_cut_is_charged_once(behind: Behind, how: str, ke
 
 
 @pytest.mark.parametrize("how", CUTS)
+@pytest.mark.some(3)
 def test_both_steps_of_a_reservation_are_done_once(behind: Behind, how: str) -> None:
     with behind.client() as accountant:
         behind.cable.cuts = [how]
@@ -97,6 +98,7 @@ def test_both_steps_of_a_reservation_are_done_once(behind: Behind, how: str) -> 
 
 @pytest.mark.parametrize("how", CUTS)
 @pytest.mark.parametrize("key", [None, "run"])
+@pytest.mark.some(3)
 def test_a_bulk_charge_is_done_once(behind: Behind, how: str, key: str | None) -> None:
     users = [f"user-{number}" for number in range(200)]
     behind.cable.cuts = [how]
@@ -124,6 +126,7 @@ def test_what_has_no_key_can_be_done_again_as_well(behind: Behind, how: str) -> 
 
 
 @pytest.mark.parametrize("how", CUTS)
+@pytest.mark.some(3)
 def test_where_the_cable_stays_cut_the_error_says_what_is_known(behind: Behind, how: str) -> None:
     behind.cable.cuts, behind.cable.stays_down = [how], True
     with behind.client(patience=0.6) as accountant, pytest.raises(LedgerError) as lost:
@@ -149,7 +152,7 @@ def test_what_was_never_sent_was_not_done(behind: Behind) -> None:
     assert charges(behind.ledger) == {}
 
 
-@pytest.mark.parametrize("rounds", [4, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [4, pytest.param(20, marks=pytest.mark.slow)])
 def test_threads_whose_cables_are_cut_again_and_again_charge_each_report_once(behind: Behind, rounds: int) -> None:
     dice = random.Random(rounds)
     behind.cable.cuts = [dice.choice([*CUTS, "not"]) for _ in range(8 * rounds)]

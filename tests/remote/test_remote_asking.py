@@ -22,7 +22,7 @@ import pytest
 from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, NotSupported
 from ldp_budget.accounting.callers import LOCAL
-from ldp_budget.remote import RemoteAccountant, ServiceProblem
+from ldp_budget.remote import RemoteAccountant, ServiceProblem, asking
 from ldp_budget.remote.bodies import header_of
 from ledger_contract import coin, in_threads
 from remote_places import Keys, shared_service
@@ -121,6 +121,7 @@ DONE = (200, {}, json.dumps(RECEIPT))
         ((409, {}, problem("position-not-reached")), "409"),
     ],
 )
+@pytest.mark.some(3)
 def test_what_may_be_better_later_is_asked_again_with_the_same_key(
     script: Script, accountant: RemoteAccountant, answer: Any, reason: str
 ) -> None:
@@ -171,6 +172,7 @@ def test_a_service_that_does_not_know_what_is_asked_is_said_to(script: Script, a
         ((307, {"Location": "http://127.0.0.1:9/"}, ""), True),
     ],
 )
+@pytest.mark.some(3)
 def test_after_all_tries_the_error_says_whether_it_may_have_been_done(
     script: Script, answer: Any, unknown: bool
 ) -> None:
@@ -209,6 +211,18 @@ def test_a_service_that_asks_to_wait_longer_than_anybody_will_is_left_at_once(sc
             accountant.spend("alice", coin(1))
         assert time.monotonic() - started < 20
     assert len(script.asked) == 2
+
+
+def test_two_who_are_told_the_same_seconds_do_not_come_back_at_the_same_moment(
+    script: Script, accountant: RemoteAccountant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(asking.time, "sleep", waited.append)
+    for _ in range(2):
+        script.answers = [(429, {"Retry-After": "1"}, problem("too-many-requests")), DONE]
+        assert accountant.spend("alice", coin(1))
+    assert min(waited) >= 1
+    assert len(set(waited)) == 2
 
 
 def test_a_question_that_takes_too_long_is_not_asked_again(script: Script, accountant: RemoteAccountant) -> None:

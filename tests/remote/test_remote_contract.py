@@ -13,7 +13,7 @@ from conftest import Clock
 from ldp_budget import Accountant, LedgerError, UnknownName
 from ledger_contract import LedgerContract, check, coin, everything, spent
 from ledger_places import InFile
-from postgres_places import OnServer
+from postgres_places import Emptied
 from remote_places import Behind, plugin_of_promises
 
 
@@ -25,6 +25,8 @@ def but_for_keys(accountant: Accountant) -> list[Any]:
 
 class RemoteContract(LedgerContract):
     """The contract over HTTP; what differs there stands below, with the reason."""
+
+    threads_with_one_key = 3  # whoever comes meanwhile waits for a second, and then one goes first
 
     @pytest.fixture(autouse=True)
     def promises(self) -> Iterator[None]:
@@ -90,4 +92,4 @@ class TestBehindAService(RemoteContract):
 class TestBehindAServiceOnAServer(RemoteContract):
     @pytest.fixture
     def place(self) -> Behind:
-        return Behind(OnServer(4))
+        return Behind(Emptied(4))

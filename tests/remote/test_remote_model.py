@@ -11,7 +11,7 @@ from hypothesis import settings
 
 from ledger_model import LedgerMachine
 from ledger_places import InFile
-from postgres_places import OnServer
+from postgres_places import Emptied
 from remote_places import Behind, plugin_of_promises
 
 
@@ -32,7 +32,7 @@ class FileMachine(LedgerMachine):
 
 class ServerMachine(LedgerMachine):
     def make_place(self) -> Behind:
-        self._server = OnServer(4)
+        self._server = Emptied(4)
         return Behind(self._server)
 
     def remove_place(self) -> None:

@@ -14,7 +14,7 @@ pytest.importorskip("fastapi", reason="the service is not installed")
 
 from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter, Limit, mechanism
-from ldp_budget.access.keys import ApiKeys
+from ldp_budget.accounting.access.keys import ApiKeys
 from ldp_budget_service import Settings
 from ldp_budget_service.watching.alerts import Alert
 from ldp_budget_service.watching.outbox import BACKOFF, MOST_WAITING, Outbox

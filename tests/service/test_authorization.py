@@ -13,9 +13,9 @@ from fastapi.testclient import TestClient
 
 from conftest import Clock
 from ldp_budget import Accountant, Collection, Limit, mechanism
-from ldp_budget.access.approvals import Approvals
-from ldp_budget.access.invitations import Invitations
-from ldp_budget.access.keys import SCOPES, ApiKeys
+from ldp_budget.accounting.access.approvals import Approvals
+from ldp_budget.accounting.access.invitations import Invitations
+from ldp_budget.accounting.access.keys import SCOPES, ApiKeys
 from ldp_budget_service import Settings, create_app
 from ldp_budget_service.app import ROUTERS
 from ldp_budget_service.scopes import ANY, INVITED, OPEN
@@ -167,10 +167,11 @@ class Site:
         self.receipt = str(self.accountant.reserve("a", mechanism("oue")(epsilon="1", domain_size=3)).receipt)
 
     def __enter__(self) -> Site:
+        self.client.__enter__()  # one loop for all requests
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.client.app.state.workers.close()  # type: ignore[attr-defined]
+        self.client.__exit__()
         self.accountant.close()
 
     def ask(self, route: tuple[str, str], secret: str | None) -> Any:
@@ -214,6 +215,7 @@ def test_the_description_says_which_scope_each_operation_asks_for(site: Site) ->
 
 
 @pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.some(3)
 def test_a_scope_opens_what_it_is_for_and_nothing_else(site: Site, scope: str) -> None:
     found = {route: site.ask(route, scope).status_code for route in ROUTES}
     missing = {("DELETE", "/v1/users/{user}"), ("POST", "/v1/users:erase"), ("POST", "/v1/calibrate")}
@@ -226,6 +228,7 @@ def test_a_scope_opens_what_it_is_for_and_nothing_else(site: Site, scope: str) -
 
 
 @pytest.mark.parametrize("secret", [None, "", "ldpb_nonsense", "revoked", "expired", "pending"])
+@pytest.mark.some(3)
 def test_without_a_key_that_is_good_now_only_what_is_open_answers(site: Site, secret: str | None) -> None:
     for route in ROUTES:
         answer = site.ask(route, secret)
@@ -237,6 +240,7 @@ def test_without_a_key_that_is_good_now_only_what_is_open_answers(site: Site, se
 
 
 @pytest.mark.parametrize("bound", ["policy-bound", "collection-bound"])
+@pytest.mark.some(2)
 def test_a_key_bound_elsewhere_reaches_nothing_of_this(site: Site, bound: str) -> None:
     for route in ROUTES:
         guard = GUARDS[route]

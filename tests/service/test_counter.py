@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ldp_budget import Accountant, LedgerError, UnknownName, mechanism
-from ldp_budget.access.keys import ApiKeys
+from ldp_budget.accounting.access.keys import ApiKeys
 from ldp_budget.accounting.lines import Spend
 from ldp_budget.accounting.receipts import Receipt
 from ldp_budget_service import asked, counter

@@ -97,6 +97,7 @@ def test_servers_that_are_killed_lose_nothing_and_charge_nothing_twice(
     check_exactly_once(place, crowd)
 
 
+@pytest.mark.slow
 def test_whoever_is_charged_while_the_service_ends_is_answered(farm: Farm, tmp_path: Path) -> None:
     place = str(tmp_path / "budget.db")
     secret = new_ledger(place, "lifetime=1000000")
@@ -180,6 +181,7 @@ def _wait_until_refused(port: int) -> None:
     raise TimeoutError("it still listens")
 
 
+@pytest.mark.slow
 def test_a_service_that_is_about_to_end_says_so_and_keeps_no_connection(farm: Farm, tmp_path: Path) -> None:
     place = str(tmp_path / "budget.db")
     server = farm.start(place, notice=1.0)
@@ -254,6 +256,7 @@ def test_a_line_cut_between_charge_and_answer_charges_once(farm: Farm, tmp_path:
         assert [row["kind"] for row in accountant.journal() if row["kind"] == "spent"] == ["spent"]
 
 
+@pytest.mark.slow
 def test_two_instances_share_a_ledger_one_is_killed_and_nobody_is_charged_beyond_a_limit(farm: Farm) -> None:
     place = new_postgres(8)
     most = 40

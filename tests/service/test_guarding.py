@@ -201,6 +201,7 @@ def test_a_body_that_comes_by_the_byte_is_not_waited_for_either(served: Served) 
     assert problem(answer)[:2] == (408, "slow-request")
 
 
+@pytest.mark.slow
 def test_a_batch_is_waited_for_as_long_as_something_comes(ledger: Accountant) -> None:
     lines = 5 * (json.dumps({"user": "alice", "mechanism": MECHANISM}).encode() + b"\n")
     parts = [lines[at : at + len(lines) // 12 + 1] for at in range(0, len(lines), len(lines) // 12 + 1)]

@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 
 from conftest import Clock
 from ldp_budget import Accountant
-from ldp_budget.access.keys import ApiKeys
+from ldp_budget.accounting.access.keys import ApiKeys
 from ldp_budget_service import create_app
 from ledger_contract import coin
 from toy_store import ToyStore
@@ -31,6 +31,15 @@ def client(accountant: Accountant) -> Iterator[TestClient]:
     accountant.set_policy("default", ["lifetime=4"])
     with site(accountant) as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[TestClient]:
+    """One for tests that need none of their own: an application takes longer to make than to ask."""
+    with Accountant(":memory:", clock=Clock()) as accountant:
+        accountant.set_policy("default", ["lifetime=4"])
+        with site(accountant) as made:
+            yield made
 
 
 def encoded(name: str) -> str:
@@ -68,26 +77,26 @@ def get(client: TestClient, path: str) -> Any:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_user_may_be_called_anything(client: TestClient, accountant: Accountant, name: str) -> None:
-    accountant.spend(name, coin(2))
+def test_a_user_may_be_called_anything(shared: TestClient, name: str) -> None:
+    shared.app.state.accountant.spend(name, coin(2))  # type: ignore[attr-defined]
     for what in ("balance", "history", "remaining"):
-        status, body = get(client, f"/v1/users/{encoded(name)}/{what}")
+        status, body = get(shared, f"/v1/users/{encoded(name)}/{what}")
         assert status == 200
         assert b"2.0" in body
-    answer = client.post("/v1/spends", json={"user": name, "collection": "none"}, headers={"Idempotency-Key": "k"})
+    answer = shared.post("/v1/spends", json={"user": name, "collection": "none"}, headers={"Idempotency-Key": "k"})
     assert answer.status_code == 404
 
 
 @pytest.mark.parametrize("path", ["/v1/users/%ff/balance", "/v1/users/%C3/balance", "/v1/reservations?user=%ff"])
-def test_what_is_no_utf_8_names_nobody(client: TestClient, path: str) -> None:
-    status, body = get(client, path)
+def test_what_is_no_utf_8_names_nobody(shared: TestClient, path: str) -> None:
+    status, body = get(shared, path)
     assert status == 400
     assert b"/problems/malformed" in body
 
 
 @pytest.mark.parametrize("path", ["/v1/users//balance", "/v1/users/a/balance/", "/v1/users/a/b/balance", "/v1"])
-def test_other_paths_lead_nowhere(client: TestClient, path: str) -> None:
-    status, body = get(client, path)
+def test_other_paths_lead_nowhere(shared: TestClient, path: str) -> None:
+    status, body = get(shared, path)
     assert status == 404
     assert b"/problems/not-found" in body
 
@@ -121,23 +130,23 @@ def test_positions_of_lanes_are_compared_lane_by_lane(clock: Clock) -> None:
                 assert client.get("/v1/policies", params={"min_position": later}).status_code == 409
 
 
-def test_a_path_says_which_methods_it_takes(client: TestClient) -> None:
-    assert client.options("/v1/policies/default").headers["Allow"] == "GET, HEAD, OPTIONS, PUT"
-    assert client.options("/v1/policies/default").status_code == 204
-    assert client.options("/v1/spends").headers["Allow"] == "OPTIONS, POST"
-    answer = client.delete("/v1/policies/default")
+def test_a_path_says_which_methods_it_takes(shared: TestClient) -> None:
+    assert shared.options("/v1/policies/default").headers["Allow"] == "GET, HEAD, OPTIONS, PUT"
+    assert shared.options("/v1/policies/default").status_code == 204
+    assert shared.options("/v1/spends").headers["Allow"] == "OPTIONS, POST"
+    answer = shared.delete("/v1/policies/default")
     assert (answer.status_code, answer.json()["type"]) == (405, "/problems/method-not-allowed")
     assert answer.headers["Allow"] == "GET, HEAD, OPTIONS, PUT"
-    assert client.options("/nowhere").status_code == 404
-    assert "Access-Control-Allow-Origin" not in client.options("/v1/spends", headers={"Origin": "https://x"}).headers
+    assert shared.options("/nowhere").status_code == 404
+    assert "Access-Control-Allow-Origin" not in shared.options("/v1/spends", headers={"Origin": "https://x"}).headers
 
 
-def test_head_is_get_without_a_body(client: TestClient) -> None:
-    told, got = client.head("/v1/policies/default"), client.get("/v1/policies/default")
+def test_head_is_get_without_a_body(shared: TestClient) -> None:
+    told, got = shared.head("/v1/policies/default"), shared.get("/v1/policies/default")
     assert (told.status_code, told.content) == (200, b"")
     assert told.headers["Content-Length"] == str(len(got.content))
-    assert client.head("/v1/policies/none").status_code == 404
-    assert client.head("/v1/spends").status_code == 405
+    assert shared.head("/v1/policies/none").status_code == 404
+    assert shared.head("/v1/spends").status_code == 405
 
 
 def test_the_public_definition_is_open_and_asked_for_once(client: TestClient, accountant: Accountant) -> None:
@@ -158,27 +167,27 @@ def test_the_public_definition_is_open_and_asked_for_once(client: TestClient, ac
     assert "a/b" not in unknown.text
 
 
-def test_what_no_json_can_hold_is_told_and_not_crashed_on(client: TestClient) -> None:
+def test_what_no_json_can_hold_is_told_and_not_crashed_on(shared: TestClient) -> None:
     for content in (
         b'{"user": "\\ud800", "mechanism": {"name": "oue"}}',
         b'{"user": "a", "mechanism": {"name": "\\ud800"}}',
     ):
-        answer = client.post("/v1/spends", content=content, headers={"Content-Type": "application/json"})
+        answer = shared.post("/v1/spends", content=content, headers={"Content-Type": "application/json"})
         assert answer.status_code in (400, 404)
     for value in ("NaN", "Infinity", "1e999", '"\\ud800"', "[" * 2000):
         content = b'{"user": "a", "mechanism": {"name": "randomized-response", "epsilon": %s}}' % value.encode()
-        answer = client.post(
+        answer = shared.post(
             "/v1/spends", content=content, headers={"Content-Type": "application/json", "Idempotency-Key": "k"}
         )
         assert answer.status_code == 400, value
         assert answer.json()["type"] in ("/problems/invalid-parameter", "/problems/malformed")
 
 
-def test_a_body_that_says_that_it_is_no_json_is_told_what_was_expected(client: TestClient) -> None:
+def test_a_body_that_says_that_it_is_no_json_is_told_what_was_expected(shared: TestClient) -> None:
     form = {"Content-Type": "application/x-www-form-urlencoded"}
-    answer = client.post("/v1/spends", content=b'{"user": "alice"}', headers=form)
+    answer = shared.post("/v1/spends", content=b'{"user": "alice"}', headers=form)
     assert answer.status_code == 400
     assert answer.json()["detail"] == (
         "Content-Type: expected application/json; found application/x-www-form-urlencoded"
     )
-    assert "Content-Type" not in client.post("/v1/spends", json={"user": 1}).json()["detail"]
+    assert "Content-Type" not in shared.post("/v1/spends", json={"user": 1}).json()["detail"]

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from fastapi.testclient import TestClient
 
 from ldp_budget import Accountant, Collection, mechanism
-from ldp_budget.access.keys import ApiKeys
+from ldp_budget.accounting.access.keys import ApiKeys
 from ldp_budget_cli.app import cli
 from ldp_budget_service import Settings, create_app, workers
 from ldp_budget_service.kinds import ServiceError, Told
@@ -43,6 +43,7 @@ def said(*arguments: str) -> Any:
 OPTIONS = ("oue", "--epsilon", "1", "--domain-size", "7")
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(
     ("path", "body", "command"),
     [
@@ -158,6 +159,7 @@ def test_an_answer_is_worked_out_once(stub: Workers) -> None:
     assert stub.ask("compose", {"sleep": 0.2}) is not first
 
 
+@pytest.mark.slow
 def test_of_too_many_questions_the_last_are_turned_away(stub: Workers) -> None:
     told: list[Any] = []
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[servi
 from fastapi.testclient import TestClient
 
 from ldp_budget import Accountant, Collection, mechanism
-from ldp_budget.access.keys import ApiKeys
+from ldp_budget.accounting.access.keys import ApiKeys
 from ldp_budget.collecting.estimating import estimate_files, estimate_row
 from ldp_budget_service import Settings, create_app
 
@@ -55,8 +57,12 @@ class Site:
 
 
 @pytest.fixture
-def site(accountant: Accountant, tmp_path: Path) -> Site:
-    return Site(accountant, tmp_path)
+def site(accountant: Accountant, tmp_path: Path) -> Iterator[Site]:
+    made = Site(accountant, tmp_path)
+    with ExitStack() as running:  # one loop for all requests of a client
+        for client in made.clients:
+            running.enter_context(client)
+        yield made
 
 
 def code(answer: Any) -> tuple[int, str]:

@@ -16,7 +16,7 @@ import pytest
 
 from conftest import CommandLine
 from ldp_budget import Accountant, InvalidParameter
-from ldp_budget.access.keys import ApiKeys
+from ldp_budget.accounting.access.keys import ApiKeys
 from ldp_budget_cli import serve as command_serve
 from ldp_budget_service import running
 from ldp_budget_service.current import Told

@@ -17,7 +17,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 
-from ldp_budget.access.invitations import Invitations
+from ldp_budget.accounting.access.invitations import Invitations
 from survey_site import CHROMIUM, WAYS, Site, chromium, ledger, running
 
 REPORTS = re.compile(r"/v1/collections/[^/]+/reports$")
@@ -212,7 +212,7 @@ def own_site(tmp_path: Path) -> Iterator[Site]:
 
 def test_five_respondents_answer_each_in_another_way(own_site: Site) -> None:
     respondents = ways(plain=1, reload=1, double_click=1, offline=1, used_up=1)
-    all_take_part(own_site, respondents, at_once=3)
+    all_take_part(own_site, respondents, at_once=2)
     check_all(own_site, respondents, refused=1)
 
 
@@ -789,23 +789,30 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 
+# In the dark a page is the same but for these.
+OF_COLOURS = ["color-contrast", "link-in-text-block"]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("spoken", ["en", "ko", "de"])
 def test_axe_finds_nothing_that_keeps_anybody_from_it(
-    site: Site, device: Any, axe: str, spoken: str, scheme: str, coin: Any
+    site: Site, device: Any, axe: str, spoken: str, coin: Any
 ) -> None:
-    page = device(color_scheme=scheme, reduced_motion="reduce", viewport={"width": 390, "height": 800})
-    user = f"axe {spoken} {scheme}"
+    page = device(reduced_motion="reduce", viewport={"width": 390, "height": 800})
+    user = f"axe {spoken}"
 
     def check(view: str) -> None:
-        page.evaluate(f"{axe}; void 0")
-        found = page.evaluate("(tags) => axe.run(document, { runOnly: tags })", RULES)
-        wrong = [
-            (each["id"], each["nodes"][0]["html"], each["nodes"][0]["failureSummary"]) for each in found["violations"]
-        ]
-        assert wrong == [], (view, wrong)
-        assert len(found["passes"]) > 20
+        if not page.evaluate("'axe' in window"):
+            page.evaluate(f"{axe}; void 0")
+        for scheme, rules, least in (("light", RULES, 21), ("dark", OF_COLOURS, 1)):
+            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            found = page.evaluate("(rules) => axe.run(document, { runOnly: rules })", rules)
+            wrong = [
+                (each["id"], each["nodes"][0]["html"], each["nodes"][0]["failureSummary"])
+                for each in found["violations"]
+            ]
+            assert wrong == [], (view, scheme, wrong)
+            assert len(found["passes"]) >= least
 
     opened(page, site.link(user, lang=spoken))
     page.locator("summary").click()

@@ -73,7 +73,7 @@ CAUGHT: list[tuple[type[Mechanism], dict[str, Any], str, str]] = [
 SLOWLY = (careless.CountsTenPerCentOff, OUE, "estimator_is_unbiased", "variance")
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(6)
 @pytest.mark.parametrize(
     ("cls", "parameters", "check", "why"),
     [*CAUGHT, pytest.param(*SLOWLY, marks=pytest.mark.slow)],

@@ -33,6 +33,7 @@ CAUGHT: list[tuple[type[Mechanism], str, str]] = [
 ]
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(("cls", "check", "why"), CAUGHT, ids=lambda item: getattr(item, "name", None))
 def test_a_liar_is_found_out_with_the_reason(cls: type[Mechanism], check: str, why: str) -> None:
     found = run(check, cls(**cls.examples[0]))
@@ -51,6 +52,7 @@ def test_every_check_that_is_here_for_liars_finds_one() -> None:
     }
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(("honest", "check"), dict.fromkeys((cls.__mro__[1], check) for cls, check, _ in CAUGHT))
 def test_the_honest_ones_that_they_pretend_to_be_pass(honest: type[Mechanism], check: str) -> None:
     assert honest in lying.HONEST

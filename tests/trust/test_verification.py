@@ -90,6 +90,11 @@ def test_every_promise_holds_at_random_settings(name: str, count: int) -> None:
         assert found.estimator in (HOLDS, UNPROVEN), (mechanism, found)
         assert found.method
         proved.add(found.estimator)
+        # What is found is never above a claim that holds, and next to nothing is left between the two ends.
+        assert found.lower is not None
+        assert found.upper is not None
+        assert Decimal(repr(found.lower)) <= mechanism.guarantee.loss()[0], (mechanism, found)
+        assert found.lower <= found.upper <= found.lower + 1e-6 + 1e-8 * found.upper
     assert name not in PROVED or HOLDS in proved
 
 
@@ -137,19 +142,6 @@ def test_the_loss_found_is_the_one_of_the_drawn_integers() -> None:
         assert mpmath.mpf(str(found.lower)) <= true < mpmath.mpf("0.7")
     assert found.upper == 0.7
     assert found.upper - found.lower < 1e-15
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("count", [1, pytest.param(8, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", DRAWS)
-def test_a_lower_bound_is_never_above_a_claim_that_holds(name: str, count: int) -> None:
-    for mechanism in random_mechanisms(name, count, seed=3):
-        found = verify(mechanism)
-        assert found.verdict == HOLDS
-        assert found.lower is not None
-        assert found.upper is not None
-        assert Decimal(repr(found.lower)) <= mechanism.guarantee.loss()[0], (mechanism, found)
-        assert found.lower <= found.upper <= found.lower + 1e-6 + 1e-8 * found.upper
 
 
 @pytest.mark.parametrize("epsilon", ["2", "0.3"])

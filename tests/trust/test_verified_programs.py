@@ -113,6 +113,7 @@ def test_certificates_say_so() -> None:
     assert found["chosen"][0]["exact"]["program"] == "violated"
 
 
+@pytest.mark.slow
 def test_exact_takes_a_program() -> None:
     """Of our own; what else is no program of ours is audited at most, whatever is known of its client program."""
 

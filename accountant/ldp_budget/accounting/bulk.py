@@ -18,10 +18,7 @@ from .._json import canonical_json
 from ..errors import InvalidParameter, NotSupported
 from ..ledger.entries import NOBODY, SPENT
 from ..ledger.lanes import lane_of
-from ..ledger.windows import holds, measure_in
-from .decision import objection
 from .idempotency import IdempotencyKey, Kept, key_hash, once
-from .policies import share_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -29,8 +26,8 @@ if TYPE_CHECKING:
     from ..ledger import Transaction
     from ..ledger.entries import StoredAnswer
     from ..ledger.keys import Key
-    from .policies import Policy
     from .request import Charge
+    from .terms import Terms
 
     Outcome = tuple[list[str], bool]
     """The refused users of a batch, and whether it was charged before."""
@@ -139,28 +136,18 @@ def batches(users: Iterable[str], shard: Shard = (1, 1)) -> Iterator[tuple[int, 
 class BulkCharge:
     """One batch of users charged one report each, inside one transaction."""
 
-    def __init__(
-        self,
-        transaction: Transaction,
-        charge: Charge,
-        policy_number: int,
-        policy: Policy,
-        note: str | None,
-        share: str | None,
-    ) -> None:
-        if policy.plan is not None:
-            raise NotSupported(f"policy {policy.name} holds a plan; charge its users one at a time")
+    def __init__(self, transaction: Transaction, charge: Charge, terms: Terms, note: str | None) -> None:
+        if terms.policy.plan is not None:
+            raise NotSupported(f"policy {terms.policy.name} holds a plan; charge its users one at a time")
         self._transaction = transaction
         self._charge = charge
-        self._policy_number = policy_number
-        self._policy = policy
+        self._terms = terms
         self._note = note
-        self._share, self._number = share, share_number(policy, share)
-        self._windows = transaction.windows
+        self._windows = transaction.windows  # where the clock cannot be believed, nothing is begun
 
     def run(self, users: list[str]) -> list[str]:
         """Charge the users whose limits admit it; returns the refused ones. A user listed twice is charged twice."""
-        if objection(self._charge, self._policy, self._share):
+        if self._terms.why:
             return list(users)
         refused: list[str] = []
         for once_each in _rounds(users):
@@ -170,21 +157,20 @@ class BulkCharge:
 
     def _charge_once(self, users: list[bytes]) -> list[bytes]:
         """Charge distinct users; returns the refused ones."""
-        transaction, charge = self._transaction, self._charge
+        transaction, charge, terms = self._transaction, self._charge, self._terms
         batch = transaction.batch(users)
-        limits = self._policy.limits_for(self._share)
-        rooms = [(self._windows[each.gauge].code, each.remaining_room(charge.cost_in(each.gauge))) for each in limits]
+        limited = [(self._windows[limit.gauge], limit) for limit in terms.limits]
+        rooms = [(window.code, limit.remaining_room(charge.cost_under(window.measure))) for window, limit in limited]
         refused = batch.refuse(rooms)
         if len(refused) < len(users):
             transaction.open_accounts(batch)
-            mine = [(gauge, window) for gauge, window in self._windows.items() if holds(gauge, self._number)]
-            plain = [window.code for gauge, window in mine if not measure_in(gauge)]
-            batch.charge(plain, charge.cost)
-            for gauge, window in mine:
-                if measure_in(gauge):
-                    batch.charge([window.code], charge.cost_in(gauge))
-            common = (transaction.moment.micros, SPENT, charge.store(transaction), self._policy_number, *charge.cost)
-            transaction.append_batch(batch, common, self._note, self._number)
+            mine = [window for window in self._windows.values() if window.counts(terms.share)]
+            batch.charge([window.code for window in mine if not window.measure], charge.cost)
+            for window in mine:
+                if window.measure:
+                    batch.charge([window.code], charge.cost_under(window.measure))
+            common = (transaction.moment.micros, SPENT, charge.store(transaction), terms.number, *charge.cost)
+            transaction.append_batch(batch, common, self._note, terms.share)
         return refused
 
 

@@ -27,8 +27,7 @@ from ..guarantees.amounts import (
     float_up,
     from_units,
 )
-from ..guarantees.orders import RENYI, measure_at
-from ..ledger.replay import step_under
+from ..guarantees.orders import RENYI, measure_at, step_under
 from ..ledger.windows import PERIODS, gauge_named
 
 if TYPE_CHECKING:

@@ -19,14 +19,14 @@ from ..catalogue.collections import Collection
 from ..errors import InvalidParameter, KeyConflict, LdpBudgetError
 from ..guarantees.amounts import LARGEST
 from ..ledger.entries import NOBODY, SPENT
-from .books import policy_in
 from .bulk import LANES_TOGETHER, BulkCharge, parts_of
+from .charging import terms_in
 from .decision import decide
 from .idempotency import key_hash
 from .policies import DEFAULT
 from .receipts import REFUSED
 from .request import MOST_REPORTS, Request, charge_of, check_digest, check_note, chosen_of
-from .spending import charge_in
+from .spending import charge_in, piece_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -258,21 +258,19 @@ class Run:
         """Charge lines of distinct users and of one kind."""
         kind = lines[0].kind
         try:
-            number, policy = policy_in(transaction, kind.policy)
+            terms = terms_in(transaction, kind.policy, kind.charge, self._books._caller.share)
         except LdpBudgetError as error:
             return [LineAnswer(FAILED, error=error) for _ in lines]
-        if len(lines) < FEW or not kind.together or policy.plan is not None:
+        if len(lines) < FEW or not kind.together or terms.policy.plan is not None:
             return [self._charge_one(transaction, line) for line in lines]
-        share = self._books._caller.share
-        bulk = BulkCharge(transaction, kind.charge, number, policy, kind.note, share)
-        refused = set(bulk.run([line.spend.user for line in lines]))
+        refused = set(BulkCharge(transaction, kind.charge, terms, kind.note).run([line.spend.user for line in lines]))
         told = dict.fromkeys(range(len(lines)), _SPENT)
         over = [place for place, line in enumerate(lines) if line.spend.user in refused]
         transaction.settle()  # what is read next is what stands there
         requests = [self._request(lines[place]) for place in over]
         accounts = transaction.accounts([request.user_hash for request in requests])
         for place, request in zip(over, requests, strict=True):
-            decision = decide(accounts[request.user_hash], request, policy, transaction.windows)
+            decision = decide(accounts[request.user_hash], request, terms, transaction.windows)
             told[place] = _answer(decision.receipt(REFUSED))
         return list(told.values())
 
@@ -337,7 +335,7 @@ def spend_together(asked: Sequence[tuple[Books, Spend | LdpBudgetError]]) -> lis
         try:
             if isinstance(spend, LdpBudgetError):
                 raise spend
-            pieces[place] = _piece(books, _requested(books, spend))
+            pieces[place] = books._ledger.piece(*piece_of(books, _requested(books, spend)))
         except LdpBudgetError as error:
             answers[place] = error
     if pieces:
@@ -347,12 +345,6 @@ def spend_together(asked: Sequence[tuple[Books, Spend | LdpBudgetError]]) -> lis
                 raise answer
             answers[place] = answer
     return [answer for answer in answers if answer is not None]
-
-
-def _piece(books: Books, request: Request) -> Piece[Receipt]:
-    needs = request.user_hash, None if request.key is None else request.key.hash
-    lane = books._ledger.lane_of(request.user_hash)
-    return books._ledger.piece(lambda transaction: charge_in(transaction, request), lane, needs)
 
 
 def _charge_one(transaction: Transaction, request: Request) -> Receipt | LdpBudgetError:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from .._checks import check_call, check_name, check_text
 from ..errors import LedgerError
-from .books import Books, policy_in
+from .books import Books
 from .bulk import (
     LANES_TOGETHER,
     BulkCharge,
@@ -21,6 +21,7 @@ from .bulk import (
     read_part,
     write_refused,
 )
+from .charging import terms_in
 from .idempotency import once
 from .policies import DEFAULT
 from .request import charge_of, check_digest, check_note
@@ -149,7 +150,7 @@ def _binding(
     charge: Charge, policy: str, users: list[str], key: IdempotencyKey
 ) -> Callable[[Transaction], Outcome | Parts | None]:
     def work(transaction: Transaction) -> Outcome | Parts | None:
-        BulkCharge(transaction, charge, *policy_in(transaction, policy), None, None)  # what it refuses is not bound
+        BulkCharge(transaction, charge, terms_in(transaction, policy, charge), None)  # what it refuses is not bound
         return bind(transaction, users, key)
 
     return work
@@ -160,7 +161,8 @@ def _charge_part(
 ) -> Callable[[Transaction], Outcome | Parts]:
     def work(transaction: Transaction) -> Outcome | Parts:
         def act() -> Outcome | Parts:
-            return BulkCharge(transaction, charge, *policy_in(transaction, policy), note, share).run(users), False
+            terms = terms_in(transaction, policy, charge, share)
+            return BulkCharge(transaction, charge, terms, note).run(users), False
 
         return once(transaction, key, act, write=write_refused(users), read=read_part(users))
 

@@ -13,17 +13,19 @@ from ..catalogue import certificates
 from ..catalogue.collections import Collection
 from ..catalogue.foreign import EXPECTED, charged_for, what_is
 from ..errors import InvalidParameter
-from ..guarantees import Guarantee
-from ..guarantees.orders import measured
+from ..guarantees import Guarantee, Memoised
+from ..guarantees.orders import measured, step_under
 from ..ledger.entries import SPENT
-from ..ledger.windows import measure_in
 from .callers import LOCAL, Caller
 from .idempotency import IdempotencyKey, key_hash
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..guarantees.amounts import Costs
     from ..ledger import Transaction
     from ..ledger.keys import Key
+    from ..ledger.windows import Window
 
 MOST_REPORTS = 10**9
 MOST_NOTE = 500
@@ -57,9 +59,8 @@ class Charge:
         """How the mechanism's promise was checked, see `certificates`."""
         return certificates.checked(self._kind)
 
-    def cost_in(self, gauge: str) -> Costs:
-        """What one report costs in the windows of a gauge."""
-        measure = measure_in(gauge)
+    def cost_under(self, measure: str | None) -> Costs:
+        """What one report costs in windows of a measure, or of none."""
         if measure is None:
             return self.cost
         if measure not in self._measured:
@@ -167,6 +168,9 @@ class Request:
         self.lasts = lasts
         self.share = caller.share
         self.charge = charge_of(chosen)
+        guarantee = self.charge.guarantee
+        self.curve = guarantee if label is not None and isinstance(guarantee, Memoised) else None
+        """What labelled reports go along; without a label each is a new value."""
         self.cost = self.charge.cost.times(self.reports)
         """Of all reports, unless they go along a curve."""
         # The user and the label as the ledger knows them.
@@ -174,6 +178,17 @@ class Request:
         # Two users' equal labels must not show that they are equal.
         self.label_hash = None if label is None else secret.hash(b"label", f"{self.user_hash.hex()} {label}")
         self.key = None if key is None else self._bind(secret, check_text("key", key), caller.name)
+
+    def costs_in(self, windows: Mapping[str, Window], share: int, done: Mapping[str, int]) -> dict[str, Costs]:
+        """What it adds in each of these windows that a share's charges count in, by gauge.
+
+        Labelled reports go along their curve, in each window after so many of that label as are `done` there.
+        """
+        counting = [(gauge, window.measure) for gauge, window in windows.items() if window.counts(share)]
+        if self.curve is not None:
+            return {gauge: step_under(measure, self.curve, done[gauge], self.reports) for gauge, measure in counting}
+        charge, reports = self.charge, self.reports
+        return {gauge: charge.cost_under(under).times(reports) if under else self.cost for gauge, under in counting}
 
     def _bind(self, secret: Key, key: str, scope: str) -> IdempotencyKey:
         """The key that makes a retry safe, bound to everything that makes two requests the same request.

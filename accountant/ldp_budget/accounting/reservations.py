@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .._checks import check_text
 from ..errors import ReservationConflict, UnknownName
 from ..guarantees.amounts import ZERO, Costs
+from ..guarantees.orders import step_under
 from ..ledger.entries import COMMITTED, EXPIRED, RESERVED, VOIDED, Entry
 from ..ledger.listing import entry_row, name_callers
 from ..ledger.names import find, place_of
-from ..ledger.replay import Replay, cost_under, curve_of, promise, promises, step_under
+from ..ledger.replay import Replay, cost_under, curve_of, promise, promises
 from ..ledger.windows import LIFETIME, code_at, holds, is_lifetime, measure_in
 from .policies import Policy
 from .receipts import is_receipt, name_in

@@ -8,9 +8,10 @@ from .._checks import check_name
 from .._json import canonical_json
 from ..ledger.filling import fill_ahead
 from .books import Books, policy_in
-from .policies import DEFAULT, Policy, follow, keep_periods, known_shares, propose, with_shares
+from .policies import DEFAULT, Policy
 from .raising import check_approved
 from .request import mechanism_of
+from .succession import follow, keep_periods, known_shares, propose, with_shares
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,9 +18,10 @@ from ..guarantees.amounts import ZERO, float_up
 from ..ledger.keys import Key, new_key
 from ..ledger.reading import Account
 from ..ledger.windows import LIFETIME, PERIODS, Moment
-from .decision import decide, objection
+from .decision import decide
 from .receipts import PLAN
 from .request import Request
+from .terms import Terms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,10 +87,10 @@ def simulate(
     memoised = isinstance(mechanism.guarantee, Memoised)
     label = "the value" if memoised else None
     request = Request(Key(new_key()), "somebody", mechanism, reports=reports, policy=policy.name, label=label)
-    why = objection(request.charge, policy)
-    if why:
-        raise NotSupported(why)
-    return _Series(policy, request).play(moments(start.astimezone(UTC), every))
+    terms = Terms.of(policy, request.charge)
+    if terms.why:
+        raise NotSupported(terms.why)
+    return _Series(terms, request).play(moments(start.astimezone(UTC), every))
 
 
 def check_series(every: str, start: datetime | None) -> None:
@@ -127,8 +128,9 @@ def _in_months(start: datetime, months: int) -> datetime:
 class _Series:
     """One request, asked again and again of an account that nobody else charges."""
 
-    def __init__(self, policy: Policy, request: Request) -> None:
-        self._policy = policy
+    def __init__(self, terms: Terms, request: Request) -> None:
+        self._terms = terms
+        self._policy = policy = terms.policy
         self._request = request
         self._gauges = tuple(dict.fromkeys((LIFETIME, *policy.gauges)))
         self._windows: dict[str, Window] = {}
@@ -157,7 +159,7 @@ class _Series:
         self._windows = windows
         if new:
             self._begin(new)
-        decision = decide(self._account, self._request, self._policy, windows)
+        decision = decide(self._account, self._request, self._terms, windows)
         if decision.fits:
             self._account = decision.after
             self._charged += self._request.reports

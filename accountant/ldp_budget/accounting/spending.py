@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from .._checks import check_switch, shown
 from ..errors import InvalidParameter
 from ..ledger.entries import RESERVED
-from .books import Books, policy_in, policy_version
-from .charging import account_for, apply
+from .books import Books, policy_version
+from .charging import apply, standing
 from .decision import Decision, decide
 from .idempotency import Kept, once
 from .policies import DEFAULT
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..catalogue.collections import Collection
     from ..ledger import Reading, Transaction
     from ..ledger.entries import StoredAnswer
+    from ..ledger.groups import Piece
 
 
 def quote(
@@ -56,7 +57,7 @@ def quote(
     request = Request(key, user, mechanism, reports=reports, policy=policy, label=label, caller=caller)
     with self._ledger.reading(self._ledger.lane_of(request.user_hash)) as reading:
         reading.go_by_the_clock()
-        return _decide(reading, request)[0].receipt(QUOTED)
+        return _decide(reading, request).receipt(QUOTED)
 
 
 def spend(
@@ -177,30 +178,35 @@ def reserve(
 
 def _charge(self: Books, request: Request, strict: bool) -> Receipt:
     check_switch("strict", strict)
-    needs = request.user_hash, None if request.key is None else request.key.hash
-    lane = self._ledger.lane_of(request.user_hash)
-    receipt = self._ledger.run(lambda transaction: charge_in(transaction, request), lane, needs)
+    receipt = self._ledger.run(*piece_of(self, request))
     if strict and receipt.status == REFUSED:
         raise BudgetExceeded(receipt)
     return receipt
 
 
+def piece_of(self: Books, request: Request) -> Piece[Receipt]:
+    """The work of charging a request, the lane in which it is done, and what it will look up there."""
+    needs = request.user_hash, None if request.key is None else request.key.hash
+    return lambda transaction: charge_in(transaction, request), self._ledger.lane_of(request.user_hash), needs
+
+
 def charge_in(transaction: Transaction, request: Request) -> Receipt:
     """Decide, then write; or answer again what was answered under the same key."""
-    policy, entry, erased = 0, None, False
+    entry, decision = None, None
 
     def act() -> Receipt:
-        nonlocal policy, entry, erased
-        decision, policy = _decide(transaction, request)
+        nonlocal entry, decision
+        decision = _decide(transaction, request)
         if not decision.fits:
-            erased = decision.account.erased
             return decision.receipt(REFUSED)
-        entry = apply(transaction, decision, policy)
+        entry = apply(transaction, decision)
         return decision.receipt(request.kind, receipt_for(transaction, entry))
 
     def write(receipt: Receipt) -> Kept | None:
-        # Nothing that leads to an erased user is kept again.
-        return None if erased else Kept(receipt.store(policy, transaction.moment.micros), entry)
+        assert decision is not None
+        if not decision.fits and decision.account.erased:
+            return None  # nothing that leads to an erased user is kept again
+        return Kept(receipt.store(decision.terms.number, transaction.moment.micros), entry)
 
     def read(stored: StoredAnswer) -> Receipt:
         return answer_again(transaction, request, stored, partial(policy_version, transaction))
@@ -208,7 +214,6 @@ def charge_in(transaction: Transaction, request: Request) -> Receipt:
     return once(transaction, request.key, act, write=write, read=read)
 
 
-def _decide(reading: Reading, request: Request) -> tuple[Decision, int]:
-    """A decision about the request, and the number of the policy that it was held against."""
-    number, policy = policy_in(reading, request.policy)
-    return decide(account_for(reading, request, policy), request, policy, reading.windows), number
+def _decide(reading: Reading, request: Request) -> Decision:
+    account, terms = standing(reading, request)
+    return decide(account, request, terms, reading.windows)

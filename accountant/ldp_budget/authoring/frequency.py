@@ -8,6 +8,7 @@ Jha 2017, Theorem 2, with the term in f that they leave out.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from .base import Mechanism
@@ -145,7 +146,7 @@ class FrequencyMechanism(Mechanism):
         """
         return self._law.total_variance(self.answers)
 
-    @property
+    @functools.cached_property
     def _law(self) -> SupportLaw:
         from .estimates import SupportLaw
 

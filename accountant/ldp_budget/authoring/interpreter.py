@@ -1,7 +1,7 @@
 """Runs client programs: the reference that every other interpreter agrees with, one report at a time.
 
-Where the draws come from is a `Draws`: here the stream and the secret of one user (`StreamDraws`); the checks have
-another, that takes every outcome in turn.
+Where the draws come from is a `Draws`: here the stream and the secret of one user (`StreamDraws`). The checks take
+every outcome of each step that draws (`trust.verification.laws`).
 """
 
 from __future__ import annotations
@@ -51,10 +51,20 @@ class Draws(Protocol):
 
 def run(program: Program, value: int, draws: Draws) -> bytes:
     """The report of `value`, what `read` made of an answer."""
-    known: dict[str, Any] = {"value": value, **program.table_values}
+    known = known_of(program, value)
     for name, expression in program.steps:
-        known[name] = _evaluate(expression, known, draws)
-    return b"".join(_part(part, known) for part in program.report["parts"])
+        known[name] = evaluate(expression, known, draws)
+    return laid_out(program, known)
+
+
+def known_of(program: Program, value: int) -> dict[str, Any]:
+    """What is known before the first step."""
+    return {"value": value, **program.table_values}
+
+
+def laid_out(program: Program, known: dict[str, Any]) -> bytes:
+    """The report, where all the steps are known."""
+    return b"".join([_part(part, known) for part in program.report["parts"]])
 
 
 def read(program: Program, answer: Any) -> int:
@@ -73,7 +83,8 @@ def read(program: Program, answer: Any) -> int:
 # -- expressions -----------------------------------------------------------------------------------------------------
 
 
-def _evaluate(expression: Expression, known: dict[str, Any], draws: Draws) -> Any:
+def evaluate(expression: Expression, known: dict[str, Any], draws: Any) -> Any:
+    """What a step comes to. One that draws, which it does at its top alone, is what `draws` makes of it."""
     if isinstance(expression, int):
         return expression
     if isinstance(expression, str):
@@ -81,7 +92,7 @@ def _evaluate(expression: Expression, known: dict[str, Any], draws: Draws) -> An
     name, *arguments = expression
     called = OPERATORS[name]
     label = arguments[:1] if called.labelled else []
-    given = [_evaluate(argument, known, draws) for argument in arguments[len(label) :]]
+    given = [evaluate(argument, known, draws) for argument in arguments[len(label) :]]
     if called.kind in ("draw", "memo"):
         return getattr(draws, name)(*label, *given)
     if called.kind == "each":
@@ -95,7 +106,7 @@ def _each(function: Callable[..., int], given: list[Any]) -> Any:
         return function(*given)
     (size,) = sizes
     columns = [each if isinstance(each, list) else [each] * size for each in given]
-    return [function(*row) for row in zip(*columns, strict=True)]
+    return list(map(function, *columns))
 
 
 def _at(vector: Sequence[Any], place: int) -> Any:
@@ -184,6 +195,9 @@ _WHOLE: dict[str, Callable[..., Any]] = {
 
 # -- the report ------------------------------------------------------------------------------------------------------
 
+_SIZES = {1: "B", 2: "H", 4: "I", 8: "Q"}
+"""Of whole numbers, as `struct` has them."""
+
 
 def _part(part: list[Any], known: dict[str, Any]) -> bytes:
     kind, name, *more = part
@@ -192,7 +206,10 @@ def _part(part: list[Any], known: dict[str, Any]) -> bytes:
         return np.packbits(np.array(_listed(found, more[0], 1), np.uint8), bitorder="little").tobytes()
     if kind == "uint":
         size, count = more
-        return b"".join(number.to_bytes(size, "little") for number in _listed(found, count, 256**size - 1))
+        numbers = _listed(found, count, 256**size - 1)
+        if size in _SIZES:
+            return struct.pack(f"<{count}{_SIZES[size]}", *numbers)
+        return b"".join([number.to_bytes(size, "little") for number in numbers])
     origin, step, plus = more
     return struct.pack("<d", float(origin) + float(found + int(plus)) * float(step))
 

@@ -1,7 +1,8 @@
 """Is the ledger what it was when it was written? Every link, sum, cost and seal, worked out again.
 
 One verifier for every store. It walks the journal once in order, for the chain of links, and once account by account
-beside the stored sums, a part at a time, each as one moment saw it: so it holds little, and nobody waits for it.
+beside the stored sums (`tallying`), a part at a time, each as one moment saw it: so it holds little, and nobody waits
+for it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from ..guarantees.amounts import Costs
 from .entries import (
     BESIDE,
     BY,
-    CHARGES,
     CLOCK,
     ERASED,
     KEY,
@@ -33,39 +33,29 @@ from .entries import (
     RESERVED,
     SHARE,
     SPENT,
-    VOIDED,
     End,
     Entry,
-    User,
 )
 from .journal import canonical_link, canonical_rows, seal_counters
 from .lanes import lane_of
 from .reading import parts
-from .replay import Replay, promises
-from .windows import DAY_MICROS, LIFETIME, code_at, gauge_of, gauges_in, measure_in, share_in, since_when
+from .tallying import HIGHEST, LOWEST, check_accounts
+from .windows import LIFETIME, gauge_of, gauges_in, since_when
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from contextlib import AbstractContextManager
 
     from .keys import Secret
     from .reading import Reading
+    from .tallying import Open, Progress
 
-    Open = Callable[[], AbstractContextManager[Reading]]
-    Progress = Callable[[int, int], None]
-    """Told of how many steps out of how many are done."""
-    Rows = list[Any]
     Keys = Callable[[], dict[int, str | None]]
-
-LOWEST, HIGHEST = -(2**63), 2**63 - 1
-"""The numbers that a column can hold; what was never given is looked for among all of them."""
 
 _GRANTED = (SPENT, RESERVED)
 _TWICE = 4
 """An entry has another answer than the one that was stored for it."""
 _MOST_PROBLEMS = 100
 _ENTRIES_TOGETHER = 20_000
-_ACCOUNTS_TOGETHER = 5_000
 
 
 @dataclass(frozen=True)
@@ -140,13 +130,18 @@ def _check_lane(open_reading: Open, expected: Sequence[Expected], on_progress: P
         whole = _Whole(reading)
         problems = _told(whole.check(), _MOST_PROBLEMS)
     chain = _Chain(open_reading, whole, expected, on_progress)
-    accounts = _Accounts(open_reading, whole, on_progress)
+    walked = whole.numbered
+
+    def after(done: int, total: int) -> None:
+        on_progress(walked + done, walked + total)
+
+    accounts = check_accounts(open_reading, whole.opened, whole.end.accounts, whole.erased_users, after)
     rest = (
         chain.check(),
         chain.holds(),
         chain.check_callers(keys),
         whole.check_periods(chain.turns),
-        accounts.check(),
+        accounts,
         whole.check_answers(open_reading, chain),
         chain.check_notes(),
         chain.missing(),
@@ -447,188 +442,3 @@ class _Ahead:
             self.last = self._next[0]
             self._next = next(self._rows, None)
         return taken
-
-
-class _Accounts:
-    """Every account's user, sums, labels and used quotas must be those of its history."""
-
-    def __init__(self, open_reading: Open, whole: _Whole, on_progress: Progress) -> None:
-        self._open = open_reading
-        self._whole = whole
-        self._on_progress = on_progress
-
-    def check(self) -> Iterator[str]:
-        """Walk the accounts, each beside its history, a part of them in each moment."""
-        last, entries = self._whole.opened, self._whole.numbered
-        for first, until in parts(last, _ACCOUNTS_TOGETHER):
-            with self._open() as reading:
-                yield from _Part(reading, self._whole.erased_users).check(first, until)
-            self._on_progress(entries + until, entries + last)
-        with self._open() as reading:
-            # What was opened meanwhile is for the next time; what nobody opened is not.
-            now = reading.end.accounts
-            strange = _strange(reading, now) if now >= last else []
-        if now < last or self._whole.opened != self._whole.end.accounts:
-            yield f"users: there are {last}, and {self._whole.end.accounts} accounts were opened"
-        for account in strange:
-            yield f"users: account {account} was never opened"
-
-
-def _strange(reading: Reading, last: int) -> list[int]:
-    """Accounts that have rows, and a number that was never given."""
-    found: set[int] = set()
-    for first, until in ((last + 1, HIGHEST), (LOWEST, 0)):
-        found.update(row[3] for row in reading.rows.histories(first, until) if row[3])
-        for table in (reading.rows.users, reading.rows.sums, reading.rows.label_counts, reading.rows.quotas):
-            found.update(row[0] for row in table(first, until))
-    return sorted(found)
-
-
-class _Part:
-    """Some accounts, in one moment."""
-
-    def __init__(self, reading: Reading, erased_users: set[bytes]) -> None:
-        self._reading = reading
-        self._erased_users = erased_users
-        definitions = {policy.number: json.loads(policy.definition) for policy in reading.rows.policies()}
-        limited = {gauge for definition in definitions.values() for gauge in gauges_in(definition)}
-        kept = reading.periods()
-        # Nobody goes by windows of a period that no policy limits: they are being filled, or that was stopped.
-        self._filling = kept.keys() - limited - {LIFETIME}
-        self._periods = {period: since for period, since in kept.items() if period not in self._filling}
-        self._repairs = reading.repairs()
-        self._known = promises(reading)
-        self._measures = any(map(measure_in, self._periods))
-        self._promises = {charge.number: charge.guarantee for charge in reading.rows.charges()}
-        plans = {number: definition["plan"] for number, definition in definitions.items()}
-        self._plans = {number: plan["identity"] for number, plan in plans.items() if plan is not None}
-        self._windows: dict[int, tuple[int, ...]] = {}
-
-    def check(self, first: int, last: int) -> Iterator[str]:
-        """Every account from `first` to `last`, each with its rows of every table."""
-        rows = self._reading.rows
-        users, sums = _InOrder(rows.users(first, last)), _InOrder(rows.sums(first, last))
-        labels, quotas = _InOrder(rows.label_counts(first, last)), _InOrder(rows.quotas(first, last))
-        histories = _InOrder(rows.histories(first, last), 3)
-        for account in range(first, last + 1):
-            user = next(iter(users.of(account)), None)
-            if user is None:
-                yield f"users: account {account} has no row"
-            else:
-                yield from self._user(user)
-            erased = user is None or user.hash is None
-            in_force = self._in_force(sums.of(account), 1), self._in_force(labels.of(account), 3)
-            stored = *in_force, quotas.of(account)
-            yield from self._account(account, erased, histories.of(account), *stored)
-
-    def _in_force(self, rows: Rows, place: int) -> Rows:
-        """The rows that somebody goes by; their window stands at a place of theirs."""
-        if not self._filling:
-            return rows
-        return [row for row in rows if gauge_of(row[place]) not in self._filling]
-
-    def _user(self, user: User) -> Iterator[str]:
-        if self._reading.secret.seal(user.account, user.hash) != user.seal:
-            yield f"users: the row of account {user.account} was changed"
-        elif user.hash is not None and lane_of(user.hash, self._reading.lanes) != self._reading.lane:
-            yield f"users: the row of account {user.account} is of another lane"
-        if user.hash in self._erased_users:
-            yield f"users: the row of account {user.account} is of an erased user"
-
-    def _account(
-        self, account: int, erased: bool, history: Rows, sums: Rows, labels: Rows, quotas: Rows
-    ) -> Iterator[str]:
-        plain = None if erased else self._plain_sums(history)
-        if plain is not None and not labels and not quotas and plain == {row[1]: tuple(row[2:]) for row in sums}:
-            return  # as nearly all of them
-        yield from self._labels(erased, history)
-        replay = Replay({LIFETIME: 0} if erased else self._periods, self._known, self._repairs)
-        for row in history:
-            replay.add(Entry.of(row), row[-2])
-        for window in _differing({row[1]: Costs._make(row[2:]) for row in sums}, replay.sums):
-            if gauge_of(window) not in self._periods:
-                yield f"accounts: window {window} is of a period that no policy limits"
-            else:
-                yield f"accounts: account {account}, window {window}, differs from the journal"
-        counted = {(row[1], row[2], row[3]): row[4] for row in labels}
-        for _, _, window in _differing(counted, replay.labels):
-            yield f"labels: a label of account {account}, window {window}, differs from the journal"
-        if {(row[1], row[2]): row[3] for row in quotas if row[3]} != self._used(history):
-            yield f"quotas: account {account} differs from the journal"
-
-    def _plain_sums(self, history: Rows) -> dict[int, tuple[Any, ...]] | None:
-        """The sums of a history of nothing but plain charges; None of any other one."""
-        sums: dict[int, tuple[Any, ...]] = {}
-        if self._measures:
-            return None
-        for row in history:
-            if row[2] != SPENT or row[11] is not None or row[5] in self._plans or row[14] >= SHARE:
-                return None
-            if self._counts_twice(row):
-                return None
-            amounts = row[7:11]
-            for window in self._windows_of(row[1]):
-                sums[window] = (
-                    tuple(Costs._make(sums[window]).plus(Costs._make(amounts))) if window in sums else amounts
-                )
-        return sums
-
-    def _counts_twice(self, row: tuple[Any, ...]) -> bool:
-        """Whether a later repair of the clock found the entry dated too late."""
-        return any(repair.entry > row[0] and repair.at < row[1] for repair in self._repairs)
-
-    def _windows_of(self, at: int) -> tuple[int, ...]:
-        """The kept windows in which a moment lies; they are the same all day."""
-        day = at // DAY_MICROS
-        if day not in self._windows:
-            everybodys = [(period, since) for period, since in self._periods.items() if not share_in(period)]
-            kept = [period for period, since in everybodys if period == LIFETIME or at >= since]
-            self._windows[day] = tuple([code_at(period, at) for period in kept])
-        return self._windows[day]
-
-    def _labels(self, erased: bool, history: Rows) -> Iterator[str]:
-        """The label of an entry must be the one that its mark stands for; an erased user has none."""
-        for row in history:
-            mark, label, salt = row[11], row[-2], row[-1]
-            if label is not None:
-                if mark is None or erased or self._reading.key.mark(salt, label) != mark or row[2] == VOIDED:
-                    yield f"entry_labels: the label of entry {row[0]} is not the one it was written with"
-            elif mark is not None and not erased and row[2] in CHARGES and row[2] != VOIDED:
-                yield f"entry_labels: entry {row[0]} has lost its label"
-
-    def _used(self, history: Rows) -> dict[tuple[str, str], int]:
-        """How much of each plan's quotas the journal says was used."""
-        used: dict[tuple[str, str], int] = {}
-        for row in history:
-            if row[2] in CHARGES and row[5] in self._plans:
-                quota = self._plans[row[5]], self._promises[row[4]]
-                used[quota] = used.get(quota, 0) + (-row[6] if row[2] == VOIDED else row[6])
-        return {quota: count for quota, count in used.items() if count}
-
-
-class _InOrder:
-    """Rows in the order of an account that stands at a place of theirs, taken account by account."""
-
-    def __init__(self, rows: Iterator[Any], place: int = 0) -> None:
-        self._rows = rows
-        self._place = place
-        self._next = next(rows, None)
-
-    def of(self, account: int) -> Rows:
-        """The rows of an account; those before it are passed over."""
-        found: Rows = []
-        row, place = self._next, self._place
-        while row is not None and row[place] <= account:
-            if row[place] == account:
-                found.append(row)
-            row = next(self._rows, None)
-        self._next = row
-        return found
-
-
-def _differing(stored: dict[Any, Any], expected: dict[Any, Any]) -> list[Any]:
-    """The keys under which two mappings do not hold the same."""
-    missing = object()
-    return sorted(
-        key for key in stored.keys() | expected.keys() if stored.get(key, missing) != expected.get(key, missing)
-    )

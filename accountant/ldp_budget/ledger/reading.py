@@ -33,7 +33,7 @@ class Account(NamedTuple):
     Windows are named by their gauge, a period or a period and a measure.
 
     What only some requests depend on is filled in for them: whether the user was `erased`, the reports of one label
-    in each window, how much of one quota was used, and the prices of the other plans the user has used a quota of.
+    in each window, and how much of one quota was used.
     """
 
     number: int | None
@@ -41,7 +41,6 @@ class Account(NamedTuple):
     erased: bool = False
     reported: Mapping[str, int] = MappingProxyType({})
     quota_used: int = 0
-    other_plans: tuple[Price, ...] = ()
 
 
 class Reading:

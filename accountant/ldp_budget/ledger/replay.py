@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..guarantees import Guarantee, Memoised, from_json
 from ..guarantees.amounts import LARGEST, ZERO, Costs
-from ..guarantees.orders import ZCDP, measured
+from ..guarantees.orders import ZCDP, measured, step_under
 from .entries import CHARGES, RESERVED, VOIDED, Entry, Repair
 from .windows import code_at, holds, is_lifetime, measure_in
 
@@ -151,13 +151,6 @@ def cost_under(measure: str, entry: Entry, guarantee: Guarantee) -> Costs:
         return Costs(0, 0, entry.costs.rho, 0)
     costs = measured(guarantee, measure).times(entry.reports)
     return ZERO.minus(costs) if entry.kind == VOIDED else costs
-
-
-def step_under(measure: str | None, curve: Memoised, done: int, reports: int) -> Costs:
-    """What more reports of a memoised value cost after `done` of them; under a measure the first one costs all."""
-    if measure is None:
-        return curve.step(done, reports)
-    return measured(curve, measure) if done == 0 and reports > 0 else ZERO
 
 
 def by_account(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, Iterator[tuple[Any, ...]]]]:

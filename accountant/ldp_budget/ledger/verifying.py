@@ -6,7 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from . import checkpoints
-from .integrity import LOWEST, Expected, Integrity, check_lane, keys_made
+from .integrity import Expected, Integrity, check_lane, keys_made
+from .tallying import LOWEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

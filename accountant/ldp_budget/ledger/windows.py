@@ -42,11 +42,21 @@ _PLACES = {measure: place for place, measure in enumerate(MEASURES, 1)}
 
 
 class Window(NamedTuple):
-    """One window: a number that names it in the ledger, its start, and its end (None: never)."""
+    """One window: a number that names it in the ledger, its start, its end (None: never), and what it holds.
+
+    That is the four amounts of charges, or with a `measure` what they cost under it; with the number of a `share`
+    only what was charged through that one.
+    """
 
     code: int
     starts: datetime
     ends: datetime | None
+    measure: str | None = None
+    share: int = 0
+
+    def counts(self, share: int) -> bool:
+        """Whether what is charged through a share, 0 for none, counts in it."""
+        return self.share in (0, share)
 
 
 class _Gauge(NamedTuple):
@@ -136,8 +146,9 @@ def _window_on(period: str, days: int) -> Window:
     """The window of `period` that contains a day, counted from 1970. Every spend of a day asks for the same few."""
     far = _far(period)
     if far:
-        window = _window_on(_read(period).period, days)
-        return window._replace(code=window.code + far)
+        plain, measure, share = _read(period)
+        window = _window_on(plain, days)
+        return window._replace(code=window.code + far, measure=measure, share=share)
     if period == LIFETIME:
         return Window(0, datetime.min.replace(tzinfo=UTC), None)
     day = _EPOCH + timedelta(days=days)

@@ -381,7 +381,8 @@ class _Tries:
     def again(self, failure: Failure) -> None:
         """Wait for the next try; raises `LedgerError` where there is no time for one."""
         self.doubt |= failure.doubt
-        wait = max(failure.wait, random.uniform(0, self._wait))
+        # Whoever was told the same seconds does not come back at the same moment.
+        wait = failure.wait + random.uniform(0, self._wait)
         self._wait = min(2 * self._wait, LONGEST_WAIT)
         if time.monotonic() + wait >= self._end:
             raise self.error(failure.why)

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
-from ldp_budget.access.keys import KEY
+from ldp_budget.accounting.access.keys import KEY
 
 from ..answers import Row, told
 from ..asked import Asked

@@ -18,7 +18,7 @@ from ..problems import documented
 from .policies import PolicyAnswer, PolicyAsked
 
 if TYPE_CHECKING:
-    from ldp_budget.access.approvals import Approvals
+    from ldp_budget.accounting.access.approvals import Approvals
     from ldp_budget.accounting.raising import Proposal
 
 router = APIRouter(tags=["policies"])

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.access.following import Following
+from ldp_budget.accounting.access.following import Following
 
 from .recording import append
 

@@ -9,7 +9,7 @@ from ldp_budget import RecordConflict
 
 if TYPE_CHECKING:
     from ldp_budget import Accountant
-    from ldp_budget.access.following import Following
+    from ldp_budget.accounting.access.following import Following
     from ldp_budget.accounting.records import Record
 
 S = TypeVar("S")

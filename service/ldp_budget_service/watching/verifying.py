@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ldp_budget.access.following import Following
+from ldp_budget.accounting.access.following import Following
 
 from .recording import append
 

@@ -12,7 +12,7 @@ from ...authoring.fields import Choice, Field, Flag, Integer, Matrix, Real
 from ...errors import LdpBudgetError, NotSupported, PluginError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ...authoring.base import Mechanism
 
@@ -52,8 +52,9 @@ def _search(cls: type[Mechanism]) -> list[dict[str, Any]]:
     seen: Counter[frozenset[str]] = Counter()
     tried: set[str] = set()
     found: list[tuple[int, int, dict[str, Any]]] = []
+    tries = [(field, _values(field)) for field in cls.fields.values()]
     for attempt in range(_TRIES):
-        parameters = _drawn(cls, chance)
+        parameters = _drawn(tries, chance)
         if repr(parameters) in tried:
             continue
         tried.add(repr(parameters))
@@ -88,23 +89,28 @@ def _worth(cls: type[Mechanism], parameters: dict[str, Any]) -> int:
     return worth + 1
 
 
-def _drawn(cls: type[Mechanism], chance: random.Random) -> dict[str, Any]:
+def _drawn(tries: list[tuple[Field[Any], Sequence[Any]]], chance: random.Random) -> dict[str, Any]:
     """A value for each required field and for some of the others."""
-    chosen = [field for field in cls.fields.values() if field.required or chance.random() < 0.4]
-    return {field.name: _value(field, chance) for field in chosen}
+    chosen = [(field, values) for field, values in tries if field.required or chance.random() < 0.4]
+    return {field.name: chance.choice(values) if values else _only(field) for field, values in chosen}
 
 
-def _value(field: Field[Any], chance: random.Random) -> Any:
+def _only(field: Field[Any]) -> Any:
+    return True if isinstance(field, Flag) else field.default
+
+
+def _values(field: Field[Any]) -> Sequence[Any]:
+    """What is tried of a field; nothing where there is nothing to choose from."""
     if isinstance(field, Real):
-        return chance.choice(_numbers(field))
+        return _numbers(field)
     if isinstance(field, Integer):
         least = 0 if field.at_least is None else field.at_least
-        return chance.choice([count for count in _COUNTS if count >= least] or [least, least + 1])
+        return [count for count in _COUNTS if count >= least] or [least, least + 1]
     if isinstance(field, Choice):
-        return chance.choice(field.choices)
+        return field.choices
     if isinstance(field, Matrix):
-        return chance.choice(_MATRICES)
-    return True if isinstance(field, Flag) else field.default
+        return _MATRICES
+    return ()
 
 
 def _numbers(field: Real) -> list[str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points, packages_distributions, version
+from importlib.metadata import Distribution, EntryPoint, distributions, entry_points
 from itertools import chain
 
 from ...catalogue.plugins import GROUP, Plugin, load_plugin, registry
@@ -55,5 +56,14 @@ def _known() -> list[str]:
 
 def _brought_by(module: str) -> tuple[str, str]:
     """The distribution that a module came in; one that came in none has its own name and no version."""
-    names = packages_distributions().get(module.partition(".")[0], [])
-    return (names[0], version(names[0])) if names else (module, "")
+    top = module.partition(".")[0]
+    found = next((each for each in distributions() if _brings(each, top)), None)
+    return (module, "") if found is None else (found.metadata["Name"], found.version)
+
+
+def _brings(found: Distribution, top: str) -> bool:
+    """Whether `top` is among its modules. The list of its files is searched as text: a path made of each is dear."""
+    declared = (found.read_text("top_level.txt") or "").split()
+    if declared:
+        return top in declared
+    return re.search(rf"^{re.escape(top)}(/.*)?\.py,", found.read_text("RECORD") or "", re.MULTILINE) is not None

@@ -107,6 +107,12 @@ class DensityPair:
 
     def rounding(self, report: float) -> float:
         """How far rounding may move L there: of the logarithms, and of where the inputs and breakpoints lie."""
+        found = self._roundings.get(report)
+        if found is None:
+            found = self._roundings[report] = self._rounding(report)
+        return found
+
+    def _rounding(self, report: float) -> float:
         size = sum(abs(level) for level in self._logs(report) if level > -math.inf) + max(0.0, self._peak)
         moved = 0.0
         for value, level in zip((self.first, self.second), self._logs(report), strict=True):
@@ -124,6 +130,10 @@ class DensityPair:
 
     @functools.cached_property
     def _memo(self) -> dict[float, tuple[float, float]]:
+        return {}
+
+    @functools.cached_property
+    def _roundings(self) -> dict[float, float]:
         return {}
 
     # -- where to look ----------------------------------------------------------------------------------

@@ -8,20 +8,22 @@ the answer. Beyond that nothing is assumed, and nothing is sampled.
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import combinations, permutations
-from math import comb, factorial, log2
-from typing import TYPE_CHECKING, Any, NoReturn
+from itertools import combinations, permutations, product
+from math import comb, factorial, log2, prod
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
-from ...authoring.interpreter import run
+from ...authoring.interpreter import evaluate, known_of, laid_out
 from ...errors import NotSupported
 from ...randomness import ONE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ...authoring.programs import Program
 
-    Vector = list[int]
+Vector: TypeAlias = "list[int]"
+Words: TypeAlias = "tuple[str, int]"
+"""Of a secret: those of a label and a number."""
 
 MOST_OUTCOMES = 200_000
 
@@ -33,59 +35,95 @@ def law(program: Program, value: int, most: int = MOST_OUTCOMES, reports: int = 
 
     Raises `NotSupported` where the draws have more than `most` outcomes, or endlessly many.
     """
-    every, likely = EveryOutcome(most), dict[bytes, dict[int, int]]()
-    for _ in range(most):
-        every.start()
-        report = b"".join(run(program, value, every) for _ in range(reports))
+    likely = dict[bytes, dict[int, int]]()
+    for count, run in enumerate(_runs(program, value, _Outcomes(most), reports), 1):
+        if count > most:
+            raise _too_many(most)
         # Numerators, by denominator: few are different, and fractions would be reduced at every step.
-        parts = likely.setdefault(report, {})
-        parts[every.below_the_line] = parts.get(every.below_the_line, 0) + every.above_the_line
-        if not every.go_on():
-            return {row: sum((Fraction(a, b) for b, a in sums.items()), Fraction(0)) for row, sums in likely.items()}
-    raise _too_many(most)
+        parts = likely.setdefault(b"".join(run.sent), {})
+        parts[run.below_the_line] = parts.get(run.below_the_line, 0) + run.above_the_line
+    return {row: sum((Fraction(a, b) for b, a in sums.items()), Fraction(0)) for row, sums in likely.items()}
 
 
 def _too_many(most: int) -> NotSupported:
     return NotSupported(f"its draws have more than {most} outcomes")
 
 
-class EveryOutcome:
-    """Draws that take every outcome in turn: run until `go_on` says that there is none left."""
+class _Run(NamedTuple):
+    """How the draws went so far, and how likely that is."""
+
+    known: dict[str, Any]
+    """What the steps before `place` came to, in the report that is under way."""
+    place: int
+    kept: dict[Words, tuple[Any, Any]]
+    """What was made of words of the secret, and which way."""
+    sent: tuple[bytes, ...]
+    above_the_line: int
+    below_the_line: int
+
+
+class _Fork(NamedTuple):
+    """The outcomes of a draw, each with its numerator; `how` says what was made of which words of the secret."""
+
+    outcomes: Sequence[tuple[Any, int]]
+    denominator: int = 1
+    words: Words | None = None
+    how: Any = None
+
+
+def _runs(program: Program, value: int, draws: _Outcomes, reports: int) -> Iterator[_Run]:
+    """Every run to its end. What comes before a draw is worked out once for all its outcomes."""
+    first = known_of(program, value)
+    waiting = [iter([_Run(dict(first), 0, {}, (), 1, 1)])]
+    while waiting:
+        run = next(waiting[-1], None)
+        if run is None:
+            waiting.pop()
+            continue
+        fork = _next_draw(program, run, draws)
+        if fork is not None:
+            waiting.append(_branches(program, run, *fork))
+            continue
+        run = run._replace(known=dict(first), place=0, sent=(*run.sent, laid_out(program, run.known)))
+        if len(run.sent) == reports:
+            yield run
+        else:
+            waiting.append(iter([run]))
+
+
+def _next_draw(program: Program, run: _Run, draws: _Outcomes) -> tuple[int, _Fork] | None:
+    """Do the steps up to the next that draws: where that is, and its outcomes; None where there is no other."""
+    draws.kept = run.kept
+    for place in range(run.place, len(program.steps)):
+        name, expression = program.steps[place]
+        found = evaluate(expression, run.known, draws)
+        if isinstance(found, _Fork):
+            return place, found
+        run.known[name] = found
+    return None
+
+
+def _branches(program: Program, run: _Run, place: int, fork: _Fork) -> Iterator[_Run]:
+    """The runs on from each outcome."""
+    name, below_the_line = program.steps[place][0], run.below_the_line * fork.denominator
+    for drawn, numerator in fork.outcomes:
+        kept = run.kept if fork.words is None else {**run.kept, fork.words: (fork.how, drawn)}
+        known = {**run.known, name: drawn}
+        yield _Run(known, place + 1, kept, run.sent, run.above_the_line * numerator, below_the_line)
+
+
+class _Outcomes:
+    """What the operators that draw come to: all of it."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._path: list[tuple[int, int]] = []
-        """Of each choice so far, which of how many was taken."""
+        self.kept: dict[Words, tuple[Any, Any]] = {}
 
-    def start(self) -> None:
-        """Begin a run, the first or the one that `go_on` has chosen."""
-        self._place = 0
-        self._kept: dict[tuple[str, int], tuple[Any, Any]] = {}
-        self.above_the_line = self.below_the_line = 1
-
-    def go_on(self) -> bool:
-        """Choose the next run, if there is one."""
-        while self._path and self._path[-1][0] + 1 == self._path[-1][1]:
-            self._path.pop()
-        if not self._path:
-            return False
-        taken, choices = self._path.pop()
-        self._path.append((taken + 1, choices))
-        return True
-
-    def _pick(self, numerators: Sequence[int], denominator: int) -> int:
-        if self._place == len(self._path):
-            self._path.append((0, len(numerators)))
-        taken, _ = self._path[self._place]
-        self._place += 1
-        self.above_the_line *= numerators[taken]
-        self.below_the_line *= denominator
-        return taken
-
-    def _pick_of(self, choices: int) -> int:
+    def _uniform(self, choices: int, every: Iterable[Any]) -> _Fork:
         if choices > self._most:
             raise _too_many(self._most)
-        return self._pick([1] * choices, choices) if choices > 1 else 0
+        outcomes = [(outcome, 1) for outcome in every]
+        return _Fork(outcomes, len(outcomes))
 
     def _expect(self, choices: int, draws: int) -> None:
         """Raise `NotSupported` where one draw alone, at least so many choices so often, has too many outcomes."""
@@ -94,42 +132,44 @@ class EveryOutcome:
 
     # -- from the stream ----------------------------------------------------------------------------------
 
-    def bit(self, t: int) -> int:
+    def bit(self, t: int) -> _Fork:
         if t in (0, ONE):
-            return int(t == ONE)
-        return self._pick((ONE - t, t), ONE)
+            return _Fork([(int(t == ONE), 1)])
+        return _Fork([(0, ONE - t), (1, t)], ONE)
 
     bit_at = bit
 
-    def bits(self, t: int, n: int) -> Vector:
+    def bits(self, t: int, n: int) -> _Fork:
         if t not in (0, ONE):
             self._expect(2, n)
-        return [self.bit(t) for _ in range(n)]
+        return self.bits_each([t] * n)
 
-    def bits_each(self, vector: Vector) -> Vector:
+    def bits_each(self, vector: Vector) -> _Fork:
         self._expect(2, sum(t not in (0, ONE) for t in vector))
-        return [self.bit(t) for t in vector]
+        each = [self.bit(t) for t in vector]
+        bits = product(*([bit for bit, _ in fork.outcomes] for fork in each))
+        chances = product(*([numerator for _, numerator in fork.outcomes] for fork in each))
+        outcomes = [(list(row), prod(chance)) for row, chance in zip(bits, chances, strict=True)]
+        return _Fork(outcomes, prod(fork.denominator for fork in each))
 
-    def below(self, b: int) -> int:
-        return self._pick_of(b)
+    def below(self, b: int) -> _Fork:
+        return self._uniform(b, range(max(1, b)))
 
-    def belows(self, b: int, n: int) -> Vector:
+    def belows(self, b: int, n: int) -> _Fork:
         self._expect(b, n)
-        return [self.below(b) for _ in range(n)]
+        return self._uniform(b, map(list, product(range(max(1, b)), repeat=n)))
 
-    def belows_from(self, b: int, n: int) -> Vector:
+    def belows_from(self, b: int, n: int) -> _Fork:
         self._expect(max(2, b), n - 1)
-        return [self.below(b + place) for place in range(n)]
+        return self._uniform(b + n - 1, map(list, product(*(range(max(1, b + place)) for place in range(n)))))
 
-    def subset(self, m: int, n: int) -> Vector:
+    def subset(self, m: int, n: int) -> _Fork:
         self._expect(2, min(n, m - n))
-        taken = self._pick_of(comb(m, n))
-        return list(next(chosen for place, chosen in enumerate(combinations(range(m), n)) if place == taken))
+        return self._uniform(comb(m, n), map(list, combinations(range(m), n)))
 
-    def shuffle(self, vector: Vector) -> Vector:
+    def shuffle(self, vector: Vector) -> _Fork:
         self._expect(2, len(vector) - 1)
-        taken = self._pick_of(factorial(len(vector)))
-        return list(next(order for place, order in enumerate(permutations(vector)) if place == taken))
+        return self._uniform(factorial(len(vector)), map(list, permutations(vector)))
 
     def geometric(self, t: int) -> NoReturn:
         raise NotSupported("a geometric draw has endlessly many outcomes")
@@ -142,22 +182,21 @@ class EveryOutcome:
 
     # -- from the secret ----------------------------------------------------------------------------------
 
-    def _once(self, label: str, v: int, *how: Any, draw: Callable[[], Any]) -> Any:
+    def _once(self, label: str, v: int, how: tuple[Any, ...], draw: Callable[[], _Fork]) -> _Fork:
         """What was drawn for a value is drawn again; `how` says what is made of its words."""
-        place = label, v % ONE  # that is how v is hashed
-        found = self._kept.get(place) or self._kept.setdefault(place, (how, draw()))
-        if found[0] != how:
+        words = label, v % ONE  # that is how v is hashed
+        if words not in self.kept:
+            return draw()._replace(words=words, how=how)
+        before, drawn = self.kept[words]
+        if before != how:
             raise NotSupported(f"two draws are made of the same words of the secret, those of {label}")
-        return found[1]
+        return _Fork([(drawn, 1)])
 
-    def kept_bits(self, label: str, v: int, t: int, n: int) -> Vector:
-        found: Vector = self._once(label, v, "bits", t, n, draw=lambda: self.bits(t, n))
-        return found
+    def kept_bits(self, label: str, v: int, t: int, n: int) -> _Fork:
+        return self._once(label, v, ("bits", t, n), lambda: self.bits(t, n))
 
-    def kept_belows(self, label: str, v: int, b: int, n: int) -> Vector:
-        found: Vector = self._once(label, v, "belows", b, n, draw=lambda: self.belows_from(b, n))
-        return found
+    def kept_belows(self, label: str, v: int, b: int, n: int) -> _Fork:
+        return self._once(label, v, ("belows", b, n), lambda: self.belows_from(b, n))
 
-    def kept_top(self, label: str, v: int, k: int) -> int:
-        found: int = self._once(label, v, "top", k, draw=lambda: self._pick_of(1 << k))
-        return found
+    def kept_top(self, label: str, v: int, k: int) -> _Fork:
+        return self._once(label, v, ("top", k), lambda: self._uniform(1 << k, range(1 << k)))

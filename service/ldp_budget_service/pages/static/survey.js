@@ -1,24 +1,28 @@
-// made by clients/survey/build.mjs from 25 files with the digest fbc5be6c664a54ff66aae30ce3017814d23d1e98bbd0e982fd737c34fbc54af9
+// made by clients/survey/build.mjs from 25 files with the digest e1f4d073de6087da9298ba945832ed3633bc5a5b1a44f6a94e743ca42f34a519
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
 function littleEndian(number, size) {
-  const bytes2 = new Uint8Array(size);
-  let rest = BigInt(number);
-  for (let i = 0; i < size; i++) {
-    bytes2[i] = Number(rest & 255n);
-    rest >>= 8n;
-  }
-  return bytes2;
+  const bytes2 = new Uint8Array(8);
+  new DataView(bytes2.buffer).setBigUint64(0, BigInt(number), true);
+  return bytes2.subarray(0, size);
 }
 function fromLittleEndian(bytes2) {
-  let number = 0n;
-  for (let i = bytes2.length; i--; ) number = number << 8n | BigInt(bytes2[i]);
+  if (bytes2.length > 4) return (BigInt(fromLittleEndian(bytes2.subarray(4))) << 32n) + BigInt(fromLittleEndian(bytes2.subarray(0, 4)));
+  let number = 0;
+  for (let i = bytes2.length; i--; ) number = number * 256 + bytes2[i];
   return number;
 }
 function words(bytes2) {
   const view = new DataView(bytes2.buffer, bytes2.byteOffset, bytes2.length);
-  return Array.from({ length: bytes2.length >> 3 }, (_, i) => view.getBigUint64(8 * i, true));
+  const found = [];
+  for (let i = 0; i < bytes2.length; i += 8) found.push(view.getBigUint64(i, true));
+  return found;
+}
+function halves(bytes2) {
+  const found = new Uint32Array(bytes2.length >> 2);
+  for (let i = 0; i < bytes2.length; i++) found[i >> 2] |= bytes2[i] << 8 * (i & 3);
+  return found;
 }
 function joined(...parts) {
   const all = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
@@ -30,6 +34,79 @@ function joined(...parts) {
   return all;
 }
 var toHex = (bytes2) => Array.from(bytes2, (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+// clients/js/src/normal.js
+var PROPOSALS = 10;
+var HALF = 1n << 63n;
+var shifted = (whole, [high, low], places) => whole * 2 ** places + Math.floor(high * 2 ** (places - 32)) + Math.floor(low * 2 ** (places - 64));
+var signed = (magnitude, negative) => negative ? -magnitude - 1 : magnitude;
+function normal(draws, places) {
+  for (; ; ) {
+    const found = accepted(draws, places);
+    const signs = draws.bits(HALF, found.length);
+    if (found.length) return signed(found[0], signs[0]);
+  }
+}
+function accepted(draws, places) {
+  const whole = wholeParts(draws);
+  const fraction2 = draws.deviates(whole.length);
+  const trials2 = whole.map((k) => k + 1);
+  const kept2 = allSucceed(trials2, (slots) => trial(draws, whole, fraction2, slots));
+  return whole.flatMap((k, i) => kept2[i] ? [shifted(k, fraction2[i], places)] : []);
+}
+function wholeParts(draws) {
+  const whole = new Array(PROPOSALS).fill(0);
+  let alive = whole.map((_, i) => i);
+  while (alive.length) {
+    const goesOn = halfExponential(draws, alive.length);
+    alive = alive.filter((_, i) => goesOn[i]);
+    for (const slot of alive) whole[slot]++;
+  }
+  const trials2 = whole.map((k) => k * (k - 1));
+  const kept2 = allSucceed(trials2, (slots) => halfExponential(draws, slots.length));
+  return whole.filter((_, i) => kept2[i]);
+}
+function allSucceed(trials2, attempt) {
+  const ok = trials2.map(() => true);
+  let alive = trials2.map((_, i) => i).filter((slot) => trials2[slot] > 0);
+  for (let done = 1; alive.length; done++) {
+    const success = attempt(alive);
+    alive.forEach((slot, i) => ok[slot] = success[i]);
+    alive = alive.filter((slot) => ok[slot] && trials2[slot] > done);
+  }
+  return ok;
+}
+function halfExponential(draws, size) {
+  const even = new Array(size).fill(true);
+  const last = draws.deviates(size);
+  let falling2 = even.map((_, i) => i).filter((i) => last[i][0] < 2 ** 31);
+  while (falling2.length) {
+    for (const i of falling2) even[i] = !even[i];
+    falling2 = stillFalling(draws, last, falling2);
+  }
+  return even;
+}
+function stillFalling(draws, last, slots) {
+  const fresh = draws.deviates(slots.length);
+  const less = slots.filter((slot, i) => draws.isLess(fresh[i], last[slot]));
+  slots.forEach((slot, i) => last[slot] = fresh[i]);
+  return less;
+}
+function trial(draws, whole, fraction2, slots) {
+  const even = new Set(slots);
+  const last = [...fraction2];
+  for (let falling2 = slots; falling2.length; ) {
+    falling2 = belowRatio(draws, whole, fraction2, stillFalling(draws, last, falling2));
+    for (const slot of falling2) even.delete(slot) || even.add(slot);
+  }
+  return slots.map((slot) => even.has(slot));
+}
+function belowRatio(draws, whole, fraction2, slots) {
+  const interval = draws.belowEach(slots.map((slot) => 2 * whole[slot] + 1));
+  const undecided = slots.filter((slot, i) => interval[i] === 2 * whole[slot]);
+  const drawn = draws.deviates(undecided.length);
+  return slots.filter((slot, i) => interval[i] < 2 * whole[slot] || interval[i] === 2 * whole[slot] && draws.isLess(drawn[undecided.indexOf(slot)], fraction2[slot]));
+}
 
 // clients/js/src/numbers.js
 var MOST = 2 ** 23;
@@ -56,6 +133,7 @@ function exact(operate) {
   };
 }
 var wide = (operate) => (a, b) => small(operate(BigInt(a), BigInt(b)));
+var bitwise = (operate) => (a, b) => (Number(a) | 0) === a && (Number(b) | 0) === b ? operate(a, b) : wide(operate)(a, b);
 var floored = (a, b) => a / b - (a % b !== 0n && a < 0n !== b < 0n ? 1n : 0n);
 function parity(a) {
   let odd = 0;
@@ -72,19 +150,23 @@ var EACH = /* @__PURE__ */ new Map(
     ["mod", wide((a, b) => a - b * floored(a, b))],
     ["shr", wide((a, b) => a >> within(b, 0, MOST_BITS))],
     ["shl", wide((a, b) => a << within(b, 0, MOST_BITS))],
-    ["and", wide((a, b) => a & b)],
-    ["xor", wide((a, b) => a ^ b)],
+    ["and", bitwise((a, b) => a & b)],
+    ["xor", bitwise((a, b) => a ^ b)],
     ["min", (a, b) => a < b ? a : b],
     ["max", (a, b) => a > b ? a : b],
     ["lt", (a, b) => a < b ? 1 : 0],
     ["ge", (a, b) => a >= b ? 1 : 0],
     ["eq", (a, b) => a == b ? 1 : 0],
     // a Number and a BigInt may be the same
-    ["where", (c, a, b) => Number(c) ? a : b],
+    ["where", (c, a, b) => c ? a : b],
     ["parity", parity]
   ]
 );
-var put = (vector, place2, number) => Object.assign([...vector], { [Number(within(place2, 0, vector.length - 1))]: number });
+function put(vector, place2, number) {
+  const changed = [...vector];
+  changed[Number(within(place2, 0, vector.length - 1))] = number;
+  return changed;
+}
 function rank(vector, number) {
   let low = 0;
   let high = vector.length;
@@ -120,77 +202,6 @@ var WHOLE = /* @__PURE__ */ new Map(
   ]
 );
 
-// clients/js/src/normal.js
-var PROPOSALS = 10;
-var HALF = 1n << 63n;
-function normal(draws, places) {
-  for (; ; ) {
-    const found = accepted(draws, places);
-    const signs = draws.bits(HALF, found.length);
-    if (found.length) return small(signs[0] ? ~found[0] : found[0]);
-  }
-}
-function accepted(draws, places) {
-  const whole = wholeParts(draws);
-  const fraction2 = whole.map(() => draws.deviate());
-  const trials2 = whole.map((k) => k + 1);
-  const kept = allSucceed(trials2, (slots) => trial(draws, whole, fraction2, slots));
-  return whole.flatMap((k, i) => kept[i] ? [(BigInt(k) << places) + (fraction2[i].digits[0] >> 64n - places)] : []);
-}
-function wholeParts(draws) {
-  const whole = new Array(PROPOSALS).fill(0);
-  let alive = whole.map((_, i) => i);
-  while (alive.length) {
-    const goesOn = halfExponential(draws, alive.length);
-    alive = alive.filter((_, i) => goesOn[i]);
-    for (const slot of alive) whole[slot]++;
-  }
-  const trials2 = whole.map((k) => k * (k - 1));
-  const kept = allSucceed(trials2, (slots) => halfExponential(draws, slots.length));
-  return whole.filter((_, i) => kept[i]);
-}
-function allSucceed(trials2, attempt) {
-  const ok = trials2.map(() => true);
-  let alive = trials2.map((_, i) => i).filter((slot) => trials2[slot] > 0);
-  for (let done = 1; alive.length; done++) {
-    const success = attempt(alive);
-    alive.forEach((slot, i) => ok[slot] = success[i]);
-    alive = alive.filter((slot) => ok[slot] && trials2[slot] > done);
-  }
-  return ok;
-}
-function halfExponential(draws, size) {
-  const even = new Array(size).fill(true);
-  const last = even.map(() => draws.deviate());
-  let falling2 = even.map((_, i) => i).filter((i) => last[i].digits[0] < HALF);
-  while (falling2.length) {
-    for (const i of falling2) even[i] = !even[i];
-    falling2 = stillFalling(draws, last, falling2);
-  }
-  return even;
-}
-function stillFalling(draws, last, slots) {
-  const fresh = slots.map(() => draws.deviate());
-  const less = slots.filter((slot, i) => fresh[i].isLess(last[slot]));
-  slots.forEach((slot, i) => last[slot] = fresh[i]);
-  return less;
-}
-function trial(draws, whole, fraction2, slots) {
-  const even = new Set(slots);
-  const last = [...fraction2];
-  for (let falling2 = slots; falling2.length; ) {
-    falling2 = belowRatio(draws, whole, fraction2, stillFalling(draws, last, falling2));
-    for (const slot of falling2) even.delete(slot) || even.add(slot);
-  }
-  return slots.map((slot) => even.has(slot));
-}
-function belowRatio(draws, whole, fraction2, slots) {
-  const interval = draws.belowEach(slots.map((slot) => 2 * whole[slot] + 2));
-  const undecided = slots.filter((slot, i) => interval[i] === 2 * whole[slot]);
-  const place2 = new Map(undecided.map((slot) => [slot, draws.deviate()]));
-  return slots.filter((slot, i) => interval[i] < 2 * whole[slot] || place2.get(slot)?.isLess(fraction2[slot]));
-}
-
 // clients/js/src/draws.js
 var ONE = 1n << 64n;
 var HALF2 = ONE >> 1n;
@@ -199,20 +210,29 @@ var MOST_BOUND = 1n << 63n;
 var BLOCK = 1 << 18;
 var PLACES = 40;
 var MOST_BYTES = 65536;
+var POOL = 256;
 function systemBytes(count) {
   const bytes2 = new Uint8Array(count);
   for (let at = 0; at < count; at += MOST_BYTES) globalThis.crypto.getRandomValues(bytes2.subarray(at, at + MOST_BYTES));
   return bytes2;
 }
-var bitLength = (number) => number ? number.toString(2).length : 0;
+function systemStream() {
+  let pool = new Uint8Array(0);
+  return (count) => {
+    if (pool.length < count) pool = systemBytes(Math.max(count, POOL));
+    const found = pool.subarray(0, count);
+    pool = pool.subarray(count);
+    return found;
+  };
+}
 var widthOf = (last) => (
   /** @type {number} */
-  [1, 2, 4, 8].find((width) => last < 1n << BigInt(8 * width))
+  [1, 2, 4, 8].find((width) => last < 256 ** width)
 );
-var wordOf = (bytes2, width, i, last) => BigInt.asUintN(bitLength(last), fromLittleEndian(bytes2.subarray(width * i, width * (i + 1))));
+var cut = (word, last) => typeof word === "bigint" ? small(BigInt.asUintN(last.toString(2).length, word)) : word % 2 ** (32 - Math.clz32(Number(last)));
 var Draws = class {
   /** @param {Read} read */
-  constructor(read2 = systemBytes) {
+  constructor(read2 = systemStream()) {
     this.read = read2;
   }
   /** @param {Whole} t */
@@ -226,32 +246,32 @@ var Draws = class {
   bits(t, n) {
     const threshold = BigInt(within(t, 0, ONE));
     const size = sized(n);
-    if (threshold === 0n || threshold === ONE) return new Array(size).fill(threshold ? 1 : 0);
-    const found = [];
-    for (let at = 0; at < size; at += BLOCK) found.push(this.compared(threshold, Math.min(BLOCK, size - at), (threshold & LOW) !== 0n));
-    return found.flat();
+    if (!(threshold % ONE)) return new Array(size).fill(threshold ? 1 : 0);
+    let found = [];
+    while (found.length < size) found = found.concat(this.compare(threshold, Math.min(BLOCK, size - found.length), (threshold & LOW) !== 0n));
+    return found;
   }
   /** @param {Whole} t */
   bit_at(t) {
-    return this.compared(BigInt(within(t, 0, ONE - 1n)), 1, true)[0];
+    return this.compare(BigInt(within(t, 0, ONE - 1n)), 1, true)[0];
   }
   /**
    * @param {bigint} threshold
    * @param {number} size
    * @param {boolean} ties whether more is read where a byte does not decide
    */
-  compared(threshold, size, ties) {
+  compare(threshold, size, ties) {
     const top = Number(threshold >> 56n);
     const low = threshold & LOW;
-    const bytes2 = Array.from(this.read(size));
-    const tied = ties ? bytes2.filter((byte) => byte === top).length : 0;
-    const more = tied ? this.read(7 * tied) : new Uint8Array(0);
-    let at = 0;
-    return bytes2.map((byte) => {
-      if (byte !== top || !ties) return byte < top ? 1 : 0;
-      at += 7;
-      return fromLittleEndian(more.subarray(at - 7, at)) < low ? 1 : 0;
-    });
+    const found = [];
+    const tied = [];
+    for (const byte of this.read(size)) {
+      if (byte === top && ties) tied.push(found.length);
+      found.push(byte < top ? 1 : 0);
+    }
+    const more = this.read(7 * tied.length);
+    tied.forEach((place2, i) => found[place2] = fromLittleEndian(more.subarray(7 * i, 7 * i + 7)) < low ? 1 : 0);
+    return found;
   }
   /** @param {Vector} vector */
   bits_each(vector) {
@@ -267,40 +287,34 @@ var Draws = class {
    * @returns {Vector}
    */
   belows(b, n) {
-    const last = BigInt(within(b, 1, MOST_BOUND)) - 1n;
-    const width = widthOf(last);
+    const last = small(BigInt(within(b, 1, MOST_BOUND)) - 1n);
     const size = sized(n);
     let found = [];
-    while (found.length < size) found = found.concat(this.words(width, size - found.length, last));
+    while (found.length < size) {
+      const words2 = this.words(widthOf(last), new Array(size - found.length).fill(last));
+      found = found.concat(words2.filter((word) => word <= last));
+    }
     return found;
   }
   /**
-   * Words of some bytes, cut to the bits that `last` needs; those beyond it are left out.
+   * Words of some bytes, each cut to the bits that a number needs.
    * @param {number} width
-   * @param {number} count
-   * @param {bigint} last
-   * @returns {Vector}
+   * @param {Vector} numbers
    */
-  words(width, count, last) {
-    const bytes2 = this.read(width * count);
-    const words2 = Array.from({ length: count }, (_, i) => wordOf(bytes2, width, i, last));
-    return words2.flatMap((word) => word <= last ? [small(word)] : []);
+  words(width, numbers) {
+    const bytes2 = this.read(width * numbers.length);
+    return numbers.map((last, i) => cut(fromLittleEndian(bytes2.subarray(width * i, width * (i + 1))), last));
   }
   /**
-   * One number below each bound, by words as wide as the largest needs.
-   * @param {number[]} bounds
+   * One number up to each of these, by words as wide as the largest needs.
+   * @param {number[]} lasts
    */
-  belowEach(bounds) {
-    const width = widthOf(BigInt(Math.max(...bounds, 1) - 1));
+  belowEach(lasts) {
+    const width = widthOf(Math.max(...lasts));
     const found = [];
-    let pending = bounds.map((_, slot) => slot);
-    while (pending.length) {
-      const bytes2 = this.read(width * pending.length).slice();
-      pending = pending.filter((slot, i) => {
-        const last = BigInt(bounds[slot] - 1);
-        found[slot] = Number(wordOf(bytes2, width, i, last));
-        return found[slot] > Number(last);
-      });
+    for (let pending = lasts.map((_, slot) => slot); pending.length; ) {
+      const words2 = this.words(width, pending.map((slot) => lasts[slot]));
+      pending = pending.filter((slot, i) => (found[slot] = words2[i]) > lasts[slot]);
     }
     return found;
   }
@@ -355,52 +369,41 @@ var Draws = class {
   }
   /** @param {Whole} k */
   laplace(k) {
-    const places = BigInt(within(k, 0, PLACES));
-    for (let whole = 0n; ; whole += 1n << places) {
-      const first = this.deviate();
+    const places = Number(within(k, 0, PLACES));
+    for (let whole = 0; ; whole++) {
+      const [first] = this.deviates(1);
       let last = first;
       let odd = true;
-      for (let fresh = this.deviate(); fresh.isLess(last); fresh = this.deviate()) {
+      for (let [fresh] = this.deviates(1); this.isLess(fresh, last); [fresh] = this.deviates(1)) {
         last = fresh;
         odd = !odd;
       }
-      if (odd) return this.signed(whole + (first.digits[0] >> 64n - places));
+      if (odd) return signed(shifted(whole, first, places), this.bit(HALF2));
     }
   }
   /** @param {Whole} k */
   normal(k) {
-    return normal(this, BigInt(within(k, 0, PLACES)));
+    return normal(this, Number(within(k, 0, PLACES)));
   }
   /**
-   * The whole part of a deviate whose magnitude has this one, negative for one half of them.
-   * @param {bigint} magnitude
+   * Uniform deviates that are drawn together, as their digits of 32 bits: two that are drawn at once.
+   * @param {number} count
    */
-  signed(magnitude) {
-    return small(this.bit(HALF2) ? ~magnitude : magnitude);
+  deviates(count) {
+    const found = halves(this.read(8 * count));
+    const drawn = [];
+    for (let i = 0; i < found.length; i += 2) drawn.push([found[i + 1], found[i]]);
+    return drawn;
   }
-  deviate() {
-    return new Deviate(this);
-  }
-  digit() {
-    return fromLittleEndian(this.read(8));
-  }
-};
-var Deviate = class {
-  /** @param {Draws} draws */
-  constructor(draws) {
-    this.draws = draws;
-    this.digits = [draws.digit()];
-  }
-  /** @param {number} place */
-  at(place2) {
-    if (place2 === this.digits.length) this.digits.push(this.draws.digit());
-    return this.digits[place2];
-  }
-  /** @param {Deviate} other */
-  isLess(other) {
+  /**
+   * Whether one deviate is less than another; further digits are drawn as far as that asks for them.
+   * @param {number[]} one
+   * @param {number[]} other
+   */
+  isLess(one, other) {
     for (let place2 = 0; ; place2++) {
-      const [mine, theirs] = [this.at(place2), other.at(place2)];
-      if (mine !== theirs) return mine < theirs;
+      for (const each of [one, other]) if (place2 === each.length) each.push(...this.deviates(1)[0]);
+      if (one[place2] !== other[place2]) return one[place2] < other[place2];
     }
   }
 };
@@ -413,47 +416,38 @@ var K = primes.map((p) => fraction(Math.cbrt(p)));
 function root(p) {
   let x = 1n << 67n;
   for (let i = 0; i < 20; i++) x = x + (BigInt(p) << 128n) / x >> 1n;
-  return BigInt.asUintN(64, x);
+  return littleEndian(x, 8);
 }
-var START = primes.slice(0, 8).map(root);
+var START = halves(joined(...primes.slice(0, 8).map(root)));
 function sha256(message) {
   const data = new Uint8Array(message.length + 72 >> 6 << 6);
   data.set(message);
   data[message.length] = 128;
   const view = new DataView(data.buffer);
   view.setUint32(data.length - 4, message.length * 8);
-  const h = Int32Array.from(START, (word) => Number(BigInt.asIntN(32, word >> 32n)));
+  const h = START.filter((_, i) => i & 1);
   const w = new Int32Array(64);
   const right = (x, n) => x >>> n | x << 32 - n;
   for (let start2 = 0; start2 < data.length; start2 += 64) {
-    for (let i = 0; i < 64; i++) {
-      if (i < 16) {
-        w[i] = view.getInt32(start2 + 4 * i);
-        continue;
-      }
-      const x = w[i - 15];
-      const y = w[i - 2];
-      w[i] = w[i - 16] + w[i - 7] + (right(x, 7) ^ right(x, 18) ^ x >>> 3) + (right(y, 17) ^ right(y, 19) ^ y >>> 10);
-    }
     let [a, b, c, d, e, f, g, k] = h;
     for (let i = 0; i < 64; i++) {
+      const x = w[i - 15];
+      const y = w[i - 2];
+      w[i] = i < 16 ? view.getInt32(start2 + 4 * i) : w[i - 16] + w[i - 7] + (right(x, 7) ^ right(x, 18) ^ x >>> 3) + (right(y, 17) ^ right(y, 19) ^ y >>> 10);
       const one = k + (right(e, 6) ^ right(e, 11) ^ right(e, 25)) + (e & f ^ ~e & g) + K[i] + w[i];
       const two = (right(a, 2) ^ right(a, 13) ^ right(a, 22)) + (a & b ^ a & c ^ b & c);
       [a, b, c, d, e, f, g, k] = [one + two | 0, a, b, c, d + one | 0, e, f, g];
     }
     [a, b, c, d, e, f, g, k].forEach((x, i) => h[i] += x);
   }
-  const out = new Uint8Array(32);
-  h.forEach((x, i) => new DataView(out.buffer).setInt32(4 * i, x));
-  return out;
+  return new Uint8Array(32).map((_, i) => h[i >> 2] >>> 8 * (~i & 3));
 }
-var TURNS = (
-  /** @type {[number, number][]} */
-  []
-);
+var TURNS = new Uint8Array(72);
 for (let t = 0, x = 1, y = 0; t < 24; t++) {
+  const from = 2 * (x + 5 * y);
+  const turn2 = (t + 1) * (t + 2) / 2 % 64;
   [x, y] = [y, (2 * x + 3 * y) % 5];
-  TURNS.push([x + 5 * y, (t + 1) * (t + 2) / 2 % 64]);
+  TURNS.set([from + (turn2 >> 5), turn2 & 31, 2 * (x + 5 * y)], 3 * t);
 }
 var ROUNDS = Array.from({ length: 24 }, () => [0, 0]);
 for (let round = 0, state = 1; round < 24; round++) {
@@ -463,101 +457,106 @@ for (let round = 0, state = 1; round < 24; round++) {
     state = state & 128 ? (state << 1 ^ 369) & 255 : state << 1;
   }
 }
-function keccak(s) {
+function keccak(s, b) {
   const c = new Int32Array(10);
-  for (const constants of ROUNDS) {
+  for (const [low, high] of ROUNDS) {
     for (let x = 0; x < 10; x++) c[x] = s[x] ^ s[x + 10] ^ s[x + 20] ^ s[x + 30] ^ s[x + 40];
     for (let x = 0; x < 10; x++) {
       const next = (x + 2) % 10;
-      const turned = c[next] << 1 | c[next ^ 1] >>> 31;
-      for (let y = 0; y < 50; y += 10) s[x + y] ^= turned ^ c[(x + 8) % 10];
+      const turned = (c[next] << 1 | c[next ^ 1] >>> 31) ^ c[(x + 8) % 10];
+      for (let y = x; y < 50; y += 10) s[y] ^= turned;
     }
-    let low = s[2];
-    let high = s[3];
-    for (const [lane, turn2] of TURNS) {
-      const n = turn2 & 31;
-      const [a, b] = turn2 < 32 ? [low, high] : [high, low];
-      [low, high] = [s[2 * lane], s[2 * lane + 1]];
-      s[2 * lane] = n ? a << n | b >>> 32 - n : a;
-      s[2 * lane + 1] = n ? b << n | a >>> 32 - n : b;
+    b[0] = s[0];
+    b[1] = s[1];
+    for (let i = 0; i < 72; i += 3) {
+      const n = TURNS[i + 1];
+      const to = TURNS[i + 2];
+      const one = s[TURNS[i]];
+      const other = s[TURNS[i] ^ 1];
+      b[to] = one << n | other >>> 32 - n;
+      b[to + 1] = other << n | one >>> 32 - n;
     }
     for (let y = 0; y < 50; y += 10) {
-      const row = s.slice(y, y + 10);
-      for (let x = 0; x < 10; x++) s[x + y] ^= ~row[(x + 2) % 10] & row[(x + 4) % 10];
+      for (let i = y; i < y + 2; i++) {
+        s[i] = b[i] ^ ~b[i + 2] & b[i + 4];
+        s[i + 2] = b[i + 2] ^ ~b[i + 4] & b[i + 6];
+        s[i + 4] = b[i + 4] ^ ~b[i + 6] & b[i + 8];
+        s[i + 6] = b[i + 6] ^ ~b[i + 8] & b[i];
+        s[i + 8] = b[i + 8] ^ ~b[i] & b[i + 2];
+      }
     }
-    s[0] ^= constants[0];
-    s[1] ^= constants[1];
+    s[0] ^= low;
+    s[1] ^= high;
   }
 }
 function shake(rate, message, size) {
   const state = new Int32Array(50);
-  let at = 0;
-  const take = (byte) => state[at >> 2] ^= byte << 8 * (at & 3);
-  for (const byte of message) {
-    take(byte);
-    if (++at === rate) {
-      keccak(state);
-      at = 0;
-    }
-  }
-  take(31);
-  at = rate - 1;
-  take(128);
-  const out = new Uint8Array(size);
-  for (let i = 0; i < size; i++) {
+  const between = new Int32Array(50);
+  const data = new Uint8Array(rate * Math.ceil((message.length + 1) / rate));
+  data.set(message);
+  data[message.length] = 31;
+  data[data.length - 1] ^= 128;
+  halves(data).forEach((half, i) => {
+    const place2 = i % (rate / 4);
+    if (i && !place2) keccak(state, between);
+    state[place2] ^= half;
+  });
+  return new Uint8Array(size).map((_, i) => {
     const place2 = i % rate;
-    if (!place2) keccak(state);
-    out[i] = state[place2 >> 2] >>> 8 * (place2 & 3);
-  }
-  return out;
+    if (!place2) keccak(state, between);
+    return state[place2 >> 2] >>> 8 * (place2 & 3);
+  });
 }
-var MASK = (1n << 64n) - 1n;
-var SIGMA = [
-  "0123456789abcdef",
-  "ea489fd61c02b753",
-  "b8c052fdae367194",
-  "7931dcbe265a40f8",
-  "905724afe1bc683d",
-  "2c6a0b834d75fe19",
-  "c51fed4a0763928b",
-  "db7ec13950f4862a",
-  "6fe9b308c2d714a5",
-  "a2847615fb9e3cd0"
-].map((row) => Array.from(row, (digit) => parseInt(digit, 16)));
-var PLACES2 = Array.from({ length: 8 }, (_, i) => [0, 1, 2, 3].map((row) => 4 * row + (i + row * (i >> 2) & 3)));
-function blakeRound(v, m, order) {
-  for (let i = 0; i < 8; i++) {
-    const [a, b, c, d] = PLACES2[i];
-    for (const k of [0, 1]) {
-      v[a] = BigInt.asUintN(64, v[a] + v[b] + m[order[2 * i + k]]);
-      turn(v, d, a, k ? 16n : 32n);
-      v[c] = BigInt.asUintN(64, v[c] + v[d]);
-      turn(v, b, c, k ? 63n : 24n);
-    }
+var SIGMA = Array.from(
+  "0123456789abcdefea489fd61c02b753b8c052fdae3671947931dcbe265a40f8905724afe1bc683d2c6a0b834d75fe19c51fed4a0763928bdb7ec13950f4862a6fe9b308c2d714a5a2847615fb9e3cd0",
+  (digit) => 2 * parseInt(digit, 16)
+);
+var PLACES2 = Array.from({ length: 8 }, (_, i) => [0, 1, 2, 3].map((row) => 8 * row + 2 * (i + row * (i >> 2) & 3)));
+var NO_KEY = new Uint8Array(0);
+function blakeRound(v, m, round) {
+  for (let i = 0; i < 16; i++) {
+    const [a, b, c, d] = PLACES2[i >> 1];
+    add(v, a, v, b);
+    add(v, a, m, SIGMA[16 * (round % 10) + i]);
+    turn(v, d, a, i & 1 ? 16 : 32);
+    add(v, c, v, d);
+    turn(v, b, c, i & 1 ? 63 : 24);
   }
+}
+function add(v, to, from, at) {
+  const low = v[to] + from[at];
+  v[to] = low;
+  v[to + 1] += from[at + 1] + (low > 4294967295 ? 1 : 0);
 }
 function turn(v, to, by, n) {
-  const x = v[to] ^ v[by];
-  v[to] = x >> n | BigInt.asUintN(64, x << 64n - n);
+  const low = v[to] ^ v[by];
+  const high = v[to + 1] ^ v[by + 1];
+  const swap = n >> 5;
+  v[to + swap] = low >>> n | high << 1 << 31 - n;
+  v[to + 1 - swap] = high >>> n | low << 1 << 31 - n;
 }
-function blake2b(message, { size, key = new Uint8Array(0), person = "" }) {
+function blake2b(message, { size, key = NO_KEY, person = "" }) {
   const parameters = new Uint8Array(64);
   parameters.set([size, key.length, 1, 1]);
   parameters.set(utf8(person), 48);
-  const h = words(parameters).map((word, i) => word ^ START[i]);
-  const data = key.length ? joined(key, new Uint8Array(128 - key.length), message) : message;
-  const blocks = Math.max(1, Math.ceil(data.length / 128));
-  for (let block = 0; block < blocks; block++) {
-    const part = new Uint8Array(128);
-    part.set(data.subarray(128 * block, 128 * (block + 1)));
-    const v = BigUint64Array.from([...h, ...START]);
-    v[12] ^= BigInt(Math.min(128 * (block + 1), data.length));
-    if (block === blocks - 1) v[14] ^= MASK;
-    const m = new BigUint64Array(words(part));
-    for (let round = 0; round < 12; round++) blakeRound(v, m, SIGMA[round % 10]);
-    for (let i = 0; i < 8; i++) h[i] ^= v[i] ^ v[i + 8];
+  const h = halves(parameters).map((half, i) => half ^ START[i]);
+  const start2 = key.length && 128;
+  const length = start2 + message.length;
+  const blocks = Math.ceil(length / 128) || 1;
+  const data = new Uint8Array(128 * blocks);
+  data.set(key);
+  data.set(message, start2);
+  const v = new Uint32Array(32);
+  for (let block = 1; block <= blocks; block++) {
+    const m = halves(data.subarray(128 * block - 128, 128 * block));
+    v.set(h);
+    v.set(START, 16);
+    v[24] ^= Math.min(128 * block, length);
+    if (block === blocks) for (const half of [28, 29]) v[half] = ~v[half];
+    for (let round = 0; round < 12; round++) blakeRound(v, m, round);
+    for (let i = 0; i < 16; i++) h[i] ^= v[i] ^ v[i + 16];
   }
-  return joined(...h.map((word) => littleEndian(word, 8))).slice(0, size);
+  return new Uint8Array(size).map((_, i) => h[i >> 2] >>> 8 * (i & 3));
 }
 
 // clients/js/src/definition.js
@@ -585,8 +584,8 @@ function checkDigest(definition, expected) {
 var MOST2 = 2 ** 21;
 var RUN = 32;
 var lift = (operate) => (...given) => {
-  const draws = given.flatMap((each) => each.draws ?? []);
-  const valueOf = () => operate(...given.map((each) => each.valueOf()));
+  const draws = given.flatMap((each) => each?.draws ?? []);
+  const valueOf = () => operate(...given.map((each) => each?.valueOf()));
   return draws.length ? { draws, valueOf, toString: valueOf } : valueOf();
 };
 var chance = ({ size, odds }, value) => odds === void 0 ? value < size ? 1 / size : 0 : value ? odds : 1 - odds;
@@ -616,7 +615,7 @@ function trials(program, report) {
   const { steps } = program.definition;
   const told = toldBy(program.definition, report);
   const made2 = /* @__PURE__ */ new Map();
-  const kept = /* @__PURE__ */ new Set();
+  const kept2 = /* @__PURE__ */ new Set();
   const path = [];
   let known = [];
   let left = MOST2;
@@ -683,7 +682,7 @@ function trials(program, report) {
     },
     // Two draws of the same words depend on each other, which is not worked out.
     kept: (name, label, v, a, n) => {
-      if (kept.size === kept.add(`${label} ${v}`).size) throw new RangeError("words that are drawn twice");
+      if (kept2.size === kept2.add(`${label} ${v}`).size) throw new RangeError("words that are drawn twice");
       return name === "kept_bits" ? draws.bits(a, n) : draws.belows_from(a, n);
     }
   });
@@ -698,7 +697,7 @@ function trials(program, report) {
   const once = (answer) => {
     for (const drawn of known) drawn.value = void 0;
     known = [];
-    kept.clear();
+    kept2.clear();
     choice = 0;
     likely = 0;
     spend(RUN + program.size);
@@ -762,14 +761,11 @@ var DRAWS = new Set(
   "bit bits bit_at bits_each below belows belows_from subset shuffle geometric laplace normal".split(" ")
 );
 var MEMO = /* @__PURE__ */ new Map(
-  /** @type {[string, (words: Words, label: string, v: Whole, ...given: any[]) => any][]} */
+  /** @type {[string, (word: bigint, given: Whole, place: number) => Whole][]} */
   [
-    ["kept_bits", (words2, label, v, t, n) => words2(label, v, sized(n)).map((word) => word < t ? 1 : 0)],
-    [
-      "kept_belows",
-      (words2, label, v, b, n) => words2(label, v, sized(n)).map((word, i) => small(word % (BigInt(within(b, 1, MOST_BOUND)) + BigInt(i))))
-    ],
-    ["kept_top", (words2, label, v, k) => small(words2(label, v, 1)[0] >> BigInt(64 - Number(within(k, 0, 64))))]
+    ["kept_bits", (word, t) => word < t ? 1 : 0],
+    ["kept_belows", (word, b, i) => small(word % (BigInt(within(b, 1, MOST_BOUND)) + BigInt(i)))],
+    ["kept_top", (word, k) => small(word >> BigInt(64 - Number(within(k, 0, 64))))]
   ]
 );
 var HASHES = /* @__PURE__ */ new Map(
@@ -782,11 +778,8 @@ var HASHES = /* @__PURE__ */ new Map(
 function polynomial(seed) {
   const key = blake2b(utf8(seed), { size: 32, person: "ldp-budget seed" });
   const elements = (message, size, person) => words(blake2b(message, { size, key, person })).map((word) => word % PRIME);
-  let last;
-  let coefficients;
   return (j, v, m) => {
-    if (j !== last) coefficients = elements(littleEndian(within(last = j, 0, LARGEST_WORD), 8), 24, "coefficients");
-    const [a, b, c] = coefficients;
+    const [a, b, c] = elements(littleEndian(within(j, 0, LARGEST_WORD), 8), 24, "coefficients");
     const [x] = elements(utf8(`${v}`), 8, "value");
     return small(BigInt(m) * (((a * x + b) * x + c) % PRIME) >> 61n);
   };
@@ -801,17 +794,14 @@ function bloom(seed) {
 }
 function secretWithin(secret, context) {
   if (!(secret instanceof Uint8Array) || secret.length < LEAST_SECRET_BYTES) {
-    throw new TypeError(`this collection repeats what was drawn once: it needs a secret of at least ${LEAST_SECRET_BYTES} bytes, as a Uint8Array`);
+    throw new TypeError(`it needs a secret of at least ${LEAST_SECRET_BYTES} bytes, as a Uint8Array`);
   }
   return blake2b(utf8(context), { size: 32, key: sha256(secret), person: "ldp-budget" });
 }
-function wordsOf(secret, context) {
-  return (label, v, count) => {
-    const name = utf8(`${context} ${label}`);
-    const head = joined(utf8("ldp-budget memoised words 1"), littleEndian(name.length, 8), name);
-    const value = littleEndian(BigInt.asUintN(64, BigInt(v)), 8);
-    return words(shake(136, joined(head, littleEndian(secret.length, 8), secret, value), 8 * count));
-  };
+function kept(name) {
+  const bytes2 = utf8(name);
+  const head = joined(utf8("ldp-budget memoised words 1"), littleEndian(bytes2.length, 8), bytes2);
+  return (secret, v, count) => words(shake(136, joined(head, littleEndian(secret.length, 8), secret, littleEndian(v, 8)), 8 * count));
 }
 var tooOld = (what) => new TypeError(`this client does not know ${what}; it is too old`);
 var Program = class {
@@ -838,8 +828,8 @@ var Program = class {
     });
     this.parts = definition.report.parts.map((part) => this.part(part));
     this.size = sized(this.parts.reduce((size, part) => size + part.size, 0));
-    const kept = definition.steps.some(([, step]) => MEMO.has(step[0]));
-    if (kept !== !!definition.memo) throw new TypeError("memo is named where something is drawn from a secret, and only there");
+    const memoised = definition.steps.some(([, step]) => MEMO.has(step[0]));
+    if (memoised !== !!definition.memo) throw new TypeError("memo is named where something is drawn from a secret, and only there");
     this.memo = definition.memo ? this.named(definition.memo) : void 0;
   }
   /**
@@ -884,8 +874,16 @@ var Program = class {
     if ((memo || hash) && typeof given[0] !== "string") throw new TypeError(`expected a text for ${name}; found ${given[0]}`);
     const steps = (memo || hash ? given.slice(1) : given).map((each2) => this.compile(each2));
     const worked = (run) => steps.map((step) => step(run));
-    if (memo) return (run) => run.draws.kept ? run.draws.kept(name, given[0], ...worked(run)) : memo(run.words, given[0], .../** @type {[Whole, ...any[]]} */
-    worked(run));
+    if (memo) {
+      const words2 = kept(`${this.definition.context} ${given[0]}`);
+      const one = name === "kept_top";
+      return (run) => {
+        const [v, a, n] = worked(run);
+        if (run.draws.kept) return run.draws.kept(name, given[0], v, a, n);
+        const found = words2(run.secret, v, sized(one ? 1 : n)).map((word, i) => memo(word, a, i));
+        return one ? found[0] : found;
+      };
+    }
     if (DRAWS.has(name)) return (run) => run.draws[name](...worked(run));
     if (hash) {
       const seeded = hash(given[0]);
@@ -904,28 +902,31 @@ var Program = class {
    */
   part([kind, name, ...more]) {
     const step = this.named(name);
+    const count = more.at(-1);
+    const value = (run) => listed(step(run), count);
     if (kind === "packed") {
-      const value = (run) => listed(step(run), more[0]);
       return {
-        size: Math.ceil(sized(more[0]) / 8),
+        size: Math.ceil(sized(count) / 8),
         value,
         /** @type {(run: Run, out: Uint8Array) => void} */
-        write: (run, out) => value(run).forEach((bit, i) => out[i >> 3] |= Number(within(bit, 0, 1)) << (i & 7)),
+        write: (run, out) => value(run).forEach((bit, i) => {
+          if (bit === 1) out[i >> 3] |= 1 << (i & 7);
+          else if (bit !== 0) within(bit, 0, 1);
+        }),
         /** @type {(bytes: Uint8Array) => Vector} */
         read: (bytes2) => Array.from({ length: 8 * bytes2.length }, (_, i) => bytes2[i >> 3] >> (i & 7) & 1)
       };
     }
     if (kind === "uint") {
-      const [size, count] = more;
-      const largest = (1n << BigInt(8 * within(size, 1, 8))) - 1n;
-      const value = (run) => listed(step(run), count);
+      const size = within(more[0], 1, 8);
+      const largest = (1n << BigInt(8 * size)) - 1n;
       return {
         size: sized(size * sized(count)),
         value,
         /** @type {(run: Run, out: Uint8Array) => void} */
         write: (run, out) => value(run).forEach((number, i) => out.set(littleEndian(within(number, 0, largest), size), size * i)),
         /** @type {(bytes: Uint8Array) => Vector} */
-        read: (bytes2) => Array.from({ length: count }, (_, i) => small(fromLittleEndian(bytes2.subarray(size * i, size * (i + 1)))))
+        read: (bytes2) => Array.from({ length: count }, (_, i) => small(BigInt(fromLittleEndian(bytes2.subarray(size * i, size * (i + 1))))))
       };
     }
     if (kind === "float64") {
@@ -975,16 +976,16 @@ var Program = class {
    */
   evaluate(answer, { secret, draws = new Draws() } = {}) {
     const value = this.read(answer);
-    const run = { values: [value], draws, words: wordsOf(secret, this.definition.context) };
+    const run = { values: [value], draws, secret };
     for (const step of this.steps) run.values.push(step(run));
     return run;
   }
 };
 function overVectors(operate, given) {
-  const vectors = given.filter(Array.isArray);
-  if (!vectors.length) return operate(...given);
-  for (const each of vectors) listed(each, vectors[0].length);
-  return vectors[0].map((_, i) => operate(...given.map((each) => Array.isArray(each) ? each[i] : each)));
+  const size = given.find(Array.isArray)?.length;
+  if (size === void 0) return operate(...given);
+  const [a, b = [], c = []] = given.map((each) => Array.isArray(each) ? listed(each, size) : new Array(size).fill(each));
+  return a.map((number, i) => operate(number, b[i], c[i]));
 }
 function listed(found, count) {
   const vector = Array.isArray(found) ? found : [found];
@@ -1001,12 +1002,11 @@ function readAnswer(answer, count, text) {
 function numberOf(text, count) {
   if (NUMBER.test(text)) return BigInt(text);
   if (/\p{Surrogate}/u.test(text)) return -1n;
-  return fromLittleEndian(blake2b(utf8(text), { size: 8, person: "ldp-budget text" })) % count;
+  return words(blake2b(utf8(text), { size: 8, person: "ldp-budget text" }))[0] % count;
 }
 function toEven(x) {
-  const low = Math.floor(x);
-  const rest = x - low;
-  return rest < 0.5 || rest === 0.5 && low % 2 === 0 ? low : low + 1;
+  const next = Math.round(x);
+  return next - x === 0.5 && next % 2 ? next - 1 : next;
 }
 function literal(number) {
   if (Number.isSafeInteger(number) || typeof number === "string" && NUMBER.test(number)) return small(BigInt(number));
@@ -1318,8 +1318,8 @@ function unitsOf(text, up2) {
   const [, whole, fraction2 = "", power = "0"] = parts;
   const places = UNITS + Number(power) - fraction2.length;
   const digits = BigInt(whole + fraction2);
-  const cut = 10n ** BigInt(Math.abs(places));
-  const units = Number(places >= 0 ? digits * cut : digits / cut + (up2 && digits % cut ? 1n : 0n));
+  const cut2 = 10n ** BigInt(Math.abs(places));
+  const units = Number(places >= 0 ? digits * cut2 : digits / cut2 + (up2 && digits % cut2 ? 1n : 0n));
   if (!Number.isSafeInteger(units)) throw new RangeError(`expected a decimal up to 9007199; found ${text}`);
   return units;
 }
@@ -1360,8 +1360,8 @@ var Outbox = class {
    */
   draw(key, client, answer, { about = {}, uncounted = false } = {}) {
     return this.budget.transact([STORE2], async (transaction) => {
-      const kept = transaction.objectStore(STORE2);
-      const before = await answered(kept.get(key));
+      const kept2 = transaction.objectStore(STORE2);
+      const before = await answered(kept2.get(key));
       if (before) return before;
       client.program.read(client.numbered(answer));
       const { definition } = client;
@@ -1377,7 +1377,7 @@ var Outbox = class {
         ...{ report: client.randomize(answer, { secret }), label: client.label(answer, secret) },
         ...{ units: units === null ? null : paid, about }
       };
-      kept.add(entry, key);
+      kept2.add(entry, key);
       return entry;
     });
   }
@@ -1389,11 +1389,11 @@ var Outbox = class {
    */
   settle(key, change) {
     return this.budget.transact([STORE2], async (transaction) => {
-      const kept = transaction.objectStore(STORE2);
-      const before = await answered(kept.get(key));
+      const kept2 = transaction.objectStore(STORE2);
+      const before = await answered(kept2.get(key));
       if (!before || before.state !== "waiting") return before;
       const after = { ...before, ...change };
-      kept.put(after, key);
+      kept2.put(after, key);
       return after;
     });
   }
@@ -1661,9 +1661,9 @@ var Links = class _Links {
    */
   async keep(link2) {
     const before = await this.find(link2.collection);
-    const kept = before?.token === link2.token ? { ...before, ...link2 } : link2;
-    await answered(this.store("readwrite").put(kept));
-    return kept;
+    const kept2 = before?.token === link2.token ? { ...before, ...link2 } : link2;
+    await answered(this.store("readwrite").put(kept2));
+    return kept2;
   }
   /** @param {string} collection */
   async forget(collection2) {

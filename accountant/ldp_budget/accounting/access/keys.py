@@ -14,16 +14,16 @@ from hashlib import sha256
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._checks import check_many, check_text, shown
-from ..accounting.callers import Caller
-from ..errors import InvalidParameter, NameTaken, UnknownName
+from ..._checks import check_many, check_text, shown
+from ...errors import InvalidParameter, NameTaken, UnknownName
+from ..callers import Caller
 from .following import FRESH_SECONDS, Following
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ..accounting.accountant import Accountant
-    from ..accounting.records import Record
+    from ..accountant import Accountant
+    from ..records import Record
 
 SPEND, COLLECT, READ, POLICY, ERASE, AUDIT, ADMIN = "spend", "collect", "read", "policy", "erase", "audit", "admin"
 SCOPES = (SPEND, COLLECT, READ, POLICY, ERASE, AUDIT, ADMIN)

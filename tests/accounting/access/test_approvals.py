@@ -13,13 +13,15 @@ from hypothesis import strategies as st
 
 from conftest import Clock
 from ldp_budget import Accountant, ApprovalConflict, ApprovalNeeded, InvalidParameter, Limit, UnknownName
-from ldp_budget.access.approvals import Approvals
+from ldp_budget.accounting.access.approvals import Approvals
 from ldp_budget.accounting.callers import Caller
 from ldp_budget.accounting.decision import decide
 from ldp_budget.accounting.plans import Plan
-from ldp_budget.accounting.policies import Policy, propose, with_shares
+from ldp_budget.accounting.policies import Policy
 from ldp_budget.accounting.raising import raising
 from ldp_budget.accounting.request import Request
+from ldp_budget.accounting.succession import propose, with_shares
+from ldp_budget.accounting.terms import Terms
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Memoised, Pure
 from ldp_budget.ledger import Account
 from ldp_budget.ledger.keys import Key
@@ -148,13 +150,9 @@ def hold_that_no_more_is_admitted(
         gauge: Pure("0.025").costs().times(through if "share" in gauge else through + others) for gauge in gauges
     }
     windows = {gauge: NOW.window(gauge) for gauge in gauges}
+    request = Request(KEY, "alice", promising(guarantee), policy="default", caller=Caller(1, "somebody", share))
     fits = [
-        decide(
-            Account(1, costs),
-            Request(KEY, "alice", promising(guarantee), policy="default", caller=Caller(1, "somebody", share)),
-            each,
-            windows,
-        ).fits
+        decide(Account(1, costs), request, Terms.of(each, request.charge, share), windows).fits
         for each in (before, after)
     ]
     if fits == [False, True]:

@@ -19,18 +19,18 @@ from datetime import UTC, datetime, timedelta
 from hmac import compare_digest
 from typing import TYPE_CHECKING, NamedTuple
 
-from .._checks import check_name, check_text, shown
-from .._columns import check_texts
-from .._json import canonical_json
-from ..accounting.keeping import digest_under, newest_secret, secret_in_force
-from ..errors import InvalidParameter
+from ..._checks import check_name, check_text, shown
+from ..._columns import check_texts
+from ..._json import canonical_json
+from ...errors import InvalidParameter
+from ..keeping import digest_under, newest_secret, secret_in_force
 from .following import FRESH_SECONDS, Following
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..accounting.accountant import Accountant
-    from ..accounting.records import Record
+    from ..accountant import Accountant
+    from ..records import Record
 
 REVOKED = "invitations-revoked"
 """The kind of record by which invitations end."""

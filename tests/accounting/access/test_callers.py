@@ -8,7 +8,7 @@ import pytest
 
 from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter
-from ldp_budget.access.keys import ApiKeys
+from ldp_budget.accounting.access.keys import ApiKeys
 from ldp_budget.accounting.callers import Caller
 from ledger_contract import check, coin
 from toy_store import ToyStore

@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ..errors import RecordConflict
+from ...errors import RecordConflict
 
 if TYPE_CHECKING:
-    from ..accounting.accountant import Accountant
-    from ..accounting.records import Record
+    from ..accountant import Accountant
+    from ..records import Record
 
 S = TypeVar("S")
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from .._checks import check_switch, check_whole
-from ..accounting.policies import Policy, propose, with_shares
-from ..accounting.raising import (
+from ..._checks import check_switch, check_whole
+from ...errors import ApprovalConflict, NotSupported, UnknownName
+from ...guarantees.amounts import LARGEST
+from ..policies import Policy
+from ..raising import (
     APPROVED,
     DEMANDED,
     NOTHING_AGREED,
@@ -18,18 +20,17 @@ from ..accounting.raising import (
     raising,
     terms_of,
 )
-from ..errors import ApprovalConflict, NotSupported, UnknownName
-from ..guarantees.amounts import LARGEST
+from ..succession import propose, with_shares
 from .following import FRESH_SECONDS, Following
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..accounting.accountant import Accountant
-    from ..accounting.callers import Caller
-    from ..accounting.limits import Limit
-    from ..accounting.plans import Plan
-    from ..accounting.records import Record
+    from ..accountant import Accountant
+    from ..callers import Caller
+    from ..limits import Limit
+    from ..plans import Plan
+    from ..records import Record
 
 ALL = "policies"
 """The name of the records that say whether approvals are demanded."""

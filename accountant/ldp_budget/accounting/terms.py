@@ -1,0 +1,78 @@
+"""What a policy asks of a charge: the limits that it must fit, its quota, and what no budget would help."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..guarantees import ANY_INPUTS
+from ..guarantees.evidence import NO
+from .policies import ANY_RELATION
+
+if TYPE_CHECKING:
+    from ..ledger.reading import Price
+    from .limits import Limit
+    from .policies import Policy
+    from .request import Charge
+
+
+class Terms(NamedTuple):
+    """A policy as it binds one who charges something through a share of it, or through none.
+
+    `limits` are all that the charge must fit, and `share` is the number of that share, 0 of none. `quota` is how many
+    reports of it the plan holds, None without a plan. `crowded` says why the plan cannot be used beside those that
+    the user has used, and `why` why nothing of it can be charged, whatever is left; both are empty where that is a
+    matter of budget. `number` is that of the policy's version in the ledger.
+    """
+
+    policy: Policy
+    limits: tuple[Limit, ...]
+    share: int = 0
+    quota: int | None = None
+    crowded: str = ""
+    why: str = ""
+    number: int = 0
+
+    @classmethod
+    def of(cls, policy: Policy, charge: Charge, share: str | None = None, number: int = 0) -> Terms:
+        """The terms of a policy for a charge that is made through the share of that name, or through none."""
+        found = None if share is None else policy.share(share)
+        quota = None if policy.plan is None else policy.plan.count(charge.promise)
+        why = _objection(policy, charge, quota)
+        if share is not None and found is None:
+            why = f"policy {policy.name} has no share {share}, to which this key is bound"
+        held = 0 if found is None else found.number
+        return cls(policy, policy.limits_for(share), held, quota, why=why, number=number)
+
+    def beside(self, others: tuple[Price, ...]) -> Terms:
+        """The same for one who has used a quota of other plans, at these full prices."""
+        crowded = _crowded(self.policy, others) if others else ""
+        return self._replace(crowded=crowded, why=self.why or crowded)
+
+
+def _objection(policy: Policy, charge: Charge, quota: int | None) -> str:
+    """Why a policy admits no such charge, whatever is left of its limits; empty if it does."""
+    relation = charge.guarantee.relation
+    if policy.relation == ANY_RELATION and relation != ANY_INPUTS:
+        return f"policy {policy.name} admits only promises for {ANY_INPUTS}; this one is for {relation}"
+    if policy.checked and charge.checked == NO:
+        return f"policy {policy.name} admits only checked mechanisms; nobody has checked {charge.mechanism} here"
+    return f"the plan of policy {policy.name} has no such charge" if quota == 0 else ""
+
+
+def _crowded(policy: Policy, others: tuple[Price, ...]) -> str:
+    """Why the policy's plan cannot be used beside others; empty if it can.
+
+    A plan's price holds for that plan alone, so whoever uses several pays the full price of each, and that needs a
+    lifetime limit. A policy without a plan asks for none of this: what is charged under a plan is added to the sums
+    of the account as well, at least what it truly costs, and so a plain lifetime limit counts it already.
+    """
+    if not policy.lifetimes:
+        return f"this user has used another plan, and policy {policy.name} has no lifetime limit that both fit in"
+    epsilon, delta = policy.planned(others)
+    limit = policy.overdrawn_by((epsilon, delta))
+    if limit is None:
+        return ""
+    return (
+        f"this plan and those the user has used cost together (ε = {epsilon:.12g}, δ = {delta:.12g}),"
+        f" and the lifetime limit of policy {policy.name} is (ε = {limit.epsilon:.12g}, δ = {limit.delta:.12g})"
+    )
