@@ -119,6 +119,26 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
                 left += list(unit.values()).count(False)
             return left
 
+        def remove_node(self, node: Any) -> str | None:
+            """The test in which a worker ended, as by its timeout, has failed: the next worker goes on after it."""
+            units = self.assigned_work[node]
+            left = [(unit, test) for unit in units.values() for test, done in unit.items() if not done]
+            for unit, test in left[:1]:
+                unit[test] = True
+            self.assigned_work[node] = {scope: unit for scope, unit in units.items() if not all(unit.values())}
+            super().remove_node(node)
+            return left[0][1] if left else None
+
+        def _reschedule(self, node: Any) -> None:
+            if node in self.registered_collections:  # one that comes in the place of another has to collect first
+                super()._reschedule(node)
+
+        def schedule(self) -> None:
+            super().schedule()
+            # Whoever comes in the place of another begins with a test when it knows which is next, or that none is.
+            for node in self.nodes:
+                self._reschedule(node)
+
     return Scheduling(config, log)
 
 

@@ -1,8 +1,8 @@
 """Copies a ledger in child processes and kills them; run by `test_copying`, which copies on until it is done.
 
-    python copy_killer.py FROM TO KILLS SEED
+    python copy_killer.py FROM TO KILLS SEED MOMENT
 
-Prints how many children were killed, and did not come to the end before that.
+Their clocks stand at that moment. Prints how many children were killed, and did not come to the end before that.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 from contextlib import suppress
+from datetime import datetime
 
 from ldp_budget import Accountant, LedgerError
 from ldp_budget.ledger import copying
@@ -21,19 +22,19 @@ LONGEST = 0.25
 """Of the last one; the first are killed sooner, as a quick machine is through in that."""
 
 
-def child(source: str, target: str) -> None:
+def child(source: str, target: str, now: datetime) -> None:
     copying._ENTRIES_TOGETHER = copying._ANSWERS_TOGETHER = 20
-    with suppress(LedgerError), Accountant(source, create=False) as accountant:
+    with suppress(LedgerError), Accountant(source, create=False, clock=lambda: now) as accountant:
         accountant.copy_to(target)
 
 
-def main(source: str, target: str, kills: str, seed: str) -> None:
+def main(source: str, target: str, kills: str, seed: str, moment: str) -> None:
     moments, killed = random.Random(seed), 0
     for number in range(int(kills)):
         process = os.fork()
         if process == 0:
             try:
-                child(source, target)
+                child(source, target, datetime.fromisoformat(moment))
             finally:
                 os._exit(0)
         time.sleep(moments.uniform(0, LONGEST) * (number + 1) / int(kills))

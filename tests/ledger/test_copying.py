@@ -311,7 +311,7 @@ def test_a_copy_whose_process_is_killed_at_random_goes_on(
     here, there = str(tmp_path / "first.db"), places(tmp_path)[kind]("copy")
     seed = str(random.randrange(10**9))
     print("seed", seed)
-    command = [sys.executable, copy_killer.__file__, here, there, str(kills), seed]
+    command = [sys.executable, copy_killer.__file__, here, there, str(kills), seed, clock.now.isoformat()]
     assert int(subprocess.run(command, check=True, capture_output=True, text=True, timeout=300).stdout) > 0
     with Accountant(here, create=False, clock=clock) as accountant:
         before = said(accountant)

@@ -6,20 +6,17 @@ And whatever was changed behind its back is found.
 from __future__ import annotations
 
 import itertools
-import linecache
 import os
 import shutil
-import signal
 import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -33,8 +30,6 @@ from ldp_budget.accounting.bulk import BulkResult
 from ldp_budget.accounting.plans import Plan
 from ldp_budget.catalogue.collections import Collection
 from ldp_budget.guarantees import Approximate
-from ldp_budget.ledger import groups
-from ldp_budget.ledger._sqlite import store as sqlite
 from ldp_budget.ledger.keys import Key
 from ldp_budget.ledger.reading import Reading
 from ldp_budget.ledger.verifying import check_integrity
@@ -221,65 +216,6 @@ def test_a_rollback_that_fails_as_well_leaves_a_ledger_that_can_be_used(
         check(accountant)
 
 
-def _spend_into(accountant: Accountant, answers: list[Any]) -> None:
-    answers.append(accountant.spend("bob", coin("0.01")))
-
-
-@pytest.mark.parametrize("name", ["spend", "balance"])
-def test_an_interrupt_at_any_line_leaves_a_ledger_that_other_threads_can_use(
-    tmp_path: Path, clock: Clock, name: str
-) -> None:
-    """Ctrl-C may come between any two lines of the leader's; nobody may wait for a lead that is gone."""
-    files = {groups.__file__, sqlite.__file__}
-    with Accountant(tmp_path / "budget.db", clock=clock) as accountant:
-        accountant.set_policy("default", ["lifetime=30"])
-        number = 0
-        while True:
-            number += 1
-            interrupted = _interrupted_at(number, files, lambda: OPERATIONS[name](accountant, {}))
-            answers: list[Any] = []
-            other = threading.Thread(target=_spend_into, args=(accountant, answers), daemon=True)
-            other.start()
-            other.join(10)
-            assert answers, f"others wait for ever after an interrupt at line event {number}"
-            if not interrupted:
-                break
-        assert number > 10
-        spend = accountant.spend("alice", coin("0.25"), key="new")
-        assert spent(accountant, "alice") == {"lifetime": Decimal("0.25")}, "its key was retried each time"
-        assert spend.repeated == (name == "spend")
-        check(accountant)
-
-
-def _interrupted_at(number: int, files: set[str], work: Callable[[], Any]) -> bool:
-    """Do `work`, with a KeyboardInterrupt at the `number`-th line of `files`; whether there was one.
-
-    Not at a `with` or `try`: there the interpreter takes no interrupts, but a trace function would be called.
-    """
-    left = [number]
-
-    def trace(frame: FrameType, event: str, argument: Any) -> Any:
-        # What is collected just now may be the ledger of an earlier test.
-        if frame.f_code.co_filename not in files or frame.f_code.co_name == "__del__":
-            return None
-        source = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
-        if event == "line" and not source.lstrip().startswith(("with ", "try:")):
-            left[0] -= 1
-            if left[0] == 0:
-                raise KeyboardInterrupt
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        work()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
-
-
 def test_a_failure_in_a_group_is_told_to_everybody_in_it(tmp_path: Path, clock: Clock) -> None:
     """Threads share a transaction: if it fails, none of them may believe that it was charged."""
     with Accountant(tmp_path / "budget.db", clock=clock) as accountant:
@@ -330,53 +266,6 @@ def test_a_reader_waits_as_long_as_a_writer_for_others_who_mend_the_log(
         faulty.plan(number, False, busy)
         assert spent(accountant, "alice") == {"lifetime": 0}
         assert faulty.stop().count("BEGIN") == 2, "it began again"
-
-
-# An interrupt inside a callback of the garbage collector is told, not raised; that is no matter of the ledger.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_real_interrupts_lose_nothing(tmp_path: Path, clock: Clock) -> None:
-    """Ctrl-C in the main thread, over and over, while other threads spend as well."""
-    with Accountant(tmp_path / "budget.db", clock=clock) as accountant:
-        accountant.set_policy("default", ["lifetime=1000"])
-        asked: set[str] = set()
-        told: set[str] = set()
-        over = threading.Event()
-
-        def spend(key: str) -> None:
-            asked.add(key)
-            accountant.spend("alice", coin("0.01"), key=key)
-            told.add(key)
-
-        def others(number: int) -> None:
-            for turn in itertools.takewhile(lambda turn: not over.is_set(), itertools.count()):
-                with suppress(LedgerError):  # who led this thread was interrupted
-                    spend(f"{number}/{turn}")
-
-        threads = [threading.Thread(target=others, args=(number,)) for number in range(3)]
-        before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-        interrupts = 0
-        try:
-            for thread in threads:
-                thread.start()
-            for turn in range(150):
-                try:
-                    signal.setitimer(signal.ITIMER_REAL, 0.0002 + 0.00006 * (turn % 50))
-                    spend(f"main/{turn}")
-                    signal.setitimer(signal.ITIMER_REAL, 0)
-                except KeyboardInterrupt:
-                    interrupts += 1
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
-            over.set()
-            for thread in threads:
-                thread.join(30)
-        assert not any(thread.is_alive() for thread in threads), "nobody waits for a leader that is gone"
-        assert interrupts > 10
-        repeated = {key for key in asked if accountant.spend("alice", coin("0.01"), key=key).repeated}
-        assert told <= repeated
-        assert spent(accountant, "alice") == {"lifetime": len(asked) * Decimal("0.01")}
-        check(accountant)
 
 
 # -- no room, and no right to write ----------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 
 from ldp_budget import Accountant
 from ledger_contract import check, coin
-from ledger_inside import store_of
+from ledger_inside import store_of, tables
 
 
 @pytest.fixture(params=["file", "memory"])
@@ -82,3 +82,22 @@ def test_connections_of_readers_are_used_again(tmp_path: Path) -> None:
         for _ in range(10):
             accountant.balance("alice")
         assert len(store_of(accountant)._readers) == 1
+
+
+def test_a_moment_that_somebody_still_reads_is_not_lent_to_others(tmp_path: Path) -> None:
+    """An error keeps its frames, and they the cursor of whatever was read when it came."""
+
+    def fail(kept: list[object]) -> None:
+        with tables(accountant) as connection:
+            kept.append(connection.execute("SELECT * FROM charges"))
+            raise ZeroDivisionError
+
+    with Accountant(tmp_path / "budget.db") as accountant:
+        accountant.set_policy("default", ["lifetime=9"])
+        accountant.spend("alice", coin("0.1"))
+        with pytest.raises(ZeroDivisionError):
+            fail(kept := [])
+        accountant.spend("alice", coin("0.1"))
+        assert accountant.balance("alice").limits[0].spent_units.epsilon == 2 * 10**8
+        assert len(accountant.history("alice")) == 2
+        assert kept

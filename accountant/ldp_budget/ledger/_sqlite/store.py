@@ -85,9 +85,14 @@ class SqliteStore:
                 self.close()
 
     def _unlock(self) -> None:
-        """New locks: one for whoever writes, one for the list of readers; who needs both takes them in this order."""
+        """New locks: one for whoever writes, one for the list of readers; who needs both takes them in this order.
+
+        An interrupt (Ctrl-C) cannot come between such a lock and the `with` that opens it again. It can inside the
+        methods of a condition, which are Python's own code: nothing but waiting is done by that.
+        """
         self._lock = threading.RLock()
-        self._pool = threading.Condition()
+        self._pool = threading.RLock()
+        self._reader_is_through = threading.Condition(self._pool)
 
     def close(self) -> None:
         """Close the connections; a reader's when it is through. The ledger can be used no more."""
@@ -178,29 +183,36 @@ class SqliteStore:
     @contextmanager
     def snapshot(self, lane: int = 0) -> Iterator[Snapshot]:
         """One moment of the file, on a connection that no writer waits for; of a ledger in memory, between writes."""
-        with self._connection_to_read() as connection, self._moment_of(connection):
+        with self._one_moment() as connection:
             yield SqliteRows(connection)
 
     @contextmanager
-    def _connection_to_read(self) -> Iterator[sqlite3.Connection]:
+    def _one_moment(self) -> Iterator[sqlite3.Connection]:
+        """A connection in a transaction that reads."""
         self._check_process()
         if self.name == MEMORY:
             with self._lock:
                 self._check_free()
-                yield self._current()
+                with self._read(self._current()) as connection:
+                    yield connection
             return
         reader = object()
         try:
-            yield self._lend_connection(reader)
+            with self._read(self._lend_connection(reader)) as connection:
+                yield connection
+            self._take_back(reader, for_others=True)
         finally:
-            self._take_back(reader)
+            # An interrupt (Ctrl-C) may come here too.
+            try:
+                self._take_back(reader)
+            finally:
+                self._take_back(reader)
 
     @contextmanager
-    def _moment_of(self, connection: sqlite3.Connection) -> Iterator[None]:
-        """A transaction that reads."""
+    def _read(self, connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         try:
             _begin(connection, _READ)
-            yield
+            yield connection
             connection.execute("COMMIT")
         except BaseException as error:
             raise self._taken_back(connection, error)  # noqa: B904 - it bears its cause
@@ -287,7 +299,7 @@ class SqliteStore:
 
     def backup(self, path: str | os.PathLike[str], check: Callable[[Snapshot], None]) -> None:
         """Copy the ledger, as it is at one moment, and its key to a place where there is nothing yet."""
-        with self._connection_to_read() as connection, self._moment_of(connection):
+        with self._one_moment() as connection:
             rows = SqliteRows(connection)
             check(rows)
             # It may have been exchanged since that moment.
@@ -327,18 +339,24 @@ class SqliteStore:
             self._reading[reader] = threading.get_ident(), connection
             return connection
 
-    def _take_back(self, reader: object) -> None:
+    def _take_back(self, reader: object, for_others: bool = False) -> None:
+        """The reader is through; a second call changes nothing. Others get its connection only if all went well.
+
+        Whoever holds an error may hold a cursor of its frames as well, which still reads what was then.
+        """
         with self._pool:
             _, connection = self._reading.pop(reader, (0, None))
             if connection is None:
                 return
-            if not _is_closed(connection):
+            if for_others and not _is_closed(connection):
                 self._readers.append(connection)
+            else:
+                connection.close()
             if self._closed and not self._reading:
                 self._close_connections()
             elif len(self._readers) > _IDLE_READERS:
                 self._readers.pop().close()
-            self._pool.notify_all()
+            self._reader_is_through.notify_all()
 
     def _close_connections(self) -> None:
         """Close the file, which nobody uses just now."""
@@ -362,7 +380,7 @@ class SqliteStore:
                 # Whoever reads may write before that is over.
                 self._lock.release()
                 if wait:
-                    self._pool.wait()
+                    self._reader_is_through.wait()
                 self._pool.release()
             else:
                 self._lock.release()

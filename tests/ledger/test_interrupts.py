@@ -1,0 +1,186 @@
+"""Ctrl-C may come at any point: nothing is charged by halves, and nobody waits for whoever is gone."""
+
+from __future__ import annotations
+
+import dis
+import itertools
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from decimal import Decimal
+from pathlib import Path
+from types import FrameType
+from typing import Any, Self
+
+import pytest
+
+from conftest import Clock
+from ldp_budget import Accountant, LedgerError
+from ledger_contract import check, coin, spent
+from ledger_inside import store_of
+from postgres_places import Emptied
+
+LOOKS = {"RESUME", "JUMP_BACKWARD", "CALL", "CALL_KW", "CALL_FUNCTION_EX"} & dis.opmap.keys()
+"""After these the interpreter looks whether a signal has come; of calls, after those of what is not Python code."""
+
+
+class Interrupt:
+    """A KeyboardInterrupt at the `number`-th point at which one could be raised, and only one."""
+
+    def __init__(self, number: int) -> None:
+        self.left = number
+        self._before: dict[int, str | None] = {}
+        """The latest instruction of each frame, by its id: a frame that is kept would keep what it has open."""
+
+    def __enter__(self) -> Self:
+        self._traced_before = sys.gettrace()
+        sys.settrace(self._trace)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(self._traced_before)
+
+    def _trace(self, frame: FrameType, event: str, argument: Any) -> Any:
+        # What is collected just now may be the ledger of an earlier test.
+        if frame.f_code.co_name == "__del__":
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        if event == "call":
+            self._before[id(frame)] = None
+            if frame.f_back is not None:  # the end of a call of Python's own code is no point
+                self._before[id(frame.f_back)] = None
+        elif event == "opcode":
+            if self._before.get(id(frame)) in LOOKS:
+                self.left -= 1
+                if self.left == 0:
+                    raise KeyboardInterrupt
+            self._before[id(frame)] = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+        return self._trace
+
+
+def hold_and_commit(accountant: Accountant, key: str) -> None:
+    receipt = accountant.reserve("alice", coin("0.01"), key=key).receipt
+    assert receipt is not None
+    accountant.commit(receipt)
+
+
+OPERATIONS: dict[str, Callable[[Accountant, str], object]] = {
+    "spend": lambda accountant, key: accountant.spend("alice", coin("0.01"), key=key),
+    "spend_many": lambda accountant, key: accountant.spend_many(["alice", "carol"], coin("0.01"), key=key),
+    "reserve": hold_and_commit,
+    "set_policy": lambda accountant, key: accountant.set_policy("default", ["lifetime=1000"]),
+    "balance": lambda accountant, key: accountant.balance("alice"),
+    "history": lambda accountant, key: list(accountant.history("alice")),
+    "journal": lambda accountant, key: [next(accountant.journal()), *accountant.journal()],
+    "verify": lambda accountant, key: accountant.verify(),
+    "stats": lambda accountant, key: accountant.stats(),
+}
+KEYED = ("spend", "spend_many", "reserve")
+QUICK = ("spend", "balance", "history", "stats")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in OPERATIONS]
+)
+def test_an_interrupt_at_any_point_leaves_a_ledger_that_everybody_can_use(
+    tmp_path: Path, clock: Clock, name: str
+) -> None:
+    """At each instruction after which the interpreter would raise one, in whatever code that is."""
+    accountant = Accountant(tmp_path / "budget.db", clock=clock)  # not `with`: to close one that is stuck never ends
+    _interrupt_everywhere(accountant, name)
+    assert not store_of(accountant)._reading, "a fork would wait for a reader that is gone"
+    accountant.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_so_it_is_on_a_server(clock: Clock, name: str) -> None:
+    accountant = Emptied(3).open(clock)
+    _interrupt_everywhere(accountant, name)
+    accountant.close()
+
+
+def _interrupt_everywhere(accountant: Accountant, name: str) -> None:
+    accountant.set_policy("default", ["lifetime=1000"])
+    OPERATIONS[name](accountant, "first")
+    with Interrupt(0) as never:
+        OPERATIONS[name](accountant, "second")
+    points, told = range(1, 1 - never.left), list[str]()
+    assert len(points) > 20
+    for point in points:
+        try:
+            with Interrupt(point):
+                OPERATIONS[name](accountant, f"key-{point}")
+        except KeyboardInterrupt:
+            pass
+        except LedgerError as error:  # what it was raised in has told it so
+            told.append(str(error))
+        in_another_thread(lambda: accountant.spend("bob", coin("0.01")), point)
+        in_another_thread(lambda: accountant.balance("bob"), point)
+        OPERATIONS[name](accountant, f"key-{point}")
+    assert all("interrupted" in each for each in told)
+    assert spent(accountant, "bob") == {"lifetime": len(points) * Decimal("0.01")}
+    if name in KEYED:
+        once = accountant.history("alice")
+        for point in points:
+            OPERATIONS[name](accountant, f"key-{point}")
+        assert accountant.history("alice") == once, "every key was charged for, and once"
+    check(accountant)
+
+
+def in_another_thread(work: Callable[[], object], point: int) -> None:
+    done: list[object] = []
+    thread = threading.Thread(target=lambda: done.append(work()), daemon=True)
+    thread.start()
+    thread.join(30)
+    assert done, f"others fail, or wait for ever, after an interrupt at point {point}"
+
+
+# An interrupt inside a callback of the garbage collector is told, not raised; that is no matter of the ledger.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_real_interrupts_lose_nothing(tmp_path: Path, clock: Clock) -> None:
+    """In the main thread, over and over, while other threads spend as well."""
+    accountant = Accountant(tmp_path / "budget.db", clock=clock)
+    accountant.set_policy("default", ["lifetime=1000"])
+    asked: set[str] = set()
+    told: set[str] = set()
+    over = threading.Event()
+
+    def spend(key: str) -> None:
+        asked.add(key)
+        accountant.spend("alice", coin("0.01"), key=key)
+        told.add(key)
+
+    def others(number: int) -> None:
+        for turn in itertools.takewhile(lambda turn: not over.is_set(), itertools.count()):
+            with suppress(LedgerError):  # who led this thread was interrupted
+                spend(f"{number}/{turn}")
+
+    threads = [threading.Thread(target=others, args=(number,), daemon=True) for number in range(3)]
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    interrupts = 0
+    try:
+        for thread in threads:
+            thread.start()
+        for turn in range(150):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.0002 + 0.00006 * (turn % 50))
+                spend(f"main/{turn}")
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt:
+                interrupts += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        over.set()
+        for thread in threads:
+            thread.join(30)
+    assert not any(thread.is_alive() for thread in threads), "nobody waits for a leader that is gone"
+    assert interrupts > 10
+    repeated = {key for key in asked if accountant.spend("alice", coin("0.01"), key=key).repeated}
+    assert told <= repeated
+    assert spent(accountant, "alice") == {"lifetime": len(asked) * Decimal("0.01")}
+    check(accountant)
+    accountant.close()
