@@ -101,6 +101,7 @@ def check(accountant: Accountant, overview: Overview, refused: Counter[tuple[str
     assert (overview.totals()["users"], overview.totals()["erased"]) == (counts["users"], counts["erased"])
 
 
+@pytest.mark.some(2)
 def test_it_agrees_with_journal_balances_and_answers(ledger: Accountant, clock: Clock) -> None:
     draws = random.Random(7)
     ledger.set_policy("default", [Limit("lifetime", epsilon=6), Limit("day", epsilon=1), Limit("week", epsilon=2)])

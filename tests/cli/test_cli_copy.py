@@ -22,6 +22,7 @@ def first(tmp_path: Path) -> str:
     return path
 
 
+@pytest.mark.slow
 def test_a_ledger_moves_to_a_server_and_back(
     first: str, tmp_path: Path, command: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,6 +48,7 @@ LONG = [("0.5", 10**6), ("0.5", 10**10), ("1e-5", 10**12)]
 LONGER = [("1", 10**9), ("0.001", 10**8), ("0.5", 10**16), ("1e-7", 10**16)]
 
 
+@pytest.mark.slow
 @pytest.mark.some(8)
 @pytest.mark.parametrize("delta", ["1e-300", "1e-6", "0.999"])
 @pytest.mark.parametrize(
@@ -79,6 +80,7 @@ def many_kinds(seed: int, count: int, kinds: int = 100) -> Charges:
     return [(kind(i), count) for i in range(kinds)]
 
 
+@pytest.mark.slow
 @pytest.mark.some(8)
 @pytest.mark.parametrize("delta", ["1e-6", pytest.param("0.4", marks=pytest.mark.slow), "0.999"])
 @pytest.mark.parametrize(

@@ -44,6 +44,7 @@ def test_it_is_calibrated_and_has_less_variance_than_laplace(machine: Machine) -
     assert calibrated["utility"]["bias"] == {"lower": 0.0, "centre": 0.0, "upper": 0.0}
 
 
+@pytest.mark.slow
 def test_it_is_ranked_beside_the_others(machine: Machine) -> None:
     rows = machine.ldp_budget("compare", "--epsilon", "4", "--lower", "0", "--upper", "1", "--users", "1000")
     names = [row["mechanism"] for row in rows]

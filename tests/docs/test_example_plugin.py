@@ -55,6 +55,7 @@ def test_its_own_tests_pass(machine: Machine, source: Path) -> None:
     assert " failed" not in told
 
 
+@pytest.mark.slow
 def test_it_is_listed_beside_the_mechanisms_that_come_with_us(machine: Machine) -> None:
     [row] = [row for row in machine.ldp_budget("mechanisms") if row["name"] == "olh"]
     assert (row["plugin"], row["plugin_version"], row["status"]) == ("ldp-budget-olh", "0.1.0", "ok")

@@ -22,6 +22,7 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["commands.md", "python.md", "http.md", "client-programs.md"])
 def test_the_reference_is_what_the_code_says(fresh: Path, name: str) -> None:
     """If not: python docs/reference/generate.py"""

@@ -143,6 +143,7 @@ def test_sql_is_spoken_in_the_rooms_of_the_engines() -> None:
     assert named(path for path in speaks if path.parent not in ENGINES) == []
 
 
+@pytest.mark.slow
 def test_scipy_stats_is_never_used() -> None:
     paths = files(ACCOUNTANT, PLUGINS, CLI)
     uses = [path for path in paths if any("scipy.stats" in name for name in imported(nodes(path)))]

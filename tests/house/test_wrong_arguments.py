@@ -346,6 +346,7 @@ def test_the_arguments_that_are_replaced_are_right_ones(accountant: Accountant) 
     assert not any(isinstance(error, InvalidParameter) for error in failed.values())
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("public", [*TRIED, PUBLIC["Mechanism"]._replace(name="oue")], ids=lambda public: public.name)
 def test_wrong_arguments_end_in_an_error_that_the_docstring_names(accountant: Accountant, public: Public) -> None:
     call, given = calls(accountant)[public.name]

@@ -238,6 +238,7 @@ class Cutter:
         self._thread.join(10)
 
 
+@pytest.mark.slow
 def test_a_line_cut_between_charge_and_answer_charges_once(farm: Farm, tmp_path: Path) -> None:
     place = str(tmp_path / "budget.db")
     secret = new_ledger(place, "lifetime=1")

@@ -145,6 +145,7 @@ def figure(page: Any, name: str) -> str:
 # -- the dashboard -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 def test_the_numbers_shown_are_those_of_the_ledger(site: Site, opened: Open) -> None:
     page, accountant = opened(), site.accountant

@@ -210,6 +210,7 @@ def own_site(tmp_path: Path) -> Iterator[Site]:
         yield made
 
 
+@pytest.mark.slow
 def test_five_respondents_answer_each_in_another_way(own_site: Site) -> None:
     respondents = ways(plain=1, reload=1, double_click=1, offline=1, used_up=1)
     all_take_part(own_site, respondents, at_once=2)

@@ -136,6 +136,7 @@ def tell_tales(caller: Caller) -> int:
     return len(spend) + 3 + 3 * len(paths)
 
 
+@pytest.mark.slow
 def test_neither_log_nor_metrics_name_a_user_or_hold_a_secret(place: str) -> None:
     secret = new_ledger(place, "lifetime=0.001", scopes=("admin",))
     with Process(place) as process:
