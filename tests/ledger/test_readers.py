@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ldp_budget import Accountant
+from ldp_budget import Accountant, UnknownName
+from ldp_budget.ledger._sqlite.place import _Guard
 from ledger_contract import check, coin
 from ledger_inside import store_of, tables
 
@@ -101,3 +102,17 @@ def test_a_moment_that_somebody_still_reads_is_not_lent_to_others(tmp_path: Path
         assert accountant.balance("alice").limits[0].spent_units.epsilon == 2 * 10**8
         assert len(accountant.history("alice")) == 2
         assert kept
+
+
+def test_a_reader_that_fails_leaves_the_log_where_no_lock_guards_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite removes it with its last connection unless it is kept from that; not all systems can lock it."""
+    with Accountant(tmp_path / "budget.db") as accountant:
+        accountant.set_policy("default", ["lifetime=9"])
+    monkeypatch.setattr(_Guard, "take", lambda guard, deadline: None)
+    with Accountant(tmp_path / "budget.db") as accountant:
+        with pytest.raises(UnknownName):
+            accountant.balance("alice", "nowhere")
+        assert (tmp_path / "budget.db-wal").exists()
+        assert accountant.spend("alice", coin("0.1"))

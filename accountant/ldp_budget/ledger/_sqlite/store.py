@@ -351,12 +351,19 @@ class SqliteStore:
             if for_others and not _is_closed(connection):
                 self._readers.append(connection)
             else:
-                connection.close()
+                self._give_up(connection)
             if self._closed and not self._reading:
                 self._close_connections()
             elif len(self._readers) > _IDLE_READERS:
                 self._readers.pop().close()
             self._reader_is_through.notify_all()
+
+    def _give_up(self, connection: sqlite3.Connection) -> None:
+        """Close a connection, but never the last one: where no lock guards it, SQLite removes the log with that."""
+        if self._place is not None and not (self._writer or self._readers or self._reading):
+            with suppress(LedgerError):
+                self._readers.append(self._place.connect())
+        connection.close()
 
     def _close_connections(self) -> None:
         """Close the file, which nobody uses just now."""
