@@ -117,6 +117,7 @@ def test_whoever_shares_a_commit_that_was_interrupted_is_told_that_nobody_knows(
         assert following.result() is None
         assert interrupting.result() is None
         wait_for_nobody(server, "")
+    with Accountant(f"{address}&ha=none") as accountant:
         check(accountant)
 
 

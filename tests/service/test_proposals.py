@@ -36,6 +36,11 @@ def end(served: Served, secret: str, number: int, how: str) -> tuple[int, Any]:
     return answer.status, answer.json()
 
 
+def test_whoever_sets_a_policy_is_told_that_it_may_need_an_approval(served: Served) -> None:
+    answers = served.ask("GET", "/openapi.json").json()["paths"]["/v1/policies/{name}"]["put"]["responses"]
+    assert "approval-needed" in answers["409"]["description"]
+
+
 def test_one_proposes_another_approves_and_either_sets_it(served: Served, secrets: dict[str, str]) -> None:
     served.accountant.set_policy("default", ["lifetime=1"])
     asked = served.ask("PUT", "/v1/approvals", {"demanded": True}, secret=secrets["ana"])

@@ -28,7 +28,7 @@ from .exchanging import secret_for
 from .names import Name
 from .reading import parts
 from .verifying import head_of
-from .windows import from_micros
+from .windows import from_micros, number_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -225,7 +225,7 @@ def stats(ledger: Ledger) -> dict[str, Any]:
         "policies": len(policies),
         "collections": end.collections,
         "keys": keys,
-        "periods": list(periods),
+        "periods": sorted(periods, key=number_of),
         "last_entry_at": None if at is None else _iso(at),
         "head": head_of(ledger),
         **({"lanes": len(ledger.lanes)} if len(ledger.lanes) > 1 else {}),

@@ -179,7 +179,11 @@ def policy(name: str, desk: Reader) -> Response:
     return told(position, desk.accountant.policy(name).to_json())
 
 
-@router.put("/v1/policies/{name:name}", response_model=PolicyAnswer, responses=documented("unknown-name"))
+@router.put(
+    "/v1/policies/{name:name}",
+    response_model=PolicyAnswer,
+    responses=documented("unknown-name", "approval-needed"),
+)
 def set_policy(name: str, asked: PolicyAsked, desk: Officer) -> Response:
     """Store a policy, as a new version where there is one of that name; what was spent stays spent."""
     desk.check_policy(name)
