@@ -362,7 +362,9 @@ class SqliteStore:
         """Close a connection, but never the last one: where no lock guards it, SQLite removes the log with that."""
         if self._place is not None and not (self._writer or self._readers or self._reading):
             with suppress(LedgerError):
-                self._readers.append(self._place.connect())
+                fresh = self._place.connect()
+                self._place.check()  # or it is to another file, which may be gone when somebody writes to it
+                self._readers.append(fresh)
         connection.close()
 
     def _close_connections(self) -> None:
