@@ -346,12 +346,11 @@ class SqliteStore:
         """
         with self._pool:
             _, connection = self._reading.pop(reader, (0, None))
-            if connection is None:
-                return
-            if for_others and not _is_closed(connection):
+            if connection is not None and for_others and not _is_closed(connection):
                 self._readers.append(connection)
-            else:
+            elif connection is not None:
                 self._give_up(connection)
+            # Also where an interrupt has ended the first call here: who closes, or forks, waits for this.
             if self._closed and not self._reading:
                 self._close_connections()
             elif len(self._readers) > _IDLE_READERS:
