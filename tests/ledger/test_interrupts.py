@@ -21,6 +21,7 @@ from ldp_budget import Accountant, LedgerError
 from ledger_contract import check, coin, spent
 from ledger_inside import store_of
 from postgres_places import Emptied
+from postgres_servers import wait_until
 
 LOOKS = {"RESUME", "JUMP_BACKWARD", "CALL", "CALL_KW", "CALL_FUNCTION_EX"} & dis.opmap.keys()
 """After these the interpreter looks whether a signal has come; of calls, after those of what is not Python code."""
@@ -138,6 +139,28 @@ def in_another_thread(work: Callable[[], object], point: int) -> None:
     thread.start()
     thread.join(30)
     assert done, f"others fail, or wait for ever, after an interrupt at point {point}"
+
+
+def test_whoever_waits_for_a_reader_is_woken_wherever_its_end_is_interrupted(tmp_path: Path, clock: Clock) -> None:
+    """As does a fork, in another thread."""
+    accountant = Accountant(tmp_path / "budget.db", clock=clock)
+    store = store_of(accountant)
+    for point in itertools.count(1):
+        snapshot = store.snapshot()
+        snapshot.__enter__()
+        waiting = threading.Thread(target=lambda: (store.hold(True), store.let_go()), daemon=True)
+        waiting.start()
+        wait_until(lambda: bool(store._reader_is_through._waiters), "it does not wait")
+        interrupt = Interrupt(point)
+        with suppress(KeyboardInterrupt), interrupt:
+            snapshot.__exit__(None, None, None)
+        del snapshot
+        waiting.join(10)
+        assert not waiting.is_alive(), f"it waits for ever after an interrupt at point {point}"
+        if interrupt.left > 0:
+            break
+    assert point > 10
+    accountant.close()
 
 
 # An interrupt inside a callback of the garbage collector is told, not raised; that is no matter of the ledger.
