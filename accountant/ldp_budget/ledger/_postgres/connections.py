@@ -144,7 +144,8 @@ class Connections:
         with self._lock:
             pool, self._pool = self._pool, None
         if pool is not None:
-            pool.close()
+            # Apart, as the interrupt may have left a lock of its own shut.
+            threading.Thread(target=pool.close, daemon=True).start()
 
     def _why_not(self) -> str:
         """Why no connection could be had, in the server's words if it says any."""

@@ -359,6 +359,9 @@ class SqliteStore:
 
     def _give_up(self, connection: sqlite3.Connection) -> None:
         """Close a connection, but never the last one: where no lock guards it, SQLite removes the log with that."""
+        if self._pid != os.getpid():
+            _OF_PARENTS.append(connection)
+            return
         if self._place is not None and not (self._writer or self._readers or self._reading):
             with suppress(LedgerError):
                 fresh = self._place.connect()
