@@ -493,18 +493,22 @@ def test_whoever_spends_meanwhile_is_charged_once(tmp_path: Path) -> None:
 
     def work(number: int) -> int:
         if number == asked:
-            with Accountant(here, create=False) as accountant:
-                accountant.copy_to(there)
-            stop.wait(0.1)
-            stop.set()
+            try:
+                with Accountant(here, create=False) as accountant:
+                    accountant.copy_to(there)
+                stop.wait(0.1)
+            finally:
+                stop.set()
             return 0
         spent = 0
-        while not stop.is_set() or spent == 0:
+        while True:
+            over = stop.is_set()  # one more turn then, so that each has spent something
             for place in (here, there):
                 with suppress(LedgerError), Accountant(place, create=False) as accountant:
-                    while not stop.is_set():
+                    while not spent or not stop.is_set():
                         spent += accountant.spend(f"user-{number}", coin("0.001"), key=f"{spent}").status == "spent"
-        return spent
+            if over:
+                return spent
 
     counts = in_threads(asked + 1, work)
     with Accountant(there, create=False) as accountant:
