@@ -7,6 +7,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from ldp_budget import Accountant, LedgerError
 from ledger_contract import LedgerContract, check, coin, in_threads, spent
 from ledger_scripts import outputs, start
-from postgres_faults import ask, end_sessions, entries, settle, spend_amid
+from postgres_faults import end_sessions, entries, plain_url, settle, spend_amid
 from postgres_places import Emptied
 from postgres_pooler import Pooler, find_pgbouncer
 from postgres_servers import Server, standby_of, wait_until
@@ -222,16 +223,26 @@ def test_a_server_behind_it_that_is_gone_is_told_and_not_besieged(
 FORGETFUL = r"expected synchronous_commit = on or .*found off"
 
 
-def test_a_session_that_others_made_forgetful_is_refused_by_name(place: BehindPooler, accountant: Accountant) -> None:
+def in_every_session(place: BehindPooler, sql: str) -> None:
+    """As many transactions at the same time as there are sessions, so that none is left out."""
+    import psycopg
+
+    with ExitStack() as stack:
+        for _ in range(place.pooler.sessions):
+            connection = stack.enter_context(psycopg.connect(plain_url(place.address)))
+            connection.execute(sql)  # type: ignore[call-overload, unused-ignore]
+
+
+def test_sessions_that_others_made_forgetful_are_refused_by_name(place: BehindPooler, accountant: Accountant) -> None:
     """What is set for a session stays with it, and the next who gets it has it."""
     accountant.spend("alice", coin(1))
-    ask(place.address, "SET synchronous_commit = off")
+    in_every_session(place, "SET synchronous_commit = off")
     with pytest.raises(LedgerError, match=FORGETFUL) as told:
         accountant.spend("alice", coin(1))
     assert not told.value.unknown
     with pytest.raises(LedgerError, match=FORGETFUL):
         accountant.set_policy("default", ["lifetime=1"])
-    ask(place.address, "SET synchronous_commit = on")
+    in_every_session(place, "SET synchronous_commit = on")
     assert accountant.spend("alice", coin(1))
     assert spent(accountant, "alice") == {"lifetime": 2}
     assert [policy.version for policy in accountant.policies()] == [1]
