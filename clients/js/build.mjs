@@ -15,7 +15,7 @@ const OWN = [
 const shorter = {
   module: true,
   compress: { ecma: 2020, passes: 3, hoist_funs: true, inline: 1, unsafe_arrows: true },
-  mangle: { properties: { regex: new RegExp(`^(${OWN.join("|")})$`) } },
+  mangle: { properties: { builtins: true, regex: new RegExp(`^(${OWN.join("|")})$`) } },
   format: { ecma: 2020 },
 };
 

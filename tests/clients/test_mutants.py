@@ -46,6 +46,9 @@ MUTANTS = [
         "toEven((answer - lower) / finite(given.step))",
     ),
     ("program.js", "littleEndian(secret.length, 8), ", ""),
+    # A memory that does not tell one answer, or one secret, from another.
+    ("program.js", "const key = `${given}`", "const key = `${given[0]}`"),
+    ("program.js", "const key = `${given}`", "const key = `${given.slice(1)}`"),
     ("program.js", "10n ** BigInt(digits)", "10n ** 12n"),
     ("program.js", "whole > least ? whole : least", "whole"),
     ("hashes.js", " ^ c[(x + 8) % 10]", ""),

@@ -10,7 +10,7 @@ import { sha256 } from "./hashes.js";
  */
 export function canonical(value) {
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
-  if (value !== null && typeof value === "object") {
+  if (value && typeof value === "object") {
     const entries = Object.keys(value).sort().map((name) => `${canonical(name)}:${canonical(value[name])}`);
     return `{${entries.join(",")}}`;
   }

@@ -13,7 +13,7 @@ for (let n = 3; primes.length < 64; n += 2) if (primes.every((p) => n % p)) prim
  * The first 32 bits of the fraction of a root.
  * @param {number} x
  */
-const fraction = (x) => ((x - Math.floor(x)) * 2 ** 32) | 0;
+const fraction = (x) => ((x % 1) * 2 ** 32) | 0;
 const K = primes.map((p) => fraction(Math.cbrt(p)));
 
 /**
@@ -78,7 +78,7 @@ for (let round = 0, state = 1; round < 24; round++) {
   for (let j = 0; j < 7; j++) {
     const place = 2 ** j - 1;
     if (state & 1) ROUNDS[round][place >> 5] |= 1 << (place & 31);
-    state = state & 0x80 ? ((state << 1) ^ 0x171) & 0xff : state << 1;
+    state = (state << 1) ^ ((state >> 7) * 0x171);
   }
 }
 

@@ -17,6 +17,7 @@ const NUMBER = /^(0|-?[1-9][0-9]*)$/;
 const PRIME = (1n << 61n) - 1n;
 const LARGEST_WORD = (1n << 64n) - 1n;
 const LEAST_SECRET_BYTES = 16;
+const MOST_REMEMBERED = 64;
 const NAME = /^[a-z][a-z0-9_]*$/;
 /** What reads the stream; the first are methods of `Draws` by these names. */
 const DRAWS = new Set(
@@ -46,6 +47,24 @@ const HASHES = new Map(
   ]),
 );
 
+/**
+ * A function that knows what it last worked out: a page may draw many reports of a few answers.
+ * @template T
+ * @param {(...given: any[]) => T} work
+ * @returns {(...given: any[]) => T}
+ */
+function remembered(work) {
+  const known = new Map();
+  return (...given) => {
+    const key = `${given}`;
+    if (!known.has(key)) {
+      if (known.size === MOST_REMEMBERED) known.clear();
+      known.set(key, work(...given));
+    }
+    return known.get(key);
+  };
+}
+
 /** @param {string} seed */
 function polynomial(seed) {
   const key = blake2b(utf8(seed), { size: 32, person: "ldp-budget seed" });
@@ -60,14 +79,15 @@ function polynomial(seed) {
 
 /** @param {string} seed */
 function bloom(seed) {
-  /** @type {(j: Whole, v: Whole, m: Whole, n: Whole) => Vector} */
-  return (j, v, m, n) => {
+  return remembered((j, v, m, n) => {
     const bits = new Array(sized(m)).fill(0);
     const digest = shake(168, utf8(`ldp-budget bloom 1:${seed}:${j}:${v}`), 8 * sized(n));
     for (const word of words(digest)) bits[Number(word % BigInt(m))] = 1;
     return bits;
-  };
+  });
 }
+
+const derived = remembered((secret, context) => blake2b(utf8(context), { size: 32, key: sha256(secret), person: "ldp-budget" }));
 
 /**
  * A user's secret for one collection: what is drawn from it tells nothing of what another draws.
@@ -78,7 +98,7 @@ export function secretWithin(secret, context) {
   if (!(secret instanceof Uint8Array) || secret.length < LEAST_SECRET_BYTES) {
     throw new TypeError(`it needs a secret of at least ${LEAST_SECRET_BYTES} bytes, as a Uint8Array`);
   }
-  return blake2b(utf8(context), { size: 32, key: sha256(secret), person: "ldp-budget" });
+  return derived(secret, context);
 }
 
 /**
@@ -89,7 +109,9 @@ export function secretWithin(secret, context) {
 function kept(name) {
   const bytes = utf8(name);
   const head = joined(utf8("ldp-budget memoised words 1"), littleEndian(bytes.length, 8), bytes);
-  return (secret, v, count) => words(shake(136, joined(head, littleEndian(secret.length, 8), secret, littleEndian(v, 8)), 8 * count));
+  return remembered((secret, v, count) =>
+    words(shake(136, joined(head, littleEndian(secret.length, 8), secret, littleEndian(v, 8)), 8 * count)),
+  );
 }
 
 /** @param {string} what */
@@ -123,7 +145,7 @@ export class Program {
     /** How many bytes a report has. */
     this.size = sized(this.parts.reduce((/** @type {number} */ size, /** @type {any} */ part) => size + part.size, 0));
     const memoised = definition.steps.some((/** @type {[string, any]} */ [, step]) => MEMO.has(step[0]));
-    if (memoised !== !!definition.memo) throw new TypeError("memo is named where something is drawn from a secret, and only there");
+    if (memoised !== !!definition.memo) throw new TypeError("memo is named where something is kept, and only there");
     this.memo = definition.memo ? this.named(definition.memo) : undefined;
   }
 

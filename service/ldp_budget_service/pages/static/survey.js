@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 25 files with the digest e1f4d073de6087da9298ba945832ed3633bc5a5b1a44f6a94e743ca42f34a519
+// made by clients/survey/build.mjs from 25 files with the digest f7d646b41b15ac2c96c4db9a3d272d7977c57129184f2af014ad4da7f98b13ba
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
@@ -411,7 +411,7 @@ var Draws = class {
 // clients/js/src/hashes.js
 var primes = [2];
 for (let n = 3; primes.length < 64; n += 2) if (primes.every((p) => n % p)) primes.push(n);
-var fraction = (x) => (x - Math.floor(x)) * 2 ** 32 | 0;
+var fraction = (x) => x % 1 * 2 ** 32 | 0;
 var K = primes.map((p) => fraction(Math.cbrt(p)));
 function root(p) {
   let x = 1n << 67n;
@@ -454,7 +454,7 @@ for (let round = 0, state = 1; round < 24; round++) {
   for (let j = 0; j < 7; j++) {
     const place2 = 2 ** j - 1;
     if (state & 1) ROUNDS[round][place2 >> 5] |= 1 << (place2 & 31);
-    state = state & 128 ? (state << 1 ^ 369) & 255 : state << 1;
+    state = state << 1 ^ (state >> 7) * 369;
   }
 }
 function keccak(s, b) {
@@ -562,7 +562,7 @@ function blake2b(message, { size, key = NO_KEY, person = "" }) {
 // clients/js/src/definition.js
 function canonical(value) {
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
-  if (value !== null && typeof value === "object") {
+  if (value && typeof value === "object") {
     const entries = Object.keys(value).sort().map((name) => `${canonical(name)}:${canonical(value[name])}`);
     return `{${entries.join(",")}}`;
   }
@@ -756,6 +756,7 @@ var NUMBER = /^(0|-?[1-9][0-9]*)$/;
 var PRIME = (1n << 61n) - 1n;
 var LARGEST_WORD = (1n << 64n) - 1n;
 var LEAST_SECRET_BYTES = 16;
+var MOST_REMEMBERED = 64;
 var NAME = /^[a-z][a-z0-9_]*$/;
 var DRAWS = new Set(
   "bit bits bit_at bits_each below belows belows_from subset shuffle geometric laplace normal".split(" ")
@@ -775,6 +776,17 @@ var HASHES = /* @__PURE__ */ new Map(
     ["bloom", bloom]
   ]
 );
+function remembered(work) {
+  const known = /* @__PURE__ */ new Map();
+  return (...given) => {
+    const key = `${given}`;
+    if (!known.has(key)) {
+      if (known.size === MOST_REMEMBERED) known.clear();
+      known.set(key, work(...given));
+    }
+    return known.get(key);
+  };
+}
 function polynomial(seed) {
   const key = blake2b(utf8(seed), { size: 32, person: "ldp-budget seed" });
   const elements = (message, size, person) => words(blake2b(message, { size, key, person })).map((word) => word % PRIME);
@@ -785,23 +797,26 @@ function polynomial(seed) {
   };
 }
 function bloom(seed) {
-  return (j, v, m, n) => {
+  return remembered((j, v, m, n) => {
     const bits = new Array(sized(m)).fill(0);
     const digest = shake(168, utf8(`ldp-budget bloom 1:${seed}:${j}:${v}`), 8 * sized(n));
     for (const word of words(digest)) bits[Number(word % BigInt(m))] = 1;
     return bits;
-  };
+  });
 }
+var derived = remembered((secret, context) => blake2b(utf8(context), { size: 32, key: sha256(secret), person: "ldp-budget" }));
 function secretWithin(secret, context) {
   if (!(secret instanceof Uint8Array) || secret.length < LEAST_SECRET_BYTES) {
     throw new TypeError(`it needs a secret of at least ${LEAST_SECRET_BYTES} bytes, as a Uint8Array`);
   }
-  return blake2b(utf8(context), { size: 32, key: sha256(secret), person: "ldp-budget" });
+  return derived(secret, context);
 }
 function kept(name) {
   const bytes2 = utf8(name);
   const head = joined(utf8("ldp-budget memoised words 1"), littleEndian(bytes2.length, 8), bytes2);
-  return (secret, v, count) => words(shake(136, joined(head, littleEndian(secret.length, 8), secret, littleEndian(v, 8)), 8 * count));
+  return remembered(
+    (secret, v, count) => words(shake(136, joined(head, littleEndian(secret.length, 8), secret, littleEndian(v, 8)), 8 * count))
+  );
 }
 var tooOld = (what) => new TypeError(`this client does not know ${what}; it is too old`);
 var Program = class {
@@ -829,7 +844,7 @@ var Program = class {
     this.parts = definition.report.parts.map((part) => this.part(part));
     this.size = sized(this.parts.reduce((size, part) => size + part.size, 0));
     const memoised = definition.steps.some(([, step]) => MEMO.has(step[0]));
-    if (memoised !== !!definition.memo) throw new TypeError("memo is named where something is drawn from a secret, and only there");
+    if (memoised !== !!definition.memo) throw new TypeError("memo is named where something is kept, and only there");
     this.memo = definition.memo ? this.named(definition.memo) : void 0;
   }
   /**
