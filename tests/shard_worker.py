@@ -1,12 +1,14 @@
 """One shard of a bulk run, in a process that a test may kill at any moment; run by `test_shards`.
 
-    python shard_worker.py LEDGER LIST I N
+    python shard_worker.py LEDGER LIST I N MOST
 
-A line of JSON for each batch, once it is charged; and one with the result at the end.
+A line of JSON for each batch, once it is charged, and one with the result at the end. After MOST batches it waits for
+the end of its input, so that it is in the midst of its work when it is killed, however late that is.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from collections.abc import Iterator
@@ -28,15 +30,22 @@ def users_of(path: str) -> Iterator[str]:
         yield from batch.column("user").to_pylist()
 
 
-def main(ledger: str, users: str, which: str, shards: str) -> None:
+def main(ledger: str, users: str, which: str, shards: str, most: str) -> None:
     bulk.BATCH = BATCH
+    batches = itertools.count(1)
+
+    def told(*batch: int) -> None:
+        print(json.dumps(batch))
+        if next(batches) == int(most):
+            sys.stdin.read()
+
     with Accountant(ledger, create=False) as accountant:
         result = accountant.spend_many(
             users_of(users),
             COIN,
             key=RUN,
             shard=(int(which), int(shards)),
-            on_batch=lambda *batch: print(json.dumps(batch)),
+            on_batch=told,
         )
     print(json.dumps(result.to_json()))
 

@@ -51,9 +51,9 @@ def listed(tmp_path: Path) -> Path:
     return path
 
 
-def start(ledger: str, listed: Path, which: int, shards: int) -> subprocess.Popen[str]:
-    command = [sys.executable, shard_worker.__file__, ledger, str(listed), str(which), str(shards)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+def start(ledger: str, listed: Path, *numbers: int) -> subprocess.Popen[str]:
+    command = [sys.executable, shard_worker.__file__, ledger, str(listed), *map(str, numbers)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def lines(worker: subprocess.Popen[str]) -> Iterator[Any]:
@@ -64,7 +64,7 @@ def lines(worker: subprocess.Popen[str]) -> Iterator[Any]:
 
 def killed(ledger: str, listed: Path, shards: int, after: int) -> int:
     """Users in batches that all workers told of, each killed once it has told of so many."""
-    workers = [start(ledger, listed, which + 1, shards) for which in range(shards)]
+    workers = [start(ledger, listed, which + 1, shards, after + 3) for which in range(shards)]
     told = 0
     for worker in workers:
         with worker:

@@ -27,6 +27,10 @@ LOOKS = {"RESUME", "JUMP_BACKWARD", "CALL", "CALL_KW", "CALL_FUNCTION_EX"} & dis
 """After these the interpreter looks whether a signal has come; of calls, after those of what is not Python code."""
 
 
+# An interrupt inside a callback of the garbage collector is told, not raised; that is no matter of the ledger.
+in_callbacks_too = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
 class Interrupt:
     """A KeyboardInterrupt at the `number`-th point at which one could be raised, and only one."""
 
@@ -108,7 +112,7 @@ def test_so_it_is_on_a_server(clock: Clock, name: str) -> None:
     accountant.close()
 
 
-def _interrupt_everywhere(accountant: Accountant, name: str, each: int = 1) -> None:
+def _interrupt_everywhere(accountant: Accountant, name: str, each: int) -> None:
     accountant.set_policy("default", ["lifetime=1000"])
     OPERATIONS[name](accountant, "first")
     with Interrupt(0) as never:
@@ -141,6 +145,51 @@ def in_another_thread(work: Callable[[], object], point: int) -> None:
     assert done, f"others fail, or wait for ever, after an interrupt at point {point}"
 
 
+@in_callbacks_too
+@pytest.mark.parametrize("lanes", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_what_was_interrupted_while_it_was_closed_can_be_closed_again(
+    tmp_path: Path, clock: Clock, lanes: int
+) -> None:
+    place = tmp_path / "budget.db" if lanes == 1 else Emptied(lanes).address
+    with Accountant(place, clock=clock) as accountant:
+        accountant.set_policy("default", ["lifetime=1000"])
+    for point in itertools.count(1, lanes):
+        accountant = Accountant(place, clock=clock)
+        accountant.spend("alice", coin("0.01"))  # which begins what takes checkpoints
+        interrupt = Interrupt(point)
+        with suppress(KeyboardInterrupt), interrupt:
+            accountant.close()
+        in_another_thread(accountant.close, point)
+        in_another_thread(lambda: spend_there(place, clock), point)
+        if interrupt.left > 0:
+            break
+    assert point > 10
+
+
+@in_callbacks_too
+@pytest.mark.parametrize("each", [31, pytest.param(1, marks=pytest.mark.slow)])
+def test_what_was_interrupted_while_it_was_opened_or_closed_keeps_nobody_out(
+    tmp_path: Path, clock: Clock, each: int
+) -> None:
+    """Even where nobody closes it again."""
+    place = tmp_path / "budget.db"
+    with Accountant(place, clock=clock) as accountant:
+        accountant.set_policy("default", ["lifetime=1000"])
+    for point in itertools.count(1, each):
+        interrupt = Interrupt(point)
+        with suppress(KeyboardInterrupt), interrupt:
+            Accountant(place, clock=clock).close()
+        in_another_thread(lambda: spend_there(place, clock), point)
+        if interrupt.left > 0:
+            break
+    assert point > 100
+
+
+def spend_there(place: str | Path, clock: Clock) -> object:
+    with Accountant(place, clock=clock) as accountant:
+        return accountant.spend("bob", coin("0.01"))
+
+
 def test_whoever_waits_for_a_reader_is_woken_wherever_its_end_is_interrupted(tmp_path: Path, clock: Clock) -> None:
     """As does a fork, in another thread."""
     accountant = Accountant(tmp_path / "budget.db", clock=clock)
@@ -163,8 +212,7 @@ def test_whoever_waits_for_a_reader_is_woken_wherever_its_end_is_interrupted(tmp
     accountant.close()
 
 
-# An interrupt inside a callback of the garbage collector is told, not raised; that is no matter of the ledger.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@in_callbacks_too
 def test_real_interrupts_lose_nothing(tmp_path: Path, clock: Clock) -> None:
     """In the main thread, over and over, while other threads spend as well."""
     accountant = Accountant(tmp_path / "budget.db", clock=clock)

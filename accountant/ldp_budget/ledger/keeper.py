@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import queue
 import threading
 import time
 import weakref
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ..errors import LdpBudgetError
@@ -24,27 +26,29 @@ class Keeper:
     def __init__(self, ledger: Ledger, seconds: float = SECONDS) -> None:
         self._ledger = weakref.ref(ledger)
         self._seconds = seconds
-        self._ended = threading.Event()
+        # Not an event, which is Python's own code: an interrupt (Ctrl-C) within could leave it locked for ever.
+        self._ended: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._pid = 0
 
     def wake(self) -> None:
         """Say that something was written; the thread is begun with the first time, and anew after a fork."""
         if self._pid != os.getpid():
-            self._pid, self._ended = os.getpid(), threading.Event()
+            self._pid, self._ended = os.getpid(), queue.SimpleQueue()
             threading.Thread(target=self._keep, args=(self._ended,), name=NAME, daemon=True).start()
 
     def close(self) -> None:
         """End the thread."""
-        self._ended.set()
+        self._ended.put(None)
 
-    def _keep(self, ended: threading.Event) -> None:
-        while not ended.wait(self._seconds):
+    def _keep(self, ended: queue.SimpleQueue[None]) -> None:
+        while True:
+            with suppress(queue.Empty):
+                ended.get(timeout=self._seconds)
+                return
             ledger = self._ledger()
             if ledger is None:
                 return
-            try:
+            with suppress(LdpBudgetError):  # it is taken the next time, or by the next who asks
                 if checkpoints.age(ledger, time.time()) >= self._seconds:
                     checkpoints.take(ledger)
-            except LdpBudgetError:
-                pass  # it is taken the next time, or by the next who asks
             del ledger

@@ -77,9 +77,11 @@ class Place:
             self.is_open = True
             return connection
         finally:
-            self.turn.give_back()
-            if not self.is_open:
-                self._let_go()
+            # An interrupt (Ctrl-C) may come here too.
+            try:
+                self._end_turn()
+            finally:
+                self._end_turn()
 
     def take_turn(self) -> None:
         """Wait for the turn to write. Raises `LedgerError`."""
@@ -140,13 +142,21 @@ class Place:
             for connection in connections:
                 self._close_apart(connection)
         finally:
-            self.turn.give_back()
-            self._let_go()
+            try:
+                self._let_go()
+            finally:
+                self._let_go()
 
     def leave(self) -> None:
         """In the child of a fork: what was open stays the parent's."""
         if self.is_open:
             self.turn.leave()
+            self._let_go()
+
+    def _end_turn(self) -> None:
+        """Of opening: keep what was opened, if all went well."""
+        self.turn.give_back()
+        if not self.is_open:
             self._let_go()
 
     def _close_apart(self, connection: sqlite3.Connection) -> None:
@@ -157,7 +167,9 @@ class Place:
             _LEFT_OPEN.append(connection)
 
     def _let_go(self) -> None:
+        """A second call changes nothing."""
         self.is_open = False
+        self.turn.give_back()
         self.turn.close()
         self._guard.close()
 
@@ -274,9 +286,9 @@ class _Guard:
 
     def close(self) -> None:
         """Close the file; not before SQLite's connections, whose locks go with it."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-        self._descriptor, self.is_taken = -1, False
+        descriptor, self._descriptor, self.is_taken = self._descriptor, -1, False
+        if descriptor >= 0:
+            os.close(descriptor)
 
     def _lock(self, kind: int) -> None:
         fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", kind, os.SEEK_SET, *self._BYTES, 0))

@@ -69,9 +69,9 @@ class Turn:
 
     def close(self) -> None:
         """Close the file."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        descriptor, self._descriptor = self._descriptor, -1  # the number may be another file's at once
+        if descriptor >= 0:
+            os.close(descriptor)
 
     def leave(self) -> None:
         """Close it in the child of a fork: the turn, if somebody has it, is the parent's."""
