@@ -44,6 +44,7 @@ def test_a_survey_is_played(rehearsal: CommandLine) -> None:
     assert at == ["2028-02-28T23:59:00Z", "2028-02-29T00:00:00Z", "2028-03-01T00:30:00Z"]
 
 
+@pytest.mark.slow
 def test_a_picture_of_a_rehearsal_says_so(rehearsal: CommandLine, command: CommandLine, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     rehearsal("collection", "add", "poll", "oue", "--epsilon", "1", "--categories", "yes,no", "--at", "2028-01-02")

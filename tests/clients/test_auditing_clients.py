@@ -92,6 +92,7 @@ def test_a_slow_client_is_waited_for_while_it_answers(monkeypatch: pytest.Monkey
         drawn(client_that("time.sleep(30)"), 1)
 
 
+@pytest.mark.slow
 def test_what_a_client_starts_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(external, "_SECONDS", 1)
     with pytest.raises(NotSupported, match="said nothing for 1 s"):

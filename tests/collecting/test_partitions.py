@@ -338,6 +338,7 @@ def test_wherever_it_is_cut_short_it_is_refused(tmp_path: Path) -> None:
             aggregate(path, POLL)
 
 
+@pytest.mark.slow
 def test_whatever_byte_is_changed_no_other_report_is_counted(tmp_path: Path) -> None:
     path = write(tmp_path / "a.parquet", OUE.randomize(np.arange(40) % 3, rng=3), task="monday/3")
     whole, known = path.read_bytes(), aggregate(path, POLL)

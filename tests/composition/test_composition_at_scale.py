@@ -150,6 +150,7 @@ def test_delta_near_one_is_known_by_what_is_missing(charges: Charges, epsilon: f
     assert upper - lower <= 2.0**-52 + 1e-5 * float(rest)
 
 
+@pytest.mark.slow
 def test_what_is_needed_in_memory() -> None:
     """A list that puts out no frequency early is the dearest."""
     tracemalloc.start()

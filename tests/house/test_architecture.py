@@ -150,6 +150,7 @@ def test_scipy_stats_is_never_used() -> None:
     assert named(uses) == []
 
 
+@pytest.mark.slow
 def test_numbers_are_imported_at_the_top_of_a_module_and_never_in_a_function() -> None:
     # The room `collecting` is loaded by `--help`, and handles arrays in a few functions.
     paths = [path for path in files(ACCOUNTANT, PLUGINS) if path.parent.name != "collecting"]

@@ -100,6 +100,7 @@ def test_readers_that_always_overlap_let_it_be_cut_off(path: Path, monkeypatch: 
         check(accountant)
 
 
+@pytest.mark.slow
 def test_beside_a_reader_that_never_ends_spends_go_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "SHORTENED_BYTES", 1 << 18)
     with Accountant(path) as accountant:
@@ -114,6 +115,7 @@ def test_beside_a_reader_that_never_ends_spends_go_on(path: Path, monkeypatch: p
         check(accountant)
 
 
+@pytest.mark.slow
 def test_an_erasure_empties_it_or_says_that_it_could_not(path: Path) -> None:
     with Accountant(path) as accountant:
         accountant.spend("alice", coin("0.1"), key="k")

@@ -157,7 +157,7 @@ def test_a_new_ledger_has_the_tables_that_migrating_makes() -> None:
     assert made(schema.lay_out) == made(schema.migrate) == made(and_brought_forward)
 
 
-@pytest.mark.some(2)  # from the first on, all steps are taken
+@pytest.mark.slow
 @pytest.mark.parametrize("older_tables", [FIRST_TABLES, SECOND_TABLES], ids=["first", "second"])
 def test_the_tables_on_a_server_are_brought_forward_too(own_keys: None, clock: Clock, older_tables: str) -> None:
     psycopg = pytest.importorskip("psycopg")

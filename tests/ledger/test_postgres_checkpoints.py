@@ -78,6 +78,7 @@ def test_every_checkpoint_that_was_taken_meanwhile_verifies(lanes: int) -> None:
         check(accountant, heads[-1])
 
 
+@pytest.mark.slow
 def test_checkpoints_and_answers_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of them, where they fill the parts and where they do not."""
     from ldp_budget.ledger._postgres import rows

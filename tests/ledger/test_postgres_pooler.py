@@ -76,6 +76,7 @@ class TestContract(LedgerContract):
 # -- many at a time ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_threads_with_keys_overdraw_nobody_and_charge_nothing_twice(accountant: Accountant) -> None:
     accountant.set_policy("tight", ["lifetime=7"])
 

@@ -70,6 +70,7 @@ def test_a_failure_that_does_not_end_is_told_and_charged_nothing(monkeypatch: py
         assert entries(accountant, "alice") == 0
 
 
+@pytest.mark.slow
 def test_a_deadlock_repeats_the_whole_work() -> None:
     """Others lock the lanes the other way round, which nobody of us does."""
     address = new_ledger(4)

@@ -89,6 +89,7 @@ class TestAsTheApplication(LedgerContract):
         return AsApplication(server)
 
 
+@pytest.mark.slow
 def test_the_application_does_everything_and_deletes_no_entry(server: Server) -> None:
     place = WithRoles(server, 4)
     with place.open() as accountant:

@@ -125,8 +125,8 @@ def test_what_has_no_key_can_be_done_again_as_well(behind: Behind, how: str) -> 
     assert charges(behind.ledger) == {"spent": 1, "erased": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", CUTS)
-@pytest.mark.some(3)
 def test_where_the_cable_stays_cut_the_error_says_what_is_known(behind: Behind, how: str) -> None:
     behind.cable.cuts, behind.cable.stays_down = [how], True
     with behind.client(patience=0.6) as accountant, pytest.raises(LedgerError) as lost:
@@ -152,9 +152,9 @@ def test_what_was_never_sent_was_not_done(behind: Behind) -> None:
     assert charges(behind.ledger) == {}
 
 
-@pytest.mark.parametrize("rounds", [4, pytest.param(20, marks=pytest.mark.slow)])
-def test_threads_whose_cables_are_cut_again_and_again_charge_each_report_once(behind: Behind, rounds: int) -> None:
-    dice = random.Random(rounds)
+@pytest.mark.slow
+def test_threads_whose_cables_are_cut_again_and_again_charge_each_report_once(behind: Behind) -> None:
+    rounds, dice = 20, random.Random(20)
     behind.cable.cuts = [dice.choice([*CUTS, "not"]) for _ in range(8 * rounds)]
     with behind.client(patience=60) as accountant:
 

@@ -75,6 +75,7 @@ def test_a_bug_reaches_whoever_asked(accountant: Accountant, monkeypatch: pytest
     ] * 2
 
 
+@pytest.mark.slow
 def test_requests_that_come_together_share_transactions(
     accountant: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:

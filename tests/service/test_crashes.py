@@ -131,6 +131,7 @@ def test_whoever_is_charged_while_the_service_ends_is_answered(farm: Farm, tmp_p
     assert sum(answered) > 2 * CLIENTS
 
 
+@pytest.mark.slow
 def test_what_is_under_way_when_the_service_ends_is_finished(farm: Farm, tmp_path: Path) -> None:
     place = str(tmp_path / "budget.db")
     secret = new_ledger(place, "lifetime=1")

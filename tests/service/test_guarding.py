@@ -340,6 +340,7 @@ def test_an_address_may_come_so_often_without_a_good_key(limited: Callable[..., 
     assert served.ask("GET", "/livez").status == 429
 
 
+@pytest.mark.slow
 def test_of_too_many_at_a_time_some_are_turned_away(limited: Callable[..., Served]) -> None:
     served = limited(most_in_flight=1)
     _add_routes(served.app)

@@ -137,6 +137,7 @@ def stub(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Iterator[Workers]:
     made.close()
 
 
+@pytest.mark.slow
 def test_what_takes_too_long_or_dies_is_ended_and_the_next_is_answered(stub: Workers) -> None:
     begun = time.monotonic()
     for asked in ({"sleep": 60}, {"die": True}):

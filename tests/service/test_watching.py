@@ -241,6 +241,7 @@ def test_a_full_disk_is_not_ready(served: Served, monkeypatch: pytest.MonkeyPatc
     assert (answer.status, answer.json()["detail"]) == (503, "not ready: disk")
 
 
+@pytest.mark.slow
 def test_a_ledger_that_does_not_answer_is_not_waited_for(
     served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

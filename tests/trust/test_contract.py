@@ -290,6 +290,7 @@ def test_an_author_sees_what_is_broken_and_why_something_was_skipped(tmp_path: P
     assert set(failed) == {"TestOnlySetsBits"}
 
 
+@pytest.mark.slow
 def test_the_contract_needs_no_pytest_and_its_tests_say_how_to_get_it() -> None:
     code = (
         "import sys; sys.modules['pytest'] = None\n"

@@ -104,6 +104,7 @@ def test_every_answer_is_looked_at_and_not_only_the_critical_ones() -> None:
     assert verify(emits(made, steps=clear)).verdict == "violated"
 
 
+@pytest.mark.slow
 def test_certificates_say_so() -> None:
     leaks = emits(RR, steps=(("report", "value"),))
     type(leaks).examples = ({"epsilon": 1},)
