@@ -284,10 +284,30 @@ def test_one_gaussian_report_costs_what_it_was_calibrated_to(epsilon: str, delta
     st.sampled_from(["1e-300", "1e-12", "1e-3", "0.5", "0.999"]),
 )
 @example("7.5", "0.01", 1305, "0.999")
+@example("7.5", "1", 1250, "0.5")
 def test_exact_is_never_worse_than_the_sum_and_hardly_apart(epsilon: str, tau: str, count: int, delta: str) -> None:
     total = compose([(SymmetricPair(epsilon, tau), count)], delta=delta, rule="exact")
     assert total.lower <= total.epsilon <= compose([(Pure(epsilon), count)], delta=delta).epsilon
     assert total.epsilon - total.lower <= 1e-7 * total.epsilon + 1e-12
+
+
+@pytest.mark.parametrize("count", [1251, 1257, 1400])
+def test_where_delta_stands_still_over_a_stretch_of_epsilon_its_end_is_found(count: int) -> None:
+    """Nobody lies with probability 0.46 to 0.5, and then the loss is 15 more than with one lie."""
+    pair = SymmetricPair("7.5", "1")
+    total = compose([(pair, count)], delta="0.5", rule="exact")
+    assert (
+        response_delta(Decimal("7.5"), count, total.epsilon)
+        <= 0.5
+        <= response_delta(Decimal("7.5"), count, total.lower)
+    )
+    assert total.epsilon - total.lower <= 1e-9 * total.epsilon
+    # The same where no lattice holds all losses, and beside other noise.
+    halves = [(pair, count // 2), (SymmetricPair("7.4999999999", "1"), count - count // 2)]
+    for charges in (halves, [(pair, count), (Gaussian("1e-4"), 1)], [(pair, count), (Laplace("1e-4"), 1)]):
+        beside = compose(charges, delta="0.5", rule="exact")
+        assert beside.lower >= 0.99999 * total.epsilon
+        assert beside.epsilon <= 1.00001 * total.epsilon
 
 
 @pytest.mark.slow

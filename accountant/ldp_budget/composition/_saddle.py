@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from ._terms import Terms
 
 _OCTAVES = 40.0  # the tilt is sought from 2^-40 over the largest loss on
-_STEEPEST = 2.0**36  # up to this over the whole loss, beyond which the rounding of exponents is no longer small
-_LESS_STEEP = 2.0**29  # enough where the loss is hardly spread at all, and many frequencies count
 _HALVINGS = 16
 _WORTH = 5.0  # a tilt so much larger that e^-5 is lost to rounding is better, where the tilted sum is as wide as 1/θ
 _WIDE = 4.0
@@ -44,15 +42,27 @@ class Saddle:
     negligible: float
 
 
-def saddle_for_delta(terms: Terms, mu: float, log_delta: float, *, steep: bool = True) -> Saddle:
-    """Where to look for the ε at δ that is not near one; with a tilt that is not `steep` if that led to nothing."""
-    steepest = (_STEEPEST if steep else _LESS_STEEP) / terms.whole
+class Tilt(NamedTuple):
+    """How steep a tilt may be, over the largest loss of all; and whether a larger one than the best is looked for,
+    where δ is so large that the best would leave the tilted loss too wide for its transform to decay."""
+
+    steepest: float
+    wider: bool
+
+
+BEST = Tilt(2.0**36, wider=False)  # beyond that the rounding of exponents is no longer small
+DECAYING = Tilt(2.0**36, wider=True)
+LESS_STEEP = Tilt(2.0**29, wider=True)  # enough where the loss is hardly spread at all, and many frequencies count
+LEAST = Tilt(2.0**29, wider=False)  # where δ hardly changes over a stretch of ε, all of that is seen with this one
+
+
+def saddle_for_delta(terms: Terms, mu: float, log_delta: float, tilt: Tilt) -> Saddle:
+    """Where to look for the ε at δ that is not near one."""
 
     def too_small(theta: float, k: float, slope: float) -> bool:
         return k - theta * slope - math.log1p(theta) > log_delta
 
-    theta, centre = _above(terms, mu, too_small, steepest)
-    theta = _wider(terms, mu, theta, centre, steepest)
+    theta, centre = _above(terms, mu, too_small, tilt)
     return Saddle(theta, centre, min(_NEGLIGIBLE * centre / (1 + theta), _SMOOTH / theta**2))
 
 
@@ -62,21 +72,24 @@ def saddle_for_rest(terms: Terms, mu: float, log_rest: float) -> Saddle:
     return Saddle(theta, centre, _NEGLIGIBLE * centre)
 
 
-def saddle_for_epsilon(terms: Terms, mu: float, epsilon: float) -> Saddle:
+def saddle_for_epsilon(terms: Terms, mu: float, epsilon: float, tilt: Tilt) -> Saddle:
     """Where to look for the δ at ε."""
     _, mean = terms.cumulant(0.0, mu)
     if mean - epsilon > 1 and (mean - epsilon) ** 2 > terms.variance(0.0, mu):
         theta, _ = _below(terms, mu, lambda theta, k, slope: slope < epsilon)
         return Saddle(theta, epsilon, _NEGLIGIBLE)
-    steepest = _STEEPEST / terms.whole
-    theta, _ = _above(terms, mu, lambda theta, k, slope: slope - math.log1p(1 / theta) < epsilon, steepest)
-    theta = _wider(terms, mu, theta, epsilon, steepest)
+    theta, _ = _above(terms, mu, lambda theta, k, slope: slope - math.log1p(1 / theta) < epsilon, tilt, epsilon)
     return Saddle(theta, epsilon, _NEGLIGIBLE / (theta * (1 + theta)))
 
 
 def _above(
-    terms: Terms, mu: float, too_small: Callable[[float, float, float], bool], steepest: float
+    terms: Terms,
+    mu: float,
+    too_small: Callable[[float, float, float], bool],
+    tilt: Tilt,
+    epsilon: float | None = None,
 ) -> tuple[float, float]:
+    steepest = tilt.steepest / terms.whole
     low, high = -_OCTAVES, math.log2(steepest * terms.widest)
     theta = centre = 0.0
     for _ in range(_HALVINGS):
@@ -85,7 +98,10 @@ def _above(
         k, slope = terms.cumulant(theta, mu)
         centre = slope - math.log1p(1 / theta)
         low, high = (middle, high) if too_small(theta, k, slope) else (low, middle)
-    return theta, max(centre, 0.0)
+    centre = max(centre, 0.0)
+    if tilt.wider:
+        theta = _wider(terms, mu, theta, centre if epsilon is None else epsilon, steepest)
+    return theta, centre
 
 
 def _below(terms: Terms, mu: float, too_small: Callable[[float, float, float], bool]) -> tuple[float, float]:
@@ -102,7 +118,7 @@ def _below(terms: Terms, mu: float, too_small: Callable[[float, float, float], b
 
 
 def _wider(terms: Terms, mu: float, theta: float, centre: float, steepest: float) -> float:
-    """A larger tilt where δ is so large that the best one would leave the tilted loss too wide for its decay."""
+    """A larger tilt than the best, as far as that costs little."""
 
     def exponent(tilt: float) -> float:
         return terms.cumulant(tilt, mu)[0] - tilt * centre

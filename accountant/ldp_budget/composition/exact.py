@@ -19,7 +19,17 @@ from ._curve import Curve
 from ._inversion import Inversion, invert
 from ._lattice import TooFine, common_spacing, convolve, symmetric_law, tilt
 from ._parts import ONE, Parts, basic_epsilon, finite_targets, infinite_mass, largest_loss, take_apart
-from ._saddle import Saddle, saddle_for_delta, saddle_for_epsilon, saddle_for_rest
+from ._saddle import (
+    BEST,
+    DECAYING,
+    LEAST,
+    LESS_STEEP,
+    Saddle,
+    Tilt,
+    saddle_for_delta,
+    saddle_for_epsilon,
+    saddle_for_rest,
+)
 from ._steps import Symmetric
 from ._terms import Terms
 from .crossing import crossing
@@ -27,6 +37,8 @@ from .gdp import gaussian_epsilon, gaussian_log_delta_down, log_bounds, mu_bound
 from .rules import Rule, Total
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from .charges import Charges
 
 
@@ -103,9 +115,8 @@ def _search(terms: Terms, mu: tuple[float, float], smallest: Decimal, largest: D
     """The ε at which δ is larger than `largest`, and the one at which it is at most `smallest`."""
     low, high = log_bounds(smallest)[0] if smallest else 0.0, log_bounds(largest)[1]
     lower, upper = 0.0, math.inf
-    for steep in (True, False):
-        saddle = saddle_for_delta(terms, mu[1], high, steep=steep)
-        below, above = _between(_curve(terms, mu, saddle), saddle, low, high)
+    for saddle, curve in _curves(terms, mu, lambda tilt: saddle_for_delta(terms, mu[1], high, tilt)):
+        below, above = _between(curve, saddle, low, high)
         lower, upper = max(lower, below), min(upper, above)
         if upper <= lower * (1 + _LOOSE):
             break
@@ -128,8 +139,7 @@ def _hardly_any(parts: Parts) -> bool:
 def _search_rest(terms: Terms, mu: tuple[float, float], smallest: Decimal, largest: Decimal) -> tuple[float, float]:
     """The same by 1 - δ, for a δ near one."""
     low, high = log_bounds(DOWN.subtract(ONE, largest))[0], log_bounds(UP.subtract(ONE, smallest))[1]
-    saddle = saddle_for_rest(terms, mu[1], high)
-    curve = _curve(terms, mu, saddle)
+    saddle, curve = next(_curves(terms, mu, lambda _: saddle_for_rest(terms, mu[1], high)))
     step = -1 / saddle.theta, curve.resolution
     lower, _ = crossing(lambda epsilon: low - curve.upper(epsilon), max(0.0, saddle.centre - curve.shift), *step)
     _, upper = crossing(lambda epsilon: high - curve.lower(epsilon), saddle.centre, *step)
@@ -151,8 +161,7 @@ def _finite_delta(parts: Parts, epsilon: float) -> tuple[Decimal, Decimal]:
             high = min(high, _exp(-math.inf, gaussian_log_delta(less, mu[1]))[1])
         return low, min(ONE, high)
     terms = Terms(parts.steps)
-    saddle = saddle_for_epsilon(terms, mu[1], epsilon)
-    curve = _curve(terms, mu, saddle)
+    saddle, curve = next(_curves(terms, mu, lambda tilt: saddle_for_epsilon(terms, mu[1], epsilon, tilt)))
     low, high = _exp(curve.lower(epsilon), curve.upper(epsilon))
     return (low, high) if saddle.theta > 0 else (DOWN.subtract(ONE, high), UP.subtract(ONE, low))
 
@@ -162,14 +171,30 @@ def _exp(low: float, high: float) -> tuple[Decimal, Decimal]:
     return smallest, Decimal(0) if high == -math.inf else min(ONE, exp_up(Decimal(min(high, 0.0))))
 
 
-def _curve(terms: Terms, mu: tuple[float, float], saddle: Saddle) -> Curve | Inversion:
-    """ln δ(ε), or ln(1 - δ(ε)), of `terms` and of Gaussian reports with a μ between the two of `mu`."""
+def _curves(
+    terms: Terms, mu: tuple[float, float], saddle_with: Callable[[Tilt], Saddle]
+) -> Iterator[tuple[Saddle, Curve | Inversion]]:
+    """ln δ(ε), or ln(1 - δ(ε)), of `terms` and of Gaussian reports with a μ between the two of `mu`.
+
+    One with each tilt there is to try: on a lattice that is the best one, which shows all there is.
+    """
+    saddle = saddle_with(BEST)
+    found = _on_lattice(terms, mu, saddle)
+    if found is not None:
+        yield saddle, found
+        return
+    for each in (DECAYING, LESS_STEEP, LEAST):
+        saddle = saddle_with(each)
+        yield saddle, invert(terms, mu, saddle)
+
+
+def _on_lattice(terms: Terms, mu: tuple[float, float], saddle: Saddle) -> Curve | None:
     steps = {step: count for step, count in terms.steps.items() if isinstance(step, Symmetric)}
-    if len(steps) == len(terms.steps) and sum(steps.values()) <= _MOST_ON_LATTICE:
-        spacing = common_spacing([step.bound for step in steps])
-        try:
-            laws = [tilt(symmetric_law(step, spacing), saddle.theta, count) for step, count in steps.items()]
-            return Curve(convolve(laws), saddle.theta, mu)
-        except TooFine:
-            pass
-    return invert(terms, mu, saddle)
+    if len(steps) < len(terms.steps) or sum(steps.values()) > _MOST_ON_LATTICE:
+        return None
+    spacing = common_spacing([step.bound for step in steps])
+    try:
+        laws = [tilt(symmetric_law(step, spacing), saddle.theta, count) for step, count in steps.items()]
+        return Curve(convolve(laws), saddle.theta, mu)
+    except TooFine:
+        return None
