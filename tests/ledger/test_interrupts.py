@@ -28,7 +28,7 @@ LOOKS = {"RESUME", "JUMP_BACKWARD", "CALL", "CALL_KW", "CALL_FUNCTION_EX"} & dis
 
 
 # An interrupt inside a callback of the garbage collector is told, not raised; that is no matter of the ledger.
-in_callbacks_too = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 class Interrupt:
@@ -145,7 +145,6 @@ def in_another_thread(work: Callable[[], object], point: int) -> None:
     assert done, f"others fail, or wait for ever, after an interrupt at point {point}"
 
 
-@in_callbacks_too
 @pytest.mark.parametrize("lanes", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_what_was_interrupted_while_it_was_closed_can_be_closed_again(
     tmp_path: Path, clock: Clock, lanes: int
@@ -166,7 +165,6 @@ def test_what_was_interrupted_while_it_was_closed_can_be_closed_again(
     assert point > 10
 
 
-@in_callbacks_too
 @pytest.mark.parametrize("each", [31, pytest.param(1, marks=pytest.mark.slow)])
 def test_what_was_interrupted_while_it_was_opened_or_closed_keeps_nobody_out(
     tmp_path: Path, clock: Clock, each: int
@@ -212,7 +210,6 @@ def test_whoever_waits_for_a_reader_is_woken_wherever_its_end_is_interrupted(tmp
     accountant.close()
 
 
-@in_callbacks_too
 def test_real_interrupts_lose_nothing(tmp_path: Path, clock: Clock) -> None:
     """In the main thread, over and over, while other threads spend as well."""
     accountant = Accountant(tmp_path / "budget.db", clock=clock)
