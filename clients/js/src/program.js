@@ -17,7 +17,7 @@ const NUMBER = /^(0|-?[1-9][0-9]*)$/;
 const PRIME = (1n << 61n) - 1n;
 const LARGEST_WORD = (1n << 64n) - 1n;
 const LEAST_SECRET_BYTES = 16;
-const MOST_REMEMBERED = 64;
+const MOST_REMEMBERED = 16;
 const NAME = /^[a-z][a-z0-9_]*$/;
 /** What reads the stream; the first are methods of `Draws` by these names. */
 const DRAWS = new Set(

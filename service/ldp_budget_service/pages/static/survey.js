@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 25 files with the digest f7d646b41b15ac2c96c4db9a3d272d7977c57129184f2af014ad4da7f98b13ba
+// made by clients/survey/build.mjs from 25 files with the digest 2be2e3e705442c4c6159f971c968d8a53e69cea59b22ce5d710d23efc353d2f7
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
@@ -756,7 +756,7 @@ var NUMBER = /^(0|-?[1-9][0-9]*)$/;
 var PRIME = (1n << 61n) - 1n;
 var LARGEST_WORD = (1n << 64n) - 1n;
 var LEAST_SECRET_BYTES = 16;
-var MOST_REMEMBERED = 64;
+var MOST_REMEMBERED = 16;
 var NAME = /^[a-z][a-z0-9_]*$/;
 var DRAWS = new Set(
   "bit bits bit_at bits_each below belows belows_from subset shuffle geometric laplace normal".split(" ")
