@@ -18,7 +18,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import ldp_budget
@@ -426,6 +426,7 @@ def test_delta_is_checked_at_epsilon(one: list[int], other: list[int], tenths: i
 
 @settings(max_examples=settings.default.max_examples // 4)
 @given(weights, weights)
+@example([1, 1, 1], [1, 5, 5])
 def test_rho_is_the_largest_divergence_over_its_order(one: list[int], other: list[int]) -> None:
     rows = [[Fraction(weight, sum(row)) for weight in row] for row in (one, other)]
     comparison = Comparison.rows(*rows)
@@ -435,7 +436,8 @@ def test_rho_is_the_largest_divergence_over_its_order(one: list[int], other: lis
     low, high = largest_rate(comparison.masses())
     assert float(high) >= max(logs) - 1e-9
     assert float(low) <= max(max(logs), float((p * np.log(p / q)).sum())) + 1e-3 * float(high) + 1e-9
-    assert check(ZeroConcentrated(high), comparison).verdict == HOLDS
+    # Outcomes of one loss are taken together there, which changes the last digits.
+    assert check(ZeroConcentrated(high * Decimal("1.000000001")), comparison).verdict == HOLDS
     if low > LIE:
         assert check(ZeroConcentrated(low * Decimal("0.999")), comparison).verdict == VIOLATED
 
