@@ -7,7 +7,7 @@ import itertools
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
@@ -35,7 +35,7 @@ class Interrupt:
     """A KeyboardInterrupt at the `number`-th point at which one could be raised, and only one."""
 
     def __init__(self, number: int) -> None:
-        self.left = number
+        self.number = self.left = number
         self._before: dict[int, str | None] = {}
         """The latest instruction of each frame, by its id: a frame that is kept would keep what it has open."""
 
@@ -63,6 +63,15 @@ class Interrupt:
                     raise KeyboardInterrupt
             self._before[id(frame)] = dis.opname[frame.f_code.co_code[frame.f_lasti]]
         return self._trace
+
+
+def every_interrupt(each: int = 1) -> Iterator[Interrupt]:
+    """One at each of the points of what is done with them, or at some; the last one finds no point any more."""
+    for number in itertools.count(1, each):
+        interrupt = Interrupt(number)
+        yield interrupt
+        if interrupt.left > 0:
+            return
 
 
 def hold_and_commit(accountant: Accountant, key: str) -> None:
@@ -152,17 +161,14 @@ def test_what_was_interrupted_while_it_was_closed_can_be_closed_again(
     place = tmp_path / "budget.db" if lanes == 1 else Emptied(lanes).address
     with Accountant(place, clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=1000"])
-    for point in itertools.count(1, lanes):
+    for interrupt in every_interrupt(lanes):
         accountant = Accountant(place, clock=clock)
         accountant.spend("alice", coin("0.01"))  # which begins what takes checkpoints
-        interrupt = Interrupt(point)
         with suppress(KeyboardInterrupt), interrupt:
             accountant.close()
-        in_another_thread(accountant.close, point)
-        in_another_thread(lambda: spend_there(place, clock), point)
-        if interrupt.left > 0:
-            break
-    assert point > 10
+        in_another_thread(accountant.close, interrupt.number)
+        in_another_thread(lambda: spend_there(place, clock), interrupt.number)
+    assert interrupt.number > 10
 
 
 @pytest.mark.parametrize("each", [31, pytest.param(1, marks=pytest.mark.slow)])
@@ -173,14 +179,11 @@ def test_what_was_interrupted_while_it_was_opened_or_closed_keeps_nobody_out(
     place = tmp_path / "budget.db"
     with Accountant(place, clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=1000"])
-    for point in itertools.count(1, each):
-        interrupt = Interrupt(point)
+    for interrupt in every_interrupt(each):
         with suppress(KeyboardInterrupt), interrupt:
             Accountant(place, clock=clock).close()
-        in_another_thread(lambda: spend_there(place, clock), point)
-        if interrupt.left > 0:
-            break
-    assert point > 100
+        in_another_thread(lambda: spend_there(place, clock), interrupt.number)
+    assert interrupt.number > 100
 
 
 def spend_there(place: str | Path, clock: Clock) -> object:
@@ -192,21 +195,18 @@ def test_whoever_waits_for_a_reader_is_woken_wherever_its_end_is_interrupted(tmp
     """As does a fork, in another thread."""
     accountant = Accountant(tmp_path / "budget.db", clock=clock)
     store = store_of(accountant)
-    for point in itertools.count(1):
+    for interrupt in every_interrupt():
         snapshot = store.snapshot()
         snapshot.__enter__()
         waiting = threading.Thread(target=lambda: (store.hold(True), store.let_go()), daemon=True)
         waiting.start()
         wait_until(lambda: bool(store._reader_is_through._waiters), "it does not wait")
-        interrupt = Interrupt(point)
         with suppress(KeyboardInterrupt), interrupt:
             snapshot.__exit__(None, None, None)
         del snapshot
         waiting.join(10)
-        assert not waiting.is_alive(), f"it waits for ever after an interrupt at point {point}"
-        if interrupt.left > 0:
-            break
-    assert point > 10
+        assert not waiting.is_alive(), f"it waits for ever after an interrupt at point {interrupt.number}"
+    assert interrupt.number > 10
     accountant.close()
 
 
