@@ -63,6 +63,7 @@ def saddle_for_delta(terms: Terms, mu: float, log_delta: float, tilt: Tilt) -> S
         return k - theta * slope - math.log1p(theta) > log_delta
 
     theta, centre = _above(terms, mu, too_small, tilt)
+    theta = _wider(terms, mu, theta, centre, tilt)
     return Saddle(theta, centre, min(_NEGLIGIBLE * centre / (1 + theta), _SMOOTH / theta**2))
 
 
@@ -78,19 +79,15 @@ def saddle_for_epsilon(terms: Terms, mu: float, epsilon: float, tilt: Tilt) -> S
     if mean - epsilon > 1 and (mean - epsilon) ** 2 > terms.variance(0.0, mu):
         theta, _ = _below(terms, mu, lambda theta, k, slope: slope < epsilon)
         return Saddle(theta, epsilon, _NEGLIGIBLE)
-    theta, _ = _above(terms, mu, lambda theta, k, slope: slope - math.log1p(1 / theta) < epsilon, tilt, epsilon)
+    theta, _ = _above(terms, mu, lambda theta, k, slope: slope - math.log1p(1 / theta) < epsilon, tilt)
+    theta = _wider(terms, mu, theta, epsilon, tilt)
     return Saddle(theta, epsilon, _NEGLIGIBLE / (theta * (1 + theta)))
 
 
 def _above(
-    terms: Terms,
-    mu: float,
-    too_small: Callable[[float, float, float], bool],
-    tilt: Tilt,
-    epsilon: float | None = None,
+    terms: Terms, mu: float, too_small: Callable[[float, float, float], bool], tilt: Tilt
 ) -> tuple[float, float]:
-    steepest = tilt.steepest / terms.whole
-    low, high = -_OCTAVES, math.log2(steepest * terms.widest)
+    low, high = -_OCTAVES, math.log2(tilt.steepest / terms.whole * terms.widest)
     theta = centre = 0.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
@@ -98,10 +95,7 @@ def _above(
         k, slope = terms.cumulant(theta, mu)
         centre = slope - math.log1p(1 / theta)
         low, high = (middle, high) if too_small(theta, k, slope) else (low, middle)
-    centre = max(centre, 0.0)
-    if tilt.wider:
-        theta = _wider(terms, mu, theta, centre if epsilon is None else epsilon, steepest)
-    return theta, centre
+    return theta, max(centre, 0.0)
 
 
 def _below(terms: Terms, mu: float, too_small: Callable[[float, float, float], bool]) -> tuple[float, float]:
@@ -117,13 +111,15 @@ def _below(terms: Terms, mu: float, too_small: Callable[[float, float, float], b
     return min(theta, -least), max(centre, 0.0)
 
 
-def _wider(terms: Terms, mu: float, theta: float, centre: float, steepest: float) -> float:
-    """A larger tilt than the best, as far as that costs little."""
+def _wider(terms: Terms, mu: float, theta: float, centre: float, tilt: Tilt) -> float:
+    """A larger tilt than the best, as far as that costs little; if one is looked for."""
+    if not tilt.wider:
+        return theta
 
-    def exponent(tilt: float) -> float:
-        return terms.cumulant(tilt, mu)[0] - tilt * centre
+    def exponent(theta: float) -> float:
+        return terms.cumulant(theta, mu)[0] - theta * centre
 
-    least = exponent(theta)
+    least, steepest = exponent(theta), tilt.steepest / terms.whole
     while theta < steepest and theta * theta * terms.variance(theta, mu) < _WIDE:
         if exponent(1.5 * theta) > least + _WORTH:
             break

@@ -178,23 +178,24 @@ def _curves(
 
     One with each tilt there is to try: on a lattice that is the best one, which shows all there is.
     """
-    saddle = saddle_with(BEST)
-    found = _on_lattice(terms, mu, saddle)
+    found = _on_lattice(terms, mu, saddle_with)
     if found is not None:
-        yield saddle, found
+        yield found
         return
     for each in (DECAYING, LESS_STEEP, LEAST):
         saddle = saddle_with(each)
         yield saddle, invert(terms, mu, saddle)
 
 
-def _on_lattice(terms: Terms, mu: tuple[float, float], saddle: Saddle) -> Curve | None:
+def _on_lattice(
+    terms: Terms, mu: tuple[float, float], saddle_with: Callable[[Tilt], Saddle]
+) -> tuple[Saddle, Curve] | None:
     steps = {step: count for step, count in terms.steps.items() if isinstance(step, Symmetric)}
     if len(steps) < len(terms.steps) or sum(steps.values()) > _MOST_ON_LATTICE:
         return None
-    spacing = common_spacing([step.bound for step in steps])
+    saddle, spacing = saddle_with(BEST), common_spacing([step.bound for step in steps])
     try:
         laws = [tilt(symmetric_law(step, spacing), saddle.theta, count) for step, count in steps.items()]
-        return Curve(convolve(laws), saddle.theta, mu)
+        return saddle, Curve(convolve(laws), saddle.theta, mu)
     except TooFine:
         return None

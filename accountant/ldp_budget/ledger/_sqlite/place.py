@@ -155,8 +155,9 @@ class Place:
 
     def _end_turn(self) -> None:
         """Of opening: keep what was opened, if all went well."""
-        self.turn.give_back()
-        if not self.is_open:
+        if self.is_open:
+            self.turn.give_back()
+        else:
             self._let_go()
 
     def _close_apart(self, connection: sqlite3.Connection) -> None:
