@@ -36,6 +36,7 @@ TURN = 40  # single transactions of each side in one round; or spends of each th
 BATCH = 50_000  # users of each side in one round, as many as `spend_many` takes at once
 THREADS = 64
 ASKED = 5_000  # users of a list whose balances are asked for
+LOG_BYTES = 100 << 20
 RULES = ("basic", "zcdp", "gdp")
 MOST = 10**15
 SECRET = bytes(32)
@@ -339,6 +340,29 @@ def balances(folder: Path, sizes: Sizes) -> None:
         amount(f"balance --users {form} of {ASKED:,}, milliseconds", took * 1000, 2000)
 
 
+def readers(folder: Path, sizes: Sizes) -> None:
+    """Spends next to a snapshot that a reader holds, as a backup does, once the log is long; beside none."""
+    beside, alone = Ours(folder / "beside.db"), Ours(folder / "alone.db")
+    beside.speed("alice"), alone.speed("alice")
+    with contextlib.closing(sqlite3.connect(folder / "beside.db", isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM journal").fetchone()
+        log, batches = folder / "beside.db-wal", 0
+        while log.stat().st_size < LOG_BYTES:
+            users = [f"user{batches}-{number}" for number in range(20_000)]
+            for ours in (beside, alone):
+                ours.accountant.spend_many(users, REPORT, policy="basic")
+            batches += 1
+        ratio(
+            f"a spend, a snapshot held, log {LOG_BYTES >> 20} MiB; beside none",
+            0.8,
+            2 * sizes.rounds,
+            lambda: beside.speed("alice"),
+            lambda: alone.speed("alice"),
+        )
+    beside.accountant.close(), alone.accountant.close()
+
+
 # A process starts with the peak of the one that started it, so a small one stands between.
 WATCH = """
 import resource, subprocess, sys
@@ -385,7 +409,7 @@ def main() -> None:
     print(f"SQLite {sqlite3.sqlite_version}, Python {sys.version.split()[0]}, {os.cpu_count()} processors")
     print(f"{'':52}{'ours/s':>12}{'floor/s':>12}{'ratio':>8}")
     with tempfile.TemporaryDirectory() as folder:
-        for part in (singles, threads, bulk, balances):
+        for part in (singles, threads, readers, bulk, balances):
             part(Path(folder), QUICK if options.quick else FULL)
     peer(options.peer)
 

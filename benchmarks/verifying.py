@@ -19,7 +19,7 @@ import ldp_budget
 from ldp_budget import Accountant
 
 TURNS = 3
-MOST_SECONDS, MOST_MIB = 20, 200
+MOST_SECONDS, MOST_MIB = 40, 300
 
 VERIFY = """
 import sys

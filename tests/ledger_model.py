@@ -136,6 +136,7 @@ class Charged:
     expires: datetime | None = None
     state: str = "spent"
     share: str | None = None
+    entry: Labelled | None = None
 
     @property
     def counts(self) -> bool:
@@ -150,6 +151,7 @@ class Model:
     newest: datetime = START
     versions: dict[str, list[tuple[Terms, bool]]] = field(default_factory=dict)
     charges: list[Charged] = field(default_factory=list)
+    labelled: list[Labelled] = field(default_factory=list)
     erased: set[str] = field(default_factory=set)
 
     # -- time ---------------------------------------------------------------------------------------------
@@ -167,15 +169,10 @@ class Model:
         """
         mine = [c for c in self.charges if c.user == user and same_window(period, c.at, moment)]
         mine = [c for c in mine if share in (None, c.share)]
-        total = ZERO
-        labelled: Counter[tuple[str, Guarantee]] = Counter()
+        total = labelled_sum([each for each in self.labelled if each.value[0] == user], period, moment, share)
         for charge in mine:
-            if charge.label is not None:
-                labelled[charge.label, charge.guarantee] += charge.reports * charge.counts
-            else:
+            if charge.label is None:
                 total = total.plus(costs_of(charge.guarantee).times(charge.reports) if charge.counts else ZERO)
-        for (_, guarantee), reports in labelled.items():
-            total = total.plus(along_curve(guarantee, reports))
         return total
 
     def cost(
@@ -190,14 +187,10 @@ class Model:
         """What more reports would add to a user's current window, or to that of a share."""
         if label is None or not isinstance(guarantee, Memoised):
             return costs_of(guarantee).times(reports)
-        done = sum(
-            c.reports
-            for c in self.charges
-            if (c.user, c.guarantee, c.label, c.counts) == (user, guarantee, label, True)
-            and same_window(period, c.at, self.moment)
-            and share in (None, c.share)
-        )
-        return along_curve(guarantee, done + reports).minus(along_curve(guarantee, done))
+        mine = [each for each in self.labelled if each.value[0] == user]
+        more = Labelled((user, label, guarantee), reports, self.moment, share=share)
+        sums = [labelled_sum(each, period, self.moment, share) for each in ([*mine, more], mine)]
+        return sums[0].minus(sums[1])
 
     # -- decisions ----------------------------------------------------------------------------------------
 
@@ -225,6 +218,9 @@ class Model:
         ):
             return False
         held = [*((limit, None) for limit in terms.parsed()), *((limit, share) for limit in mine)]
+        unknown = isinstance(guarantee, Memoised) and label is None
+        if unknown and any(of or limit.period != "lifetime" for limit, of in held):
+            return False
         return all(
             within(self.spent(user, limit.period, self.moment, of), cost, limit.capacity)
             for limit, of in held
@@ -262,6 +258,9 @@ class Model:
         if expires is not None:
             charge.state, charge.expires = "reserved", self.moment + timedelta(seconds=expires)
         self.charges.append(charge)
+        if labelled is not None:
+            self.labelled.append(Labelled((user, label, guarantee), reports, self.moment, share=share))
+            charge.entry = self.labelled[-1]
         self.newest = self.moment
         return charge
 
@@ -287,6 +286,9 @@ class Model:
         for charge in self.charges:
             if charge.user == user:
                 charge.user = f"{user}, erased"
+        for entry in self.labelled:
+            if entry.value[0] == user:
+                entry.value = (f"{user}, erased", *entry.value[1:])
         self.newest = self.moment
         return known
 
@@ -313,13 +315,74 @@ def same_window(period: str, one: datetime, other: datetime) -> bool:
     )
 
 
-def along_curve(guarantee: Guarantee, reports: int) -> Costs:
-    """What `reports` of one memoised value cost together: the curve for ε, the cap for ρ and μ²."""
+@dataclass(eq=False)
+class Labelled:
+    """Reports of a memoised value that were charged, or with `ends` the void of those of another charge.
+
+    `moments` are those at which they count; `late`: the clock was repaired before.
+    """
+
+    value: Any
+    reports: int
+    at: datetime
+    moments: tuple[datetime, ...] = ()
+    share: str | None = None
+    late: bool = False
+    ends: Labelled | None = None
+
+    def voided(self, at: datetime) -> Labelled:
+        return Labelled(self.value, self.reports, at, share=self.share, late=self.late, ends=self)
+
+
+def labelled_sum(entries: Iterable[Labelled], period: str, moment: datetime, share: str | None = None) -> Costs:
+    """What a window was charged for labelled reports: each time the worst they lose given all that was seen before.
+
+    A void gives back what the reports would cost now. Where a window has passed, or has gaps, it is not known how
+    much that was, and it gives back nothing as long as there are reports elsewhere.
+    """
+    total, left = ZERO, list[Labelled]()
+    for entry in entries:
+        charge = entry.ends or entry
+        inside = share in (None, charge.share) and any(
+            same_window(period, each, moment) for each in (charge.at, *charge.moments)
+        )
+        if entry.ends is not None:
+            left.remove(charge)
+        mine = [each for each in left if each.value == charge.value]
+        here = [
+            each
+            for each in mine
+            if share in (None, each.share)
+            and any(same_window(period, seen, moment) for seen in (each.at, *each.moments))
+        ]
+        earlier = sum(each.reports for each in mine if each not in here)
+        done = sum(each.reports for each in here)
+        gaps = share is not None or entry.late
+        if (
+            inside
+            and entry.ends is not None
+            and not (earlier and (gaps or not same_window(period, entry.at, moment)))
+        ):
+            together = along_curve(charge.value[-1], done + charge.reports, earlier)
+            total = total.minus(together.minus(along_curve(charge.value[-1], done, earlier)))
+        elif inside and entry.ends is None:
+            if gaps and earlier:
+                earlier, done = earlier + done, 0
+            together = along_curve(charge.value[-1], done + charge.reports, earlier)
+            total = total.plus(together.minus(along_curve(charge.value[-1], done, earlier)))
+        if entry.ends is None:
+            left.append(charge)
+    return total
+
+
+def along_curve(guarantee: Guarantee, reports: int, earlier: int = 0) -> Costs:
+    """What reports of one memoised value cost after `earlier` ones: by the curve for ε, by the cap for the others."""
     assert isinstance(guarantee, Memoised)
     if not reports:
         return ZERO
-    bound = guarantee.curve[reports - 1] if reports <= len(guarantee.curve) else guarantee.cap
-    return costs_of(Pure(guarantee.cap))._replace(epsilon=costs_of(Pure(bound)).epsilon)
+    points = (Decimal(0), *guarantee.curve, guarantee.cap)
+    bound, before = (points[min(count, len(points) - 1)] for count in (earlier + reports, earlier))
+    return costs_of(Pure(guarantee.cap + before))._replace(epsilon=costs_of(Pure(bound + before)).epsilon)
 
 
 def within(spent: Costs, cost: Costs, capacity: Costs) -> bool:
@@ -361,7 +424,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.accountant: Accountant = self.place.open(self._clock)
         self.heads: list[str] = []
         self.keys = self.steps = 0
-        self.callers = {share: made(self.accountant, f"key of {share}", share) for share in SHARES}
+        self.callers = {share: made(self.accountant, f"key-of-{share}", share) for share in SHARES}
 
     def _clock(self) -> datetime:
         return self.model.now
@@ -495,6 +558,8 @@ class LedgerMachine(RuleBasedStateMachine):
         if not repeated:
             ends = {"commit": "committed", "void": "voided"}[step]
             charged.state = ends if state == "reserved" else state
+            if charged.state == "voided" and charged.entry is not None:
+                self.model.labelled.append(charged.entry.voided(self.model.moment))
             self.model.newest = self.model.moment
         receipt = call(held.receipt)
         assert (receipt.status, receipt.repeated) == (charged.state, repeated)

@@ -15,25 +15,6 @@ from ldp_budget.ledger._postgres.schema import LANED
 from ledger_places import Now
 from postgres_servers import in_this_process, reason_for_none, shared_server
 
-FIRST_TABLES = """
-    DROP TABLE notes;
-    DROP INDEX reservations;
-    ALTER TABLE charges DROP CONSTRAINT charges_lane_fingerprint_guarantee_collection_key;
-    ALTER TABLE charges DROP COLUMN collection;
-    ALTER TABLE charges ADD UNIQUE (lane, fingerprint, guarantee);
-    DROP TABLE records;
-    DROP INDEX answers_apart;
-    UPDATE meta SET value = '1' WHERE name = 'schema';
-"""
-"""Makes of the tables of today, where nothing is in the new ones, those of version 1."""
-
-SECOND_TABLES = """
-    DROP TABLE records;
-    DROP INDEX answers_apart;
-    UPDATE meta SET value = '2' WHERE name = 'schema';
-"""
-"""Likewise those of version 2."""
-
 
 def new_ledger(lanes: int, version: str | None = None, **more: str) -> str:
     """The address of a database in which no ledger is yet; skips where there is no server, or none of the version."""

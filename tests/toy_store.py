@@ -13,7 +13,7 @@ from ldp_budget.guarantees.amounts import ZERO, Costs
 from ldp_budget.ledger import entries as e
 from ldp_budget.ledger.journal import seal_counters
 from ldp_budget.ledger.keys import Key, new_key
-from ldp_budget.ledger.store import Hint, Lanes, Renew, Rooms
+from ldp_budget.ledger.store import NO_SUM, Hint, Lanes, Renew, Rooms
 
 Table: TypeAlias = dict[Any, Any]
 
@@ -22,14 +22,13 @@ class ToyRows:  # of a lane, each table a dictionary by its key
     def __init__(self, key: Key) -> None:
         self._end, self._seal = e.End(), seal_counters(key, e.End())
         self._users: dict[int, e.User] = {}
-        self._tombstones, self._keys = Table(), Table()
+        self._tombstones, self._keys, self._seals, self._collections = Table(), Table(), Table(), Table()
         self._sums: dict[tuple[int, int], Costs] = {}
         self._labels: dict[tuple[int, bytes, int, int], int] = {}
         self._quotas: dict[tuple[int, str, str], int] = {}
-        self._journal, self._links, self._entry_labels, self._notes = Table(), Table(), Table(), Table()
-        self._charges, self._policies, self._collections = Table(), Table(), Table()
-        self._periods = {"lifetime": 0}
+        self._journal, self._links, self._notes, self._charges = Table(), Table(), Table(), Table()
         self._checkpoints, self._records = list[e.Checkpoint](), list[e.StoredRecord]()
+        self._entry_labels, self._policies, self._periods = Table(), Table(), {"lifetime": 0}
 
     def end(self) -> tuple[e.End, bytes]:
         return self._end, self._seal
@@ -39,8 +38,15 @@ class ToyRows:  # of a lane, each table a dictionary by its key
 
     def accounts(self, users: Sequence[bytes], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
         for user in [each for each in self._users.values() if each.hash in users]:
-            for window in [each for each in windows if (user.account, each) in self._sums] or [None]:
-                yield (user.hash, user.account, window, *self._sums.get((user.account, window), [None] * 4))
+            yield from ((user.hash, *row) for row in self.sealed([user.account], windows))
+
+    def sealed(self, accounts: Sequence[int], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+        for account in [each for each in accounts if each in self._users and self._users[each].hash is not None]:
+            charges = [n for n, row in self._journal.items() if row[3] == account and row[2] in e.CHARGES]
+            more = any(key[0] == account for key in (*self._labels, *self._quotas)), self._users[account].hash
+            seal = max(charges, default=None), *self._seals.get(account, (0, None, None))[1:], *more
+            for window in [each for each in windows if (account, each) in self._sums] or [None]:
+                yield (account, window, *self._sums.get((account, window), [None] * 4), *seal)
 
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
         return [user for user in users if user in self._tombstones]
@@ -81,8 +87,8 @@ class ToyRows:  # of a lane, each table a dictionary by its key
     def label(self, number: int) -> e.EntryLabel | None:
         return self._entry_labels.get(number)
 
-    def history(self, account: int) -> Iterator[tuple[Any, ...]]:
-        for number, row in [each for each in self._journal.items() if each[1][3] == account]:
+    def history(self, account: int, first: int = 1, most: int | None = None) -> Iterator[tuple[Any, ...]]:
+        for number, row in [i for i in self._journal.items() if i[1][3] == account and i[0] >= first][:most]:
             yield (*row, *self._entry_labels.get(number, (number, None, None))[1:])
 
     def histories(self, first: int, last: int, since: int | None = None) -> Iterator[tuple[Any, ...]]:
@@ -116,6 +122,12 @@ class ToyRows:  # of a lane, each table a dictionary by its key
     def set_sums(self, rows: Iterable[tuple[Any, ...]]) -> None:
         self._sums.update(((row[0], row[1]), Costs(*row[2:])) for row in rows)
 
+    def set_seals(self, rows: Sequence[e.SealRow]) -> None:
+        self._seals.update((row.account, row) for row in rows)
+
+    def seals(self, first: int, last: int) -> Iterator[e.SealRow]:
+        return iter([self._seals[account] for account in sorted(self._seals) if first <= account <= last])
+
     def set_label_reports(self, row: e.LabelRow) -> None:
         self._labels[row[:4]] = row.reports
 
@@ -131,6 +143,7 @@ class ToyRows:  # of a lane, each table a dictionary by its key
         self.add_answers(answers)
         if cut_off is not None:
             account, labels = cut_off.account, self._entry_labels.values()
+            self._seals.pop(account, None)
             self._entry_labels = {each.entry: each for each in labels if self._journal[each.entry][3] != account}
             self._notes = {entry: n for entry, n in self._notes.items() if self._journal[entry][3] != account}
             self._labels = {key: reports for key, reports in self._labels.items() if key[0] != account}
@@ -211,8 +224,8 @@ class ToyRows:  # of a lane, each table a dictionary by its key
     def quotas(self, first: int, last: int) -> Iterator[e.QuotaRow]:
         return iter([e.QuotaRow(*key, self._quotas[key]) for key in sorted(self._quotas) if first <= key[0] <= last])
 
-    def stored_answers(self) -> Iterator[e.StoredAnswer]:
-        return iter(self._keys.values())
+    def answers_after(self, position: int, most: int) -> tuple[Iterable[e.StoredAnswer], int | None]:
+        return self._keys.values(), None
 
     def answers_apart(self, first: int, last: int) -> Iterator[e.StoredAnswer]:
         return iter([each for each in self._keys.values() if -last <= each.place <= -first])
@@ -234,13 +247,13 @@ class ToyBatch:  # many users charged alike, one by one
         self._left = users
 
     def refuse(self, rooms: Rooms) -> list[bytes]:
-        left, rows = self._left, self._rows
-        self._left = [user for user in left if not [*rows.erased([user])] and self._fits(user, rooms)]
+        left, erased = self._left, self._rows.erased
+        self._left = [user for user in left if not erased([user]) and self._fits(user, rooms)]
         return [user for user in left if user not in self._left]
 
     def _fits(self, user: bytes, rooms: Rooms) -> bool:
         for window, room in rooms:
-            sums = (row[3:] for row in self._rows.accounts([user], [window]) if row[2] is not None)
+            sums = (row[3:7] for row in self._rows.accounts([user], [window]) if row[2] is not None)
             spent = Costs(*next(sums, ZERO))._asdict()
             if room is None or any(spent[name] is None or spent[name] > most for name, most in room.items()):
                 return False
@@ -249,9 +262,14 @@ class ToyBatch:  # many users charged alike, one by one
     def unknown(self) -> list[bytes]:
         return [user for user in self._left if not [*self._rows.accounts([user], [])]]
 
+    def sealed(self, day: int, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+        for account in self._accounts():
+            [(newest, sealed_on, seal, counted, user)] = {row[6:] for row in self._rows.sealed([account], windows)}
+            sums = [self._rows.spent(account, window) or (NO_SUM, None, None, None) for window in windows]
+            yield (account, user, newest, None if counted or sealed_on != day else seal, *sum(map(tuple, sums), ()))
+
     def open_accounts(self, first: int, users: list[bytes], seals: list[bytes]) -> None:
-        for number, user in enumerate(zip(users, seals, strict=True), first):
-            self._rows.add_user(e.User(number, *user))
+        self._rows._users.update((n, e.User(n, *u)) for n, u in enumerate(zip(users, seals, strict=True), first))
 
     def _accounts(self) -> list[int]:
         return sorted(row[1] for row in self._rows.accounts(self._left, []))
@@ -265,6 +283,9 @@ class ToyBatch:  # many users charged alike, one by one
         for number, account in enumerate(self._accounts(), first):
             self._rows._journal[number] = (number, at, kind, account, *charged, 1, *amounts, None, None, None, kept)
         return self._accounts()
+
+    def seal(self, day: int, seals: list[bytes]) -> None:
+        self._rows.set_seals([e.SealRow(a, day, seal) for a, seal in zip(self._accounts(), seals, strict=True)])
 
 
 class ToyStore:
@@ -295,4 +316,4 @@ class ToyStore:
     def close(self, *given: object) -> bool:
         return True
 
-    backup = check_key = look_at_key = clear_log = close
+    backup = check_key = check_writable = look_at_key = clear_log = close

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
+from unicodedata import normalize
 
 from .errors import InvalidParameter
 
@@ -35,14 +36,55 @@ def check_text(option: str, value: object) -> str:
     if not isinstance(value, str) or not value:
         raise InvalidParameter(option, "a text of at least one character", shown(value))
     # Of numpy's texts there is a plain one, so that a request is the same whichever of the two it came with.
-    return value if type(value) is str else str.__str__(value)
+    return _storable(option, value if type(value) is str else str.__str__(value))
+
+
+# Programs put these around a text to say how it is written: the zero-width space, the byte order mark, joiners, the
+# soft hyphen and marks of direction. Inside a name some of them make another word, so they stay there.
+_INVISIBLE = "\u00ad\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e"
+_INVISIBLE += "\u2060\u2061\u2062\u2063\u2064\u2066\u2067\u2068\u2069\ufeff"
+
+
+def canonical_user(text: str) -> str:
+    """A user's name as the ledger knows it: in Unicode's form NFC, its ends trimmed of what cannot be seen.
+
+    Every name goes through here before it is hashed, so that one user has one budget however the name was typed.
+    Names that differ by case stay two: many systems have both.
+    """
+    if text.isascii():
+        return text.strip()
+    text = normalize("NFC", text)
+    while (trimmed := text.strip().strip(_INVISIBLE)) != text:
+        text = trimmed
+    return text
+
+
+def check_user(value: object) -> str:
+    """The canonical form of a user's name, if a character is left in it."""
+    name = canonical_user(check_text("user", value))
+    if not name:
+        raise InvalidParameter("user", "a text of at least one character besides white space", shown(value))
+    return name
 
 
 def check_name(option: str, value: object) -> str:
     """`value`, if it is a text; whether anything has that name is for others to say."""
     if not isinstance(value, str):
         raise InvalidParameter(option, "a name, which is a text", shown(value))
-    return value
+    return _storable(option, value)
+
+
+def _storable(option: str, text: str) -> str:
+    """`text`, if every engine of a ledger can store it: neither NUL nor half of a character fits everywhere."""
+    if text.isascii() and "\0" not in text:
+        return text
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InvalidParameter(option, "a text of whole characters, without lone surrogates", shown(text)) from None
+    if "\0" in text:
+        raise InvalidParameter(option, "a text without the character NUL", shown(text))
+    return text
 
 
 def check_switch(option: str, value: object) -> bool:

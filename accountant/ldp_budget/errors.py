@@ -233,7 +233,7 @@ class ApprovalNeeded(LdpBudgetError):  # noqa: N818
         self.reasons = tuple(reasons)
         super().__init__(
             f"policy {policy}: expected the approval of another key holder, as {'; '.join(self.reasons)}; "
-            "nothing was changed"
+            "nothing was changed. Propose the change; or, on the machine of the ledger, add --override REASON"
         )
 
 

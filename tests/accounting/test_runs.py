@@ -179,6 +179,51 @@ def test_other_lines_under_the_same_key_are_a_conflict_and_cost_nothing(ledger: 
     assert "run" in str(answers[10].error)
 
 
+@pytest.mark.parametrize("size", [10, 7, 100])
+def test_run_repeated_with_more_lines_is_a_conflict(ledger: Accountant, size: int) -> None:
+    """A run of 20 lines was repeated with 21, and the last user was charged under the key of the others."""
+    spends = lines(21)
+    played(ledger, spends[:20], size)
+    entries = ledger.stats()["entries"]
+    for again in (10, 7, 100):
+        answers = played(ledger, spends, again)
+        assert isinstance(answers[-1].error, KeyConflict)
+        assert all(answer.repeated for answer in answers[:14])
+    assert ledger.stats()["entries"] == entries
+
+
+def test_run_repeated_with_fewer_lines_is_a_conflict(ledger: Accountant) -> None:
+    """A run of two chunks of ten lines was repeated with the first ten, which were answered as if they were all."""
+    spends = lines(20)
+    first = played(ledger, spends, 10)
+    assert all(isinstance(answer.error, KeyConflict) for answer in played(ledger, spends[:10], 10))
+    run = ledger.run("run")
+    run.charge(spends[:10])
+    with pytest.raises(KeyConflict):
+        run.charge([], last=True)
+    assert statuses(played(ledger, spends, 10)) == statuses(first), "the whole list is still the run's"
+
+
+def test_run_whose_end_came_alone_is_closed_there(ledger: Accountant) -> None:
+    """The last line of a stream may be answered before it is known that no more follow."""
+    spends = lines(11)
+    for _ in range(2):
+        run = ledger.run("run")
+        run.charge(spends[:10])
+        assert run.charge([], last=True) == []
+    assert isinstance(played(ledger, spends, 10)[-1].error, KeyConflict)
+    assert ledger.run("nothing").charge([], last=True) == []
+    assert isinstance(played(ledger, spends[:1], 10, "nothing")[0].error, KeyConflict)
+
+
+def test_run_interrupted_before_its_end_takes_the_rest_of_its_lines(ledger: Accountant) -> None:
+    """Nobody knows how long an interrupted run was to be."""
+    spends = lines(20)
+    ledger.run("run").charge(spends[:10])
+    answers = played(ledger, spends, 10)
+    assert [answer.repeated for answer in answers] == [True] * 10 + [False] * 10
+
+
 def test_a_line_of_a_run_has_no_key_and_each_other_thing_that_is_wrong_is_its_own(ledger: Accountant) -> None:
     wrong: list[Any] = [
         Spend("a", coin(1), key="k"),
@@ -236,6 +281,8 @@ def test_a_copied_ledger_goes_on_with_a_run(clock: Clock, before: int, after: in
         old.set_policy("default", ["lifetime=3", "day=2"])
         old.set_policy("strict", ["lifetime=1"])
         first = old.run("run").charge(spends[:50])
+        ended = [Spend("of another run", coin(1))] * 2
+        played(old, ended[:1], 10, "ended")
         target: Any = ToyStore(after, secret=old._ledger.key.secret)
         target.name = "there"
         old.copy_to(target)
@@ -244,8 +291,10 @@ def test_a_copied_ledger_goes_on_with_a_run(clock: Clock, before: int, after: in
         answers = played(new, spends, 1000)
         assert statuses(answers[:50]) == statuses(first)
         assert [answer.repeated for answer in answers] == [True] * 50 + [False] * 30
-        assert new.stats()["entries_by_kind"]["spent"] == sum(answer.status == "spent" for answer in answers)
+        assert new.stats()["entries_by_kind"]["spent"] == 1 + sum(answer.status == "spent" for answer in answers)
         assert all(answer.repeated for answer in played(new, spends, 7))
+        assert all(answer.repeated for answer in played(new, ended[:1], 7, "ended"))
+        assert isinstance(played(new, ended, 7, "ended")[-1].error, KeyConflict)
 
 
 def test_callers_have_runs_of_their_own_and_stand_in_the_journal(ledger: Accountant) -> None:

@@ -24,7 +24,7 @@ import pytest
 
 import format_story as story
 from conftest import Clock, CommandLine
-from ldp_budget import Accountant, Collection, KeyConflict, RecordConflict, ReservationConflict
+from ldp_budget import Accountant, Collection, KeyConflict, RecordConflict, ReportFileError, ReservationConflict
 from ldp_budget.accounting.access.invitations import Invitations
 from ldp_budget.accounting.access.keys import ApiKeys
 from ldp_budget.authoring.interpreter import StreamDraws, read, run
@@ -149,7 +149,8 @@ def test_retries_are_answered_and_not_charged(left: Left, at_work: Accountant) -
         at_work.spend("alice", story.OUE, reports=2, key="monday")
     done = at_work.spend_many(story.BULK, party, key="run")
     assert (done.spent, done.refused, done.repeated) == (0, left.about["run"]["refused"], left.about["run"]["spent"])
-    assert verified(at_work, left.about["head"]) == left.about["head"]
+    verified(at_work, left.about["head"])
+    assert at_work.stats()["entries"] == left.about["entries"], "nobody was charged again"
 
 
 def test_reservations_are_ended_as_they_would_have_been(left: Left, at_work: Accountant) -> None:
@@ -304,24 +305,34 @@ def test_an_inbox_goes_on(left: Left, at_work: Accountant, tmp_path: Path) -> No
     verified(at_work, left.about["head"])
 
 
-def test_an_interrupted_run_goes_on(left: Left, at_work: Accountant, tmp_path: Path) -> None:
+def test_an_interrupted_run_is_finished_or_refused(left: Left, at_work: Accountant, tmp_path: Path) -> None:
     if "interrupted" not in left.about:
         return
     shutil.copy(left.folder / "hours.out.partial", tmp_path / "hours.out.partial")
     (tmp_path / "hours.out.partial").chmod(0o600)
+    if (tmp_path / "hours.out.partial").read_bytes().startswith(b"ldp-budget release 1\n"):
+        # A candidate stored reports before their users were charged: it is refused, and nothing is charged.
+        with pytest.raises(ReportFileError, match="of another version"):
+            story.hours_of(at_work, tmp_path / "hours.out")
+        assert verified(at_work) == left.about["head"]
+        return
     done = story.hours_of(at_work, tmp_path / "hours.out")
     assert (done.reports, done.refused) == (left.about["interrupted"], 0)
     assert not (tmp_path / "hours.out.partial").exists()
     assert (
         sum(len(block) for block in read_reports(tmp_path / "hours.out", story.COLLECTIONS["hours"])) == done.reports
     )
-    assert verified(at_work) == left.about["head"], "nobody was charged again"
+    verified(at_work, left.about["head"])
+    assert at_work.stats()["entries"] == left.about["entries"], "nobody was charged again"
 
 
 # -- certificates ----------------------------------------------------------------------------------------------------
 
 
-def test_a_certificate_counts(left: Left, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_certificate_of_another_release_is_read_and_no_longer_counts(
+    left: Left, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A certificate covers the files and the version of ldp-budget: under a later release it stayed "audited"."""
     spec = importlib.util.spec_from_file_location("coin", left.folder / "coin.py")
     assert spec is not None
     assert spec.loader is not None
@@ -333,6 +344,8 @@ def test_a_certificate_counts(left: Left, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv(certificates.VARIABLE, str(left.folder / "certificates.json"))
     certificates.forget()
     try:
-        assert certificates.checked(module.Coin) == "audited"
+        assert certificates.checked(module.Coin) == "no"
+        (kept,) = json.loads(certificates.certificates_path().read_bytes())["certificates"]
+        assert kept["checked"] == "audited"
     finally:
         certificates.forget()

@@ -31,7 +31,7 @@ from ldp_budget.errors import ClockError, InvalidParameter, LedgerMissing, Reser
 from ldp_budget.guarantees import Pure
 from ldp_budget.ledger import copying, filling
 from ldp_budget.ledger.ledger import Ledger
-from ledger_contract import CURVE, check, coin, in_threads, promising
+from ledger_contract import CURVE, check, coin, in_threads, made, promising, write_record
 from ledger_model import MECHANISMS, TENTH, LedgerMachine
 from ledger_places import InToys
 from postgres_places import new_ledger
@@ -70,7 +70,7 @@ class Story:
         accountant.void(self.voided)
         self.expired = self.reserve(accountant, "user-5", expires=60)
         clock.advance(minutes=2)
-        self.open = self.reserve(accountant, "user-6", promising(CURVE), label="home", key="held")
+        self.open = self.reserve(accountant, "user-6", promising(CURVE), label="work", key="held")
         self.of_erased = self.reserve(accountant, "user-7")
         accountant.erase("user-7")
         accountant.erase("stranger", unknown=True)
@@ -79,8 +79,8 @@ class Story:
         colours, age = Collection("colours", coin("0.1")), Collection("age", coin("0.1"))
         accountant.add_collection(colours)
         accountant.add_collection(age)
-        accountant.record("key", "team-a", {"share": "a"}, expected=0)
-        accountant.record("key-revoked", "team-a", {}, expected=1)
+        made(accountant, "team-a", "a")
+        write_record(accountant, "key-revoked", "team-a", {})
         limits, shares = ["lifetime=30", "day=5", "month=25"], {"b": ["day=1"], "a": ["lifetime=2", "day=1.5"]}
         accountant.set_policy("default", limits, shares=shares)
         team = accountant.acting_for(Caller(1, "team-a", "a"))
@@ -138,7 +138,7 @@ def check_story(accountant: Accountant, story: Story, clock: Clock) -> None:
             assert again.to_json() == {**first.to_json(), "repeated": True}
             with pytest.raises(KeyConflict):
                 accountant.spend(**{**request, "reports": 2})
-    held = accountant.reserve("user-6", promising(CURVE), label="home", key="held")
+    held = accountant.reserve("user-6", promising(CURVE), label="work", key="held")
     assert (held.receipt, held.repeated, held.status) == (story.open, True, "reserved")
     assert (accountant.commit(story.committed).status, accountant.commit(story.committed).repeated) == (
         "committed",
@@ -335,6 +335,64 @@ def test_a_copy_that_was_stopped_between_key_and_file_goes_on(
 # -- what is refused ------------------------------------------------------------------------------------------
 
 
+def stopped_copy(accountant: Accountant, there: Path, monkeypatch: pytest.MonkeyPatch, before: str) -> None:
+    """Begin a copy that ends before one of its steps."""
+    with monkeypatch.context() as patch:
+        patch.setattr(before, lambda *given: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            accountant.copy_to(there)
+
+
+@pytest.mark.parametrize("before", ["ldp_budget.accounting.copying.differences", "ldp_budget.ledger.moving._open"])
+@pytest.mark.parametrize("first", ["target", "physical copy"])
+def test_physical_copy_of_a_target_never_opens_as_well(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, before: str, first: str
+) -> None:
+    """`ledger copy` was stopped while it filled a file, the file was copied with `cp`, and `ledger copy` was run
+    again to each of the two: both opened, and every user had two budgets.
+    """
+    small(tmp_path / "first.db", clock)
+    target, copy = tmp_path / "target.db", tmp_path / "copy.db"
+    with Accountant(tmp_path / "first.db", clock=clock) as accountant:
+        stopped_copy(accountant, target, monkeypatch, before)
+        for ending in ("", ".key"):
+            shutil.copy(f"{target}{ending}", f"{copy}{ending}")
+        opens, stays = (copy, target) if first == "physical copy" else (target, copy)
+        if before.endswith("_open") and first == "physical copy":
+            opens, stays = stays, opens  # the source has chosen the target by then
+            with pytest.raises(LedgerError, match=r"second copy of the ledger that was moved to .*target\.db"):
+                accountant.copy_to(stays)
+        accountant.copy_to(opens)
+        for _ in range(2):
+            with pytest.raises(LedgerError, match=f"second copy of the ledger that was moved to {opens}, and"):
+                accountant.copy_to(stays)
+        with pytest.raises(LedgerError, match="second copy of the ledger"):
+            accountant.give_up_copy(stays)
+        with pytest.raises(LedgerError, match="it was moved to"):
+            accountant.spend("alice", coin("0.001"))
+        check(accountant)
+    with Accountant(opens, clock=clock) as accountant:
+        check(accountant)
+        assert accountant.spend("alice", coin("0.001"))
+    with Accountant(stays, clock=clock) as accountant, pytest.raises(LedgerError, match="is being copied from"):
+        accountant.spend("alice", coin("0.001"))
+
+
+def test_copy_given_up_just_before_it_opened_leaves_the_source_in_use(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small(tmp_path / "first.db", clock)
+    with Accountant(tmp_path / "first.db", clock=clock) as accountant:
+        stopped_copy(accountant, tmp_path / "copy.db", monkeypatch, "ldp_budget.ledger.moving._open")
+        accountant.give_up_copy(tmp_path / "copy.db")
+        assert accountant.spend("alice", coin("0.001"))
+        with pytest.raises(LedgerError, match="was given up"):
+            accountant.copy_to(tmp_path / "copy.db")
+        accountant.copy_to(tmp_path / "second.db")
+    with Accountant(tmp_path / "second.db", clock=clock) as accountant:
+        check(accountant)
+
+
 def test_nothing_is_copied_to_where_something_is(tmp_path: Path, clock: Clock) -> None:
     small(tmp_path / "first.db", clock)
     small(tmp_path / "other.db", clock)
@@ -446,7 +504,7 @@ def test_a_ledger_that_does_not_verify_is_left_as_it_is(tmp_path: Path, clock: C
         with pytest.raises(LedgerError, match="it does not verify, so it is not copied: accounts: account 1"):
             accountant.copy_to(tmp_path / "copy.db")
         assert not (tmp_path / "copy.db").exists()
-        assert accountant.spend("alice", coin("0.001"))
+        assert accountant.spend("zoe", coin("0.001"))
 
 
 def test_a_copy_may_be_given_up_while_it_is_not_complete(

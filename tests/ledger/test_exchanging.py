@@ -258,7 +258,7 @@ def forged_link(connection: sqlite3.Connection, key: Key) -> None:
         if link is not None:
             now = max([seen[0], *(each[4] for each in rows)]), max([seen[1], *(each[5] for each in rows)])
             new_charges = [each.covered for each in charges if seen[0] < each.number <= now[0]]
-            new_policies = [tuple(each) for each in policies if seen[1] < each.number <= now[1]]
+            new_policies = [each.covered for each in policies if seen[1] < each.number <= now[1]]
             before = key.link(canonical_link(before, canonical_rows(rows), new_charges, new_policies, []))
             connection.execute("UPDATE journal SET link = ? WHERE entry = ?", (before, row[0]))
             rows, seen = [], now
@@ -376,7 +376,9 @@ def test_a_row_that_was_changed_before_does_not_hold_by_an_exchange(tmp_path: Pa
         connection.execute("UPDATE users SET hash = ? WHERE account = 1", (b"somebody else in",))
     connection.close()
     with Accountant(path, clock=clock) as accountant:
-        with pytest.raises(LedgerError, match="a row of users was changed, so its key is not exchanged"):
+        with pytest.raises(
+            LedgerError, match="user or the sums of account 1 were changed, so its key is not exchanged"
+        ):
             exchange(accountant)
         assert states(accountant) == ["active", "pending"]
         assert not accountant.verify().ok

@@ -5,6 +5,7 @@ And whatever was changed behind its back is found.
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import shutil
@@ -30,10 +31,11 @@ from ldp_budget.accounting.bulk import BulkResult
 from ldp_budget.accounting.plans import Plan
 from ldp_budget.catalogue.collections import Collection
 from ldp_budget.guarantees import Approximate
+from ldp_budget.ledger._sqlite import files, place
 from ldp_budget.ledger.keys import Key
 from ldp_budget.ledger.reading import Reading
 from ldp_budget.ledger.verifying import check_integrity
-from ledger_contract import CURVE, check, coin, promising, spent
+from ledger_contract import CURVE, check, coin, made, promising, spent, write_record
 from ledger_inside import ledger_of, replace_writer, store_of, tables, writer_of
 
 
@@ -322,13 +324,144 @@ def test_a_file_that_may_not_grow_refuses_and_goes_on_when_it_may(tmp_path: Path
         check(accountant)
 
 
+@pytest.fixture
+def fallback(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A list; while it is not empty, the next connection can only read.
+
+    SQLite opens a file to read where it cannot open it to write, as with too many open files, and says nothing.
+    """
+    connect, next_ones = files._connect, list[str]()
+
+    def fallen_back(path: str, how: str = "mode=rw") -> sqlite3.Connection:
+        return connect(path, next_ones.pop() if next_ones else how)
+
+    monkeypatch.setattr(files, "_connect", fallen_back)
+    return next_ones
+
+
+def test_open_with_too_many_open_files_is_an_error_and_leaves_nothing_behind(
+    tmp_path: Path, fallback: list[str]
+) -> None:
+    """One EMFILE on opening left a process that could charge no user, while the check-up said that all was well."""
+    Accountant(tmp_path / "budget.db").close()
+    fallback.append("mode=ro")
+    with pytest.raises(LedgerError, match=r"it can only be read: .*readonly.*Check .* the limit on open files"):
+        Accountant(tmp_path / "budget.db")
+    with Accountant(tmp_path / "budget.db") as accountant:
+        accountant.set_policy("default", ["lifetime=1"])
+        assert accountant.spend("alice", coin("0.1"))
+
+
+def test_guard_without_a_file_is_an_error_and_leaves_nothing_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ended in a bare OSError, with a connection that stayed open until the process ended."""
+    Accountant(tmp_path / "budget.db").close()
+    before = len(place._LEFT_OPEN)
+    really_open = os.open
+
+    def too_many(path: Any, *arguments: Any, **options: Any) -> int:
+        if str(path) == str(tmp_path / "budget.db"):
+            raise OSError(errno.EMFILE, "Too many open files")
+        return really_open(path, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", too_many)
+        with pytest.raises(LedgerError, match="it cannot be opened: Too many open files"):
+            Accountant(tmp_path / "budget.db")
+    assert len(place._LEFT_OPEN) == before
+    Accountant(tmp_path / "budget.db").close()
+
+
+def test_writer_that_can_only_read_is_replaced_by_the_next(tmp_path: Path, fallback: list[str]) -> None:
+    """The connection was kept, and every later spend of the process failed."""
+    with Accountant(tmp_path / "budget.db") as accountant:
+        accountant.set_policy("default", ["lifetime=1"])
+    with Accountant(tmp_path / "budget.db") as accountant:
+        with store_of(accountant).snapshot():  # which has the only connection
+            fallback.append("mode=ro")
+            with pytest.raises(LedgerError, match="it can only be read"):
+                accountant.spend("alice", coin("0.1"))
+            assert accountant.spend("alice", coin("0.1"))
+        assert accountant.check_up() == {"schema": None, "key": None, "clock": None}
+
+
+def test_check_up_of_a_ledger_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    """It looked at what can be read alone, and `/readyz` said "ready"."""
+    with Accountant(tmp_path / "budget.db") as accountant:
+        accountant.set_policy("default", ["lifetime=1"])
+        uri = f"file:{tmp_path / 'budget.db'}?mode=ro"
+        replace_writer(accountant, sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False))
+        assert "it can only be read" in str(accountant.check_up()["schema"])
+
+
+def test_backup_that_stays_locked_gives_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python tries each step of a copy for ever, so `backup` never returned where locks fail each time."""
+    connect, held = files._connect, list[sqlite3.Connection]()
+
+    def locked(path: str, how: str = "mode=rw") -> sqlite3.Connection:
+        target = connect(path, how)
+        if path.endswith("copy.db.copy"):
+            target.execute("PRAGMA synchronous = FULL")
+            held.append(connect(path, how))
+            held[0].execute("BEGIN EXCLUSIVE")
+        return target
+
+    with Accountant(tmp_path / "budget.db") as accountant:
+        monkeypatch.setattr(files, "BUSY_SECONDS", 0.05)
+        monkeypatch.setattr(files, "_connect", locked)
+        with pytest.raises(LedgerError, match=r"it stayed locked for 0\.05 s; the copy was not made"):
+            accountant.backup(tmp_path / "copy.db")
+        held.pop().close()
+        assert list(tmp_path.glob("copy*")) == []
+        monkeypatch.setattr(files, "_connect", connect)
+        accountant.backup(tmp_path / "copy.db")
+
+
+def test_create_after_a_crash_of_creating_makes_the_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A crash between key and ledger left a place that was refused for ever: "the ledger is missing"."""
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", lambda *names: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            Accountant(tmp_path / "budget.db")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["budget.db.key", "budget.db.new"]
+    secret = (tmp_path / "budget.db.key").read_bytes()
+    with pytest.raises(LedgerError, match="the ledger is missing"):
+        Accountant(tmp_path / "budget.db", create=False)
+    with Accountant(tmp_path / "budget.db") as accountant:
+        accountant.set_policy("default", ["lifetime=1"])
+        assert accountant.spend("alice", coin("0.1"))
+        check(accountant)
+    assert (tmp_path / "budget.db.key").read_bytes() == secret
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["budget.db", "budget.db.key"]
+
+
+@pytest.mark.parametrize("left", ["nothing", "cut off", "charged", "of another key"])
+def test_lost_ledger_beside_its_key_is_never_made_again(tmp_path: Path, left: str) -> None:
+    """Only an empty draft of the same key was never a ledger; all else may have held charges."""
+    with Accountant(tmp_path / "budget.db") as accountant:
+        accountant.set_policy("default", ["lifetime=1"])
+    draft = tmp_path / "budget.db.new"
+    if left == "charged":
+        (tmp_path / "budget.db").rename(draft)
+    elif left != "nothing":
+        Accountant(tmp_path / "other.db").close()
+        if left == "of another key":
+            (tmp_path / "other.db").rename(draft)
+        else:
+            draft.write_bytes((tmp_path / "other.db").read_bytes()[:5000])
+    (tmp_path / "budget.db").unlink(missing_ok=True)
+    with pytest.raises(LedgerError, match="the ledger is missing"):
+        Accountant(tmp_path / "budget.db")
+    assert not (tmp_path / "budget.db").exists()
+
+
 def _may_only_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take the right to write away; from root, who has every right, by asking SQLite for none."""
+    """Take the right to write away; from root, who has every right, by saying that there is none."""
     if os.getuid() != 0:
         path.chmod(0o400)
         return
-    connect = sqlite3.connect
-    monkeypatch.setattr(sqlite3, "connect", lambda path, **more: connect(path.replace("mode=rw", "mode=ro"), **more))
+    monkeypatch.setattr(place, "is_read_only", lambda file: True)
 
 
 def test_a_file_that_may_only_be_read_is_not_charged(
@@ -360,8 +493,8 @@ def rich(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Accountant]:
     path = tmp_path_factory.mktemp("rich") / "budget.db"
     with Accountant(path, clock=clock) as accountant:
         enrich(accountant, clock)
-        accountant.record("key", "team-a", {"scopes": ["spend"]}, expected=0)
-        accountant.record("key-revoked", "team-a", {}, expected=1)
+        made(accountant, "team-a")
+        write_record(accountant, "key-revoked", "team-a", {})
         accountant.checkpoint()
         accountant.spend("after", coin("0.001"))
         accountant.checkpoint()
@@ -410,7 +543,7 @@ def problems_after(accountant: Accountant, *statements: tuple[str, tuple[Any, ..
 COLUMNS = {
     "accounts": "account window epsilon delta rho mu_squared",
     "checkpoints": "number at heads link",
-    "charges": "charge fingerprint mechanism declared guarantee epsilon delta rho mu_squared collection",
+    "charges": "charge fingerprint mechanism declared guarantee epsilon delta rho mu_squared collection seal",
     "collections": "number name fingerprint definition seal",
     "entry_labels": "entry label salt",
     "journal": "entry at kind account charge policy reports epsilon delta rho mu_squared"
@@ -420,9 +553,10 @@ COLUMNS = {
     "lanes": "lane accounts charges policies collections answers checkpoints periods gate seal",
     "notes": "entry note seal",
     "periods": "period since",
-    "policies": "policy name version created_at definition",
+    "policies": "policy name version created_at definition seal",
     "quotas": "account plan promise used",
     "records": "number at kind name body made_by",
+    "seals": "account day seal",
     "tombstones": "hash seal",
     "users": "account hash seal",
 }
@@ -486,6 +620,7 @@ def changed(old: Any) -> list[Any]:
         "periods",
         "policies",
         "quotas",
+        "seals",
         "tombstones",
         "users",
     ],
@@ -521,13 +656,13 @@ def test_a_deleted_row_is_found(rich: Accountant, table: str) -> None:
             "INSERT INTO journal (at, kind, account, charge, policy, reports, keyed)"
             " VALUES (1, 'spent', 1, 1, 1, 1, 0)"
         ],
-        ["INSERT INTO policies SELECT NULL, name, version + 9, created_at, definition FROM policies"],
+        ["INSERT INTO policies SELECT NULL, name, version + 9, created_at, definition, seal FROM policies"],
         [
-            "INSERT INTO charges SELECT NULL, fingerprint, mechanism, '{}', guarantee || ' ', 0, 0, 0, 0, collection"
-            " FROM charges"
+            "INSERT INTO charges SELECT NULL, fingerprint, mechanism, '{}', guarantee || ' ', 0, 0, 0, 0, collection,"
+            " seal FROM charges"
         ],
         [
-            "INSERT INTO charges SELECT NULL, fingerprint, mechanism, declared, guarantee, 0, 0, 0, 0, 'a'"
+            "INSERT INTO charges SELECT NULL, fingerprint, mechanism, declared, guarantee, 0, 0, 0, 0, 'a', seal"
             " FROM charges"
         ],
         ["INSERT INTO notes SELECT entry, 'a', (SELECT seal FROM notes) FROM journal WHERE keyed < 2"],

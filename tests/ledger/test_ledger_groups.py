@@ -80,7 +80,7 @@ def test_a_work_that_fails_after_it_wrote_takes_nobody_with_it(accountant: Accou
 
 def test_an_argument_that_the_ledger_cannot_read_is_its_callers_error_alone(accountant: Accountant) -> None:
     strange = [
-        lambda: accountant.spend("alice", coin(1), policy="\ud800"),
+        lambda: group_of(accountant).run(lambda transaction: transaction.find_policy("\ud800")),
         lambda: accountant.spend("alice", coin(1), policy="none"),
     ]
     results = share(accountant, [*spends(accountant, 2), *strange])
@@ -89,6 +89,8 @@ def test_an_argument_that_the_ledger_cannot_read_is_its_callers_error_alone(acco
     assert isinstance(results[3], UnknownName)
     with pytest.raises(InvalidParameter, match="policy: expected a name"):  # told before it comes to a group
         accountant.spend("alice", coin(1), policy=object())  # type: ignore[arg-type]
+    with pytest.raises(InvalidParameter, match="policy: expected a text of whole characters"):
+        accountant.spend("alice", coin(1), policy="\ud800")
     assert spent(accountant, "alice") == {"lifetime": Decimal(2)}
     check(accountant)
 

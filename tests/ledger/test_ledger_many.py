@@ -371,11 +371,55 @@ def test_a_batch_that_was_charged_is_bound_to_its_users(accountant: Accountant, 
     assert result.spent == 310, "another key is another run"
 
 
+@pytest.mark.parametrize("length", [0, 100, 200])
+@pytest.mark.parametrize("shards", [1, 2, 3])
+def test_run_of_whole_batches_repeated_with_another_length_is_a_conflict(
+    accountant: Accountant, small_batches: int, length: int, shards: int
+) -> None:
+    """A run of 200 users, in batches of 100, was repeated with 201: user 201 was charged; with 100, all was well."""
+    accountant.set_policy("default", ["lifetime=10"])
+    users = [f"user-{number}" for number in range(300)]
+    for shard in range(1, shards + 1):
+        accountant.spend_many(users[:length], coin(1), key="run", shard=(shard, shards))
+    before = accountant.stats()["entries"]
+    again = accountant.spend_many(users[:length], coin(1), key="run")
+    assert again.to_json() == {"spent": 0, "refused": 0, "repeated": length}
+    for other in {0, 1, 100, 101, 200, 201, 300} - {length}:
+        with pytest.raises(KeyConflict):
+            accountant.spend_many(users[:other], coin(1), key="run")
+        conflicts = 0
+        for shard in range(1, shards + 1):
+            try:
+                accountant.spend_many(users[:other], coin(1), key="run", shard=(shard, shards))
+            except KeyConflict:
+                conflicts += 1
+        assert conflicts, "one of the shards at least"
+    assert accountant.stats()["entries"] == before
+    check(accountant)
+
+
+def test_run_interrupted_at_the_end_of_a_batch_takes_the_rest_of_its_users(
+    accountant: Accountant, small_batches: int
+) -> None:
+    """The end is bound where the list ends, and nowhere before."""
+    accountant.set_policy("default", ["lifetime=10"])
+    users = [f"user-{number}" for number in range(200)]
+
+    def failing() -> Iterator[str]:
+        yield from users[:100]
+        raise ConnectionError("the source of users is gone")
+
+    with pytest.raises(ConnectionError):
+        accountant.spend_many(failing(), coin(1), key="run")
+    assert accountant.spend_many(users, coin(1), key="run").to_json() == {"spent": 100, "refused": 0, "repeated": 100}
+    check(accountant)
+
+
 def test_texts_that_would_join_to_the_same_are_not_the_same_users(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=1"])
-    for number, users in enumerate((["a\0b", "c"], ["a,b", "c"], ["a", "b,c"], ["a', 'b", "c"])):
+    for number, users in enumerate((["a\nb", "c"], ["a,b", "c"], ["a", "b,c"], ["a', 'b", "c"])):
         accountant.spend_many(users, coin("0.1"), key=f"run-{number}")
-    for number, users in enumerate((["a", "b\0c"], ["a", "b,c"], ["a,b", "c"], ["a", "b', 'c"])):
+    for number, users in enumerate((["a", "b\nc"], ["a", "b,c"], ["a,b", "c"], ["a", "b', 'c"])):
         with pytest.raises(KeyConflict):
             accountant.spend_many(users, coin("0.1"), key=f"run-{number}")
 

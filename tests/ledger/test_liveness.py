@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import threading
@@ -13,6 +14,8 @@ from typing import Any
 import pytest
 
 from ldp_budget import Accountant, LedgerError
+from ldp_budget.ledger import _forks
+from ldp_budget.ledger._sqlite.place import Place
 from ledger_contract import check, coin, spent
 from ledger_inside import group_of, ledger_of, store_of
 
@@ -159,6 +162,39 @@ def test_a_thread_that_was_told_so_can_write_afterwards(path: Path) -> None:
 
 
 # -- forks -------------------------------------------------------------------------------------------------------
+
+
+def test_fork_waits_for_the_close_of_a_dropped_ledger(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child hung that was forked while another thread dropped a ledger: SQLite's locks were held by that thread."""
+    closing, go_on, ready = threading.Event(), threading.Event(), threading.Event()
+    close = Place.close
+
+    def slow_close(place: Place, connections: Any) -> None:
+        closing.set()
+        assert go_on.wait(30)
+        close(place, connections)
+
+    def drop() -> None:
+        cycle: list[Any] = [Accountant(path)]
+        cycle.append(cycle)
+        monkeypatch.setattr(Place, "close", slow_close)
+        del cycle
+        gc.collect()
+
+    def fork() -> None:
+        _forks._before()
+        ready.set()
+        _forks._after_in_parent()
+
+    threads = [threading.Thread(target=each, daemon=True) for each in (drop, fork)]
+    threads[0].start()
+    assert closing.wait(30)
+    threads[1].start()
+    assert not ready.wait(0.2), "the process forks while a ledger is closed"
+    go_on.set()
+    for thread in threads:
+        thread.join(30)
+    assert ready.is_set()
 
 
 @pytest.mark.slow

@@ -186,6 +186,44 @@ def test_what_was_acknowledged_before_is_there_when_all_is_put_right(path: Path,
         check(accountant)
 
 
+@pytest.mark.parametrize("how", ["cp", "cp -p"])
+def test_backup_copied_over_an_open_ledger_after_an_erasure_is_noticed_at_once(path: Path, how: str) -> None:
+    """An erasure empties the log. An older backup was copied over the file just then, and three spends were
+    acknowledged before it was noticed.
+    """
+    copy = path.with_name("copy")
+    with Accountant(path) as accountant:
+        accountant.spend("bob", coin("0.1"))
+    shutil.copy2(path, copy)
+    accountant = Accountant(path)
+    for _ in range(3):
+        accountant.spend("alice", coin("0.1"))
+    assert accountant.erase("bob")
+    assert path.with_name(f"{path.name}-wal").stat().st_size == 0
+    path.write_bytes(copy.read_bytes())
+    if how == "cp -p":
+        shutil.copystat(copy, path)
+    for _ in range(2):
+        with pytest.raises(LedgerError, match="another copy was put in its place while it was open; nothing"):
+            accountant.spend("alice", coin("0.1"))
+    accountant.close()
+    assert path.read_bytes() == copy.read_bytes(), "nothing was mixed into it"
+
+
+def test_checkpoint_of_another_process_into_an_empty_log_is_no_other_copy(path: Path) -> None:
+    """The file changes, and holds more than this process knew."""
+    with Accountant(path) as one, Accountant(path) as other:
+        one.spend("alice", coin("0.1"))
+        other.spend("bob", coin("0.1"))
+        for _ in range(3):
+            assert other.erase("bob") or True
+            assert one.spend("alice", coin("0.1"))
+            assert store_of(one).clear_log()
+            assert other.spend("carol", coin("0.1"))
+            assert store_of(other).clear_log()
+        check(one)
+
+
 def test_a_copy_written_over_an_open_ledger_is_noticed_and_left_as_it_is(path: Path) -> None:
     """As `cp backup budget.db` does it: the file is the same, and what it holds is not."""
     copy = path.with_name("copy")
@@ -253,18 +291,27 @@ def test_a_link_leads_to_the_ledger_its_key_and_its_log(path: Path, tmp_path: Pa
 MOUNTED = """
 set -e
 mount --bind "$1" "$2"
-exec "$3" -c 'import sys; from ldp_budget import Accountant; Accountant(sys.argv[1])' "$2"
+exec "$3" -c '
+import sys
+from pathlib import Path
+from ldp_budget import Accountant
+from ldp_budget.ledger._sqlite import names
+names._MOUNTS = Path(sys.argv[2])
+Accountant(sys.argv[1])' "$2" "$4"
 """
 
 
-def test_a_file_that_is_mounted_by_itself_is_not_opened(path: Path, tmp_path: Path) -> None:
-    """As containers do it: the file is there twice, and each place has a log of its own."""
+@pytest.mark.parametrize("mounts", ["/proc/self/mountinfo", "/no/such/list"])
+def test_a_file_that_is_mounted_by_itself_is_not_opened(path: Path, tmp_path: Path, mounts: str) -> None:
+    """As containers do it: the file is there twice, and each place has a log of its own. Without `/proc` it was
+    opened.
+    """
     if subprocess.run(["unshare", "-rm", "true"], check=False, capture_output=True).returncode:
         pytest.skip("no right to mount")
     second = tmp_path / "a second\\place.db"
     second.touch()
     shutil.copy(f"{path}.key", f"{second}.key")
-    command = ["unshare", "-rm", "sh", "-c", MOUNTED, "sh", str(path), str(second), sys.executable]
+    command = ["unshare", "-rm", "sh", "-c", MOUNTED, "sh", str(path), str(second), sys.executable, mounts]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
     assert "it is mounted as a single file" in done.stderr
 

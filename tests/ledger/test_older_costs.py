@@ -19,8 +19,10 @@ OUE = ldp_budget.mechanism("oue")(epsilon=1, domain_size=4)
 @pytest.fixture(autouse=True)
 def _priced_anew() -> Iterator[None]:
     request._charge_of.cache_clear()
+    request._charge_with.cache_clear()
     yield
     request._charge_of.cache_clear()
+    request._charge_with.cache_clear()
 
 
 def charge_as_before(accountant: Accountant, reports: int, key: str) -> None:
@@ -34,6 +36,7 @@ def charge_as_before(accountant: Accountant, reports: int, key: str) -> None:
         receipt = accountant.spend("alice", OUE, reports=reports, key=key)
         assert receipt.cost_units == Pure(1).costs().times(reports)
     request._charge_of.cache_clear()
+    request._charge_with.cache_clear()
 
 
 def test_what_was_charged_stays_charged_and_what_comes_costs_what_it_costs_now(accountant: Accountant) -> None:

@@ -29,6 +29,16 @@ REFUSE = """
     """
 
 
+@pytest.fixture
+def any_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trigger stands for a server that does this by itself; as a trigger, the ledger would refuse it."""
+    from ldp_budget.ledger._postgres import catalog, rows
+
+    for module in (catalog, rows):
+        monkeypatch.setattr(module, "compare_catalog", lambda answer: [])
+
+
+@pytest.mark.usefixtures("any_tables")
 def test_a_serialization_failure_repeats_the_whole_work() -> None:
     address = new_ledger(4)
     with Accountant(address) as accountant:
@@ -43,6 +53,7 @@ def test_a_serialization_failure_repeats_the_whole_work() -> None:
         check(accountant)
 
 
+@pytest.mark.usefixtures("any_tables")
 def test_threads_that_repeat_are_counted_and_charged_once() -> None:
     address = new_ledger(8)
     with Accountant(address) as accountant:
@@ -55,6 +66,7 @@ def test_threads_that_repeat_are_counted_and_charged_once() -> None:
         check(accountant)
 
 
+@pytest.mark.usefixtures("any_tables")
 def test_a_failure_that_does_not_end_is_told_and_charged_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     from ldp_budget.ledger._postgres import store
 

@@ -15,7 +15,7 @@ from ldp_budget.catalogue.collections import Collection
 from ldp_budget.ledger._postgres.schema import LANED
 from ledger_contract import CURVE, LedgerContract, coin, promising
 from ledger_places import Now
-from postgres_places import FIRST_TABLES, Empty, OnServer
+from postgres_places import Empty, OnServer
 from postgres_servers import Server, find_binaries, reason_for_none, standby_of, wait_until
 
 psycopg = pytest.importorskip("psycopg")
@@ -141,21 +141,6 @@ def test_the_application_does_everything_and_deletes_no_entry(server: Server) ->
 
     with Accountant(place.address, create=False) as accountant:
         assert accountant.verify(head).ok
-
-
-def test_an_older_ledger_is_brought_forward_by_its_owner(server: Server) -> None:
-    place = WithRoles(server, 4)
-    with place.open() as accountant:
-        accountant.set_policy("default", ["lifetime=1"])
-        accountant.spend("alice", coin("0.25"))
-    place.execute(FIRST_TABLES, OWNER)
-    with pytest.raises(LedgerError, match="of version 1; let their owner open it once, and grant the rights"):
-        Accountant(place.address, create=False)
-    Accountant(place.address.replace(APPLICATION, OWNER), create=False).close()
-    place.run_script()
-    with Accountant(place.address, create=False) as accountant:
-        assert accountant.spend("alice", coin("0.25"), note="at the door")
-        assert accountant.verify().ok
 
 
 def test_the_application_cannot_make_a_ledger(server: Server) -> None:

@@ -63,6 +63,10 @@ def test_a_commit_that_no_standby_has_is_not_acknowledged(server: Server) -> Non
         wait_for_nobody(server, "")
         receipt = again.result()
         assert receipt.repeated
+        # A reload took the standbys away that the address promises.
+        with pytest.raises(LedgerError, match="expected synchronous_standby_names, for ha=quorum"):
+            accountant.spend("alice", coin(1))
+    with Accountant(f"{address}&ha=none") as accountant:
         assert spent(accountant, "alice") == {"lifetime": 4}
         check(accountant)
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ldp_budget import Accountant, UnknownName
+from ldp_budget.ledger import integrity, reading
 from ldp_budget.ledger._sqlite.place import _Guard
+from ldp_budget.ledger._sqlite.rows import SqliteRows
 from ledger_contract import check, coin
 from ledger_inside import store_of, tables
 
@@ -116,3 +119,51 @@ def test_a_reader_that_fails_leaves_the_log_where_no_lock_guards_it(
             accountant.balance("alice", "nowhere")
         assert (tmp_path / "budget.db-wal").exists()
         assert accountant.spend("alice", coin("0.1"))
+
+
+def test_verify_reads_stored_answers_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`verify` held one snapshot while it read all stored answers, so the log grew and every commit waited for it."""
+    monkeypatch.setattr(reading, "_ANSWERS_TOGETHER", 10)
+    read: list[int] = []
+    answers_after = SqliteRows.answers_after
+
+    def counted(self: SqliteRows, position: int, most: int) -> Any:
+        part, following = answers_after(self, position, most)
+        read.append(len(list(part)))
+        return part, following
+
+    monkeypatch.setattr(SqliteRows, "answers_after", counted)
+    with Accountant(tmp_path / "budget.db") as accountant:
+        accountant.set_policy("default", ["lifetime=1"])
+        for number in range(45):
+            accountant.spend(f"user-{number}", coin("0.1"), key="k")
+        check(accountant)
+    assert read == [10, 10, 10, 10, 5]
+
+
+@pytest.mark.parametrize("refused", [True, False])
+def test_verify_beside_erasures_and_spends_raises_no_false_alarm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: bool
+) -> None:
+    """An erasure moves stored answers while the parts are read: some come twice, some never."""
+    monkeypatch.setattr(reading, "_ANSWERS_TOGETHER", 3)
+    with Accountant(tmp_path / "budget.db") as accountant:
+        accountant.set_policy("default", ["lifetime=1"])
+        asked = coin("2" if refused else "0.1")
+        for number in range(30):
+            accountant.spend(f"user-{number % 10}", asked, key=f"k{number}")
+        users = ["user-0", "user-9", "user-5", "user-1", "user-8"]
+
+        def in_parts(open_reading: Any) -> Any:
+            def write_before() -> Any:
+                if users:
+                    accountant.erase(users[0])
+                    accountant.spend("new", asked, key=users.pop(0))
+                return open_reading()
+
+            return reading.answers_in_parts(write_before)
+
+        monkeypatch.setattr(integrity, "answers_in_parts", in_parts)
+        check(accountant)
+        assert not users
+        check(accountant)

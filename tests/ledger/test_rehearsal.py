@@ -241,15 +241,17 @@ def test_no_key_of_the_one_opens_the_other(tmp_path: Path, clock: Clock) -> None
 
 
 def test_a_key_and_what_knows_its_key_changed_together_are_found(tmp_path: Path, clock: Clock) -> None:
-    """Whoever has key and file can make it open as the other kind, and then nothing in it holds."""
+    """The id of a ledger is bound to its key, so a file with another key and its check does not open."""
     full(tmp_path / "r.db", True, clock)
     key = (tmp_path / "r.db.key").read_bytes()[:KEY_BYTES]
     (tmp_path / "r.db.key").write_bytes(key)
     from ldp_budget.ledger.keys import Key
 
-    put(tmp_path / "r.db", "meta", "value", 0, Key(key).hash(b"check", ""))
-    with Accountant(tmp_path / "r.db", create=False) as opened:
-        assert not opened.verify().ok
+    with sqlite3.connect(tmp_path / "r.db") as rows:
+        rows.execute("UPDATE meta SET value = ? WHERE name = 'key_check'", (Key(key).hash(b"check", ""),))
+    rows.close()
+    with pytest.raises(LedgerError, match="its table meta was changed: the id in it"):
+        Accountant(tmp_path / "r.db", create=False)
 
 
 def test_a_backup_stays_what_it_is(tmp_path: Path, clock: Clock) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import sqlite3
 import stat
@@ -17,6 +18,7 @@ from textwrap import dedent
 import pytest
 
 from ldp_budget import Accountant, LedgerError
+from ldp_budget.ledger._sqlite import recovering
 from ledger_contract import check, coin, spent
 from ledger_inside import store_of
 from ledger_places import as_nobody, closed_copy
@@ -168,6 +170,58 @@ def test_a_crash_in_the_midst_of_a_checkpoint_is_no_copy(path: Path, tmp_path: P
             assert check(accountant) == head, written
         for ending in ("", ".key"):
             Path(f"{copy}{ending}").unlink()
+
+
+def test_open_after_torn_checkpoint_recovers_every_charge(
+    path: Path, tmp_path: Path, thorough: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut tore pages of a checkpoint between sectors of 512 bytes. SQLite recovers all of it, but the ledger
+    refused to open and advised to move the log away, after which every user had a fresh budget.
+    """
+    die(path, "for n in range(40): accountant.spend(f'user-{n}', coin, key=str(n))")
+    old, copy, chance = path.read_bytes(), tmp_path / "copy.db", random.Random(1)
+    for ending in ("", "-wal", ".key"):
+        shutil.copy(f"{path}{ending}", f"{copy}{ending}")
+    with Accountant(copy) as accountant:
+        head = check(accountant)
+    new = copy.read_bytes()
+    old += bytes(len(new) - len(old))
+    one_page = [
+        kept[:page] + new[page : page + done] + old[page + done : page + 4096] + kept[page + 4096 :]
+        for page in range(0, len(new), 4096)
+        if new[page : page + 4096] != old[page : page + 4096]
+        for done in range(512, 4096, 512)
+        for kept in (new, old)
+    ]
+    any_sectors = [
+        b"".join(chance.choice((new, old))[place : place + 512] for place in range(0, len(new), 512))
+        for _ in range(300 if thorough else 30)
+    ]
+    assert len(one_page) > 100
+    is_torn, asked = recovering.is_torn, list[bool]()
+    monkeypatch.setattr(recovering, "is_torn", lambda *given: asked.append(is_torn(*given)) or asked[-1])
+    for content in [*(one_page if thorough else one_page[::9]), *any_sectors]:
+        copy.write_bytes(content)
+        for ending in ("-wal", ".key"):
+            shutil.copy(f"{path}{ending}", f"{copy}{ending}")
+        with Accountant(copy, create=False) as accountant:
+            assert check(accountant) == head
+    assert asked, "the newest entries alone do not show that the log belongs to each of them"
+
+
+def test_refusal_of_stale_log_advises_nothing_that_loses_charges(path: Path, tmp_path: Path) -> None:
+    """The message said: "to go on from the copy, move the log away". The log held charges of users."""
+    copy = tmp_path / "copy.db"
+    shutil.copy(path, copy)
+    die(path, "for _ in range(3): accountant.spend('alice', coin)")
+    with Accountant(path) as accountant:
+        accountant.spend("alice", coin("0.1"))
+    die(path, "for _ in range(3): accountant.spend('alice', coin)")
+    path.write_bytes(copy.read_bytes())
+    with pytest.raises(LedgerError) as caught:
+        Accountant(path, create=False)
+    assert "Keep both files" in str(caught.value)
+    assert "move the log away" not in str(caught.value)
 
 
 @pytest.mark.some(3)
@@ -328,6 +382,52 @@ def test_a_read_only_copy_with_a_log_says_why_it_cannot_be_read(closed_folder: P
     with as_nobody(), pytest.raises(LedgerError, match=r"its log .*budget\.db-wal cannot be read"):
         Accountant(closed_folder / "budget.db")
     assert contents(closed_folder) == before
+
+
+READ_ONLY_MOUNT = """
+import subprocess, sys
+from ldp_budget import Accountant, LedgerError, mechanism
+here, there = f"{sys.argv[1]}/budget.db", f"{sys.argv[2]}/budget.db"
+coin = mechanism("rr")(epsilon="0.1")
+frozen = Accountant(there, create=False)
+assert frozen.balance("alice").limits[0].spent_units.epsilon == 10**8
+for closed in (False, True):
+    live = Accountant(here)
+    live.spend("alice", coin)
+    assert live._ledger._store.clear_log()
+    if closed:
+        live.close()
+    for ask in (
+        lambda: frozen.balance("alice"),
+        lambda: frozen.quote("alice", coin),
+        lambda: Accountant(there, create=False).close() if not closed else frozen.balance("alice"),
+    ):
+        try:
+            ask()
+        except LedgerError as error:
+            print(str(error).partition(": ")[2])
+        else:
+            raise AssertionError("it was answered from the past")
+    live.close()
+print(Accountant(there, create=False).balance("alice").limits[0].spent_units.epsilon)
+"""
+
+
+def test_live_ledger_behind_a_read_only_mount_is_refused(path: Path, tmp_path: Path) -> None:
+    """It was read once and then frozen: a balance of 0.0 where 0.9 was spent, and `quote` said that a spend fits."""
+    if subprocess.run(["unshare", "-rm", "true"], check=False, capture_output=True).returncode:
+        pytest.skip("no right to mount")
+    second = tmp_path / "second"
+    second.mkdir()
+    script = 'mount --bind "$1" "$2" && mount -o remount,ro,bind "$2" && exec "$3" -c "$4" "$1" "$2"'
+    command = ["unshare", "-rm", "sh", "-c", script, "sh", path.parent, second, sys.executable, READ_ONLY_MOUNT]
+    done = subprocess.run(list(map(str, command)), check=False, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    *told, balance = done.stdout.splitlines()
+    assert balance == str(3 * 10**8)
+    assert all("balances would be those of the past" in line for line in told[:3])
+    assert all("it was written by others since it was opened here" in line for line in told[3:])
+    assert len(told) == 6
 
 
 def test_a_copy_on_a_read_only_disk_can_be_verified(path: Path) -> None:

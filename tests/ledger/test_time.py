@@ -16,14 +16,15 @@ from hypothesis import strategies as st
 
 from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter, Mechanism
+from ldp_budget.accounting.lines import Spend
 from ldp_budget.errors import ClockError, ReservationConflict
 from ldp_budget.guarantees import Approximate
-from ldp_budget.guarantees.amounts import ZERO, Costs
+from ldp_budget.guarantees.amounts import Costs
 from ldp_budget.ledger import clock as clocks
 from ldp_budget.ledger.windows import window_at
 from ledger_contract import CURVE, check, coin, everything, promising, spent
 from ledger_inside import writer_of
-from ledger_model import along_curve, same_window
+from ledger_model import Labelled, labelled_sum, same_window
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 LATER = datetime(2099, 3, 5, 9, tzinfo=UTC)
@@ -208,7 +209,7 @@ def test_after_a_repair_spends_go_on_and_nothing_is_refilled(accountant: Account
     accountant.spend("alice", RAPPOR, label="home")
     head = check(accountant)
     clock.now = LATER
-    accountant.spend("alice", coin(4))
+    accountant.spend("alice", coin("3.5"))
     accountant.spend("alice", RAPPOR, label="home")
     accountant.spend("bob", coin(9))
     clock.now = NOON + timedelta(hours=1)
@@ -216,10 +217,10 @@ def test_after_a_repair_spends_go_on_and_nothing_is_refilled(accountant: Account
     entry = list(accountant.journal())[-1]
     assert (entry["kind"], entry["at"], entry["account"]) == ("clock", "2026-11-21T13:00:00Z", None)
     check(accountant, head)
-    # 1 and 4, and two reports of home.
-    assert spent(accountant, "alice") == dict.fromkeys(("lifetime", "day", "week", "month"), Decimal("8.39"))
+    # 1 and 3.5, and two reports of home.
+    assert spent(accountant, "alice") == dict.fromkeys(("lifetime", "day", "week", "month"), Decimal("7.89"))
     assert not accountant.spend("bob", coin("1e-9"))
-    assert not accountant.spend("alice", coin("0.7"))
+    assert not accountant.spend("alice", coin("1.2"))
     assert accountant.spend("alice", RAPPOR, label="home").epsilon == 0.63, "the curve goes on, too"
     check(accountant)
     clock.advance(days=1)
@@ -408,20 +409,25 @@ class Replayed:
 
     def __init__(self) -> None:
         self.charges: list[Charged] = []
+        self.labelled: list[Labelled] = []
+        self.late = False
 
     def repaired(self, at: datetime) -> None:
+        self.late = True
+        for entry in self.labelled:
+            if entry.at > at:
+                entry.moments = (*entry.moments, at)
         for charge in self.charges:
             charge.voidable = False
             if charge.at > at:
                 charge.moments.append(at)
 
     def spent(self, user: str, period: str, now: datetime) -> Costs:
-        total, reports = ZERO, 0
+        total = labelled_sum([each for each in self.labelled if each.value[0] == user], period, now)
         for charge in self.charges:
             if charge.user == user and any(same_window(period, moment, now) for moment in charge.moments):
-                reports += charge.cost is RAPPOR
-                total = total if charge.cost is RAPPOR else total.plus(charge.cost.guarantee.costs())
-        return total.plus(along_curve(CURVE, reports))
+                total = total.plus(charge.cost.guarantee.costs())
+        return total
 
 
 @given(st.booleans(), st.lists(STEPS, max_size=30))
@@ -465,7 +471,7 @@ def test_however_the_clock_runs_windows_hold_what_was_charged(daily: bool, steps
                 model.charges.append(Charged(what, now, coin(1)))
             else:
                 accountant.spend(what, RAPPOR, label="home")
-                model.charges.append(Charged(what, now, RAPPOR))
+                model.labelled.append(Labelled((what, CURVE), 1, now, late=model.late))
             for charge in model.charges:
                 charge.voidable = charge.voidable and now < charge.at + timedelta(days=300)
             for policy in accountant.policies():
@@ -473,4 +479,38 @@ def test_however_the_clock_runs_windows_hold_what_was_charged(daily: bool, steps
                     for state in accountant.balance(user, policy.name).limits:
                         period = state.limit.period
                         assert state.spent_units == model.spent(user, period, now), (user, period)
+        check(accountant)
+
+
+# -- what was answered before ------------------------------------------------------------------------------------
+
+
+def test_repeats_while_the_clock_is_behind_return_the_stored_answers(tmp_path: Path, clock: Clock) -> None:
+    """A repeat of a `commit` or a `void` that was acknowledged raised `ClockError`: the device could not know."""
+    with Accountant(tmp_path / "budget.db", clock=clock) as accountant:
+        accountant.set_policy("default", ["lifetime=10", "day=5"])
+        kept, voided = (accountant.reserve("alice", coin("0.1"), key=key).receipt for key in ("r1", "r2"))
+        assert kept is not None
+        assert voided is not None
+        calls: dict[str, Callable[[], Any]] = {
+            "commit": lambda: accountant.commit(kept),
+            "void": lambda: accountant.void(voided),
+            "spend": lambda: accountant.spend("alice", coin("0.1"), key="k"),
+            "refusal": lambda: accountant.spend("alice", coin(20), key="refused"),
+            "each": lambda: accountant.spend_each([Spend("alice", coin("0.1"), key=f"e{n}") for n in range(3)]),
+            "many": lambda: accountant.spend_many(["bob", "carol"], coin("0.1"), key="run"),
+        }
+        first = {name: call() for name, call in calls.items()}
+        clock.now -= timedelta(hours=2)
+        for name, call in calls.items():
+            told = call()
+            answers = told if name == "each" else [told]
+            assert all(each.repeated for each in answers), name
+            if name not in ("each", "many"):
+                assert told.status == first[name].status
+        with pytest.raises(ClockError):
+            accountant.spend("alice", coin("0.1"), key="new")
+        mixed = accountant.spend_each([Spend("alice", coin("0.1"), key=key) for key in ("e0", "newer")])
+        assert getattr(mixed[0], "repeated", False)
+        assert isinstance(mixed[1], ClockError)
         check(accountant)

@@ -15,7 +15,7 @@ from ldp_budget import Accountant
 from ldp_budget.guarantees import Approximate, Guarantee, Memoised, Pure, ZeroConcentrated
 from ldp_budget.guarantees.amounts import ZERO, Costs
 from ledger_contract import CURVE, check, coin, promising
-from ledger_model import along_curve, same_window
+from ledger_model import Labelled, labelled_sum, same_window
 
 SLACK = Approximate("0.5", "1e-7")
 """Has no ρ and no μ²."""
@@ -138,27 +138,23 @@ class Made:
     def __init__(self, at: datetime, guarantee: Guarantee, reports: int, label: str | None, receipt: str) -> None:
         self.at, self.guarantee, self.reports, self.receipt = at, guarantee, reports, receipt
         self.label = label if isinstance(guarantee, Memoised) else None
+        self.entry = Labelled((label, guarantee), reports, at)
 
 
-def naive(made: list[Made], period: str, now: datetime) -> Costs:
-    """The sum of the charges that are left, each once; those of one memoised value along its curve."""
-    total, labelled = ZERO, {}
+def naive(made: list[Made], labelled: list[Labelled], period: str, now: datetime) -> Costs:
+    """The sum of the charges that are left, each once, and of those of memoised values."""
+    total = labelled_sum(labelled, period, now)
     for each in made:
-        if same_window(period, each.at, now):
-            if each.label is None:
-                total = total.plus(each.guarantee.costs().times(each.reports))
-            else:
-                value = each.label, each.guarantee
-                labelled[value] = labelled.get(value, 0) + each.reports
-    for (_, guarantee), reports in labelled.items():
-        total = total.plus(along_curve(guarantee, reports))
+        if each.label is None and same_window(period, each.at, now):
+            total = total.plus(each.guarantee.costs().times(each.reports))
     return total
 
 
 @settings(max_examples=settings.default.max_examples * 4 // 5)
 @given(st.lists(STEPS, max_size=25))
 def test_the_sums_are_those_of_the_charges_that_are_left(steps: list[tuple[Any, ...]]) -> None:
-    clock, made = Clock(), []
+    clock, made = Clock(), list[Made]()
+    labelled: list[Labelled] = []
     with Accountant(":memory:", clock=clock) as accountant:
         # One day's limit of each rule, so that whatever has an amount is admitted by one of them.
         accountant.set_policy("default", OPEN, unbounded=True)
@@ -170,7 +166,10 @@ def test_the_sums_are_those_of_the_charges_that_are_left(steps: list[tuple[Any, 
             elif step == "limit":
                 accountant.set_policy(what, [f"{what}=1"], unbounded=True)
             elif step == "void" and made:
-                accountant.void(made.pop(what % len(made)).receipt)
+                voided = made.pop(what % len(made))
+                accountant.void(voided.receipt)
+                if voided.label is not None:
+                    labelled.append(voided.entry.voided(clock.now))
             elif step == "charge":
                 for policy in ("default", "zcdp"):
                     receipt = accountant.reserve(
@@ -183,10 +182,11 @@ def test_the_sums_are_those_of_the_charges_that_are_left(steps: list[tuple[Any, 
                     )
                     if receipt.status == "reserved":
                         made.append(Made(clock.now, what, reports, label, receipt.receipt or ""))
+                        labelled += [made[-1].entry] if made[-1].label is not None else []
                         break
             for policy in accountant.policies():
                 for period, spent in sums(accountant, policy=policy.name).items():
-                    assert spent == naive(made, period, clock.now), (policy.name, period)
+                    assert spent == naive(made, labelled, period, clock.now), (policy.name, period)
         check(accountant)
 
 

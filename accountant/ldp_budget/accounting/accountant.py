@@ -187,6 +187,7 @@ class Accountant(Books):
     # -- records ----------------------------------------------------------------------------------------
 
     record = records.record
+    _record_own = records.record_own
     now = records.now
     records = records.records
 

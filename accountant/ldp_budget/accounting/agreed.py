@@ -32,7 +32,7 @@ def add_collection(self: Books, collection: Collection) -> None:
     definition = canonical_json(collection.agreed().to_json())
 
     def store(transaction: Transaction) -> None:
-        stored = transaction.rows.collection(collection.name)
+        stored = transaction.collection(collection.name)
         if stored is None:
             transaction.add_collection(collection.name, collection.fingerprint, definition)
         elif Collection.from_json(json.loads(stored.definition)) != collection:
@@ -54,9 +54,9 @@ def collection(self: Books, name: str) -> Collection:
     """
     check_name("name", name)
     with self._ledger.reading() as reading:
-        stored = reading.rows.collection(name)
+        stored = reading.collection(name)
         if stored is None:
-            raise UnknownName("collection", name, [other.name for other in reading.rows.collections()])
+            raise UnknownName("collection", name, [other.name for other in reading.collections()])
     return replace(Collection.from_json(json.loads(stored.definition)), rehearsal=self._ledger.key.rehearsal)
 
 
@@ -67,4 +67,4 @@ def collections(self: Books) -> list[dict[str, Any]]:
         Nothing but `LedgerError`.
     """
     with self._ledger.reading() as reading:
-        return [json.loads(stored.definition) for stored in reading.rows.collections()]
+        return [json.loads(stored.definition) for stored in reading.collections()]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from .._checks import check_text
+from .._checks import check_user
 from .._columns import check_texts
 from ..ledger.reading import parts
 from .policies import Policy
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from ..guarantees.amounts import Costs
     from ..ledger import Account, Ledger, Reading
+    from ..ledger.windows import Window
     from .limits import Limit
 
 _TOGETHER = 5_000
@@ -69,7 +70,7 @@ def account_names(ledger: Ledger, users: Iterable[str]) -> dict[tuple[int, int],
 def _batches(ledger: Ledger, users: Iterable[str]) -> Iterator[tuple[list[str], list[bytes]]]:
     """The users in batches, in order, each with their hashes."""
     iterator = iter(check_texts("users", users, "many users; a single text would be read letter by letter"))
-    while batch := [check_text("user", user) for user in islice(iterator, _TOGETHER)]:
+    while batch := [check_user(user) for user in islice(iterator, _TOGETHER)]:
         yield batch, ledger.key.hashes(b"user", batch)
 
 
@@ -94,7 +95,7 @@ def _balance(
     if account.erased:
         return Balance(None, policy, (), erased=True)
     counts = {promise: used.get((account.number or 0, promise), 0) for promise, _ in _quotas(policy)}
-    states = limit_states(reading, policy.limits_shown_to(share), account.spent)
+    states = limit_states(reading.windows, policy.limits_shown_to(share), account.spent)
     return Balance(None, policy, states, quota_states(policy, counts))
 
 
@@ -113,9 +114,11 @@ def _policy(reading: Reading, name: str) -> Policy:
     return Policy.read(reading.policy(name).definition)
 
 
-def limit_states(reading: Reading, limits: Sequence[Limit], spent: Mapping[str, Costs]) -> tuple[LimitState, ...]:
-    """What was spent under each of some limits, in the windows that are open."""
-    return tuple([LimitState(limit, spent[limit.gauge], reading.windows[limit.gauge].ends) for limit in limits])
+def limit_states(
+    windows: Mapping[str, Window], limits: Sequence[Limit], spent: Mapping[str, Costs]
+) -> tuple[LimitState, ...]:
+    """What was spent under each of some limits, in these windows."""
+    return tuple([LimitState(limit, spent[limit.gauge], windows[limit.gauge].ends) for limit in limits])
 
 
 def quota_states(policy: Policy, used: Mapping[str, int]) -> tuple[dict[str, Any], ...]:

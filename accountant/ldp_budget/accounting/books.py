@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._checks import check_text
+from .._checks import check_user
 from .callers import LOCAL, Caller
 from .policies import Policy
 
@@ -21,7 +21,7 @@ class Books:
     _caller: Caller = LOCAL
 
     def _hash(self, user: str) -> bytes:
-        return self._ledger.key.hash(b"user", check_text("user", user))
+        return self._ledger.key.hash(b"user", check_user(user))
 
 
 def policy_in(reading: Reading, name: str) -> tuple[int, Policy]:

@@ -1,7 +1,8 @@
 """Charging many users the same: a stream of any length in batches, each one transaction of set-based statements.
 
 With a key, batch n is bound to KEY#n and to a digest of its users: repeated, it is skipped; with other users it is a
-conflict. So an interrupted run is simply run again.
+conflict. So an interrupted run is simply run again. After the last batch the end is bound, as a batch without users:
+the same key with more users, or with fewer, is a conflict.
 """
 
 from __future__ import annotations
@@ -118,19 +119,19 @@ def in_shard(number: int, shard: Shard) -> bool:
 
 
 def batches(users: Iterable[str], shard: Shard = (1, 1)) -> Iterator[tuple[int, list[str]]]:
-    """The users in batches, numbered from 0, in order; of a shard, its own.
+    """The users in batches, numbered from 0, in order; of a shard, its own. The last one is empty: the end.
 
     The batches are those of the whole list, however many shards there are. Raises `InvalidParameter` at the batch
-    that holds anything else.
+    that holds anything else; each user is still to be checked.
     """
     expected = "many users; a single text would be charged letter by letter"
     iterator = iter(check_texts("users", users, expected))
     for number in count():
         batch = list(islice(iterator, BATCH))
-        if not batch:
-            return
         if in_shard(number, shard):
-            yield number, [check_text("user", user) for user in batch]
+            yield number, batch
+            if not batch:
+                return
 
 
 class BulkCharge:
@@ -165,10 +166,7 @@ class BulkCharge:
         if len(refused) < len(users):
             transaction.open_accounts(batch)
             mine = [window for window in self._windows.values() if window.counts(terms.share)]
-            batch.charge([window.code for window in mine if not window.measure], charge.cost)
-            for window in mine:
-                if window.measure:
-                    batch.charge([window.code], charge.cost_under(window.measure))
+            transaction.charge_batch(batch, {window.code: charge.cost_under(window.measure) for window in mine})
             common = (transaction.moment.micros, SPENT, charge.store(transaction), terms.number, *charge.cost)
             transaction.append_batch(batch, common, self._note, terms.share)
         return refused
@@ -229,16 +227,19 @@ def batch_key(
     return IdempotencyKey(name, NOBODY, key_hash(secret, name, scope), request)
 
 
-def bind(transaction: Transaction, users: list[str], key: IdempotencyKey) -> Outcome | Parts | None:
+def bind(
+    transaction: Transaction, users: list[str], key: IdempotencyKey, check: Callable[[], None]
+) -> Outcome | Parts | None:
     """Bind a batch to its key, so that other users under it are a conflict before any of them is charged.
 
-    Returns what is known of it from before the ledger was copied, if anything is.
+    Returns what is known of it from before the ledger was copied, if anything is. `check` raises for a batch that
+    cannot be charged; a batch that is bound already is not checked again.
     """
 
     def read(stored: StoredAnswer) -> Outcome | Parts | None:
         return None if stored.answer == _BOUND else read_part(users)(stored)
 
-    return once(transaction, key, lambda: None, write=lambda _: Kept(_BOUND), read=read)
+    return once(transaction, key, check, write=lambda _: Kept(_BOUND), read=read)
 
 
 def parts_of(secret: Key, users: list[str], lanes: int) -> list[tuple[int, list[str]]]:

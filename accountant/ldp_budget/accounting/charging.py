@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def standing(reading: Reading, request: Request) -> tuple[Account, Terms]:
     """What a request is held against: the user's account, with what else it depends on, and what the policy asks."""
     user, charge = request.user_hash, request.charge
-    terms = terms_in(reading, request.policy, charge, request.share)
+    terms = terms_in(reading, request.policy, charge, request.share, labelled=request.label is not None)
     account = reading.account(user)
     if account.number is None:
         account = account._replace(erased=reading.is_erased(user))
@@ -33,21 +33,26 @@ def standing(reading: Reading, request: Request) -> tuple[Account, Terms]:
         stored = reading.charge_number(charge.fingerprint, charge.promise, charge.collection)
         windows = [(gauge, window) for gauge, window in reading.windows.items() if window.counts(terms.share)]
         done = {gauge: reading.label_reports(account.number, label, stored, window.code) for gauge, window in windows}
-        account = account._replace(reported=done)
+        account = account._replace(reported=done, repaired=bool(reading.repairs()))
     return account, terms
 
 
-def terms_in(reading: Reading, policy: str, charge: Charge, share: str | None = None) -> Terms:
+def terms_in(
+    reading: Reading, policy: str, charge: Charge, share: str | None = None, *, labelled: bool = False
+) -> Terms:
     """The terms of the newest version of a policy for a charge, through a share or none. Raises `UnknownName`."""
     number, found = policy_in(reading, policy)
-    return Terms.of(found, charge, share, number)
+    return Terms.of(found, charge, share, number, labelled=labelled)
 
 
 def apply(transaction: Transaction, decision: Decision) -> int:
     """Write what a decision grants: sums of every window, label counts, quota and entry; returns its number."""
     request, terms, after = decision.request, decision.terms, decision.after
     charge = request.charge.store(transaction)
-    number = transaction.open_account(request.user_hash) if after.number is None else after.number
+    number = after.number
+    if number is None:
+        number = transaction.open_account(request.user_hash)
+        transaction.seals.open(number, request.user_hash)
     windows = transaction.windows
     for period, spent in after.spent.items():
         transaction.set_spent(number, windows[period].code, spent)

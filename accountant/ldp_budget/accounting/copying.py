@@ -12,9 +12,10 @@ from ..ledger import gate
 from ..ledger.comparing import differences, size
 from ..ledger.copying import Copy
 from ..ledger.entries import NOBODY
-from ..ledger.moving import begin, give_up, new_copy, open_copy, shut
+from ..ledger.moving import begin, check_opening, give_up, new_copy, open_copy, shut
 from ..ledger.verifying import check_integrity, head_of
 from .bulk import carried
+from .decision_replay import DecisionReplay
 from .receipts import Receipt
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ def give_up_copy(source: Ledger, target: Ledger) -> None:
             raise LedgerError(source.name, "it was not moved, so there is nothing to give up")
         if copy != last.copy:
             raise LedgerError(target.name, f"it is not what {source.name} was moved to, which is {last.ledger}")
+        if gate.state(there.end.gate) == gate.FILLING:
+            check_opening(source, target)
     give_up(source, target)
 
 
@@ -101,7 +104,7 @@ def _fill(source: Ledger, target: Ledger, scratch: Scratch, on_progress: Progres
         raise LedgerError(target.name, f"the copy does not hold the same: {'; '.join(wrong)}")
     _verify(source, _step(on_progress, 2))
     _verify(target, _step(on_progress, 3))
-    open_copy(target)
+    open_copy(source, target)
 
 
 def _check_open(source: Ledger) -> None:
@@ -130,6 +133,8 @@ def _is_done(source: Ledger, target: Ledger) -> bool:
             if there.generation != here.generation + 1 or reason.copy != copy:
                 why = f"it was moved to {reason.ledger}, and not to what is now at {target.name}"
                 raise LedgerError(source.name, why)
+            if state == gate.FILLING:
+                check_opening(source, target)
             return state != gate.FILLING
         # Of one that is begun nothing is copied yet; whether it was for this generation is seen to when it goes on.
         begun = state == gate.FILLING and there.end.gate == gate.begun(here.end.gate)
@@ -153,7 +158,7 @@ def _prepare(source: Ledger, target: Ledger, verified: bool, on_progress: Progre
 
 
 def _verify(ledger: Ledger, on_progress: Progress) -> None:
-    found = check_integrity(ledger, on_progress=on_progress)
+    found = check_integrity(ledger, on_progress=on_progress, decide_again=DecisionReplay)
     if not found.ok:
         raise LedgerError(ledger.name, f"it does not verify, so it is not copied: {'; '.join(found.problems[:3])}")
 

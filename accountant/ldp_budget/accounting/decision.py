@@ -37,7 +37,7 @@ class Decision:
         self.request = request
         self.terms = terms
         self._windows = windows
-        self.costs = costs = request.costs_in(windows, terms.share, account.reported)
+        self.costs = costs = request.costs_in(windows, terms.share, account)
         self.why = ERASED_USER if account.erased else terms.why
         spent = account.spent
         self.exceeded = [each for each in terms.limits if not each.fits(spent[each.gauge], costs[each.gauge])]
@@ -56,10 +56,11 @@ class Decision:
     def after(self) -> Account:
         """The account once the request is charged."""
         if self._after is None:
-            (number, before, erased, reported, used), reports = self.account, self.request.reports
+            account, reports = self.account, self.request.reports
+            before, reported = account.spent, account.reported
             spent = {gauge: before[gauge].plus(cost) for gauge, cost in self.costs.items()}
             done = {period: count + reports for period, count in reported.items()} if reported else reported
-            self._after = Account(number, spent, erased, done, used + reports)
+            self._after = account._replace(spent=spent, reported=done, quota_used=account.quota_used + reports)
         return self._after
 
     def affordable(self, account: Account) -> int:
@@ -74,7 +75,8 @@ class Decision:
             if curve is None:
                 counts.append(limit.affordable(spent, charge.cost_under(self._windows[gauge].measure)))
             else:
-                counts.append(limit.affordable_along(curve, account.reported[gauge], spent))
+                earlier, done = account.label_count(gauge, self._windows[gauge])
+                counts.append(limit.affordable_along(curve, done, spent, earlier=earlier))
         return min(counts)
 
     def receipt(self, status: str, receipt: str | None = None) -> Receipt:

@@ -93,7 +93,7 @@ def _resolve(
         raise UnknownName("reservation", receipt, [])
     entry, state, repeated = how(transaction, receipt, number)
     _, policy = policy_in(transaction, policy_version(transaction, entry.policy).name)
-    windows = transaction.windows
+    windows = transaction.windows_to_read() if repeated else transaction.windows
     limits = [limit for limit in policy.all_limits if holds(limit.gauge, entry.share)]
     spent = {period: transaction.spent(entry.account, window.code) for period, window in windows.items()}
     return Receipt(
@@ -102,7 +102,7 @@ def _resolve(
         policy=policy.name,
         cost_units=entry.costs,
         reports=entry.reports,
-        limits=limit_states(transaction, limits, spent),
+        limits=limit_states(windows, limits, spent),
         receipt=receipt,
         repeated=repeated,
     )

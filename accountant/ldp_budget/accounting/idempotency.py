@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from unicodedata import category
 
-from ..errors import KeyConflict
+from .._checks import check_text, shown
+from ..errors import InvalidParameter, KeyConflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,6 +16,17 @@ if TYPE_CHECKING:
     from ..ledger.keys import Key
 
 T = TypeVar("T")
+
+
+def check_key(key: object) -> str:
+    """`key`, if it is a text without blanks around it and without control characters. Raises `InvalidParameter`.
+
+    Blanks at the ends get lost on the way through HTTP, and a key that has lost them is another key.
+    """
+    found = check_text("key", key)
+    if found != found.strip() or any(category(each) == "Cc" for each in found):
+        raise InvalidParameter("key", "a text without blanks around it and without control characters", shown(found))
+    return found
 
 
 class IdempotencyKey(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .._checks import check_call, check_switch, check_text, shown
@@ -13,6 +14,8 @@ from ..ledger.integrity import Integrity
 from ..ledger.reading import secret_of
 from ..ledger.verifying import check_integrity
 from .books import Books
+from .decision_replay import DecisionReplay
+from .records import record_faults
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,7 +109,7 @@ def checkpoint(self: Books) -> str:
 def verify(
     self: Books, expect: str | None = None, *, on_progress: Callable[[int, int], None] | None = None
 ) -> Integrity:
-    """Work everything out again: links, sums, costs, seals.
+    """Verify the ledger: hash chain, row MACs, sums and costs; decide every charge again; read every record.
 
     Parameters:
         expect: a `head` that was noted earlier, before which nothing may have been rolled back.
@@ -121,7 +124,9 @@ def verify(
     if expect is not None:
         check_text("expect", expect)
     check_call("on_progress", on_progress)
-    return check_integrity(self._ledger, expect, on_progress or (lambda done, total: None))
+    found = check_integrity(self._ledger, expect, on_progress or (lambda done, total: None), DecisionReplay)
+    faults = record_faults(self)
+    return replace(found, ok=False, problems=(*found.problems, *faults)) if faults else found
 
 
 def keyed_digest(self: Books, data: bytes) -> str:
@@ -135,12 +140,12 @@ def keyed_digest(self: Books, data: bytes) -> str:
     """
     if not isinstance(data, bytes | bytearray | memoryview):
         raise InvalidParameter("data", "bytes", shown(data))
-    return self._ledger.key.hash(b"data", data.hex()).hex()
+    return self._ledger.key.hash_outside(b"data", data.hex()).hex()
 
 
 def digest_under(self: Books, secret: int, data: bytes) -> str:
     """`keyed_digest` by a secret of the ledger's key, given its number; that by the first one is `keyed_digest`."""
-    return secret_of(self._ledger.key, secret).hash(b"data", data.hex()).hex()
+    return secret_of(self._ledger.key, secret).hash_outside(b"data", data.hex()).hex()
 
 
 def secret_in_force(self: Books) -> int:

@@ -27,7 +27,8 @@ from ..guarantees.amounts import (
     float_up,
     from_units,
 )
-from ..guarantees.orders import RENYI, measure_at, step_under
+from ..guarantees.memoised import LabelCount, cost_in_window
+from ..guarantees.orders import RENYI, measure_at
 from ..ledger.windows import PERIODS, gauge_named
 
 if TYPE_CHECKING:
@@ -229,26 +230,27 @@ class Limit:
                 count = min(count, (most - used) // each)
         return count
 
-    def affordable_along(self, curve: Memoised, done: int, spent: Costs) -> int:
+    def affordable_along(self, curve: Memoised, done: int, spent: Costs, *, earlier: int = 0) -> int:
         """How many more reports of one memoised value fit on top of `spent` after `done` of them, along its curve.
 
         Parameters:
             curve: what is promised of reports that repeat one value.
             done: how many reports of it there were in this window.
             spent: what the account's window holds, in units.
+            earlier: how many reports of it there were before this window.
 
         Raises:
             InvalidParameter: one of them is of another kind.
         """
         check_instance("curve", curve, Memoised, "a memoised guarantee")
-        done = check_whole("done", done)
+        done, earlier = check_whole("done", done), check_whole("earlier", earlier)
         # All but ε is charged whole with the first report, so there one report says it for all.
-        if not self.fits(spent, step_under(self.measure, curve, done, 1)):
+        if not self.fits(spent, cost_in_window(self.measure, curve, LabelCount(earlier, done), 1)):
             return 0
         most = self.capacity.epsilon
         if most is None or spent.epsilon is None:
             return LARGEST
-        return curve.most_reports(done, most - spent.epsilon)
+        return curve.most_reports(done, most - spent.epsilon, earlier=earlier)
 
     def remaining_room(self, cost: Costs) -> dict[str, int] | None:
         """The largest sums on top of which `cost` fits, for the amounts this limit counts; None where none do.

@@ -3,7 +3,8 @@
 A chunk is one transaction in each lane of the ledger. Lines that ask for the same under the same policy are charged
 together, by set-based statements; the others one by one. A run has a key, and the chunk that begins with line n is
 bound to KEY@n, to how many lines it has and to a digest of them. So an interrupted run is simply run again, from its
-first line: what was charged is told again, and what was not is charged now.
+first line: what was charged is told again, and what was not is charged now. After the last line the end is bound, as
+a chunk of no lines: the same key with more lines, or with fewer, is a conflict.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._checks import check_many, check_name, check_text, check_whole, shown
+from .._checks import check_many, check_name, check_text, check_user, check_whole, shown
 from .._json import canonical_json
 from ..authoring.base import Mechanism
 from ..catalogue.collections import Collection
@@ -22,7 +23,7 @@ from ..ledger.entries import NOBODY, SPENT
 from .bulk import LANES_TOGETHER, BulkCharge, parts_of
 from .charging import terms_in
 from .decision import decide
-from .idempotency import key_hash
+from .idempotency import check_key, key_hash
 from .policies import DEFAULT
 from .receipts import REFUSED
 from .request import MOST_REPORTS, Request, charge_of, check_digest, check_note, chosen_of
@@ -113,7 +114,7 @@ class Run:
     def __init__(self, books: Books, key: str) -> None:
         self._books = books
         self._ledger = books._ledger
-        self._name = check_text("key", key)
+        self._name = check_key(key)
         self._lanes = len(self._ledger.lanes)
         self._kinds = _Kinds()
         self.done = 0
@@ -124,25 +125,30 @@ class Run:
 
         Parameters:
             spends: the lines after those that were answered; one that cannot be read is the error that says why.
-            last: whether no more lines follow.
+            last: whether no more lines follow. The run has ended then, and its key takes no more lines.
 
         Returns:
             An answer for each, in their order; or for fewer of them, even none: then an earlier run had more lines
             in one chunk than these, and they are to be given again, with those that follow.
 
         Raises:
+            KeyConflict: no lines are given, none follow, and an earlier run of this key had more.
             LedgerError: nobody knows which of the lines were charged. The run must end here; another one, from the
                 first line on, will know.
         """
         lines = [self._kinds.look_at(spend) for spend in spends]
-        answers = self._chunk(lines, last) if lines else []
+        if not lines:
+            if last and not self._ledger.run(*self._ending(self.done)):
+                raise KeyConflict(self._name)
+            return []
+        answers = self._chunk(lines, last)
         self.done += len(answers)
         return answers
 
     def _chunk(self, lines: list[_Line], last: bool) -> list[LineAnswer]:
         """The answers to the chunk that begins here; what failed in earlier runs is tried again, each time as one."""
         name = f"{self._name}@{self.done}"
-        answers, failed = self._once(name, lines, last)
+        answers, failed = self._once(name, lines, last, self.done + len(lines) if last else None)
         tries = 0
         while failed:
             tries += 1
@@ -152,11 +158,14 @@ class Run:
             failed = [failed[place] for place in again]
         return answers
 
-    def _once(self, name: str, lines: list[_Line], last: bool) -> tuple[list[LineAnswer], list[int]]:
+    def _once(
+        self, name: str, lines: list[_Line], last: bool, end: int | None = None
+    ) -> tuple[list[LineAnswer], list[int]]:
         """Charge a chunk, bound to its name, or tell again what came of the one that was bound to it before.
 
         Also which of it failed before, so that it is to be tried again. A chunk is bound also where none of its lines
-        can be read: whoever runs again with other lines at a time must find the next one where it begins.
+        can be read: a run with other lines at a time must find the next one where it begins. `end`: how many lines
+        the run has, if this chunk is its last.
         """
         secret = self._ledger.key
         chunk = _Chunk(key_hash(secret, name, self._books._caller.name), _digest(secret, lines, ()))
@@ -171,22 +180,50 @@ class Run:
                     places = [place for place, line in enumerate(lines) if line.error is None]
                     told = self._part_work(chunk, 0, [lines[place] for place in places])(transaction)
                     _put(answers, places, told)
+                    if end is not None:
+                        self._ending(end)[0](transaction)
             return stored
 
         stored = self._ledger.run(bind, self._ledger.lane_of(chunk.key))
         if stored is not None:
-            return self._again(chunk, stored, lines, last)
-        return answers or self._parts(chunk, lines), []
+            return self._again(chunk, stored, lines, last, end)
+        told = answers or self._parts(chunk, lines)
+        if end is not None and self._lanes > 1:
+            self._ledger.run(*self._ending(end))
+        return told, []
+
+    def _ending(self, lines: int) -> tuple[Callable[[Transaction], bool], int]:
+        """Bind the end of a run of so many lines, as a chunk of none; with the lane where that is kept.
+
+        False where an earlier run went on from there.
+        """
+        secret = self._ledger.key
+        chunk = _Chunk(key_hash(secret, f"{self._name}@{lines}", self._books._caller.name), _digest(secret, (), ()))
+
+        def bind(transaction: Transaction) -> bool:
+            stored = transaction.answer_to(NOBODY, chunk.key)
+            if stored is None:
+                transaction.store_answer(NOBODY, chunk.key, None, chunk.request, _chunk_text([]))
+            return stored is None or stored.request == chunk.request
+
+        return bind, self._ledger.lane_of(chunk.key)
 
     def _again(
-        self, chunk: _Chunk, stored: StoredAnswer, lines: list[_Line], last: bool
+        self, chunk: _Chunk, stored: StoredAnswer, lines: list[_Line], last: bool, end: int | None
     ) -> tuple[list[LineAnswer], list[int]]:
         """The answers to a chunk of an earlier run, and which of its lines failed there."""
         record = json.loads(stored.answer)
         if len(lines) < record["lines"] and not last:
             return [], []
-        lines, unread = lines[: record["lines"]], record["unread"]
-        if len(lines) < record["lines"] or stored.request != _digest(self._ledger.key, lines, unread):
+        more = len(lines) > record["lines"]
+        if record["lines"]:  # else the earlier run ended here
+            lines = lines[: record["lines"]]
+        unread = record["unread"]
+        if (
+            len(lines) != record["lines"]
+            or stored.request != _digest(self._ledger.key, lines, unread)
+            or (end is not None and not more and not self._ledger.run(*self._ending(end)))
+        ):
             return [LineAnswer(FAILED, error=KeyConflict(self._name)) for _ in lines], []
         before = list(lines)
         for place in unread:
@@ -225,7 +262,7 @@ class Run:
     def _part_of_copy(self, part: _Chunk, lines: list[_Line]) -> list[LineAnswer]:
         """The answers to what was one lane's part before the ledger was copied, charged there or not."""
         with self._ledger.reading(self._ledger.lane_of(part.key)) as reading:
-            stored = next(iter(reading.rows.answers([NOBODY], [part.key])), None)
+            stored = reading.answer_to(NOBODY, part.key)
         return self._parts(part, lines) if stored is None else _told_again(lines, stored)
 
     def _part_work(self, chunk: _Chunk, lane: int, lines: list[_Line]) -> Callable[[Transaction], list[LineAnswer]]:
@@ -406,8 +443,9 @@ class _Kinds:
             except TypeError:  # a list where a text belongs has no hash
                 known = None
             kind = self._work_out(asked, spend) if known is None else known[0]
-            if not user or type(user) is not str:
-                check_text("user", user)
+            name = check_user(user)
+            if name is not user:
+                spend = spend._replace(user=name)
         except LdpBudgetError as error:
             return _Line(error=error)
         return _Line(spend, kind)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._checks import check_name, check_whole
 from .._columns import check_texts
+from ..guarantees.amounts import LARGEST
 from ..ledger import listing
 from .balances import account_names, all_balances, balances_of, limit_states, quota_states
 from .books import Books, policy_in
@@ -48,7 +49,7 @@ def balance(self: Books, user: str, policy: str = DEFAULT) -> Balance:
             if plan is None
             else {promise: reading.quota_used(account.number, plan.identity, promise) for promise, _ in plan.quotas}
         )
-        states = limit_states(reading, found.limits_shown_to(self._caller.share), account.spent)
+        states = limit_states(reading.windows, found.limits_shown_to(self._caller.share), account.spent)
         return Balance(user, found, states, quota_states(found, used), charges)
 
 
@@ -113,19 +114,26 @@ def is_erased(self: Books, user: str) -> bool:
         return reading.is_erased(hashed)
 
 
-def history(self: Books, user: str) -> list[dict[str, Any]]:
+def history(self: Books, user: str, *, first: int = 1, most: int | None = None) -> list[dict[str, Any]]:
     """The journal entries of a user, oldest first; a reservation's `state` says what has become of it.
+
+    Of a user who was erased there are none, as `is_erased` says: the ledger no longer knows which were that user's.
 
     Parameters:
         user: whose entries.
+        first: the number of the entry from which on they are listed.
+        most: how many entries at most; None for all. The next ones begin behind the `entry` of the last one.
 
     Raises:
-        InvalidParameter: it is no text.
+        InvalidParameter: one of them is of another kind or out of range.
     """
     hashed = self._hash(user)
+    check_whole("first", first, 1, LARGEST)
+    if most is not None:
+        check_whole("most", most, 1, LARGEST)
     with self._ledger.reading(self._ledger.lane_of(hashed)) as reading:
         account = reading.number_of(hashed)
-        rows = [] if account is None else listing.history_rows(reading, account)
+        rows = [] if account is None else listing.history_rows(reading, account, first, most)
     return listing.name_callers(self._ledger, rows)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._checks import check_call, check_name, check_text
+from .._checks import check_call, check_name, check_user
 from ..errors import LedgerError
 from .books import Books
 from .bulk import (
@@ -19,10 +19,11 @@ from .bulk import (
     part_key,
     parts_of,
     read_part,
+    refused_places,
     write_refused,
 )
 from .charging import terms_in
-from .idempotency import once
+from .idempotency import check_key, once
 from .policies import DEFAULT
 from .request import charge_of, check_digest, check_note
 
@@ -57,7 +58,8 @@ def spend_many(
         users: who is charged, a stream or a column of any length; a user who comes twice is charged twice.
         mechanism: a mechanism with its parameters; a collection, whose mechanism is charged then, and which is
             named in the journal; or an object of another library, see `guarantee_of`.
-        key: names the run; repeated, it skips what was charged.
+        key: names the run; repeated, it skips what was charged. A run that was gone through to its end takes no
+            other users, no more of them and no fewer.
         digest: hexadecimal; binds the reports to the key.
         note: one line of at most 500 characters, written beside every charge; each goes with its user.
         policy: the policy to hold it against.
@@ -82,16 +84,23 @@ def spend_many(
     charge, note = charge_of(mechanism), check_note(note)
     identity = ("spend_many", *charge.identity, check_digest(digest), check_name("policy", policy))
     if key is not None:
-        check_text("key", key)
+        check_key(key)
     check_call("on_batch", on_batch)
-    for number, batch in batches(users, check_shard(shard, key)):
+    for number, given in batches(users, check_shard(shard, key)):
+        batch = [check_user(user) for user in given]
         bound = batch_key(self._ledger.key, key, number, batch, identity, self._caller.name)
+        if not batch:
+            if bound is not None:
+                self._ledger.run(_binding(charge, policy, batch, bound), self._ledger.lane_of(bound.hash))
+            break
         refused: list[str] = []
         for part, (of_part, repeated) in _charge_batch(
             self._ledger, charge, policy, batch, bound, note, self._caller.share
         ):
             result.count(len(part), of_part, repeated)
             refused += of_part
+        if given != batch:  # each refused user is told by the given name
+            refused = [given[place] for place in refused_places(batch, refused)]
         if on_batch is not None:
             on_batch(len(batch), refused)
         else:
@@ -150,8 +159,12 @@ def _binding(
     charge: Charge, policy: str, users: list[str], key: IdempotencyKey
 ) -> Callable[[Transaction], Outcome | Parts | None]:
     def work(transaction: Transaction) -> Outcome | Parts | None:
-        BulkCharge(transaction, charge, terms_in(transaction, policy, charge), None)  # what it refuses is not bound
-        return bind(transaction, users, key)
+        def check() -> None:
+            BulkCharge(
+                transaction, charge, terms_in(transaction, policy, charge), None
+            )  # what it refuses is not bound
+
+        return bind(transaction, users, key, check)
 
     return work
 

@@ -120,6 +120,7 @@ class Overview:
 
         `by_known` says whether the journal was read so far; then `by` of None is whoever is on the ledger's machine.
         `change` is `first`, `raised` where it admits anything that the one before did not, `lowered` or `changed`.
+        `override` is the reason of a version that was set without the approval that the ledger demanded, else None.
 
         Raises:
             Nothing but `LedgerError`.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -95,7 +96,8 @@ def give_up_copy(self: Books, ledger: str | os.PathLike[str] | Store) -> None:
 
 
 def _half_copied(self: Books, ledger: str | os.PathLike[str] | Store, create: bool) -> Ledger:
-    return Ledger(open_store(ledger, create, self._ledger.key.secret), self._read_clock, half=True)
+    key = self._ledger.key
+    return Ledger(open_store(ledger, create, key.secret, book=key.book or None), self._read_clock, half=True)
 
 
 def open_store(
@@ -103,8 +105,9 @@ def open_store(
     create: bool,
     secret: bytes | None = None,
     rehearsal: bool | None = None,
+    book: str | None = None,
 ) -> Store:
-    """The store of a ledger; one that is made here gets the secret, if there is one already."""
+    """The store of a ledger; one that is made here gets the secret and the id of its source, if there is one."""
     check_switch("create", create)
     if rehearsal is not None:
         check_switch("rehearsal", rehearsal)
@@ -112,18 +115,24 @@ def open_store(
         if str(ledger).startswith(("postgresql://", "postgres://")):
             from ..ledger._postgres import PostgresStore
 
-            return PostgresStore(str(ledger), create=create, secret=secret, rehearsal=rehearsal)
+            return PostgresStore(str(ledger), create=create, secret=secret, rehearsal=rehearsal, book=book)
         if "://" in str(ledger):
             scheme = str(ledger).partition("://")[0]  # what follows may be a password
             raise InvalidParameter("ledger", "a path, :memory: or postgresql://…", f"{scheme}://…")
+        if _ADDRESS.match(str(ledger)):
+            raise InvalidParameter("ledger", "a path, :memory: or postgresql://…", "an address of another form")
         from ..ledger._sqlite import SqliteStore
 
         place = ":memory:" if str(ledger) == ":memory:" else check_path("ledger", ledger)
-        return SqliteStore(place, create=create, secret=secret, rehearsal=rehearsal)
+        return SqliteStore(place, create=create, secret=secret, rehearsal=rehearsal, book=book)
     if isinstance(ledger, type) or not all(hasattr(ledger, name) for name in _OF_A_STORE):
         raise InvalidParameter("ledger", "a path, :memory:, postgresql://… or a store", shown(ledger))
     check_kind(ledger.key, ledger.name, rehearsal)
+    if book is not None:
+        ledger.key.belong_to(book)
     return ledger
 
 
+# A mistyped address would become a file's name, with its password in it.
+_ADDRESS = re.compile(r"\s*postgres(ql)?:|(.*\s)?(password|host|dbname)\s*=", re.IGNORECASE)
 _OF_A_STORE = "name", "key", "lanes", "run", "snapshot"

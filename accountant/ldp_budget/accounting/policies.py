@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from .._checks import check_instance, check_many, check_switch, check_text, shown
+from .._checks import check_instance, check_many, check_name, check_switch, check_text, shown
 from .._json import canonical_json
 from ..errors import InvalidParameter
 from ..guarantees.amounts import canonical, decimal, exact_sum, float_up
@@ -101,6 +101,7 @@ class Policy:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise InvalidParameter("name", "a name of at least one character", shown(self.name))
+        check_name("name", self.name)
         check_switch("unbounded", self.unbounded), check_switch("checked", self.checked)
         given = tuple(check_many("limits", self.limits, "limits"))
         for limit in given:

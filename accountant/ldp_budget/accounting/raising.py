@@ -7,13 +7,13 @@ transaction that sets a policy asks too; what people do with it stands in `acces
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .._json import canonical_json
-from ..errors import ApprovalNeeded
+from ..errors import ApprovalConflict
 from .policies import Policy
+from .record_kinds import APPROVED, DEMANDED, PROPOSED, WITHDRAWN, body_of, fault_of, name_of_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from ..ledger import Reading
     from ..ledger.entries import StoredRecord
     from .limits import Limit
-
-DEMANDED, PROPOSED, APPROVED, WITHDRAWN = "approvals-demanded", "proposed", "approved", "withdrawn"
-"""The kinds of record: whether approvals are demanded, and the steps of a proposal."""
 
 
 def raising(previous: Policy | None, policy: Policy) -> tuple[str, ...]:
@@ -113,8 +110,8 @@ class Agreed:
     def after(self, number: int, kind: str, name: str, body: dict[str, Any], by: str | None) -> Agreed:
         """What is agreed after one more record; some of them say nothing.
 
-        Those are what makes no sense, and what is not its author's to say: an approval is by another than the
-        proposal, and that approvals are demanded is lifted by nobody who needs a key.
+        Those are the records that cannot be read, and what is not its author's to say: an approval is by another than
+        the proposal, and only the machine of the ledger lifts that approvals are demanded.
 
         Parameters:
             number: of the record.
@@ -126,12 +123,13 @@ class Agreed:
         Raises:
             Nothing.
         """
+        if kind not in (DEMANDED, PROPOSED, APPROVED, WITHDRAWN) or fault_of(kind, name, body) is not None:
+            return self
         if kind == DEMANDED:
-            demanded = body.get("demanded") is True or (self.demanded and by is not None)
-            return Agreed(demanded, self.proposals)
-        if kind == PROPOSED and isinstance(body.get("against"), int) and isinstance(body.get("terms"), dict):
+            return replace(self, demanded=body["demanded"] or (self.demanded and by is not None))
+        if kind == PROPOSED:
             return self._with(Proposal(number, name, body["against"], canonical_json(body["terms"]), by))
-        before = self.proposals.get(body.get("proposal", 0)) if kind in (APPROVED, WITHDRAWN) else None
+        before = self.proposals.get(body["proposal"])
         if before is None or before.ended is not None or (kind == APPROVED and by == before.by):
             return self
         return self._with(replace(before, ended=kind, ended_by=by))
@@ -157,6 +155,14 @@ class Agreed:
 NOTHING_AGREED = Agreed(False, {})
 
 
+class _Fold(Agreed):
+    """What is agreed so far, changed in place at each step, as no caller keeps an earlier state."""
+
+    def _with(self, proposal: Proposal) -> Agreed:
+        self.proposals[proposal.number] = proposal
+        return self
+
+
 def terms_of(policy: Policy) -> dict[str, Any]:
     """What somebody agrees to of a policy: all but its version and what the ledger numbers, as a JSON object."""
     data = policy.to_json()
@@ -173,19 +179,27 @@ def terms_of(policy: Policy) -> dict[str, Any]:
     }
 
 
-def check_approved(reading: Reading, previous: Policy | None, policy: Policy) -> None:
-    """Raise `ApprovalNeeded` where a change raises, and this ledger demands an approval that it has not."""
+def unapproved(reading: Reading, previous: Policy | None, policy: Policy) -> tuple[str, ...]:
+    """Why a change raises, where this ledger demands an approval that the change has not; empty otherwise."""
     agreed = _agreed(reading.rows.records())
     reasons = raising(previous, policy) if agreed.demanded else ()
     against = 0 if previous is None else previous.version
-    if reasons and not agreed.approves(policy.name, against, canonical_json(terms_of(policy))):
-        raise ApprovalNeeded(policy.name, reasons)
+    approved = reasons and agreed.approves(policy.name, against, canonical_json(terms_of(policy)))
+    return () if approved else reasons
+
+
+def check_key_maker(reading: Reading) -> None:
+    """Raise `ApprovalConflict` where this ledger demands approvals."""
+    if _agreed(reading.rows.records()).demanded:
+        raise ApprovalConflict(None, "where approvals are demanded, keys are made on the machine of the ledger")
 
 
 def _agreed(records: Iterable[StoredRecord]) -> Agreed:
-    agreed, names = NOTHING_AGREED, {0: None}
+    agreed: Agreed = _Fold(False, {})
+    made = {}
     for each in records:
-        names[each.number] = each.name  # type: ignore[assignment]
+        made[each.number] = each
         if each.kind in (DEMANDED, PROPOSED, APPROVED, WITHDRAWN):
-            agreed = agreed.after(each.number, each.kind, each.name, json.loads(each.body), names.get(each.by))
+            by = name_of_key(each.by, made.get(each.by)) if each.by else None
+            agreed = agreed.after(each.number, each.kind, each.name, body_of(each.body) or {}, by)
     return agreed

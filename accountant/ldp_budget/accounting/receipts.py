@@ -53,7 +53,7 @@ PLAN = "plan"
 
 def receipt_of(secret: Secret, name: Name) -> str:
     """The receipt of an entry: its name, and what only this ledger can say, by the secret of when it was written."""
-    return f"{name}-{secret.hash(b'receipt', str(name)).hex()[:20]}"
+    return f"{name}-{secret.hash_outside(b'receipt', str(name)).hex()[:20]}"
 
 
 def receipt_for(reading: Reading, entry: int) -> str:
@@ -449,7 +449,7 @@ class Balance:
         """The central loss of all that was spent if each report was shuffled among those of many users.
 
         At the δ of the odometer and as valid as it is, and never enforced by: no ledger sees who shuffled. None where
-        nothing was spent, or where no bound is known.
+        nothing was spent, or where no bound is known: so for memoised reports, which others may repeat as well.
 
         Parameters:
             users: how many, the user among them.
@@ -457,10 +457,11 @@ class Balance:
         Raises:
             InvalidParameter: it is no whole number from 1 to 10^12.
         """
-        from ..composition.shuffle import shuffled, whole_users
+        from ..composition.shuffle import is_memoised, shuffled, whole_users
 
         whole_users(users)
-        if not self.charges:
+        # All reports of a label are one charge here, and a receiver knows what the other users repeat.
+        if not self.charges or any(is_memoised(guarantee) for guarantee, _ in self.charges):
             return None
         try:
             return {**shuffled(self.charges, users, self._largest_delta).to_json(), "note": ODOMETER_NOTE}

@@ -18,9 +18,11 @@ from ..errors import InvalidParameter, RecordConflict
 from ..guarantees.amounts import LARGEST
 from ..ledger.windows import from_micros
 from .books import Books
+from .raising import check_key_maker
+from .record_kinds import KEY, body_of, fault_of, is_own, name_of_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from ..ledger import Ledger, Reading, Transaction
     from ..ledger.entries import StoredRecord
@@ -50,6 +52,8 @@ class Record:
     name: str
     body: Mapping[str, Any]
     by: str | None = None
+    fault: str | None = None
+    """Why it cannot be used as what its kind says; None where it can."""
 
     def __repr__(self) -> str:
         by = "" if self.by is None else f" by {self.by}"
@@ -68,6 +72,7 @@ class Record:
             "name": self.name,
             "body": dict(self.body),
             "by": self.by,
+            **({} if self.fault is None else {"fault": self.fault}),
         }
 
 
@@ -86,8 +91,11 @@ def records(self: Books, first: int = 1) -> list[Record]:
 def record(self: Books, kind: str, name: str, body: dict[str, Any], *, expected: int) -> Record:
     """Add a record, unless somebody else has added one meanwhile. It is journalled, and stays for good.
 
+    The kinds that the library and its service write themselves, such as `key`, are refused: a call of its own, for
+    example `ApiKeys.create`, writes such a record.
+
     Parameters:
-        kind: what it says, such as `key`: small letters and hyphens.
+        kind: what it says, a word of your own, such as `note`: small letters and hyphens.
         name: whom or what it is about, at most 200 characters.
         body: the rest, an object that JSON can hold, of at most 100,000 bytes.
         expected: the number of the newest record that was known when this was decided; 0 if there was none.
@@ -97,9 +105,39 @@ def record(self: Books, kind: str, name: str, body: dict[str, Any], *, expected:
 
     Raises:
         RecordConflict: there is a newer one. Nothing was changed.
-        InvalidParameter: one of them is of another kind or out of range.
+        InvalidParameter: one of them is of another kind or out of range, or `kind` is one of the library's own.
     """
+    check_record(kind, name, body, expected)
     return _add(self._ledger, self._caller, kind, name, body, expected)
+
+
+def record_own(
+    self: Books, kind: str, name: str, body: dict[str, Any], *, expected: int, remote: bool = False
+) -> Record:
+    """Add a record of one of the library's own kinds, as `record` does for others; `remote`: for another machine.
+
+    Raises:
+        RecordConflict: there is a newer one. Nothing was changed.
+        ApprovalConflict: the holder of a key makes a key where approvals are demanded.
+        InvalidParameter: the kind is not one of the library's own, or the body has not the shape of the kind.
+    """
+    check_own_record(kind, name, body, expected)
+    # Who makes a key holds two, and would approve with the second what they propose with the first.
+    check = check_key_maker if kind == KEY and (remote or self._caller.number) else None
+    return _add(self._ledger, self._caller, kind, name, body, expected, check)
+
+
+def record_faults(self: Books) -> tuple[str, ...]:
+    """Which records cannot be used as what their kind says, and why; those are skipped.
+
+    Raises:
+        Nothing but `LedgerError`.
+    """
+    return tuple(
+        f"record {each.number} ({each.kind} {each.name!r}) is skipped: {each.fault}"
+        for each in _read(self._ledger, 1)
+        if each.fault is not None
+    )
 
 
 def now(self: Books) -> datetime:
@@ -122,14 +160,24 @@ def _read(ledger: Ledger, first: int) -> list[Record]:
     return [_shown(stored, names) for stored in found]
 
 
-def _add(ledger: Ledger, caller: Caller, kind: str, name: str, body: Mapping[str, Any], expected: int) -> Record:
-    """Add a record behind number `expected`. Raises `InvalidParameter`, `RecordConflict`."""
-    text = check_record(kind, name, body, expected)
+def _add(
+    ledger: Ledger,
+    caller: Caller,
+    kind: str,
+    name: str,
+    body: Mapping[str, Any],
+    expected: int,
+    check: Callable[[Reading], None] | None = None,
+) -> Record:
+    """Add a record of any kind behind number `expected`. Raises `InvalidParameter`, `RecordConflict`."""
+    text = _check(kind, name, body, expected)
 
     def work(transaction: Transaction) -> StoredRecord:
         newest = max((each.number for each in transaction.rows.records(expected or 1)), default=0)
         if newest != expected:
-            raise RecordConflict(expected, newest or _newest(transaction))
+            raise RecordConflict(expected, newest or newest_number(transaction))
+        if check is not None:
+            check(transaction)
         return transaction.add_record(expected + 1, kind, name, text)
 
     stored = ledger.run(work)
@@ -137,7 +185,22 @@ def _add(ledger: Ledger, caller: Caller, kind: str, name: str, body: Mapping[str
     return _shown(stored, {caller.number: caller.name} if caller.number else {})
 
 
-def check_record(kind: str, name: str, body: Mapping[str, Any], expected: int) -> str:
+def check_record(kind: str, name: str, body: Mapping[str, Any], expected: int) -> None:
+    """Check that these make a record of a kind that is not the library's own. Raises `InvalidParameter`."""
+    _check(kind, name, body, expected)
+    if is_own(kind):
+        raise InvalidParameter("kind", "a kind of your own, as the library writes this one itself", shown(kind))
+
+
+def check_own_record(kind: str, name: str, body: Mapping[str, Any], expected: int) -> None:
+    """Check that these make a record of one of the library's own kinds. Raises `InvalidParameter`."""
+    _check(kind, name, body, expected)
+    fault = fault_of(kind, name, body) if is_own(kind) else "the library writes no such kind"
+    if fault is not None:
+        raise InvalidParameter("body", f"the body of a record of the kind {kind}: {fault}", shown(body))
+
+
+def _check(kind: str, name: str, body: Mapping[str, Any], expected: int) -> str:
     """The body as it is stored, if these make a record. Raises `InvalidParameter`."""
     if not isinstance(kind, str) or not _KIND.fullmatch(kind):
         raise InvalidParameter("kind", "1 to 40 small letters of ASCII and hyphens, a letter first", shown(kind))
@@ -148,7 +211,7 @@ def check_record(kind: str, name: str, body: Mapping[str, Any], expected: int) -
     return text
 
 
-def _newest(reading: Reading) -> int:
+def newest_number(reading: Reading) -> int:
     """The number of the newest record; 0 where there is none."""
     return max((each.number for each in reading.rows.records()), default=0)
 
@@ -169,10 +232,13 @@ def _text(body: Mapping[str, Any]) -> str:
 
 
 def _names(rows: Snapshot, found: Iterable[StoredRecord]) -> dict[int, str]:
-    """The names of the keys by which records were added, by their numbers."""
-    return {number: next(rows.records(number)).name for number in {each.by for each in found} - {0}}
+    """The names of the keys by which records were added, by their numbers; 0 is the machine of the ledger."""
+    made = {number: next(rows.records(number), None) for number in {each.by for each in found} - {0}}
+    return {number: name_of_key(number, key) for number, key in made.items()}
 
 
 def _shown(stored: StoredRecord, names: Mapping[int, str]) -> Record:
-    body = json.loads(stored.body)
-    return Record(stored.number, from_micros(stored.at), stored.kind, stored.name, body, names.get(stored.by))
+    body = body_of(stored.body)
+    fault = "its body is not an object of JSON" if body is None else fault_of(stored.kind, stored.name, body)
+    at, by = from_micros(stored.at), names.get(stored.by)
+    return Record(stored.number, at, stored.kind, stored.name, {} if body is None else body, by, fault)

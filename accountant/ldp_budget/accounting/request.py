@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 from unicodedata import category
 
-from .._checks import check_name, check_text, check_whole, shown
+from .._checks import check_name, check_text, check_user, check_whole, shown
 from .._json import canonical_json
 from ..authoring.base import Mechanism
 from ..catalogue import certificates
@@ -14,16 +14,17 @@ from ..catalogue.collections import Collection
 from ..catalogue.foreign import EXPECTED, charged_for, what_is
 from ..errors import InvalidParameter
 from ..guarantees import Guarantee, Memoised
-from ..guarantees.orders import measured, step_under
+from ..guarantees.memoised import cost_in_window
+from ..guarantees.orders import measured
 from ..ledger.entries import SPENT
 from .callers import LOCAL, Caller
-from .idempotency import IdempotencyKey, key_hash
+from .idempotency import IdempotencyKey, check_key, key_hash
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..guarantees.amounts import Costs
-    from ..ledger import Transaction
+    from ..ledger import Account, Transaction
     from ..ledger.keys import Key
     from ..ledger.windows import Window
 
@@ -51,13 +52,13 @@ class Charge:
         self.declared = canonical_json(mechanism.declared)
         self.promise = canonical_json(self.guarantee.to_json())
         self.cost = self.guarantee.costs()
-        self._kind = type(mechanism)
+        self._chosen = mechanism
         self._measured: dict[str, Costs] = {}
 
     @property
     def checked(self) -> str:
         """How the mechanism's promise was checked, see `certificates`."""
-        return certificates.checked(self._kind)
+        return certificates.checked_at(self._chosen)
 
     def cost_under(self, measure: str | None) -> Costs:
         """What one report costs in windows of a measure, or of none."""
@@ -84,12 +85,38 @@ def charge_of(asked: Mechanism | Collection | object) -> Charge:
 
     An object of another library may well change, and is asked each time.
     """
-    # What is neither may not even have a hash.
-    return _charge_of(chosen_of(asked))
+    return _charge_of(_Same(chosen_of(asked)))
+
+
+class _Same:
+    """A mechanism or a collection as a key that equals no other object."""
+
+    __slots__ = ("chosen",)
+
+    def __init__(self, chosen: Mechanism | Collection) -> None:
+        self.chosen = chosen
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.chosen is other.chosen
+
+    def __hash__(self) -> int:
+        return id(self.chosen)
 
 
 @lru_cache(maxsize=1024)
-def _charge_of(chosen: Mechanism | Collection) -> Charge:
+def _charge_of(same: _Same) -> Charge:
+    chosen = same.chosen
+    mechanism = mechanism_of(chosen)
+    kind: object = type(mechanism)
+    return _charge_with(chosen, kind, mechanism.fingerprint, _guarantee_of(mechanism))
+
+
+@lru_cache(maxsize=1024)
+def _charge_with(chosen: Mechanism | Collection, kind: object, fingerprint: str, guarantee: Guarantee) -> Charge:
+    """Equal mechanisms share a charge only if they are of one class and promise the same.
+
+    A plugin may define equality. Its mechanisms must not pass for checked ones by that.
+    """
     return Charge(chosen)
 
 
@@ -158,7 +185,7 @@ class Request:
         kind: str = SPENT,
         lasts: int | None = None,
     ) -> None:
-        self.user = check_text("user", user)
+        self.user = check_user(user)
         self.reports = check_whole("reports", reports, 1, MOST_REPORTS)
         self.policy = check_name("policy", policy)
         self.label = None if label is None else check_text("label", label)
@@ -174,21 +201,27 @@ class Request:
         self.cost = self.charge.cost.times(self.reports)
         """Of all reports, unless they go along a curve."""
         # The user and the label as the ledger knows them.
-        self.user_hash = secret.hash(b"user", user)
+        self.user_hash = secret.hash(b"user", self.user)
         # Two users' equal labels must not show that they are equal.
         self.label_hash = None if label is None else secret.hash(b"label", f"{self.user_hash.hex()} {label}")
-        self.key = None if key is None else self._bind(secret, check_text("key", key), caller.name)
+        self.key = None if key is None else self._bind(secret, check_key(key), caller.name)
 
-    def costs_in(self, windows: Mapping[str, Window], share: int, done: Mapping[str, int]) -> dict[str, Costs]:
+    def costs_in(self, windows: Mapping[str, Window], share: int, account: Account) -> dict[str, Costs]:
         """What it adds in each of these windows that a share's charges count in, by gauge.
 
-        Labelled reports go along their curve, in each window after so many of that label as are `done` there.
+        Labelled reports go along their curve, after so many of that label as the account says were reported.
         """
-        counting = [(gauge, window.measure) for gauge, window in windows.items() if window.counts(share)]
-        if self.curve is not None:
-            return {gauge: step_under(measure, self.curve, done[gauge], self.reports) for gauge, measure in counting}
-        charge, reports = self.charge, self.reports
-        return {gauge: charge.cost_under(under).times(reports) if under else self.cost for gauge, under in counting}
+        counting = [(gauge, window) for gauge, window in windows.items() if window.counts(share)]
+        if self.curve is None:
+            charge, reports = self.charge, self.reports
+            return {
+                gauge: charge.cost_under(window.measure).times(reports) if window.measure else self.cost
+                for gauge, window in counting
+            }
+        return {
+            gauge: cost_in_window(window.measure, self.curve, account.label_count(gauge, window), self.reports)
+            for gauge, window in counting
+        }
 
     def _bind(self, secret: Key, key: str, scope: str) -> IdempotencyKey:
         """The key that makes a retry safe, bound to everything that makes two requests the same request.

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .._checks import check_text
 from ..errors import ReservationConflict, UnknownName
 from ..guarantees.amounts import ZERO, Costs
-from ..guarantees.orders import step_under
+from ..guarantees.memoised import refund_in_window
 from ..ledger.entries import COMMITTED, EXPIRED, RESERVED, VOIDED, Entry
 from ..ledger.listing import entry_row, name_callers
 from ..ledger.names import find, place_of
 from ..ledger.replay import Replay, cost_under, curve_of, promise, promises
-from ..ledger.windows import LIFETIME, code_at, holds, is_lifetime, measure_in
+from ..ledger.windows import LIFETIME, code_at, holds, is_lifetime, measure_in, share_in
 from .policies import Policy
 from .receipts import is_receipt, name_in
 
@@ -108,6 +108,7 @@ def _give_back(transaction: Transaction, entry: Entry) -> None:
 
     It counts in no others, for a repair of the clock ends every reservation made before it.
     """
+    transaction.check_account(entry.account)
     stored = transaction.rows.label(entry.number)
     label = None if stored is None else stored.label
     kept = transaction.periods()
@@ -119,7 +120,8 @@ def _give_back(transaction: Transaction, entry: Entry) -> None:
         for gauge, since in kept.items()
         if holds(gauge, entry.share) and (is_lifetime(gauge) or entry.at >= since)
     }
-    costs = {gauge: _cost(transaction, entry, label, gauge, window) for gauge, window in windows.items()}
+    reported = _take_off(transaction, entry, label, windows)
+    costs = {gauge: _cost(transaction, entry, gauge, window, reported) for gauge, window in windows.items()}
     sums = {period: transaction.spent(entry.account, window) for period, window in windows.items()}
     ended = _end(transaction, entry, VOIDED, ZERO.minus(costs[LIFETIME]))
     if any(None in spent for spent in sums.values()):
@@ -141,25 +143,37 @@ def _add_up(transaction: Transaction, ended: Entry, kept: dict[str, int]) -> dic
     return replay.sums
 
 
-def _cost(transaction: Transaction, entry: Entry, label: bytes | None, gauge: str, window: int) -> Costs:
-    """What a reservation was charged in a window."""
-    measure = measure_in(gauge)
-    if entry.labelled:
-        return _last_step(transaction, entry, label, measure, window)
-    return entry.costs if measure is None else cost_under(measure, entry, promise(transaction, entry.charge))
-
-
-def _last_step(
-    transaction: Transaction, entry: Entry, label: bytes | None, measure: str | None, window: int
-) -> Costs:
-    """What the last reports of a label cost in a window; its count goes back by them."""
+def _take_off(
+    transaction: Transaction, entry: Entry, label: bytes | None, windows: dict[str, int]
+) -> dict[str, int] | None:
+    """Take the reports of a label off its counts; returns what is left in each window, None without a label."""
     if label is None:
+        return None
+    left = {}
+    for gauge, window in windows.items():
+        # In a window that is still being filled the count may lack them; then it is written again.
+        counted = transaction.label_reports(entry.account, label, entry.charge, window)
+        left[gauge] = max(0, counted - entry.reports)
+        transaction.set_label_reports(entry.account, label, entry.charge, window, left[gauge])
+    return left
+
+
+def _cost(transaction: Transaction, entry: Entry, gauge: str, window: int, reported: dict[str, int] | None) -> Costs:
+    """What the void of a reservation takes out of a window; `reported`: the reports of its label that are left."""
+    measure = measure_in(gauge)
+    if not entry.labelled:
+        return entry.costs if measure is None else cost_under(measure, entry, promise(transaction, entry.charge))
+    if reported is None:
         return ZERO  # the user was erased meanwhile; the sums stay as they are
-    curve = curve_of(promise(transaction, entry.charge), entry.charge)
-    # In a window that is still being filled the count may lack them; then it is written anew.
-    before = max(0, transaction.label_reports(entry.account, label, entry.charge, window) - entry.reports)
-    transaction.set_label_reports(entry.account, label, entry.charge, window, before)
-    return step_under(measure, curve, before, entry.reports)
+    return refund_in_window(
+        measure,
+        curve_of(promise(transaction, entry.charge), entry.charge),
+        reported[LIFETIME],
+        reported[gauge],
+        entry.reports,
+        broken=bool(share_in(gauge)) or bool(transaction.repairs()),
+        over=code_at(gauge, transaction.moment.micros) != window,
+    )
 
 
 def _return_quota(transaction: Transaction, entry: Entry) -> None:

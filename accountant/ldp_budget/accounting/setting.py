@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._checks import check_name
+from .._checks import check_name, check_text, shown
 from .._json import canonical_json
+from ..errors import ApprovalNeeded, InvalidParameter, NotSupported
 from ..ledger.filling import fill_ahead
 from .books import Books, policy_in
 from .policies import DEFAULT, Policy
-from .raising import check_approved
+from .raising import unapproved
+from .record_kinds import MOST_REASON, OVERRIDDEN
+from .records import newest_number
 from .request import mechanism_of
 from .succession import follow, keep_periods, known_shares, propose, with_shares
 
@@ -35,6 +38,7 @@ def set_policy(
     checked: bool = False,
     plan: Plan | None = None,
     shares: dict[str, Sequence[Limit | str]] | None = None,
+    override: str | None = None,
 ) -> Policy:
     """Store a policy, as a new version where there is one of that name; what was spent stays spent.
 
@@ -50,6 +54,9 @@ def set_policy(
         plan: admit only its charges, each up to its quota.
         shares: parts of the limits by name, each a list of limits: what one user is charged by keys that are bound to
             the share must fit these too. None keeps the shares that there are, {} takes them away.
+        override: why it is set without the approval that this ledger demands; only on the machine of the ledger. A
+            record keeps the reason; `policy show` and the officer's page show it. Nothing is recorded of a change
+            that needs no approval.
 
     Returns:
         The policy as it was stored, with its version.
@@ -59,14 +66,18 @@ def set_policy(
             of a limit that was charged already; shares exceed
             their limit; or its plan succeeds others, and all of them fit no lifetime
             limit together.
-        ApprovalNeeded: it raises what may be charged, this ledger demands approvals, and nobody has approved it.
+        ApprovalNeeded: it raises what may be charged, this ledger demands approvals, no approval was given, and
+            `override` gives no reason.
+        NotSupported: `override` is given through an API key.
         ClockError: the clock cannot be believed.
     """
     proposed = propose(
         name, limits, relation=relation, unbounded=unbounded, checked=checked, plan=plan, shares=shares
     )
 
+    check_override(override, by_key=bool(self._caller.number))
     filled: set[str] = set()
+    recorded: list[int] = []
 
     def store(transactions: Sequence[Transaction]) -> tuple[Policy, list[str]]:
         # Every lane has a copy of each policy, and the same version of it.
@@ -75,13 +86,18 @@ def set_policy(
         wanted = with_shares(known_shares(transactions[0]), proposed, previous, shares is None)
         # Each of them may have charged what the new version may not change.
         policy, *_ = [follow(transaction, wanted, previous) for transaction in transactions]
-        if self._caller.number and policy is not previous:
-            # Records stand in the first lane.
-            check_approved(transactions[0], previous, policy)
+        # Records stand in the first lane.
+        reasons = () if policy is previous else unapproved(transactions[0], previous, policy)
+        if reasons and override is None:
+            raise ApprovalNeeded(policy.name, reasons)
         new = [] if policy is previous else keep_periods(transactions, policy, filled)
         if policy is not previous and not new:
             for transaction in transactions:
                 transaction.add_policy(name, policy.version, canonical_json(policy.to_json()))
+            if reasons:
+                body = {"version": policy.version, "reason": override, "reasons": list(reasons)}
+                record = newest_number(transactions[0]) + 1
+                recorded.append(transactions[0].add_record(record, OVERRIDDEN, name, canonical_json(body)).number)
         return policy, new
 
     policy, new = self._ledger.run_together(store, self._ledger.lanes)
@@ -89,7 +105,19 @@ def set_policy(
         fill_ahead(self._ledger, new)
         filled.update(new)
         policy, new = self._ledger.run_together(store, self._ledger.lanes)
+    for number in recorded[-1:]:
+        self._ledger.see_record(number)
     return policy
+
+
+def check_override(reason: str | None, *, by_key: bool) -> None:
+    """Check the reason of an override. Raises `InvalidParameter`, and `NotSupported` through an API key."""
+    if reason is None:
+        return
+    if not check_text("override", reason).strip() or len(reason) > MOST_REASON:
+        raise InvalidParameter("override", f"a reason of 1 to {MOST_REASON} characters", shown(reason))
+    if by_key:
+        raise NotSupported("override is for the machine of the ledger; with an API key, propose the change")
 
 
 def policy(self: Books, name: str = DEFAULT) -> Policy:

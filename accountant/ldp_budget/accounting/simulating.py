@@ -87,7 +87,7 @@ def simulate(
     memoised = isinstance(mechanism.guarantee, Memoised)
     label = "the value" if memoised else None
     request = Request(Key(new_key()), "somebody", mechanism, reports=reports, policy=policy.name, label=label)
-    terms = Terms.of(policy, request.charge)
+    terms = Terms.of(policy, request.charge, labelled=memoised)
     if terms.why:
         raise NotSupported(terms.why)
     return _Series(terms, request).play(moments(start.astimezone(UTC), every))

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..guarantees import ANY_INPUTS
+from ..guarantees import ANY_INPUTS, Copies, Memoised
 from ..guarantees.evidence import NO
+from ..ledger.windows import is_lifetime, share_in
 from .policies import ANY_RELATION
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..guarantees import Guarantee
     from ..ledger.reading import Price
     from .limits import Limit
     from .policies import Policy
@@ -33,15 +37,18 @@ class Terms(NamedTuple):
     number: int = 0
 
     @classmethod
-    def of(cls, policy: Policy, charge: Charge, share: str | None = None, number: int = 0) -> Terms:
+    def of(
+        cls, policy: Policy, charge: Charge, share: str | None = None, number: int = 0, *, labelled: bool = False
+    ) -> Terms:
         """The terms of a policy for a charge that is made through the share of that name, or through none."""
         found = None if share is None else policy.share(share)
         quota = None if policy.plan is None else policy.plan.count(charge.promise)
-        why = _objection(policy, charge, quota)
+        limits = policy.limits_for(share)
+        why = _objection(policy, charge, quota) or lacks_label(policy, limits, charge.guarantee, labelled=labelled)
         if share is not None and found is None:
             why = f"policy {policy.name} has no share {share}, to which this key is bound"
         held = 0 if found is None else found.number
-        return cls(policy, policy.limits_for(share), held, quota, why=why, number=number)
+        return cls(policy, limits, held, quota, why=why, number=number)
 
     def beside(self, others: tuple[Price, ...]) -> Terms:
         """The same for one who has used a quota of other plans, at these full prices."""
@@ -51,12 +58,41 @@ class Terms(NamedTuple):
 
 def _objection(policy: Policy, charge: Charge, quota: int | None) -> str:
     """Why a policy admits no such charge, whatever is left of its limits; empty if it does."""
-    relation = charge.guarantee.relation
-    if policy.relation == ANY_RELATION and relation != ANY_INPUTS:
-        return f"policy {policy.name} admits only promises for {ANY_INPUTS}; this one is for {relation}"
     if policy.checked and charge.checked == NO:
         return f"policy {policy.name} admits only checked mechanisms; nobody has checked {charge.mechanism} here"
+    return inadmissible(policy, charge.guarantee, quota)
+
+
+def inadmissible(policy: Policy, guarantee: Guarantee, quota: int | None) -> str:
+    """The objection to a guarantee that depends on policy and guarantee alone; empty where there is none."""
+    relation = guarantee.relation
+    if policy.relation == ANY_RELATION and relation != ANY_INPUTS:
+        return f"policy {policy.name} admits only promises for {ANY_INPUTS}; this one is for {relation}"
     return f"the plan of policy {policy.name} has no such charge" if quota == 0 else ""
+
+
+def lacks_label(policy: Policy, limits: Sequence[Limit], guarantee: Guarantee, *, labelled: bool) -> str:
+    """Why a memoised report needs a label under these limits; empty where it needs none.
+
+    Without a label the ledger cannot know which earlier reports the value had. A window that does not hold them all
+    could be charged too little, see `guarantees.memoised`. The lifetime of an account holds them all.
+    """
+    if (labelled and isinstance(guarantee, Memoised)) or not repeats(guarantee):
+        return ""
+    partial = next((each for each in limits if not is_lifetime(each.gauge) or share_in(each.gauge)), None)
+    if partial is None:
+        return ""
+    return (
+        f"the report is memoised and has no label, and limit {partial} of policy {policy.name} does not count all"
+        " earlier reports. Give the label of its value (--label), and a new label for a new value"
+    )
+
+
+def repeats(guarantee: Guarantee) -> bool:
+    """Whether reports of a guarantee may repeat a memoised value."""
+    while isinstance(guarantee, Copies):
+        guarantee = guarantee.of
+    return isinstance(guarantee, Memoised)
 
 
 def _crowded(policy: Policy, others: tuple[Price, ...]) -> str:

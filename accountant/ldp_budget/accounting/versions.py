@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..ledger.windows import from_micros
 from .policies import Policy
 from .raising import raising
+from .record_kinds import OVERRIDDEN, body_of, fault_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +23,7 @@ def version_rows(reading: Reading, set_by: Mapping[int, int]) -> list[dict[str, 
     names: dict[int, str | None] = {0: None}
     rows: list[dict[str, Any]] = []
     newest: dict[str, Policy] = {}
+    reasons = overrides(reading)
     for stored in reading.rows.policies():
         policy = Policy.read(stored.definition)
         key = set_by.get(stored.number, 0)
@@ -35,11 +37,22 @@ def version_rows(reading: Reading, set_by: Mapping[int, int]) -> list[dict[str, 
                 "by": names[key],
                 "by_known": stored.number in set_by,
                 "change": change(newest.get(policy.name), policy),
+                "override": reasons.get((policy.name, policy.version)),
                 **_terms(policy),
             }
         )
         newest[policy.name] = policy
     return rows[::-1]
+
+
+def overrides(reading: Reading) -> dict[tuple[str, int], str]:
+    """The reasons of the versions of policies that were set without the approval that the ledger demanded."""
+    found: dict[tuple[str, int], str] = {}
+    for record in reading.rows.records():
+        body = body_of(record.body) if record.kind == OVERRIDDEN else None
+        if body is not None and fault_of(record.kind, record.name, body) is None:
+            found[record.name, body["version"]] = body["reason"]
+    return found
 
 
 def _terms(policy: Policy) -> dict[str, Any]:

@@ -40,6 +40,10 @@ _opening = threading.RLock()
 """Nobody opens a ledger while the process forks. Whoever forks takes it last, so whoever has it waits for nobody."""
 
 
+_closing = threading.RLock()
+"""No ledger that was dropped is being closed while the process forks. Whoever has it waits for no other lock here."""
+
+
 def watch(one: Forkable) -> None:
     """Tell `one` of every fork, for as long as it lives."""
     with _opening:
@@ -57,10 +61,18 @@ def opening(one: Forkable) -> Iterator[None]:
         _watched.add(one)
 
 
+@contextmanager
+def closing() -> Iterator[None]:
+    """Hold forks off while a ledger is closed that nobody holds any more, so that no fork knows of it."""
+    with _closing:
+        yield
+
+
 def _before() -> None:
     _forking.acquire()
     while not _hold_all():
         pass
+    _closing.acquire()
     for one in _held:
         one.before_fork()
 
@@ -93,13 +105,14 @@ def _let_all_go() -> None:
 
 def _after_in_parent() -> None:
     _let_all_go()
+    _closing.release()
     _opening.release()
     _forking.release()
 
 
 def _after_in_child() -> None:
-    global _forking, _opening
-    _forking, _opening = threading.RLock(), threading.RLock()
+    global _forking, _opening, _closing
+    _forking, _opening, _closing = threading.RLock(), threading.RLock(), threading.RLock()
     for one in _held:
         one.after_fork_in_child()
     _held.clear()

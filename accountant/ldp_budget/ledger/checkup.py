@@ -1,4 +1,4 @@
-"""Whether a ledger could be written to just now, looked at without writing."""
+"""A check-up: could a ledger be written to just now? Looked at without writing."""
 
 from __future__ import annotations
 
@@ -19,10 +19,13 @@ def check_up(ledger: Ledger) -> dict[str, str | None]:
     except LdpBudgetError as error:
         found["key"] = str(error)
     try:
+        ledger.entries()  # which a store answers soon, or says that its engine does not answer
         with ledger.reading() as reading:
             reading.newest_policies()
             if gate.state(reading.end.gate) != gate.OPEN:
                 raise LedgerError(ledger.name, gate.why_shut(reading))
+            if found["key"] is None:  # which is what writers lock
+                ledger.check_writable()
             found["clock"] = None
             try:
                 reading.go_by_the_clock()

@@ -60,6 +60,11 @@ class Clock:
         self._rehearsal = rehearsal
         self._apart = time.time() - steady() if read is time.time and not math.isinf(bound) else None
 
+    @property
+    def ledger(self) -> str:
+        """The ledger as messages name it."""
+        return self._ledger
+
     def moment(self, newest: int | None) -> Moment:
         """Now, to charge by: never before the newest entry, of that time.
 

@@ -46,7 +46,7 @@ from .entries import (
 from .filling import write_accounts
 from .lanes import lane_of
 from .names import Name
-from .reading import parts
+from .reading import answers_in_parts, parts
 from .windows import LIFETIME, gauge_of, gauges_in, since_when
 
 if TYPE_CHECKING:
@@ -417,8 +417,8 @@ class Copy:
         """Carry the answers over, each to the lane where it is looked for."""
         waiting: list[tuple[int, StoredAnswer]] = []
         for lane in self._source.lanes:
-            with self._source.reading(lane) as reading:
-                for stored in reading.rows.stored_answers():
+            for _, answers in answers_in_parts(partial(self._source.reading, lane)):
+                for stored in answers:
                     waiting += self._carried(lane, stored)
                     if len(waiting) >= _ANSWERS_TOGETHER:
                         self._write_answers(waiting)

@@ -210,16 +210,17 @@ class StoredCharge(NamedTuple):
     mu_squared: int | None
     collection: str = ""
     """Its name; empty where the mechanism alone was named."""
+    seal: bytes = b""
+
+    @property
+    def covered(self) -> tuple[Any, ...]:
+        """What the seal and the journal's link cover."""
+        return tuple(self[:-1])
 
     @property
     def costs(self) -> Costs:
         """The four integer amounts of one report."""
         return Costs(*self[5:9])
-
-    @property
-    def covered(self) -> tuple[Any, ...]:
-        """What a link covers of it: that of one for no collection is as it was before there were such."""
-        return tuple(self) if self.collection else tuple(self)[:-1]
 
 
 class StoredPolicy(NamedTuple):
@@ -230,6 +231,12 @@ class StoredPolicy(NamedTuple):
     version: int
     created_at: int
     definition: str
+    seal: bytes = b""
+
+    @property
+    def covered(self) -> tuple[Any, ...]:
+        """What the seal and the journal's link cover."""
+        return tuple(self[:-1])
 
 
 class StoredRecord(NamedTuple):
@@ -264,6 +271,27 @@ class SumRow(NamedTuple):
     delta: int | None
     rho: int | None
     mu_squared: int | None
+
+
+class SealRow(NamedTuple):
+    """The seal of an account's sums, and the day in whose windows these are."""
+
+    account: int
+    day: int
+    seal: bytes
+
+
+class Sealed(NamedTuple):
+    """The number of an account's newest charge, the day of its seal, the seal, and the user.
+
+    The first three are None where there is none. `counted` says whether there are label counts or used quotas.
+    """
+
+    newest: int | None
+    day: int | None
+    seal: bytes | None
+    counted: int | bool
+    user: bytes
 
 
 class LabelRow(NamedTuple):

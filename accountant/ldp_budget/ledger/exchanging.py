@@ -196,6 +196,7 @@ def _take(ledger: Ledger, transaction: Transaction, number: int) -> None:
     if old.number != number - 1:
         raise LedgerError(ledger.name, f"lane {transaction.lane} is under secret {old.number}; expected {number - 1}")
     new = secret_of(transaction.key, number)
+    transaction.seals.renew(old, new)
     transaction.renew(_Renewal(ledger.name, transaction.lane, old, new).tables())
     transaction.set_gate(transaction.end.gate + SECRET)
     note(transaction, transaction.generation)
@@ -215,6 +216,8 @@ class _Renewal:
             "tombstones": lambda row: self._sealed("tombstones", row, 0),
             "keys": lambda row: self._sealed("keys", row, 0, 1, 3),
             "collections": lambda row: self._sealed("collections", row),
+            "charges": lambda row: self._sealed("charges", row),
+            "policies": lambda row: self._sealed("policies", row),
             "notes": self._note,
             "labels": lambda row: (row[0], self._again(row[1]), *row[2:]),
             "entry_labels": lambda row: (row[0], self._again(row[1]), self._again(row[2])),

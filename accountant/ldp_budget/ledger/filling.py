@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from ..guarantees.amounts import LARGEST
 from .entries import CHARGES, VOIDED, Entry, LabelRow, QuotaRow
 from .reading import parts
 from .replay import Replay, by_account, promise, promises
-from .windows import LIFETIME, Moment, gauge_of, is_lifetime, since_when
+from .windows import DAY_MICROS, LIFETIME, Moment, gauge_of, is_lifetime, since_when
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -61,8 +61,7 @@ def _fill_at_once(transaction: Transaction, periods: Sequence[str]) -> None:
     kept = transaction.periods()
     since = {period: kept[period] for period in periods}
     transaction.settle()
-    # Nothing that is dated earlier counts, and no void is dated before its reservation: a repair ends those it finds.
-    histories = transaction.rows.histories(1, LARGEST, min(since.values()))
+    histories = _histories_since(transaction.rows, range(1, LARGEST), min(since.values()))
     _write_again(transaction, since, histories, lambda window: True)
 
 
@@ -101,7 +100,7 @@ class _Part:
         self._promises: dict[int, Guarantee] = {}
         self._until = reading.end.entries
         late = min(self._since.values())
-        rows = reading.rows.histories(accounts[0], accounts[-1], late)
+        rows = _histories_since(reading.rows, accounts, late)
         self._replays = dict(_replayed(rows, self._empty))
 
     def _empty(self) -> Replay:
@@ -126,8 +125,10 @@ class _Part:
             return False
         replays = self._replays | self._with_newest(transaction, newest)
         gone = _cut_off(transaction.rows, self._accounts)
-        left = ((account, replay) for account, replay in replays.items() if account not in gone)
-        _write(transaction.rows, left, lambda window: True)
+        left = {account: replay for account, replay in replays.items() if account not in gone}
+        transaction.seals.check(left)
+        _write(transaction.rows, left.items(), lambda window: True)
+        _seal_again(transaction, [*left])
         return True
 
     def _with_newest(self, reading: Reading, newest: int) -> dict[int, Replay]:
@@ -151,6 +152,7 @@ def write_accounts(transaction: Transaction, accounts: range) -> None:
     known, repairs = promises(transaction), transaction.repairs()
     gone = _cut_off(rows, accounts)
     quotas = _Quotas(transaction)
+    newest: dict[int, int] = {}
 
     def replayed() -> Iterator[tuple[int, Replay]]:
         for account, history in by_account(rows.histories(accounts[0], accounts[-1])):
@@ -159,11 +161,23 @@ def write_accounts(transaction: Transaction, accounts: range) -> None:
             for row in history:
                 replay.add(Entry.of(row), row[-2])
                 quotas.add(used, row)
+                if row[2] in CHARGES:
+                    newest[account] = row[1]
             for (plan, quota), count in used.items():
                 rows.set_quota_used(QuotaRow(account, plan, quota, count))
             yield account, replay
 
     _write(rows, replayed(), lambda window: True)
+    # The clock may be wrong while a ledger is copied, so a seal is of the day of the newest charge.
+    today = transaction.time() // DAY_MICROS
+    left = [account for account in newest if account not in gone]
+    transaction.seals.seal_stored(left, lambda account, day: min(today, newest[account] // DAY_MICROS))
+
+
+def _seal_again(transaction: Transaction, accounts: Sequence[int]) -> None:
+    """Seal accounts whose windows were written from the journal; none of a day that is still to come."""
+    today = transaction.moment.day
+    transaction.seals.seal_stored(accounts, lambda account, day: today if day is None else min(today, day))
 
 
 class _Quotas:
@@ -191,13 +205,16 @@ def count_at_repair(transaction: Transaction, moment: Moment) -> None:
     for period in lowered:
         kept[period] = starts[period]
         transaction.keep_period(period, starts[period])
-    if kept:
+    rows = transaction.rows
+    late = sorted({row[3] for row in rows.histories(1, LARGEST, moment.micros + 1)})
+    if not kept:
+        transaction.seals.check(late, though_later=True)
+        _seal_again(transaction, late)
+    else:
         current = {moment.window(period).code for period in kept}
-        rows = transaction.rows
         histories = rows.histories(1, LARGEST)
         if not lowered:
             # Nothing changes for whom nothing is dated later, which are most where the clock was wrong for a while.
-            late = sorted({row[3] for row in rows.histories(1, LARGEST, moment.micros + 1)})
             histories = chain.from_iterable(map(rows.history, late))
         _write_again(
             transaction,
@@ -217,7 +234,24 @@ def _write_again(
     known, repairs = promises(transaction), transaction.repairs()
     gone = _cut_off(transaction.rows, range(1, LARGEST))
     replayed = _replayed(histories, lambda: Replay(since, known, repairs))
-    _write(transaction.rows, ((account, replay) for account, replay in replayed if account not in gone), wanted)
+    left = ((account, replay) for account, replay in replayed if account not in gone)
+    while part := list(islice(left, _ACCOUNTS_TOGETHER)):
+        accounts = [account for account, _ in part]
+        transaction.seals.check(accounts, though_later=True)
+        _write(transaction.rows, part, wanted)
+        _seal_again(transaction, accounts)
+
+
+def _histories_since(rows: Snapshot, accounts: range, since: int) -> Iterator[tuple[Any, ...]]:
+    """What the windows of accounts from a moment on follow from: entries from then on, of labelled accounts all.
+
+    What labelled reports cost depends on all before them. Nothing else that is dated earlier counts, and no void is
+    dated before its reservation: a repair ends those it finds.
+    """
+    labelled = sorted({row.account for row in rows.label_counts(accounts[0], accounts[-1])})
+    known = set(labelled)
+    plain = (row for row in rows.histories(accounts[0], accounts[-1], since) if row[3] not in known)
+    return chain(plain, chain.from_iterable(map(rows.history, labelled)))
 
 
 def _cut_off(rows: Snapshot, accounts: range) -> set[int]:

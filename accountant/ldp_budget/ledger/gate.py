@@ -31,6 +31,14 @@ class Reason(NamedTuple):
     ledger: str
 
 
+class Opening(NamedTuple):
+    """The target of a copy that may open: a random id that it made; in the source its identity and name as well."""
+
+    id: str
+    identity: str = ""
+    ledger: str = ""
+
+
 def state(gate: int) -> int:
     """Which of the states it is in."""
     return gate & 3
@@ -65,6 +73,18 @@ def reason_of(reading: Reading, gate: int) -> Reason:
     for stored in reading.rows.answers([NOBODY], [place_of(reading.key, gate)]):
         return Reason(**json.loads(stored.answer))
     return Reason("", "another ledger")
+
+
+def opening_of(reading: Reading) -> Opening | None:
+    """Which target may open, if that was noted since the ledger is in this state."""
+    for stored in reading.rows.answers([NOBODY], [opening_place(reading.key, reading.end.gate)]):
+        return Opening(**json.loads(stored.answer))
+    return None
+
+
+def opening_place(key: Key, gate: int) -> bytes:
+    """Under which key that stands."""
+    return key.hash(b"opening", str(gate))
 
 
 def why_shut(reading: Reading) -> str:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from ..errors import LdpBudgetError, LedgerError
 from . import _forks
-from .store import Hint
+from .store import Hint, UnstorableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -127,9 +127,9 @@ class GroupCommit:
         finally:
             # An interrupt (Ctrl-C) may come at any point, here too. Nobody may wait for a leader that is gone.
             try:
-                self._settle(mine)
+                self._leave(mine)
             finally:
-                self._settle(mine)
+                self._leave(mine)
         return self._outcome(mine)
 
     def run_all(self, pieces: Sequence[Piece[T]]) -> list[T | Exception]:
@@ -138,9 +138,10 @@ class GroupCommit:
             raise LedgerError(self._ledger, "this thread is writing to it just now; finish that first")
         mine = [_Work(*piece) for piece in pieces]
         try:
+            # Until the last of them is settled: the handler of a signal would wait for those that are still queued.
+            self._inside.add(threading.get_ident())
             self._queue_up(*mine)
             for work in mine:  # in the order of the queue: whichever leads is the first that is not done
-                self._inside.add(work.thread)
                 if work.gate is not None:
                     work.gate.acquire()
                 if work.leads and not work.done:
@@ -151,11 +152,9 @@ class GroupCommit:
                 self._settle(work)
         finally:
             try:
-                for work in mine:
-                    self._settle(work)
+                self._leave(*mine)
             finally:
-                for work in mine:
-                    self._settle(work)
+                self._leave(*mine)
         return [self._told(work) for work in mine]
 
     def _told(self, mine: _Work[Any]) -> Any:
@@ -179,7 +178,10 @@ class GroupCommit:
         free = set[int]()  # the lanes that the transaction had, when it came to the works
         try:
             self._together(mine.batch, free)
-        except _Spoilt:
+        except (_Spoilt, UnstorableError) as error:
+            if len(mine.batch) == 1:
+                mine.tell(error)
+                return
             self._put_back(mine.batch, free)
             for work in mine.batch:
                 self._alone(work)
@@ -242,6 +244,12 @@ class GroupCommit:
         except Exception as error:
             work.tell(error)
 
+    def _leave(self, *works: _Work[Any]) -> None:
+        """Settle the works of this thread, which may come with others then; a second call changes nothing."""
+        for mine in works:
+            self._settle(mine)
+        self._inside.discard(threading.get_ident())
+
     def _settle(self, mine: _Work[Any]) -> None:
         """Answer whom it led, withdraw what nobody has begun, pass the lead on; a second call changes nothing."""
         while mine.batch:
@@ -256,7 +264,6 @@ class GroupCommit:
                 if mine.leads:
                     self._hand_over()
                     mine.leads = False
-        self._inside.discard(mine.thread)
 
     def _hand_over(self) -> None:
         """Make the first in the queue lead; with the mutex held."""

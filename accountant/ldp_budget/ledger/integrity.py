@@ -16,13 +16,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import LedgerError
 from ..guarantees import from_json
 from ..guarantees.amounts import Costs
+from . import gate
 from .entries import (
     BESIDE,
     BY,
     CLOCK,
+    COPIED,
     ERASED,
     KEY,
     KEYED,
+    MOVED,
     NO_LINK,
     NOBODY,
     NOTED,
@@ -30,6 +33,7 @@ from .entries import (
     POLICY_SET,
     RECORDED,
     REKEYED,
+    REOPENED,
     RESERVED,
     SHARE,
     SPENT,
@@ -38,8 +42,8 @@ from .entries import (
 )
 from .journal import canonical_link, canonical_rows, seal_counters
 from .lanes import lane_of
-from .reading import parts
-from .tallying import HIGHEST, LOWEST, check_accounts
+from .reading import answers_in_parts, parts
+from .tallying import HIGHEST, LOWEST, Past, check_accounts
 from .windows import LIFETIME, gauge_of, gauges_in, since_when
 
 if TYPE_CHECKING:
@@ -47,7 +51,7 @@ if TYPE_CHECKING:
 
     from .keys import Secret
     from .reading import Reading
-    from .tallying import Open, Progress
+    from .tallying import DecideAgain, Decisions, Open, Progress
 
     Keys = Callable[[], dict[int, str | None]]
 
@@ -96,8 +100,12 @@ def check_lane(
     expected: Sequence[Expected] = (),
     on_progress: Progress = lambda done, total: None,
     keys: Keys | None = None,
+    decide_again: DecideAgain | None = None,
 ) -> Integrity:
-    """Check a whole lane; `keys` tells the numbers of the records that made keys, which stand in the first one."""
+    """Check a whole lane; `keys` tells the numbers of the records that made keys, which stand in the first one.
+
+    `decide_again` makes what replays the decisions of an account: a store knows no rule.
+    """
 
     def tell(done: int, total: int) -> None:
         try:
@@ -106,7 +114,7 @@ def check_lane(
             raise _CannotTell(error) from error
 
     try:
-        return _check_lane(open_reading, expected, tell, keys or partial(keys_made, open_reading))
+        return _check_lane(open_reading, expected, tell, keys or partial(keys_made, open_reading), decide_again)
     except _CannotTell as cannot:
         raise cannot.error from None
 
@@ -122,10 +130,25 @@ def keys_made(open_reading: Open) -> dict[int, str | None]:
     """The numbers of the records that made keys, in the first lane of a ledger, each with the share of the key."""
     with open_reading() as reading:
         made = [record for record in reading.rows.records() if record.kind == KEY]
-        return {record.number: json.loads(record.body).get("share") for record in made}
+        return {record.number: _share_of(record.body) for record in made}
 
 
-def _check_lane(open_reading: Open, expected: Sequence[Expected], on_progress: Progress, keys: Keys) -> Integrity:
+def _share_of(body: str) -> str | None:
+    """The share of a key that a record made; None of a record that cannot be read, which made none."""
+    try:
+        share = json.loads(body)["share"]
+    except (LookupError, TypeError, ValueError):
+        return None
+    return share if isinstance(share, str) else None
+
+
+def _check_lane(
+    open_reading: Open,
+    expected: Sequence[Expected],
+    on_progress: Progress,
+    keys: Keys,
+    decide_again: DecideAgain | None,
+) -> Integrity:
     with open_reading() as reading:
         whole = _Whole(reading)
         problems = _told(whole.check(), _MOST_PROBLEMS)
@@ -135,7 +158,10 @@ def _check_lane(open_reading: Open, expected: Sequence[Expected], on_progress: P
     def after(done: int, total: int) -> None:
         on_progress(walked + done, walked + total)
 
-    accounts = check_accounts(open_reading, whole.opened, whole.end.accounts, whole.erased_users, after)
+    def decisions() -> Decisions | None:
+        return None if decide_again is None else decide_again(chain.past())
+
+    accounts = check_accounts(open_reading, whole.opened, whole.end.accounts, whole.erased_users, after, decisions)
     rest = (
         chain.check(),
         chain.holds(),
@@ -204,6 +230,12 @@ class _Whole:
                 yield f"tombstones: the row {tombstone.hash.hex()} was changed"
             elif lane_of(tombstone.hash, self._reading.lanes) != self._reading.lane:
                 yield f"tombstones: the row {tombstone.hash.hex()} is of another lane"
+        for charge in self.charges:
+            if secret.seal(*charge.covered) != charge.seal:
+                yield f"charges: charge {charge.number} was changed"
+        for policy in self.policies:
+            if secret.seal(*policy.covered) != policy.seal:
+                yield f"policies: policy {policy.number} was changed"
         for collection in self._collections:
             if secret.seal(*collection[:-1]) != collection.seal:
                 yield f"collections: {collection.name} was changed"
@@ -258,9 +290,9 @@ class _Whole:
         """Every stored answer, its seal, its place, and that it is nobody's who was erased."""
         yield from self.cut_off(chain)
         others = bytearray(self.end.answers + 1)
-        with open_reading() as reading:
+        for reading, answers in answers_in_parts(open_reading):
             seal = reading.secret.seal
-            for answer in reading.rows.stored_answers():
+            for answer in answers:
                 if seal(*answer[:-1]) != answer.seal:
                     yield f"keys: the row {answer.key.hex()} was changed"
                 if answer.user != NOBODY and answer.user in self.erased_users:
@@ -268,14 +300,17 @@ class _Whole:
                 elif answer.user != NOBODY and lane_of(answer.user, reading.lanes) != reading.lane:
                     yield f"keys: the row {answer.key.hex()} is of another lane"
                 if 0 < -answer.place <= self.end.answers:
-                    others[-answer.place] += 1
+                    others[-answer.place] = min(2, others[-answer.place] + 1)
                 elif 0 < answer.place <= self.end.entries:
                     chain.answered(answer.place)
                 elif answer.place == 0 or answer.place > reading.end.entries or -answer.place > reading.end.answers:
                     yield f"keys: the row {answer.key.hex()} is of an entry that is not there"
         for place in range(1, len(others)):
             if others[place] != 1:
-                yield f"keys: {others[place]} answers stand at the place {-place} where one was stored"
+                with open_reading() as reading:  # an erasure may have moved it while the parts were read
+                    count = len(list(reading.rows.answers_apart(place, place)))
+                if count != 1:
+                    yield f"keys: {count} answers stand at the place {-place} where one was stored"
 
 
 class _Chain:
@@ -291,7 +326,7 @@ class _Chain:
         self._seen = {NO_LINK}
         self._on_progress = on_progress
         self._charges = _Ahead(charge.covered for charge in whole.charges)
-        self._policies = _Ahead(whole.policies)
+        self._policies = _Ahead(policy.covered for policy in whole.policies)
         self._records = _Ahead(whole.records)
         # Of each entry: what it says is kept beside it, and what was found there.
         self._kept = bytearray(whole.numbered + 1)
@@ -304,12 +339,21 @@ class _Chain:
         """How many accounts were cut off from their users."""
         self.turns: list[Entry] = []
         """The policies, the periods that were begun, and the repairs of the clock, in order."""
+        self._copied = 0
+
+    def past(self) -> Past:
+        """What was set in the lane, once the chain was walked: charges are decided again by it."""
+        whole = self._whole
+        if gate.state(whole.end.gate) >= gate.FILLING:  # nothing is in it yet but what is copied
+            self._copied = whole.end.entries
+        return Past(whole.policies, whole.charges, self.turns, whole.periods, self._copied, whole.end.entries)
 
     def check(self) -> Iterator[str]:
         """Walk the chain from the first entry; every link must follow from the one before."""
         end = self._whole.end
         rows: list[tuple[Any, ...]] = []
         head, number, newest_at = NO_LINK, 0, None
+        moved: int | None = None
         for row, link in self._entries(self._whole.numbered):
             rows.append(row)
             if row[2] in (CLOCK, PERIOD, POLICY_SET):
@@ -322,6 +366,10 @@ class _Chain:
                 number = row[0]
             if row[2] == ERASED:
                 self.cut_off += row[6]
+            elif row[2] == COPIED:
+                self._copied = row[0]
+            elif row[2] in (MOVED, REOPENED):
+                moved = row[0] if row[2] == MOVED else None
             if row[14] >= BY:
                 self._callers.add((row[14] % SHARE // BY, row[14] // SHARE, row[5] if row[2] in _GRANTED else 0))
             if 0 < row[0] < len(self._kept):
@@ -331,6 +379,8 @@ class _Chain:
                 head, rows = link, []
         if rows:
             yield f"journal: entries {rows[0][0]} to {rows[-1][0]} have no link"
+        if moved is not None and gate.state(end.gate) != gate.MOVED:
+            yield f"lanes: the ledger can be written to, and entry {moved} says that it was moved"
         tables = (
             ("charges", "charge", self._charges),
             ("policies", "policy", self._policies),

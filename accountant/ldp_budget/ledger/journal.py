@@ -29,12 +29,8 @@ def canonical_batch(first: int, accounts: list[int], common: tuple[Any, ...], ke
 
 
 def canonical_link(before: bytes, entries: str, charges: Rows, policies: Rows, records: Rows) -> bytes:
-    """What a link's hash covers: the link before, and every row the transaction appended, in order.
-
-    Without records it is what it was before there were such.
-    """
-    more = f", {records!a}" if records else ""
-    return before + f"[[{entries}], {charges!a}, {policies!a}{more}]".encode("ascii")
+    """What a link's hash covers: the link before, and every row the transaction appended, in order."""
+    return before + f"[[{entries}], {charges!a}, {policies!a}, {records!a}]".encode("ascii")
 
 
 def seal_counters(key: Secret, end: End) -> bytes:

@@ -38,6 +38,7 @@ HASH_BYTES = 16
 LINK_BYTES = 32
 SEAL_BYTES = 8
 _HALF = HASH_BYTES // 2
+_BOOK_BYTES = 16
 _ROUNDS = (b"veil 1", b"veil 2", b"veil 3", b"veil 4")
 
 
@@ -50,6 +51,8 @@ class Secret:
     def __init__(self, secret: bytes, number: int = 1) -> None:
         self._secret = secret
         self.number = number
+        self.book = ""
+        """The id of the ledger that goes by it, where that has one; two ledgers may have been made with one key."""
         self._begun: dict[bytes, blake2b] = {}
 
     def hash(self, purpose: bytes, text: str) -> bytes:
@@ -57,6 +60,10 @@ class Secret:
         hasher = (self._begun.get(purpose) or self._begin(purpose, HASH_BYTES)).copy()
         hasher.update(text.encode("utf-8", "surrogatepass"))
         return hasher.digest()
+
+    def hash_outside(self, purpose: bytes, text: str) -> bytes:
+        """`hash` of what leaves the ledger and comes back: no other ledger with the same key makes the same."""
+        return self.hash(purpose, f"{self.book}\n{text}" if self.book else text)
 
     def hashes(self, purpose: bytes, texts: list[str]) -> list[bytes]:
         """`hash` of many texts."""
@@ -74,6 +81,12 @@ class Secret:
         """A keyed hash of a row, by which a changed value is found."""
         # ascii(), not repr(): which characters that leaves as they are depends on the version of Python.
         return self._digest(b"seal", SEAL_BYTES, ascii(values).encode("ascii"))
+
+    def sums(self, covered: bytes) -> blake2b:
+        """A keyed hash that has taken in the sums of accounts, and is still to take in which account it is."""
+        hasher = self._begin(b"sums", SEAL_BYTES).copy()
+        hasher.update(covered)
+        return hasher
 
     def seals(self, rows: Iterable[tuple[object, ...]]) -> list[bytes]:
         """`seal` of many rows."""
@@ -150,6 +163,8 @@ class Key(Secret):
     def _read(self, content: bytes) -> None:
         active, begun, secrets = _parse(content)
         later = {number: Secret(secret, number) for number, secret in enumerate(secrets[1:], 2)}
+        for each in later.values():
+            each.book = self.book
         self._secrets: dict[int, Secret] = {1: self, **later}
         self.active = active
         """The number of a secret that is in force in every lane; a lane under an older one has gone back."""
@@ -157,6 +172,11 @@ class Key(Secret):
         """The number of the newest secret that may be in force in some lane; a later one is in force in none."""
         self.secret = content
         """What stands in its file."""
+
+    def belong_to(self, book: str) -> None:
+        """Take the id of the ledger."""
+        for each in self._secrets.values():
+            each.book = book
 
     @property
     def rehearsal(self) -> bool:
@@ -253,6 +273,23 @@ def key_path(path: Path) -> Path:
 
 def new_key(rehearsal: bool | None = None) -> bytes:
     return secrets.token_bytes(KEY_BYTES) + (REHEARSAL if rehearsal else b"")
+
+
+def new_book() -> str:
+    """The id of a new ledger. A copy keeps that of its source, as receipts go on holding there."""
+    return secrets.token_hex(_BOOK_BYTES // 2)
+
+
+def write_book(key: Key, book: str) -> bytes:
+    """The id of a ledger as it is stored. Without the key it cannot be changed unnoticed."""
+    return book.encode("ascii", "replace") + key.hash(b"book", book)
+
+
+def read_book(key: Key, stored: bytes | None) -> str | None:
+    """The id of a ledger from what is stored; None where that was changed."""
+    # A store of another kind may have no id; its copy has none either.
+    book = (stored or b"")[:-HASH_BYTES].decode("ascii", "replace")
+    return book if stored is not None and compare_digest(write_book(key, book), bytes(stored)) else None
 
 
 def check_kind(key: Key, ledger: str, rehearsal: bool | None) -> Key:

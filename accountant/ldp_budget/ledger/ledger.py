@@ -242,6 +242,10 @@ class Ledger:
         """Raise `LedgerError` unless the key lies where it lay when this was opened, and is the same."""
         self._store.check_key()
 
+    def check_writable(self) -> None:
+        """Raise `LedgerError` where no write could begin just now."""
+        self._store.check_writable()
+
     def look_at_key(self) -> None:
         """Learn what lies in the key's place now."""
         self._store.look_at_key()

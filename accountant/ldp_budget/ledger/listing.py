@@ -131,8 +131,16 @@ class _Shown:
         row, record = self.row(entry, notes), self._records.get(entry.reports) if entry.kind == RECORDED else None
         if record is None:
             return {**row, "record": None}
-        said = {"number": record.number, "kind": record.kind, "name": record.name, "body": json.loads(record.body)}
+        said = {"number": record.number, "kind": record.kind, "name": record.name, "body": _body(record.body)}
         return {**row, "reports": 0, "record": said}
+
+
+def _body(text: str) -> Any:
+    """The body of a record; one that is not JSON, which `verify` reports, as its text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def notes_by_entry(notes: Iterable[StoredNote]) -> dict[int, str]:
@@ -140,31 +148,37 @@ def notes_by_entry(notes: Iterable[StoredNote]) -> dict[int, str]:
     return {each.entry: each.note for each in notes}
 
 
-def history_rows(reading: Reading, account: int) -> list[dict[str, Any]]:
-    """One account's part of the journal, each reservation with the `state` it is in now.
+def history_rows(reading: Reading, account: int, first: int = 1, most: int | None = None) -> list[dict[str, Any]]:
+    """One account's part of the journal from an entry on, each reservation with the `state` it is in now.
 
     One that nobody resolved in time is expired, and no longer reserved.
     """
-    shown, notes = _Shown(reading), notes_by_entry(reading.rows.notes(1, reading.end.entries, account))
-    entries = [entry for entry, _ in reading.history(account)]
+    entries = [entry for entry, _ in reading.history(account, first, most)]
+    if not entries:
+        return []
+    shown, last = _Shown(reading), entries[-1].number
+    notes = notes_by_entry(reading.rows.notes(entries[0].number, last, account))
     ends = {entry.resolves: entry.kind for entry in entries}
     rows = []
     for entry in entries:
         state = None
         if entry.kind == RESERVED:
-            state = ends.get(entry.number) or (EXPIRED if reading.is_over(entry) else RESERVED)
+            state = ends.get(entry.number) or _state(reading, entry)
         rows.append({**shown.row(entry, notes), "state": state})
     return rows
 
 
 def entry_row(reading: Reading, entry: Entry) -> dict[str, Any]:
     """One entry of the journal; of a reservation with the `state` it is in now."""
-    end = reading.rows.resolution(entry.number) if entry.kind == RESERVED else None
-    state = None
-    if entry.kind == RESERVED:
-        state = Entry.of(end).kind if end is not None else EXPIRED if reading.is_over(entry) else RESERVED
+    state = _state(reading, entry) if entry.kind == RESERVED else None
     notes = notes_by_entry(reading.rows.notes(entry.number, entry.number)) if entry.noted else {}
     return {**_Shown(reading).row(entry, notes), "state": state}
+
+
+def _state(reading: Reading, entry: Entry) -> str:
+    """What has become of a reservation."""
+    end = reading.rows.resolution(entry.number)
+    return Entry.of(end).kind if end is not None else EXPIRED if reading.is_over(entry) else RESERVED
 
 
 def open_reservations(ledger: Ledger, user: bytes | None = None, most: int | None = None) -> list[dict[str, Any]]:

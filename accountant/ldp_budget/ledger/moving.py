@@ -2,17 +2,21 @@
 
 `begin` shuts the place, `shut` the source, `open_copy` opens the place when all is there; until then `give_up` opens
 the source again. At no moment are both open to charges.
+
+Files can be copied while they are filled, and every such copy could be filled to the end. So the source notes which
+target opens, by a random id that this target made and by its place, and no other one opens after that.
 """
 
 from __future__ import annotations
 
+import json
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from ..errors import LedgerError
 from ..guarantees.amounts import ZERO
 from . import exchanging, gate
-from .entries import COPIED, MOVED, REOPENED, End, Entry
+from .entries import COPIED, MOVED, NOBODY, REOPENED, End, Entry
 
 if TYPE_CHECKING:
     from .ledger import Ledger
@@ -76,9 +80,53 @@ def shut(source: Ledger, target: Ledger, copy: str) -> None:
     source.run_together(move, source.lanes, though_shut=True)
 
 
-def open_copy(target: Ledger) -> None:
-    """Open the place of the copy, which is complete."""
+def check_opening(source: Ledger, target: Ledger) -> None:
+    """Raise `LedgerError` where `source` has noted that another target opens."""
+    with source.reading() as here, target.reading() as there:
+        noted, mine = gate.opening_of(here), gate.opening_of(there)
+        if noted is not None:
+            _compare(noted, mine, target)
 
+
+def _compare(noted: gate.Opening, mine: gate.Opening | None, target: Ledger) -> None:
+    """Raise `LedgerError` unless the target that the source has noted is this one."""
+    if mine is None or (noted.id, noted.identity) != (mine.id, target.identity):
+        why = f"this is a second copy of the ledger that was moved to {noted.ledger}, and can never be used"
+        raise LedgerError(target.name, f"{why}. Remove this copy, and use {noted.ledger}")
+
+
+def open_copy(source: Ledger, target: Ledger) -> None:
+    """Open the place of the copy, which is complete. Raises `LedgerError` where another target has opened."""
+    opening = gate.Opening(token_hex(16))
+
+    def propose(transactions: list[Transaction]) -> gate.Opening:
+        noted = gate.opening_of(transactions[0])
+        if noted is None:
+            _note_opening(transactions[0], opening)
+        return noted or opening
+
+    def choose(transactions: list[Transaction]) -> None:
+        (transaction,) = transactions
+        if gate.state(transaction.end.gate) != gate.MOVED:
+            raise LedgerError(source.name, f"it was opened again, so its copy at {target.name} can never be used")
+        noted = gate.opening_of(transaction)
+        if noted is None:
+            _note_opening(transaction, mine._replace(identity=target.identity, ledger=target.name))
+        else:
+            _compare(noted, mine, target)
+
+    mine = target.run_together(propose, [0], though_shut=True)
+    source.run_together(choose, [0], though_shut=True)
+    _open(target)
+
+
+def _note_opening(transaction: Transaction, opening: gate.Opening) -> None:
+    """Keep which target may open, in the source or in the target itself."""
+    key = gate.opening_place(transaction.key, transaction.end.gate)
+    transaction.store_answer(NOBODY, key, None, gate.NO_REQUEST, json.dumps(opening._asdict()))
+
+
+def _open(target: Ledger) -> None:
     def finish(transactions: list[Transaction]) -> None:
         for transaction in transactions:
             if gate.state(transaction.end.gate) != gate.FILLING:

@@ -5,23 +5,29 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from ..errors import LedgerKeyMissing, UnknownName
+from ..errors import LedgerError, LedgerKeyMissing, UnknownName
 from ..guarantees.amounts import ZERO, Costs
-from .entries import End, Entry, Repair, StoredCharge, StoredPolicy
+from ..guarantees.memoised import LabelCount, count_in_window
+from .entries import End, Entry, Repair, Sealed, StoredCharge, StoredPolicy
+from .store import FIRST_ANSWER
 from .veiling import unveiled
-from .windows import gauge_of
+from .windows import LIFETIME, gauge_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from decimal import Decimal
 
     from .clock import Clock
+    from .entries import StoredAnswer, StoredCollection
     from .keys import Key, Secret
     from .store import Snapshot
     from .windows import Moment, Window
 
 _USERS_TOGETHER = 500
 """About how many users one question is asked."""
+_ANSWERS_TOGETHER = 5_000
+"""How many stored answers are read in one moment."""
 
 Price: TypeAlias = "tuple[Decimal, Decimal]"
 """(ε, δ) of a plan, whole."""
@@ -33,7 +39,7 @@ class Account(NamedTuple):
     Windows are named by their gauge, a period or a period and a measure.
 
     What only some requests depend on is filled in for them: whether the user was `erased`, the reports of one label
-    in each window, and how much of one quota was used.
+    in each window, how much of one quota was used, and for a label whether the clock was `repaired`.
     """
 
     number: int | None
@@ -41,6 +47,12 @@ class Account(NamedTuple):
     erased: bool = False
     reported: Mapping[str, int] = MappingProxyType({})
     quota_used: int = 0
+    repaired: bool = False
+
+    def label_count(self, gauge: str, window: Window) -> LabelCount:
+        """The reports of the label that the next ones are charged after in a window."""
+        broken = self.repaired or bool(window.share)
+        return count_in_window(self.reported[LIFETIME], self.reported[gauge], broken=broken)
 
 
 class Reading:
@@ -63,6 +75,11 @@ class Reading:
         """Go by the secret that is in force in the lane when it ends there."""
         self.secret = secret_of(self.key, end.secret)
         self.rows = unveiled(self.stored, self.secret)
+
+    @property
+    def ledger_name(self) -> str:
+        """The ledger as messages name it."""
+        return self._clock.ledger
 
     # -- time ---------------------------------------------------------------------------------------------
 
@@ -145,19 +162,35 @@ class Reading:
     def _read_accounts(self, users: list[bytes]) -> dict[bytes, Account]:
         windows = self.windows
         accounts = {user: Account(None, dict.fromkeys(windows, ZERO)) for user in users}
-        for user, number, window, *amounts in self.rows.accounts(users, [each.code for each in windows.values()]):
+        for user, number, window, *rest in self.rows.accounts(users, [each.code for each in windows.values()]):
             account = accounts[user]
             if account.number is None:
                 account = accounts[user] = Account(number, account.spent)
+                self._see_seal(number, Sealed._make(rest[4:]))
             if window is not None:
-                account.spent[gauge_of(window)] = Costs._make(amounts)
+                account.spent[gauge_of(window)] = Costs._make(rest[:4])
         return accounts
+
+    def _see_seal(self, account: int, sealed: Sealed) -> None:
+        """The seal of an account that is being read; whoever decides by the sums checks it."""
 
     def number_of(self, user: bytes) -> int | None:
         """The number of a user's account; None before the first charge."""
         for row in self.rows.accounts([user], ()):
             return int(row[1])
         return None
+
+    def answer_to(self, user: bytes, key: bytes) -> StoredAnswer | None:
+        """What a user asked and was answered under an idempotency key. Raises `LedgerError` if changed."""
+        stored = next(iter(self.rows.answers([user], [key])), None)
+        return None if stored is None else self.checked_answer(stored)
+
+    def checked_answer(self, stored: StoredAnswer) -> StoredAnswer:
+        """A stored answer, once its seal holds. Raises `LedgerError`."""
+        if self.secret.seal(*stored[:-1]) != stored.seal:
+            why = "the stored answer of a key was changed; nothing was charged. Run: ldp-budget ledger verify"
+            raise LedgerError(self.ledger_name, why)
+        return stored
 
     def label_reports(self, account: int | None, label: bytes, charge: int | None, window: int) -> int:
         """How many reports of a memoised value were charged in a window."""
@@ -171,9 +204,9 @@ class Reading:
         """The plans of which an account has used a quota."""
         return [] if account is None else list(self.rows.plans_used(account))
 
-    def history(self, account: int) -> list[tuple[Entry, bytes | None]]:
-        """An account's entries, each with its label."""
-        return [(Entry.of(row), row[-2]) for row in self.rows.history(account)]
+    def history(self, account: int, first: int = 1, most: int | None = None) -> list[tuple[Entry, bytes | None]]:
+        """An account's entries from a number on, at most so many, each with its label."""
+        return [(Entry.of(row), row[-2]) for row in self.rows.history(account, first, most)]
 
     # -- what was set -------------------------------------------------------------------------------------
 
@@ -201,6 +234,21 @@ class Reading:
         newest = {policy.name: policy for policy in self.rows.policies()}
         return [newest[name] for name in sorted(newest)]
 
+    def collection(self, name: str) -> StoredCollection | None:
+        """A collection, once its seal holds. Raises `LedgerError`."""
+        stored = self.rows.collection(name)
+        return None if stored is None else self._checked_collection(stored)
+
+    def collections(self) -> list[StoredCollection]:
+        """All collections by name, once their seals hold. Raises `LedgerError`."""
+        return [self._checked_collection(stored) for stored in self.rows.collections()]
+
+    def _checked_collection(self, stored: StoredCollection) -> StoredCollection:
+        if self.secret.seal(*stored[:-1]) != stored.seal:
+            why = f"collection {stored.name} was changed. Run: ldp-budget ledger verify"
+            raise LedgerError(self.ledger_name, why)
+        return stored
+
     def policy_version(self, number: int) -> StoredPolicy:
         """One version of a policy, by its number."""
         return next(self.rows.policies(number))
@@ -212,6 +260,20 @@ def secret_of(key: Key, number: int) -> Secret:
     if secret is None:
         raise LedgerKeyMissing("of this key", number)
     return secret
+
+
+def answers_in_parts(
+    open_reading: Callable[[], AbstractContextManager[Reading]],
+) -> Iterator[tuple[Reading, Iterable[StoredAnswer]]]:
+    """The stored answers in parts, each with a reading of its own, so that no moment is held for long.
+
+    What is erased meanwhile can come twice, or not at all: a hole takes the place of such an answer.
+    """
+    following: int | None = FIRST_ANSWER
+    while following is not None:
+        with open_reading() as reading:
+            part, following = reading.rows.answers_after(following, _ANSWERS_TOGETHER)
+            yield reading, part
 
 
 def parts(last: int, size: int) -> Iterator[tuple[int, int]]:

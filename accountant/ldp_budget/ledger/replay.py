@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..guarantees import Guarantee, Memoised, from_json
 from ..guarantees.amounts import LARGEST, ZERO, Costs
-from ..guarantees.orders import ZCDP, measured, step_under
+from ..guarantees.memoised import cost_in_window, count_in_window, refund_in_window
+from ..guarantees.orders import ZCDP, measured
 from .entries import CHARGES, RESERVED, VOIDED, Entry, Repair
-from .windows import code_at, holds, is_lifetime, measure_in
+from .windows import code_at, holds, is_lifetime, measure_in, share_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -63,6 +64,8 @@ class Replay:
     A charge counts in the windows of the time it is dated, and at each later one of the `repairs` of the clock that
     is before that time in the windows of the repair as well: by then it was made, whatever it is dated. So a repair
     refills no window, and what was charged under a wrong clock counts more often rather than less.
+
+    An account with labels is replayed from the first entry on: what labelled reports cost depends on all before them.
     """
 
     def __init__(self, since: dict[str, int], promises: Promises, repairs: Sequence[Repair]) -> None:
@@ -72,6 +75,7 @@ class Replay:
         self._reserved: dict[int, tuple[int, int, bytes | None]] = {}
         self._sums: dict[int, _Sum] = defaultdict(_Sum)
         self.labels: dict[tuple[bytes, int, int], int] = defaultdict(int)
+        self._reported: dict[tuple[bytes, int], int] = defaultdict(int)
 
     def copy(self) -> Replay:
         """One that goes on from here by itself."""
@@ -79,6 +83,7 @@ class Replay:
         other._reserved.update(self._reserved)
         other._sums.update((window, total.copy()) for window, total in self._sums.items())
         other.labels.update(self.labels)
+        other._reported.update(self._reported)
         return other
 
     @property
@@ -101,25 +106,27 @@ class Replay:
             # A void takes back what its reservation charged, in the windows of that reservation.
             number, at, label = self._reserved.get(entry.resolves or 0, (0, -1, None))
             times = -1
+        if label is not None:
+            self._reported[label, entry.charge] += times * entry.reports
         moments = self._moments(number, at) if self._repairs else (at,)
         for gauge, since in self._since.items():
             if not holds(gauge, entry.share):
                 continue
-            measure = measure_in(gauge)
             if is_lifetime(gauge):
                 windows = {code_at(gauge, 0)}
             else:
                 windows = {code_at(gauge, moment) for moment in moments if moment >= since}
             for window in windows:
-                self._add(entry, label, window, measure, times)
+                self._add(entry, label, gauge, window, times)
 
     def _moments(self, number: int, at: int) -> list[int]:
         """When a charge counts: where it is dated, and at the repairs of a clock that had dated it too late."""
         return [at, *[repair.at for repair in self._repairs if repair.entry > number and repair.at < at]]
 
-    def _add(self, entry: Entry, label: bytes | None, window: int, measure: str | None, times: int) -> None:
+    def _add(self, entry: Entry, label: bytes | None, gauge: str, window: int, times: int) -> None:
+        measure = measure_in(gauge)
         if label is not None:
-            costs = self._step(entry, label, window, measure)
+            costs = self._step(entry, label, gauge, window)
         else:
             costs = entry.costs if measure is None else cost_under(measure, entry, self._promises(entry.charge))
         if window == _LIFETIME_WINDOW:
@@ -128,18 +135,18 @@ class Replay:
             return  # the user was erased, and only the lifetime is kept
         self._sums[window].add(costs, times)
 
-    def _step(self, entry: Entry, label: bytes, window: int, measure: str | None) -> Costs:
-        """What a labelled entry costs in a window, along its curve from the start of that window.
-
-        A memoised value never costs an unbounded amount, so its steps add up to its curve whichever was given back.
-        """
-        key = (label, entry.charge, window)
+    def _step(self, entry: Entry, label: bytes, gauge: str, window: int) -> Costs:
+        """What a labelled entry costs in a window, whose count of the label it changes."""
+        key, measure, reports = (label, entry.charge, window), measure_in(gauge), entry.reports
         curve = curve_of(self._promises(entry.charge), entry.charge)
+        broken = bool(share_in(gauge)) or any(repair.entry < entry.number for repair in self._repairs)
+        done, reported = self.labels[key], self._reported[label, entry.charge]
         if entry.kind == VOIDED:
-            self.labels[key] -= entry.reports
-            return ZERO.minus(step_under(measure, curve, self.labels[key], entry.reports))
-        self.labels[key] += entry.reports
-        return step_under(measure, curve, self.labels[key] - entry.reports, entry.reports)
+            self.labels[key] = done = done - reports
+            over = code_at(gauge, entry.at) != window
+            return ZERO.minus(refund_in_window(measure, curve, reported, done, reports, broken=broken, over=over))
+        self.labels[key] += reports
+        return cost_in_window(measure, curve, count_in_window(reported - reports, done, broken=broken), reports)
 
 
 def cost_under(measure: str, entry: Entry, guarantee: Guarantee) -> Costs:

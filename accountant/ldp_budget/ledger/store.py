@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from ..errors import LedgerError
 from ..guarantees.amounts import Costs
 from .entries import (
     Checkpoint,
@@ -20,6 +21,7 @@ from .entries import (
     LabelRow,
     QuotaRow,
     Repair,
+    SealRow,
     StoredAnswer,
     StoredCharge,
     StoredCollection,
@@ -34,8 +36,18 @@ from .keys import Key
 
 T = TypeVar("T")
 
+FIRST_ANSWER = -(2**63)
+"""The position from which stored answers are read in parts."""
+
+NO_SUM = -1
+"""Where there is no sum, the first of its amounts; a stored one that is negative was changed, and reads one less."""
+
 Rooms = Sequence[tuple[int, dict[str, int] | None]]
 """In each window, the largest sums on top of which a charge fits, by amount; None where none do."""
+
+
+class UnstorableError(LedgerError):
+    """A value of one piece of work is none that the engine stores. It says nothing of other pieces."""
 
 
 class Hint(NamedTuple):
@@ -58,10 +70,15 @@ class Snapshot(Protocol):
     # -- one user -----------------------------------------------------------------------------------------
 
     def accounts(self, users: Sequence[bytes], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
-        """(user, account, window, four sums) for each of `users` who has an account and each window charged.
+        """(user, account, window, four sums, seal) for each of `users` who has an account and each window charged.
 
-        A user whom no such window was charged comes once, with None for the window.
+        A user whom no such window was charged comes once, with None for the window. `seal` stands for five values:
+        the number of the account's newest charge, the day of its seal, that, whether there are label counts or
+        used quotas of the account, and the user.
         """
+
+    def sealed(self, accounts: Sequence[int], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+        """The same by the numbers of accounts that are of a user: (account, window, four sums, seal)."""
 
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
         """Those of `users` who were erased."""
@@ -101,8 +118,9 @@ class Snapshot(Protocol):
     def label(self, number: int) -> EntryLabel | None:
         """The label of an entry."""
 
-    def history(self, account: int) -> Iterator[tuple[Any, ...]]:
-        """The flat rows of an account's entries, each followed by its label and the salt of its mark."""
+    def history(self, account: int, first: int = 1, most: int | None = None) -> Iterator[tuple[Any, ...]]:
+        """The flat rows of an account's entries from a number on, at most so many, each followed by its label and
+        the salt of its mark."""
 
     def histories(self, first: int, last: int, since: int | None = None) -> Iterator[tuple[Any, ...]]:
         """The same of the accounts `first` to `last`, account by account, of entries not before a moment."""
@@ -156,14 +174,20 @@ class Snapshot(Protocol):
     def sums(self, first: int, last: int) -> Iterator[SumRow]:
         """Their sums."""
 
+    def seals(self, first: int, last: int) -> Iterator[SealRow]:
+        """Their seals."""
+
     def label_counts(self, first: int, last: int) -> Iterator[LabelRow]:
         """Their counts of memoised values."""
 
     def quotas(self, first: int, last: int) -> Iterator[QuotaRow]:
         """Their used quotas."""
 
-    def stored_answers(self) -> Iterator[StoredAnswer]:
-        """Every stored answer, in any order."""
+    def answers_after(self, position: int, most: int) -> tuple[Iterable[StoredAnswer], int | None]:
+        """A part of all stored answers, at most so many, and the position of the next part; None after the last.
+
+        `FIRST_ANSWER` is where the first part begins. An engine whose readers hold up no writer may have one part.
+        """
 
     def answers_apart(self, first: int, last: int) -> Iterator[StoredAnswer]:
         """Those that belong to no entry, from place -`first` down to -`last`, in any order."""
@@ -192,6 +216,13 @@ class Batch(Protocol):
     def unknown(self) -> list[bytes]:
         """Those who are left and have no account, in order."""
 
+    def sealed(self, day: int, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+        """(account, user, newest charge, seal, sums) of those left who have an account; asked after `unknown`.
+
+        The seal is None unless it is of that day and there are neither label counts nor used quotas. The sums are
+        the amounts in each of the windows; where it has no row, the first of them is `NO_SUM`.
+        """
+
     def open_accounts(self, first: int, users: list[bytes], seals: list[bytes]) -> None:
         """Give accounts to the unknown, numbered from `first`."""
 
@@ -204,6 +235,9 @@ class Batch(Protocol):
         `common` holds at, kind, charge, policy and the four amounts; `kept` says what is kept beside each.
         """
 
+    def seal(self, day: int, seals: list[bytes]) -> None:
+        """Replace the seals of all accounts, which are in order."""
+
 
 class Rows(Snapshot, Protocol):
     """A lane inside a writing transaction: nobody else writes to it, and it reads what it wrote."""
@@ -213,6 +247,9 @@ class Rows(Snapshot, Protocol):
 
     def set_sums(self, rows: Iterable[tuple[Any, ...]]) -> None:
         """Replace sums, rows as `SumRow`."""
+
+    def set_seals(self, rows: Sequence[SealRow]) -> None:
+        """Replace the seals of accounts."""
 
     def set_label_reports(self, row: LabelRow) -> None:
         """Replace a count of a memoised value."""
@@ -304,7 +341,8 @@ class Store(Protocol):
 
         `work` is given the rows of each. All of it happens or, on an exception, nothing. `work` is repeated where the
         engine asks for that. Raises `LedgerError` where the engine fails, with `unknown` where it cannot say whether
-        it has committed. A store may do with `hint` what it likes.
+        it has committed, and `UnstorableError` where the work itself is why. A store may do with `hint` what it
+        likes.
         """
 
     def snapshot(self, lane: int = 0) -> AbstractContextManager[Snapshot]:
@@ -315,6 +353,9 @@ class Store(Protocol):
 
     def check_key(self) -> None:
         """Raise `LedgerError` unless the key lies where it lay, and is the one that this store goes by."""
+
+    def check_writable(self) -> None:
+        """Raise `LedgerError` where no write could begin just now, as far as that can be seen without writing."""
 
     def look_at_key(self) -> None:
         """Let the key learn what lies in its place now."""

@@ -6,9 +6,10 @@ The accounts are walked in order beside their histories, a part of them in each 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..guarantees.amounts import Costs
+from .account_seals import Sealer, counts_of, end_seal
 from .entries import CHARGES, SHARE, SPENT, VOIDED, Entry, User
 from .lanes import lane_of
 from .reading import parts
@@ -16,14 +17,16 @@ from .replay import Replay, promises
 from .windows import DAY_MICROS, LIFETIME, code_at, gauge_of, gauges_in, measure_in, share_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
+    from .entries import SealRow, StoredCharge, StoredPolicy
     from .reading import Reading
 
     Open = Callable[[], AbstractContextManager[Reading]]
     Progress = Callable[[int, int], None]
     """Told of how many steps out of how many are done."""
+    DecideAgain = Callable[["Past"], "Decisions"]
     Rows = list[Any]
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
@@ -32,16 +35,44 @@ LOWEST, HIGHEST = -(2**63), 2**63 - 1
 _ACCOUNTS_TOGETHER = 5_000
 
 
+class Past(NamedTuple):
+    """What was set in a lane: every policy and charge, and the journal's entries that say when policies were set.
+
+    `turns` are these entries with the repairs of the clock, in order, and `periods` are kept since the moments that
+    they name. Entries up to number `copied` were copied from another ledger; `last` is the last one to look at.
+    """
+
+    policies: Sequence[StoredPolicy]
+    charges: Sequence[StoredCharge]
+    turns: Sequence[Entry]
+    periods: dict[str, int]
+    copied: int
+    last: int
+
+
+class Decisions(Protocol):
+    """Decides again the charges of one account after the other."""
+
+    def check(self, history: Rows) -> Iterator[str]:
+        """The entries of an account that were not allowed, in words; `history` as `Snapshot.histories` has it."""
+
+
 def check_accounts(
-    open_reading: Open, opened: int, said: int, erased_users: set[bytes], on_progress: Progress
+    open_reading: Open,
+    opened: int,
+    said: int,
+    erased_users: set[bytes],
+    on_progress: Progress,
+    decisions: Callable[[], Decisions | None] = lambda: None,
 ) -> Iterator[str]:
     """What is wrong with the first `opened` accounts; as many as are `said` to be there should be.
 
-    Progress is told in accounts.
+    Progress is told in accounts. `decisions` is asked once the walk begins.
     """
+    decided = decisions()
     for first, until in parts(opened, _ACCOUNTS_TOGETHER):
         with open_reading() as reading:
-            yield from _Part(reading, erased_users).check(first, until)
+            yield from _Part(reading, erased_users, decided).check(first, until)
         on_progress(until, opened)
     with open_reading() as reading:
         # What was opened meanwhile is for the next time; what nobody opened is not.
@@ -58,7 +89,8 @@ def _strange(reading: Reading, last: int) -> list[int]:
     found: set[int] = set()
     for first, until in ((last + 1, HIGHEST), (LOWEST, 0)):
         found.update(row[3] for row in reading.rows.histories(first, until) if row[3])
-        for table in (reading.rows.users, reading.rows.sums, reading.rows.label_counts, reading.rows.quotas):
+        rows = reading.rows
+        for table in (rows.users, rows.sums, rows.seals, rows.label_counts, rows.quotas):
             found.update(row[0] for row in table(first, until))
     return sorted(found)
 
@@ -66,12 +98,15 @@ def _strange(reading: Reading, last: int) -> list[int]:
 class _Part:
     """Some accounts, in one moment."""
 
-    def __init__(self, reading: Reading, erased_users: set[bytes]) -> None:
+    def __init__(self, reading: Reading, erased_users: set[bytes], decisions: Decisions | None) -> None:
         self._reading = reading
+        self._decisions = decisions
         self._erased_users = erased_users
         definitions = {policy.number: json.loads(policy.definition) for policy in reading.rows.policies()}
         limited = {gauge for definition in definitions.values() for gauge in gauges_in(definition)}
-        kept = reading.periods()
+        self._sealer = Sealer(reading.secret, reading.lane)
+        self._kept = kept = reading.periods()
+        self._codes: dict[int, frozenset[int]] = {}
         # Nobody goes by windows of a period that no policy limits: they are being filled, or that was stopped.
         self._filling = kept.keys() - limited - {LIFETIME}
         self._periods = {period: since for period, since in kept.items() if period not in self._filling}
@@ -89,6 +124,7 @@ class _Part:
         users, sums = _InOrder(rows.users(first, last)), _InOrder(rows.sums(first, last))
         labels, quotas = _InOrder(rows.label_counts(first, last)), _InOrder(rows.quotas(first, last))
         histories = _InOrder(rows.histories(first, last), 3)
+        seals = _InOrder(rows.seals(first, last))
         for account in range(first, last + 1):
             user = next(iter(users.of(account)), None)
             if user is None:
@@ -96,9 +132,37 @@ class _Part:
             else:
                 yield from self._user(user)
             erased = user is None or user.hash is None
-            in_force = self._in_force(sums.of(account), 1), self._in_force(labels.of(account), 3)
-            stored = *in_force, quotas.of(account)
-            yield from self._account(account, erased, histories.of(account), *stored)
+            of_account, history = sums.of(account), histories.of(account)
+            counts = labels.of(account), quotas.of(account)
+            stored = self._in_force(of_account, 1), self._in_force(counts[0], 3), counts[1]
+            found, sealed = [*self._account(account, erased, history, *stored)], seals.of(account)
+            if not found and not self._is_sealed(user, sealed, history, of_account, *counts):
+                found = [f"seals: the seal of account {account} does not hold"]
+            yield from found
+            if self._decisions is not None:
+                yield from self._decisions.check(history)
+
+    def _is_sealed(
+        self, user: User | None, rows: Rows, history: Rows, sums: Rows, labels: Rows, quotas: Rows
+    ) -> bool:
+        """Whether an account has the seal of its sums and counts; that of an erased user has none."""
+        if user is None or user.hash is None:
+            return not rows
+        if len(rows) != 1:
+            return False
+        row: SealRow = rows[0]
+        codes = self._codes_on(row.day)
+        newest = next((row[0] for row in reversed(history) if row[2] in CHARGES), None)
+        covered = tuple([each[1:] for each in sums if each[1] in codes])
+        counts = counts_of(labels, quotas, codes) if labels or quotas else {}
+        begun = self._sealer.begin(row.day, covered, counts)
+        return end_seal(begun, row.account, user.hash, newest) == row.seal
+
+    def _codes_on(self, day: int) -> frozenset[int]:
+        """The windows that contain a day, of all periods that are kept."""
+        if day not in self._codes:
+            self._codes[day] = frozenset([code_at(gauge, day * DAY_MICROS) for gauge in self._kept])
+        return self._codes[day]
 
     def _in_force(self, rows: Rows, place: int) -> Rows:
         """The rows that somebody goes by; their window stands at a place of theirs."""

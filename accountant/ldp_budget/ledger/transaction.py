@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import suppress
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, cast
 
+from ..errors import ClockError, InvalidParameter, LedgerError
 from ..guarantees.amounts import Costs
 from . import gate
+from .account_seals import AccountSeals
 from .cache import Cache
 from .entries import (
     BY,
@@ -26,6 +29,7 @@ from .entries import (
     EntryLabel,
     LabelRow,
     QuotaRow,
+    Sealed,
     StoredAnswer,
     StoredCharge,
     StoredCollection,
@@ -43,6 +47,7 @@ from .windows import number_of, since_when
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from .account_seals import Sums
     from .clock import Clock
     from .keys import Key
     from .store import Batch, Renew, Rows
@@ -80,6 +85,10 @@ class Transaction(Reading):
         """Those of other lanes that are written with it."""
         self._appended = Appended()
         self._sums: dict[tuple[int, int], Costs] = {}
+        self.seals = AccountSeals(self)
+        """The accounts that were checked, to be sealed again where they change."""
+        self._seen_seals: dict[int, Sealed] = {}
+        self._batch_costs: Mapping[int, Costs] = {}
         self._answers: dict[Needed, StoredAnswer] = {}
         # What was read ahead, by user and by key; good until something else is written, and for one question each.
         self._accounts_ahead: dict[bytes, Account] = {}
@@ -128,6 +137,7 @@ class Transaction(Reading):
         if self._sums:
             self.rows.set_sums((account, window, *costs) for (account, window), costs in self._sums.items())
             self._sums = {}
+        self.seals.write()
         if self._answers:
             self.rows.add_answers(self._answers.values())
             self._answers = {}
@@ -159,6 +169,11 @@ class Transaction(Reading):
             self._windows = cache.windows
         return self._windows
 
+    def windows_to_read(self) -> dict[str, Window]:
+        """The windows to show, which go by the newest entry where the clock is not to be believed."""
+        moment = self._moment or self._clock.moment_to_keep_house(self.newest_at)
+        return {period: moment.window(period) for period in self.periods()}
+
     def periods(self) -> dict[str, int]:
         if self.cache.periods is None:
             self.cache.periods = self.rows.periods()
@@ -168,12 +183,13 @@ class Transaction(Reading):
 
     def read_ahead(self, needs: list[tuple[bytes, bytes | None]]) -> None:
         """Read at once what `account` and `answer_to` are about to be asked for: users, and their keys."""
-        self._accounts_ahead = self._read_accounts([user for user, _ in needs])
+        with suppress(ClockError, InvalidParameter):  # stored answers are told whatever the clock says
+            self._accounts_ahead = self._read_accounts([user for user, _ in needs])
         pairs = [(user, key) for user, key in needs if key is not None]
         self._answers_ahead = dict.fromkeys(pairs)
         if pairs:
             for stored in self.rows.answers(*map(list, zip(*pairs, strict=True))):
-                self._answers_ahead[stored.user, stored.key] = stored
+                self._answers_ahead[stored.user, stored.key] = self.checked_answer(stored)
 
     def answer_to(self, user: bytes, key: bytes) -> StoredAnswer | None:
         """What a user asked and was answered under an idempotency key."""
@@ -183,7 +199,7 @@ class Transaction(Reading):
             return kept_back
         if needed in self._answers_ahead:
             return self._answers_ahead.pop(needed)
-        return next(iter(self.rows.answers([user], [key])), None)
+        return super().answer_to(user, key)
 
     def has_answers(self, user: bytes) -> bool:
         """Whether anything was answered to a user under a key."""
@@ -209,6 +225,28 @@ class Transaction(Reading):
                     account.spent[period] = kept_back
         return account
 
+    def _read_accounts(self, users: list[bytes]) -> dict[bytes, Account]:
+        self._seen_seals = {}
+        accounts = super()._read_accounts(users)
+        if self._seen_seals:
+            codes = {gauge: window.code for gauge, window in self.windows.items()}
+            read = {account.number: account.spent for account in accounts.values() if account.number is not None}
+            sums: dict[int, Sums] = {}
+            for number, spent in read.items():
+                sums[number] = {codes[gauge]: costs for gauge, costs in spent.items()}
+            self.seals.take(self._seen_seals, sums)
+        return accounts
+
+    def _see_seal(self, account: int, sealed: Sealed) -> None:
+        if account not in self.seals:
+            self._seen_seals[account] = sealed
+
+    def check_account(self, account: int) -> None:
+        """Check the sums of an account before they are changed; of an erased user nobody goes by them."""
+        if account not in self.seals and not self.rows.is_cut_off(account):
+            self._write_back()
+            self.seals.check([account])
+
     def open_account(self, user: bytes | None) -> int:
         """Give a new user an account; a copy opens those of erased users too, who have no hash."""
         self._accounts += 1
@@ -219,11 +257,13 @@ class Transaction(Reading):
     def open_accounts(self, batch: Batch) -> None:
         """Give accounts to those of a batch who have none."""
         users = batch.unknown()
+        self.seals.check_batch(batch)
         if users:
             first = self._accounts + 1
             self._accounts += len(users)
             seals = self.secret.seals(zip(range(first, first + len(users)), users, strict=True))
             batch.open_accounts(first, users, seals)
+            self.seals.open_batch(first, users)
             self.writes += 1
 
     def spent(self, account: int, window: int) -> Costs:
@@ -231,17 +271,23 @@ class Transaction(Reading):
         return self._sums.get((account, window)) or self.rows.spent(account, window) or _NOTHING
 
     def set_spent(self, account: int, window: int, costs: Costs) -> None:
-        """Replace what was charged to an account in a window."""
+        """Replace what was charged to an account in a window, once it was read or checked."""
         self._sums[account, window] = costs
+        if account in self.seals:
+            self.seals.set(account, window, costs)
         self.writes += 1
 
     def set_label_reports(self, account: int, label: bytes, charge: int, window: int, reports: int) -> None:
         """Replace how many reports of a memoised value were charged in a window."""
+        if account in self.seals:
+            self.seals.count_reports(account, window, charge, label, reports)
         self.rows.set_label_reports(LabelRow(account, label, charge, window, reports))
         self.writes += 1
 
     def set_quota_used(self, account: int, plan: str, promise: str, used: int) -> None:
         """Replace how much of a plan's quota was used."""
+        if account in self.seals:
+            self.seals.count_used(account, plan, promise, used)
         self.rows.set_quota_used(QuotaRow(account, plan, promise, used))
         self.writes += 1
 
@@ -253,6 +299,8 @@ class Transaction(Reading):
         """
         self._write_back()
         cut_off = None if account is None else User(account, None, self.secret.seal(account, None))
+        if account is not None:
+            self.seals.drop([account])
         holes = [self._hole(answer.place) for answer in self.rows.answers_of(user) if answer.place < 0]
         self.rows.forget(Tombstone(user, self.secret.seal(user)), cut_off, holes)
         # Whoever is to be erased does not wait for a clock.
@@ -270,8 +318,16 @@ class Transaction(Reading):
         if number is None:
             number = self.rows.charge_number(fingerprint, guarantee, collection)
             if number is not None:
+                self._check_charge(number)
                 self.cache.charges[fingerprint, guarantee, collection] = number
         return number
+
+    def _check_charge(self, number: int) -> None:
+        """Raise `LedgerError` unless a stored charge is as it was stored."""
+        charge = self.stored_charge(number)
+        if self.secret.seal(*charge.covered) != charge.seal:
+            why = f"charge {number} was changed; nothing was charged. Run: ldp-budget ledger verify"
+            raise LedgerError(self.ledger_name, why)
 
     def store_charge(
         self, fingerprint: str, mechanism: str, declared: str, guarantee: str, costs: Costs, collection: str
@@ -282,7 +338,7 @@ class Transaction(Reading):
             return known
         self._charges += 1
         charge = StoredCharge(self._charges, fingerprint, mechanism, declared, guarantee, *costs, collection)
-        self.rows.add_charge(charge)
+        self.rows.add_charge(charge._replace(seal=self.secret.seal(*charge.covered)))
         self._appended.charges.append(charge.covered)
         self.cache.charges[fingerprint, guarantee, collection] = charge.number
         self.writes += 1
@@ -301,6 +357,7 @@ class Transaction(Reading):
         if note is not None:
             self.rows.add_notes([StoredNote(self._entries, note, self.secret.seal(*self.noted(self._entries, note)))])
         self._appended.add(entry, self._entries)
+        self.seals.see(entry, self._entries)
         self.writes += 1
         return self._entries
 
@@ -317,6 +374,15 @@ class Transaction(Reading):
         self._write_back()
         return self.rows.batch(users)
 
+    def charge_batch(self, batch: Batch, costs: Mapping[int, Costs]) -> None:
+        """Add costs, by window, to every account of a batch, and remember them for its entries."""
+        by_cost: dict[Costs, list[int]] = {}
+        for window, cost in costs.items():
+            by_cost.setdefault(cost, []).append(window)
+        for cost, windows in by_cost.items():
+            batch.charge(windows, cost)
+        self._batch_costs = costs
+
     def append_batch(self, batch: Batch, common: tuple[Any, ...], note: str | None = None, share: int = 0) -> None:
         """Append an entry of one report for every account of a batch; `common` as for `Batch.append`.
 
@@ -325,6 +391,7 @@ class Transaction(Reading):
         first, kept = self._entries + 1, BY * self.by + SHARE * share + (0 if note is None else NOTED)
         accounts = batch.append(first, common, kept)
         self._appended.add_batch(first, accounts, common, kept)
+        batch.seal(self.moment.day, self.seals.seals_after(accounts, first, self._batch_costs))
         if note is not None:
             numbers = range(first, first + len(accounts))
             seals = self.secret.seals(self.noted(number, note) for number in numbers)
@@ -355,12 +422,21 @@ class Transaction(Reading):
     # -- policies and collections -------------------------------------------------------------------------
 
     def find_policy(self, name: str) -> StoredPolicy | None:
-        policy = self.cache.policies.get(name)
-        if policy is None:
+        if name not in self.cache.policies:
+            self._check_policies()
             policy = self.rows.policy(name)
-            if policy is not None:
-                self.cache.policies[name] = policy
-        return policy
+            if policy is None:
+                return None
+            self.cache.policies[name] = policy
+        return self.cache.policies[name]
+
+    def _check_policies(self) -> None:
+        """Raise `LedgerError` unless all versions of policies are there as they were set."""
+        stored = list(self.rows.policies())
+        seal = self.secret.seal
+        if len(stored) != self._policies or any(seal(*policy.covered) != policy.seal for policy in stored):
+            why = "its policies were changed; nothing was charged. Run: ldp-budget ledger verify"
+            raise LedgerError(self.ledger_name, why)
 
     def add_policy(self, name: str, version: int, definition: str) -> None:
         """Store a version of a policy, and say so in the journal."""
@@ -372,8 +448,9 @@ class Transaction(Reading):
     def put_policy(self, policy: StoredPolicy) -> None:
         """Store a version of a policy, which the next entry says."""
         self._policies = policy.number
+        policy = policy._replace(seal=self.secret.seal(*policy.covered))
         self.rows.add_policy(policy)
-        self._appended.policies.append(tuple(policy))
+        self._appended.policies.append(policy.covered)
         self.cache.policies[policy.name] = policy
         self.writes += 1
 
@@ -411,6 +488,7 @@ class Transaction(Reading):
         self.rows.add_period(period, since)
         self._periods += 1
         self.cache.periods = self.cache.day = self._windows = None
+        self.seals.forget_windows()
         self.writes += 1
 
     def add_collection(self, name: str, fingerprint: str, definition: str) -> None:

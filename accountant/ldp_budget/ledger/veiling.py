@@ -44,8 +44,12 @@ class _Unveiled:
 
     def accounts(self, users: Sequence[bytes], windows: Sequence[int]) -> Iterator[tuple[Any, ...]]:
         veiled = {self._veil(user): user for user in users}
-        for user, *row in self._rows.accounts(list(veiled), windows):
-            yield (veiled[user], *row)
+        for user, *row, _ in self._rows.accounts(list(veiled), windows):
+            yield (veiled[user], *row, veiled[user])
+
+    def sealed(self, accounts: Sequence[int], windows: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+        for *row, user in self._rows.sealed(accounts, windows):
+            yield (*row, self._unveil(user))
 
     def erased(self, users: Sequence[bytes]) -> list[bytes]:
         veiled = {self._veil(user): user for user in users}
@@ -68,8 +72,8 @@ class _Unveiled:
         label = self._rows.label(number)
         return None if label is None else EntryLabel(number, self._unveil(label.label), self._unveil(label.salt))
 
-    def history(self, account: int) -> Iterator[tuple[Any, ...]]:
-        return map(self._labelled, self._rows.history(account))
+    def history(self, account: int, first: int = 1, most: int | None = None) -> Iterator[tuple[Any, ...]]:
+        return map(self._labelled, self._rows.history(account, first, most))
 
     def histories(self, first: int, last: int, since: int | None = None) -> Iterator[tuple[Any, ...]]:
         return map(self._labelled, self._rows.histories(first, last, since))
@@ -93,8 +97,9 @@ class _Unveiled:
         rows = [row._replace(label=self._unveil(row.label)) for row in self._rows.label_counts(first, last)]
         return iter(sorted(rows))
 
-    def stored_answers(self) -> Iterator[StoredAnswer]:
-        return map(self._answer, self._rows.stored_answers())
+    def answers_after(self, position: int, most: int) -> tuple[Iterable[StoredAnswer], int | None]:
+        answers, following = self._rows.answers_after(position, most)
+        return map(self._answer, answers), following
 
     def answers_apart(self, first: int, last: int) -> Iterator[StoredAnswer]:
         return map(self._answer, self._rows.answers_apart(first, last))
@@ -142,6 +147,10 @@ class _UnveiledBatch:
     def unknown(self) -> list[bytes]:
         return [self._users[veiled] for veiled in self._batch.unknown()]
 
+    def sealed(self, day: int, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+        for account, user, *row in self._batch.sealed(day, windows):
+            yield (account, self._users[user], *row)
+
     def open_accounts(self, first: int, users: list[bytes], seals: list[bytes]) -> None:
         self._batch.open_accounts(first, [self._veiled[user] for user in users], seals)
 
@@ -150,3 +159,6 @@ class _UnveiledBatch:
 
     def append(self, first: int, common: tuple[Any, ...], kept: int) -> list[int]:
         return self._batch.append(first, common, kept)
+
+    def seal(self, day: int, seals: list[bytes]) -> None:
+        self._batch.seal(day, seals)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from .entries import Checkpoint
     from .ledger import Ledger
+    from .tallying import DecideAgain
 
     Progress = Callable[[int, int], None]
 
@@ -27,9 +28,15 @@ def head_of(ledger: Ledger) -> str:
 
 
 def check_integrity(
-    ledger: Ledger, expect: str | None = None, on_progress: Progress = lambda done, total: None
+    ledger: Ledger,
+    expect: str | None = None,
+    on_progress: Progress = lambda done, total: None,
+    decide_again: DecideAgain | None = None,
 ) -> Integrity:
-    """Check a whole ledger. With `expect`, a head noted earlier, nothing before it may have been rolled back."""
+    """Check a whole ledger. With `expect`, a head noted earlier, nothing before it may have been rolled back.
+
+    With `decide_again`, every charge is decided again by what was set when it was made.
+    """
     head = head_of(ledger) if len(ledger.lanes) > 1 else None
     problems = []
     for lane in ledger.lanes[1:]:
@@ -51,7 +58,8 @@ def check_integrity(
     entries = 0
     for lane in ledger.lanes:
         told = partial(_tell, on_progress, lane, len(ledger.lanes))
-        found = check_lane(partial(ledger.reading, lane), expected[lane], told, partial(keys_made, ledger.reading))
+        keys = partial(keys_made, ledger.reading)
+        found = check_lane(partial(ledger.reading, lane), expected[lane], told, keys, decide_again)
         entries += found.entries
         where = f"lane {lane}: " if len(ledger.lanes) > 1 else ""
         problems += [where + problem for problem in found.problems]

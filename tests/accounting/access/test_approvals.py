@@ -12,7 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import Clock
-from ldp_budget import Accountant, ApprovalConflict, ApprovalNeeded, InvalidParameter, Limit, UnknownName
+from ldp_budget import (
+    Accountant,
+    ApprovalConflict,
+    ApprovalNeeded,
+    InvalidParameter,
+    Limit,
+    NotSupported,
+    UnknownName,
+)
 from ldp_budget.accounting.access.approvals import Approvals
 from ldp_budget.accounting.callers import Caller
 from ldp_budget.accounting.decision import decide
@@ -26,7 +34,7 @@ from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Memoised, Pure
 from ldp_budget.ledger import Account
 from ldp_budget.ledger.keys import Key
 from ldp_budget.ledger.windows import Moment
-from ledger_contract import check, coin, made, promising
+from ledger_contract import check, coin, made, promising, write_record
 
 
 @pytest.fixture
@@ -204,10 +212,11 @@ def test_raising_takes_two_and_lowering_one(accountant: Accountant, officer: Acc
         officer.set_policy("default", ["lifetime=6", "day=0.5"])
     assert officer.set_policy("default", ["day=0.5", "lifetime=5"]).version == 3
     assert Approvals(officer).pending() == []
-    assert accountant.set_policy("default", ["lifetime=4"]).version == 4, "on its machine nobody needs a key"
+    assert accountant.set_policy("default", ["lifetime=4"], override="a test").version == 4
     with pytest.raises(ApprovalNeeded):
         officer.set_policy("default", ["day=0.5", "lifetime=5"])  # an approval is for one change
-    assert [record.kind for record in accountant.records()][2:] == ["approvals-demanded", "proposed", "approved"]
+    kinds = ["approvals-demanded", "proposed", "approved", "approval-overridden"]
+    assert [record.kind for record in accountant.records()][2:] == kinds
     check(accountant)
 
 
@@ -249,7 +258,7 @@ def test_a_key_cannot_lift_the_demand(accountant: Accountant, officer: Accountan
     Approvals(officer).demand()
     with pytest.raises(ApprovalConflict, match="lifted on the machine of the ledger"):
         Approvals(officer).demand(False)
-    officer.record("approvals-demanded", "policies", {"demanded": False}, expected=len(officer.records()))
+    write_record(officer, "approvals-demanded", "policies", {"demanded": False})
     assert Approvals(accountant).demanded
     with pytest.raises(ApprovalNeeded):
         officer.set_policy("default", ["lifetime=5"])
@@ -271,7 +280,54 @@ def test_records_that_make_no_sense_approve_nothing(officer: Accountant, other: 
         ("approvals-demanded", {}),
     ]
     for kind, body in bodies:
-        officer.record(kind, "default", body, expected=len(officer.records()))
+        write_record(officer, kind, "default", body)
     with pytest.raises(ApprovalNeeded):
         officer.set_policy("default", ["lifetime=5"])
     assert Approvals(other).pending() == [mine]
+
+
+# -- on the machine of the ledger -----------------------------------------------------------------------------------
+
+
+def test_machine_of_the_ledger_needs_the_approval_too(accountant: Accountant, officer: Accountant) -> None:
+    """`policy set` on the ledger's machine raised a limit silently where the ledger demanded the approval of two."""
+    Approvals(officer).demand()
+    with pytest.raises(ApprovalNeeded, match="--override REASON"):
+        accountant.set_policy("default", ["lifetime=5"])
+    assert accountant.policy().version == 1
+    assert accountant.set_policy("default", ["lifetime=3", "day=1"]).version == 2
+    proposal = Approvals(officer).propose("default", ["lifetime=5"])
+    Approvals(accountant).approve(proposal.number)
+    assert accountant.set_policy("default", ["lifetime=5"]).version == 3
+
+
+def test_override_is_recorded_and_shown(accountant: Accountant, officer: Accountant) -> None:
+    Approvals(officer).demand()
+    assert accountant.set_policy("default", ["lifetime=5", "day=1"], override="both are on leave").version == 2
+    record = accountant.records()[-1]
+    assert (record.kind, record.name, record.by, record.fault) == ("approval-overridden", "default", None, None)
+    raised = ["it raises the limit lifetime=4 to lifetime=5"]
+    assert record.body == {"version": 2, "reason": "both are on leave", "reasons": raised}
+    overview = accountant.overview()
+    overview.look(1)
+    assert [row["override"] for row in overview.policies()] == ["both are on leave", None]
+    check(accountant)
+
+
+def test_override_that_was_not_needed_is_not_recorded(accountant: Accountant, officer: Accountant) -> None:
+    accountant.set_policy("default", ["lifetime=5", "day=1"], override="just in case")
+    Approvals(officer).demand()
+    accountant.set_policy("default", ["lifetime=3", "day=1"], override="just in case")
+    assert [record.kind for record in accountant.records()][1:] == ["approvals-demanded"]
+
+
+@pytest.mark.parametrize("reason", ["", " ", "x" * 501, 7])
+def test_override_without_a_reason_is_refused(accountant: Accountant, reason: Any) -> None:
+    with pytest.raises(InvalidParameter, match="override"):
+        accountant.set_policy("default", ["lifetime=5"], override=reason)
+
+
+def test_override_through_a_key_is_refused(officer: Accountant) -> None:
+    Approvals(officer).demand()
+    with pytest.raises(NotSupported, match="machine of the ledger"):
+        officer.set_policy("default", ["lifetime=5"], override="please")

@@ -15,7 +15,7 @@ import pytest
 from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter, NameTaken, UnknownName
 from ldp_budget.accounting.access.keys import ADMIN, SCOPES, ApiKeys
-from ledger_contract import check
+from ledger_contract import check, write_record
 
 
 @pytest.fixture
@@ -201,7 +201,17 @@ def test_of_two_who_take_a_name_at_once_one_gets_it(accountant: Accountant) -> N
 def test_a_record_that_is_no_key_of_ours_makes_none(accountant: Accountant, keys: ApiKeys) -> None:
     _, secret = keys.create("team-a", ["spend"])
     for body in ({}, {"hash": "zz"}, {"hash": 7, "scopes": None}):
-        accountant.record("key", "odd", body, expected=len(accountant.records()))
-    accountant.record("key-revoked", "nobody", {}, expected=4)
+        write_record(accountant, "key", "odd", body)
+    write_record(accountant, "key-revoked", "nobody", {})
     assert keys.find(secret) is not None
     assert [key.name for key in keys.all()] == ["team-a"]
+
+
+@pytest.mark.parametrize("scope", ["policy", "admin"])
+def test_key_of_a_share_that_could_raise_its_share_is_refused(accountant: Accountant, scope: str) -> None:
+    """A key with the share `team` of 1 and the scope `admin` set the policy anew with a share of 40, and spent it."""
+    with pytest.raises(InvalidParameter, match="share"):
+        ApiKeys(accountant).create("team", [scope], share="team")
+    body = {"scopes": [scope], "policies": None, "collections": None, "share": "team", "starts": None}
+    write_record(accountant, "key", "team", {**body, "expires": None, "until": None, "hash": "0" * 64})
+    assert len(ApiKeys(accountant).all()) == 0

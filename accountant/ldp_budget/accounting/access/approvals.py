@@ -9,17 +9,8 @@ from ..._checks import check_switch, check_whole
 from ...errors import ApprovalConflict, NotSupported, UnknownName
 from ...guarantees.amounts import LARGEST
 from ..policies import Policy
-from ..raising import (
-    APPROVED,
-    DEMANDED,
-    NOTHING_AGREED,
-    PROPOSED,
-    WITHDRAWN,
-    Agreed,
-    Proposal,
-    raising,
-    terms_of,
-)
+from ..raising import NOTHING_AGREED, Agreed, Proposal, raising, terms_of
+from ..record_kinds import APPROVED, DEMANDED, PROPOSED, WITHDRAWN
 from ..succession import propose, with_shares
 from .following import FRESH_SECONDS, Following
 
@@ -208,7 +199,9 @@ class Approvals:
         Raises:
             Nothing but `LedgerError`.
         """
-        return [each for each in self._open(self._agreed.now()[0]) if self._is_current(each)]
+        versions = {policy.name: policy.version for policy in self._accountant.policies()}
+        found = self._open(self._agreed.now()[0])
+        return [each for each in found if versions.get(each.policy, 0) == each.against]
 
     def all(self) -> list[Proposal]:
         """Every proposal there ever was, in order.
@@ -227,10 +220,7 @@ class Approvals:
         Raises:
             NotSupported: it has a plan.
         """
-        previous = self._policy(proposal.policy)
-        wanted = propose(plan=None, **_arguments(proposal))
-        known = {} if previous is None else {share.name: share.number for share in previous.shares}
-        return raising(previous, with_shares(known, wanted, previous, False))
+        return reasons_of(self._policy(proposal.policy), proposal)
 
     def _open(self, agreed: Agreed) -> list[Proposal]:
         return [each for each in agreed.proposals.values() if each.ended is None]
@@ -241,6 +231,13 @@ class Approvals:
 
     def _policy(self, name: str) -> Policy | None:
         return next((policy for policy in self._accountant.policies() if policy.name == name), None)
+
+
+def reasons_of(previous: Policy | None, proposal: Proposal) -> tuple[str, ...]:
+    """Why a proposal needs an approval, in words, against a version of its policy. Raises `NotSupported`."""
+    wanted = propose(plan=None, **_arguments(proposal))
+    known = {} if previous is None else {share.name: share.number for share in previous.shares}
+    return raising(previous, with_shares(known, wanted, previous, False))
 
 
 def _arguments(proposal: Proposal) -> dict[str, Any]:

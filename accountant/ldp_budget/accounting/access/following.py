@@ -79,7 +79,7 @@ class Following(Generic[S]):
             state, newest = self.now()
             kind, name, body = decide(state)
             try:
-                return self._accountant.record(kind, name, body, expected=newest)
+                return self._accountant._record_own(kind, name, body, expected=newest)
             except RecordConflict as error:
                 conflict = error
         raise conflict

@@ -17,13 +17,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hmac import compare_digest
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..._checks import check_name, check_text, shown
+from ..._checks import check_name, check_text, check_user, shown
 from ..._columns import check_texts
 from ..._json import canonical_json
 from ...errors import InvalidParameter
 from ..keeping import digest_under, newest_secret, secret_in_force
+from ..record_kinds import INVITATIONS_REVOKED
 from .following import FRESH_SECONDS, Following
 
 if TYPE_CHECKING:
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
 
     from ..accountant import Accountant
     from ..records import Record
-
-REVOKED = "invitations-revoked"
-"""The kind of record by which invitations end."""
 
 MOST_TEXT = 500
 """How many characters the name of a user and that of a round may have, as they are part of a link."""
@@ -76,10 +74,13 @@ class _Revoked(NamedTuple):
 
 
 def _follow(revoked: _Revoked, record: Record) -> _Revoked:
-    if record.kind != REVOKED:
+    if record.kind != INVITATIONS_REVOKED:
         return revoked
-    end = _End(record.at, record.body.get("secret", 1))
-    return _Revoked({**revoked.until, (record.name, record.body["user"]): end})
+    # A record that cannot be read ends the invitations of all users: whose it was to end is unknown.
+    body: Mapping[str, Any] = {"user": _EVERYBODY} if record.fault is not None else record.body
+    whom, end = (record.name, body["user"]), _End(record.at, body.get("secret", 1))
+    before = revoked.until.get(whom, end)
+    return _Revoked({**revoked.until, whom: _End(max(before.at, end.at), max(before.secret, end.secret))})
 
 
 class Invitations:
@@ -128,7 +129,7 @@ class Invitations:
         secret = secret_in_force(self._accountant)
         invited = check_texts("users", users, "many users; a single text would be read letter by letter")
         return (
-            (user, self._write(Invitation(collection, _short("user", user), round, now, until, ""), secret))
+            (user, self._write(Invitation(collection, _user(user), round, now, until, ""), secret))
             for user in invited
         )
 
@@ -153,6 +154,14 @@ class Invitations:
                 return None
         return read
 
+    def at_hand(self) -> bool:
+        """Whether `find`, called at once, answers without a look at the ledger.
+
+        Raises:
+            Nothing.
+        """
+        return self._revoked.at_hand()
+
     def revoke(self, collection: str, user: str | None = None) -> None:
         """End the invitations to a collection that were made so far; later ones are good again.
 
@@ -166,9 +175,9 @@ class Invitations:
         """
         self._accountant.collection(collection)
         secret = secret_in_force(self._accountant)
-        whom = _EVERYBODY if user is None else self._whom(collection, _short("user", user), secret)
+        whom = _EVERYBODY if user is None else self._whom(collection, _user(user), secret)
         under = {} if secret == 1 else {"secret": secret}
-        self._revoked.append(lambda _: (REVOKED, collection, {"user": whom, **under}))
+        self._revoked.append(lambda _: (INVITATIONS_REVOKED, collection, {"user": whom, **under}))
 
     # -- tokens -----------------------------------------------------------------------------------------------
 
@@ -250,6 +259,11 @@ def _short(option: str, text: str, least: int = 1) -> str:
     if len(found) > MOST_TEXT:
         raise InvalidParameter(option, f"at most {MOST_TEXT} characters", len(found))
     return found
+
+
+def _user(name: str) -> str:
+    """A user's name as the ledger knows it, if it may stand in a link."""
+    return _short("user", check_user(name))
 
 
 def _micros(moment: datetime) -> int:

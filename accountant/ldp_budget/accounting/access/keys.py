@@ -6,7 +6,6 @@ is enough, as a secret is 32 random bytes: nobody finds it by trying, however fa
 
 from __future__ import annotations
 
-import re
 import secrets
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..._checks import check_many, check_text, shown
 from ...errors import InvalidParameter, NameTaken, UnknownName
 from ..callers import Caller
+from ..record_kinds import ADMIN, KEY, KEY_NAME, KEY_REVOKED, SCOPES, moment_of, sets_limits
 from .following import FRESH_SECONDS, Following
 
 if TYPE_CHECKING:
@@ -25,14 +25,7 @@ if TYPE_CHECKING:
     from ..accountant import Accountant
     from ..records import Record
 
-SPEND, COLLECT, READ, POLICY, ERASE, AUDIT, ADMIN = "spend", "collect", "read", "policy", "erase", "audit", "admin"
-SCOPES = (SPEND, COLLECT, READ, POLICY, ERASE, AUDIT, ADMIN)
-"""What a key may be good for; `admin` is all of them."""
-
 PENDING, ACTIVE, EXPIRED, REVOKED = "pending", "active", "expired", "revoked"
-
-KEY, KEY_REVOKED = "key", "key-revoked"
-"""The kinds of record that keys are made of."""
 
 PREFIX = "ldpb_"
 """How every secret begins, so that it is found where it does not belong."""
@@ -40,7 +33,6 @@ OVERLAP = timedelta(days=7)
 """For how long the old secret goes on beside its successor, unless something else is said."""
 
 _SECRET_BYTES = 32
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _NAME_EXPECTED = "1 to 64 letters, digits and . _ @ - of ASCII, a letter or a digit first"
 
 
@@ -153,13 +145,12 @@ def _follow(keys: _Keys, record: Record) -> _Keys:
         return keys
     mine = keys.by_name.get(record.name, ())
     hashes = dict(keys.hashes)
-    if record.kind == KEY_REVOKED:
+    if record.kind == KEY_REVOKED:  # with any body
         mine = tuple(replace(key, revoked=key.revoked or record.at) for key in mine)
     else:
-        try:
-            made, hashed, until = _made(record), bytes.fromhex(record.body["hash"]), _moment(record.body["until"])
-        except (LookupError, TypeError, ValueError):
-            return keys  # whoever has added it as a record has made no key
+        if record.fault is not None or any(key.revoked is not None for key in mine):
+            return keys  # it makes no key, and a name that was revoked stays so
+        made, hashed, until = _made(record), bytes.fromhex(record.body["hash"]), moment_of(record.body["until"])
         if until is not None:
             mine = tuple(
                 replace(key, expires=until if key.expires is None else min(key.expires, until)) for key in mine
@@ -179,8 +170,8 @@ def _made(record: Record) -> ApiKey:
         policies=None if body["policies"] is None else tuple(body["policies"]),
         collections=None if body["collections"] is None else tuple(body["collections"]),
         share=body["share"],
-        starts=_moment(body["starts"]),
-        expires=_moment(body["expires"]),
+        starts=moment_of(body["starts"]),
+        expires=moment_of(body["expires"]),
         made=record.at,
         by=record.by,
     )
@@ -222,7 +213,8 @@ class ApiKeys:
             scopes: what it is good for, some of `SCOPES`.
             policies: the policies that it may use; None for all.
             collections: the collections that it may use; None for all.
-            share: the share of the limits that its charges must fit as well.
+            share: the share of the limits that its charges must fit as well. Not with the scopes `policy` and
+                `admin`, which could raise the share.
             starts: from when on it is good, an aware datetime; None for at once.
             expires: until when, exclusive; None for ever.
 
@@ -233,10 +225,13 @@ class ApiKeys:
             NameTaken: there is or was a key of that name.
             InvalidParameter: one of them is of another kind, or it would have expired already.
         """
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
+        if not isinstance(name, str) or not KEY_NAME.fullmatch(name):
             raise InvalidParameter("name", _NAME_EXPECTED, shown(name))
+        granted = _scopes(scopes)
+        if share is not None and sets_limits(granted):
+            raise InvalidParameter("share", "none with the scope policy or admin, which set limits", shown(share))
         body = {
-            "scopes": _scopes(scopes),
+            "scopes": granted,
             "policies": _some("policies", policies),
             "collections": _some("collections", collections),
             "share": None if share is None else check_text("share", share),
@@ -289,6 +284,32 @@ class ApiKeys:
             }
 
         return self._make(name, check, body, starts, expires)
+
+    def record(self, name: str, body: dict[str, Any] | None, *, expected: int) -> Record:
+        """Add the record that makes a key, or that ends one, as a client on another machine made it.
+
+        Parameters:
+            name: of the key.
+            body: what the record says of a key that is made, with the hash of its secret; None to revoke it.
+            expected: the number of the newest record that the client knows.
+
+        Returns:
+            The record.
+
+        Raises:
+            RecordConflict: there is a newer one. Nothing was changed.
+            NameTaken: the name is that of a key that was revoked.
+            UnknownName: the key is to be revoked, and there is none, or it was revoked before.
+            ApprovalConflict: the holder of a key makes a key where approvals are demanded.
+            InvalidParameter: one of them is of another kind, or the body is not that of a key.
+        """
+        keys, _ = self._keys.now()
+        if body is None:
+            self._of(keys, name)
+        elif any(key.revoked is not None for key in keys.by_name.get(name, ())):
+            raise NameTaken("key", name, "the key of that name was revoked")
+        kind = KEY_REVOKED if body is None else KEY
+        return self._accountant._record_own(kind, name, body or {}, expected=expected, remote=True)
 
     def _make(
         self, name: str, check: Any, body: Any, starts: datetime | None, expires: datetime | None
@@ -404,7 +425,3 @@ def _aware(option: str, moment: datetime | None) -> datetime | None:
 
 def _iso(moment: datetime | None) -> str | None:
     return None if moment is None else moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
-def _moment(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)

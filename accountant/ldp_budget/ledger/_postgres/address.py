@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -12,6 +13,11 @@ DEFAULT_LANES = 64
 HA = ("none", "quorum")
 
 _EXPECTED = "postgresql://[USER@]HOST[:PORT]/DATABASE, with libpq's options, and lanes, ha or connections"
+
+# Hosts, each a name, an address in figures or a folder of sockets (escaped), and its port.
+_HOST = r"(?:\[[0-9A-Fa-f:.%]*\]|[^\[\]:,]*)(?::\d*)?"
+_HOSTS = re.compile(f"{_HOST}(?:,{_HOST})*")
+_PRINTED = re.compile(r"(?:[!-$&-~]|[^\x00-\xa0\ud800-\udfff]|%[0-9A-Fa-f]{2})*")
 
 
 class Address(NamedTuple):
@@ -31,10 +37,16 @@ def read(text: str) -> Address:
     scheme, _, rest = text.partition("://")
     place, _, query = rest.partition("?")
     host, _, database = place.partition("/")
+    # The message shows none of the address: in a malformed one a password may stand anywhere.
+    if not _PRINTED.fullmatch(text) or not _HOSTS.fullmatch(host.rpartition("@")[2]):
+        expected = f"{_EXPECTED}; each character that is none of an address as % and two hexadecimal digits"
+        raise InvalidParameter("ledger", expected, "an address that cannot be read")
     # Messages name what stands behind the @, so there may be no doubt about where a password ends.
     if "#" in rest or rest.count("@") != host.count("@") or rest.count("@") > 1:
         expected = f"{_EXPECTED}; each / ? # @ of a user or password as % and two hexadecimal digits"
         raise InvalidParameter("ledger", expected, "one of them as it is")
+    if any("=" not in option for option in filter(None, query.split("&"))):
+        raise InvalidParameter("ledger", f"{_EXPECTED}, each as NAME=VALUE", "an option without a value")
     ours = {"lanes": str(DEFAULT_LANES), "ha": "", "connections": "16"}
     theirs = []
     for option in filter(None, query.split("&")):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...guarantees.amounts import Costs
 from ..entries import StoredAnswer
-from .unit import OfRows
+from .unit import SEALED, OfRows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,9 +16,10 @@ if TYPE_CHECKING:
     from .unit import Unit
 
 _ACCOUNTS = OfRows(
-    f"SELECT u.lane, u.hash, u.account, a.slot, {', '.join(f'a.{name}' for name in Costs._fields)} FROM",
+    f"SELECT u.lane, u.hash, {SEALED} FROM",
     "int4 bytea",
     "AS n(lane, hash) JOIN users u ON u.lane = n.lane AND u.hash = n.hash"
+    " LEFT JOIN seals s ON s.lane = u.lane AND s.account = u.account"
     " LEFT JOIN accounts a ON a.lane = u.lane AND a.account = u.account AND a.slot = ANY(%b::int8[])",
 )
 _ANSWERS = OfRows(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...guarantees.amounts import LARGEST, Costs
-from .unit import AMOUNTS, USERS
+from ..store import NO_SUM
+from .unit import AMOUNTS, COUNTED, NEWEST, USERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from ..store import Rooms
     from .unit import Unit
@@ -22,6 +23,7 @@ class PostgresBatch:
         self._lane = lane
         self._users = users
         self._accounts: list[int] = []
+        self._known: list[bytes] = []
         self._new: list[bytes] = []
 
     def refuse(self, rooms: Rooms) -> list[bytes]:
@@ -42,12 +44,31 @@ class PostgresBatch:
             f" FROM unnest(%(users)b::bytea[]) WITH ORDINALITY AS b(hash, place) {' '.join(joins)}",
             {"lane": self._lane, "users": self._users},
         ).fetchall()
-        self._accounts = sorted(account for _, account, over in found if account is not None and not over)
+        known = sorted((account, self._users[place - 1]) for place, account, over in found if account and not over)
+        self._accounts, self._known = [account for account, _ in known], [user for _, user in known]
         self._new = sorted(self._users[place - 1] for place, account, over in found if account is None and not over)
         return [self._users[place - 1] for place, _, over in sorted(found) if over]
 
     def unknown(self) -> list[bytes]:
         return self._new
+
+    def sealed(self, day: int, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+        columns, joins = "", [_found("s", "day, seal FROM seals WHERE lane = u.lane AND account = u.account")]
+        for place, window in enumerate(windows):
+            first, *others = [f"a{place}.{name}" for name in Costs._fields]
+            first = (
+                f"CASE WHEN a{place}.slot IS NULL THEN {NO_SUM} WHEN {first} < 0 THEN {NO_SUM - 1} ELSE {first} END"
+            )
+            columns += f", {first}, {', '.join(others)}"
+            where = f"WHERE lane = u.lane AND account = u.account AND slot = {window:d}"
+            joins.append(_found(f"a{place}", f"slot, {AMOUNTS} FROM accounts {where}"))
+        accounts = "SELECT %s::int4, * FROM unnest(%b::int8[], %b::bytea[])"
+        seal = f"CASE WHEN s.day = {day:d} AND NOT {COUNTED} THEN s.seal END"
+        return self._unit.run(
+            f"SELECT u.account, u.hash, {NEWEST}, {seal}{columns}"
+            f" FROM ({accounts}) AS u(lane, account, hash) {' '.join(joins)}",
+            (self._lane, self._accounts, self._known),
+        ).fetchall()
 
     def open_accounts(self, first: int, users: list[bytes], seals: list[bytes]) -> None:
         numbers = range(first, first + len(users))
@@ -57,20 +78,30 @@ class PostgresBatch:
     def charge(self, windows: Iterable[int], cost: Costs) -> None:
         adds = ", ".join(_add(name, amount) for name, amount in zip(Costs._fields, cost, strict=True))
         for window in windows:
-            self._unit.run(
+            self._unit.write(
+                len(self._accounts),
                 "INSERT INTO accounts AS a SELECT %s, account, %s, %s::int8, %s::int8, %s::int8, %s::int8"
                 f" FROM unnest(%b::int8[]) AS account ON CONFLICT (lane, account, slot) DO UPDATE SET {adds}",
                 (self._lane, window, *cost, self._accounts),
             )
 
     def append(self, first: int, common: tuple[Any, ...], kept: int) -> list[int]:
-        self._unit.run(
+        self._unit.write(
+            len(self._accounts),
             f"INSERT INTO journal (lane, entry, at, kind, account, charge, policy, reports, {AMOUNTS}, keyed)"
             " SELECT %s, %s + place, %s, %s, account, %s, %s, 1, %s::int8, %s::int8, %s::int8, %s::int8, %s"
             " FROM unnest(%b::int8[]) WITH ORDINALITY AS t(account, place)",
             (self._lane, first - 1, *common, kept, self._accounts),
         )
         return self._accounts
+
+    def seal(self, day: int, seals: list[bytes]) -> None:
+        self._unit.write(
+            len(seals),
+            "INSERT INTO seals SELECT %s, account, %s, seal FROM unnest(%b::int8[], %b::bytea[]) AS t(account, seal)"
+            " ON CONFLICT (lane, account) DO UPDATE SET day = excluded.day, seal = excluded.seal",
+            (self._lane, day, self._accounts, seals),
+        )
 
 
 def _found(name: str, what: str) -> str:

@@ -12,6 +12,7 @@ from ..entries import (
     LabelRow,
     QuotaRow,
     Repair,
+    SealRow,
     StoredAnswer,
     StoredCharge,
     StoredCollection,
@@ -23,8 +24,9 @@ from ..entries import (
     User,
 )
 from .batch import PostgresBatch
+from .catalog import ask_catalog, compare_catalog
 from .schema import LANED
-from .unit import AMOUNTS, ANSWERS, COUNTERS, ENTRIES, ENTRY, NOTES, SUMS, USERS, OfRows
+from .unit import AMOUNTS, ANSWERS, COUNTERS, ENTRIES, ENTRY, NOTES, SEALED, SEALS, SUMS, USERS, OfRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,13 +40,18 @@ _ANSWERS_TOGETHER = 2_000
 _CHECKPOINTS_TOGETHER = 50
 END = f"SELECT lane, entry, at, link, {', '.join(COUNTERS)}, seal FROM lanes"
 _LABELLED = f"SELECT {ENTRY}, label, salt FROM journal LEFT JOIN entry_labels USING (lane, entry) WHERE lane = %s"
-_CHARGE = f"charge, fingerprint, mechanism, declared, guarantee, {AMOUNTS}, collection"
-_POLICY = "policy, name, version, created_at, definition"
+_CHARGE = f"charge, fingerprint, mechanism, declared, guarantee, {AMOUNTS}, collection, seal"
+_POLICY = "policy, name, version, created_at, definition, seal"
 _ANSWER = "SELECT owner, key, place, request, answer, seal FROM keys"
 _ACCOUNTS = (
-    f"SELECT u.hash, u.account, a.slot, {', '.join(f'a.{name}' for name in Costs._fields)} FROM users u"
+    f"SELECT u.hash, {SEALED} FROM users u LEFT JOIN seals s ON s.lane = u.lane AND s.account = u.account"
     " LEFT JOIN accounts a ON a.lane = u.lane AND a.account = u.account AND a.slot = ANY(%b::int8[])"
     " WHERE u.lane = %s AND u.hash = ANY(%b::bytea[])"
+)
+_OF_ACCOUNTS = (
+    f"SELECT {SEALED} FROM users u LEFT JOIN seals s ON s.lane = u.lane AND s.account = u.account"
+    " LEFT JOIN accounts a ON a.lane = u.lane AND a.account = u.account AND a.slot = ANY(%b::int8[])"
+    " WHERE u.lane = %s AND u.account = ANY(%b::int8[]) AND u.hash IS NOT NULL"
 )
 _ORPHANS = (
     "SELECT l.entry FROM entry_labels l LEFT JOIN journal j ON j.lane = l.lane AND j.entry = l.entry"
@@ -84,6 +91,11 @@ _RENEWED = {
         OfRows("INSERT INTO collections SELECT * FROM", "int4 int8 text text text bytea"),
         "number, name, fingerprint, definition, seal",
     ),
+    "charges": (
+        OfRows("INSERT INTO charges SELECT * FROM", "int4 int8 text text text text int8 int8 int8 int8 text bytea"),
+        _CHARGE,
+    ),
+    "policies": (OfRows("INSERT INTO policies SELECT * FROM", "int4 int8 text int8 int8 text bytea"), _POLICY),
 }
 _RENEWED_TOGETHER = 5_000
 
@@ -109,6 +121,12 @@ class PostgresRows:
         return self._unit.run(sql, values).fetchone()
 
     def _write(self, sql: str, *values: Any) -> None:
+        """Write one row of the lane."""
+        self._ahead = None
+        self._unit.write(1, sql, (self._lane, *values))
+
+    def _delete(self, sql: str, *values: Any) -> None:
+        """Delete rows of the lane, of which there may be none."""
         self._ahead = None
         self._unit.run(sql, (self._lane, *values))
 
@@ -131,6 +149,9 @@ class PostgresRows:
             if known is not None:
                 return known
         return self._ask(_ACCOUNTS, list(windows), self._lane, list(users))  # type: ignore[no-any-return]
+
+    def sealed(self, accounts: Sequence[int], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+        return self._ask(_OF_ACCOUNTS, list(windows), self._lane, list(accounts))  # type: ignore[no-any-return]
 
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
         sql = "SELECT hash FROM tombstones WHERE lane = %s AND hash = ANY(%b::bytea[])"
@@ -198,8 +219,9 @@ class PostgresRows:
         row = self._one(sql, self._lane, number)
         return None if row is None else EntryLabel._make(row)
 
-    def history(self, account: int) -> Iterator[tuple[Any, ...]]:
-        return iter(self._ask(f"{_LABELLED} AND account = %s ORDER BY entry", self._lane, account))
+    def history(self, account: int, first: int = 1, most: int | None = None) -> Iterator[tuple[Any, ...]]:
+        sql = f"{_LABELLED} AND account = %s AND entry >= %s ORDER BY entry LIMIT %s"
+        return iter(self._ask(sql, self._lane, account, first, most))
 
     def histories(self, first: int, last: int, since: int | None = None) -> Iterator[tuple[Any, ...]]:
         late = "" if since is None else f" AND at >= {since:d}"
@@ -227,7 +249,7 @@ class PostgresRows:
         self._put(ENTRIES, [*((*row, None) for row in before), (*last, link)])
 
     def set_link(self, number: int, link: bytes) -> None:
-        self._unit.run("UPDATE journal SET link = %s WHERE lane = %s AND entry = %s", (link, self._lane, number))
+        self._unit.write(1, "UPDATE journal SET link = %s WHERE lane = %s AND entry = %s", (link, self._lane, number))
 
     def add_label(self, label: EntryLabel) -> None:
         self._write("INSERT INTO entry_labels VALUES (%s, %s, %s, %s)", *label)
@@ -240,6 +262,9 @@ class PostgresRows:
     def set_sums(self, rows: Iterable[tuple[Any, ...]]) -> None:
         self._put(SUMS, rows)
 
+    def set_seals(self, rows: Sequence[SealRow]) -> None:
+        self._put(SEALS, rows)
+
     def set_label_reports(self, row: LabelRow) -> None:
         self._write(_SET_LABEL, *row)
 
@@ -251,27 +276,30 @@ class PostgresRows:
 
     def forget(self, tombstone: Tombstone, cut_off: User | None, answers: Iterable[StoredAnswer]) -> None:
         self._write("INSERT INTO tombstones VALUES (%s, %s, %s)", *tombstone)
-        self._write("DELETE FROM keys WHERE lane = %s AND owner = %s", tombstone.hash)
+        self._delete("DELETE FROM keys WHERE lane = %s AND owner = %s", tombstone.hash)
         self.add_answers(answers)
         if cut_off is not None:
             account = cut_off.account
             mine = "entry IN (SELECT entry FROM journal WHERE lane = %s AND account = %s)"
-            self._write(f"DELETE FROM entry_labels WHERE lane = %s AND {mine}", self._lane, account)
-            self._write(f"DELETE FROM notes WHERE lane = %s AND {mine}", self._lane, account)
-            self._write("DELETE FROM labels WHERE lane = %s AND account = %s", account)
-            self._write("DELETE FROM accounts WHERE lane = %s AND account = %s AND slot <> 0", account)
+            self._delete(f"DELETE FROM entry_labels WHERE lane = %s AND {mine}", self._lane, account)
+            self._delete(f"DELETE FROM notes WHERE lane = %s AND {mine}", self._lane, account)
+            self._delete("DELETE FROM labels WHERE lane = %s AND account = %s", account)
+            self._delete("DELETE FROM seals WHERE lane = %s AND account = %s", account)
+            self._delete("DELETE FROM accounts WHERE lane = %s AND account = %s AND slot <> 0", account)
             sql = "UPDATE users SET hash = NULL, seal = %s WHERE lane = %s AND account = %s"
-            self._unit.run(sql, (cut_off.seal, self._lane, account))
+            self._unit.write(1, sql, (cut_off.seal, self._lane, account))
 
     def renew(self, tables: Mapping[str, Renew]) -> None:
         self._ahead = None
+        self._unit.be_patient()
         for table, renew in tables.items():
             statement, columns = _RENEWED[table]
             found = self._ask(f"SELECT {columns} FROM {table} WHERE lane = %s", self._lane).fetchall()
             rows = [(self._lane, *renew(row)) for row in found]
             self._unit.run(f"DELETE FROM {table} WHERE lane = %s", (self._lane,))
             for first in range(0, len(rows), _RENEWED_TOGETHER):
-                self._unit.ask(statement, rows[first : first + _RENEWED_TOGETHER])
+                some = rows[first : first + _RENEWED_TOGETHER]
+                self._unit.write(len(some), *statement.bind(some))
 
     def batch(self, users: list[bytes]) -> PostgresBatch:
         self._ahead = None
@@ -295,7 +323,7 @@ class PostgresRows:
         return map(StoredCharge._make, self._ask(sql, self._lane, first))
 
     def add_charge(self, charge: StoredCharge) -> None:
-        self._write(f"INSERT INTO charges (lane, {_CHARGE}) VALUES ({', '.join(['%s'] * 11)})", *charge)
+        self._write(f"INSERT INTO charges (lane, {_CHARGE}) VALUES ({', '.join(['%s'] * 12)})", *charge)
 
     def policy(self, name: str) -> StoredPolicy | None:
         sql = f"SELECT {_POLICY} FROM policies WHERE lane = %s AND name = %s ORDER BY version DESC LIMIT 1"
@@ -311,7 +339,7 @@ class PostgresRows:
         return self._one(sql, self._lane, policy) is not None
 
     def add_policy(self, policy: StoredPolicy) -> None:
-        self._write(f"INSERT INTO policies (lane, {_POLICY}) VALUES ({', '.join(['%s'] * 6)})", *policy)
+        self._write(f"INSERT INTO policies (lane, {_POLICY}) VALUES ({', '.join(['%s'] * 7)})", *policy)
 
     def collection(self, name: str) -> StoredCollection | None:
         sql = "SELECT number, name, fingerprint, definition, seal FROM collections WHERE lane = %s AND name = %s"
@@ -361,6 +389,9 @@ class PostgresRows:
         rows = self._of_accounts(f"account, slot, {AMOUNTS} FROM accounts", "account, slot", first, last)
         return map(SumRow._make, rows)
 
+    def seals(self, first: int, last: int) -> Iterator[SealRow]:
+        return map(SealRow._make, self._of_accounts("account, day, seal FROM seals", "account", first, last))
+
     def label_counts(self, first: int, last: int) -> Iterator[LabelRow]:
         columns = "account, label, charge, slot, reports FROM labels"
         return map(LabelRow._make, self._of_accounts(columns, "account, label, charge, slot", first, last))
@@ -374,7 +405,10 @@ class PostgresRows:
         sql = f"SELECT {columns} WHERE lane = %s AND account BETWEEN %s AND %s ORDER BY {order}"
         return iter(self._ask(sql, self._lane, first, last))
 
-    def stored_answers(self) -> Iterator[StoredAnswer]:
+    def answers_after(self, position: int, most: int) -> tuple[Iterable[StoredAnswer], int | None]:
+        return self._every_answer(), None
+
+    def _every_answer(self) -> Iterator[StoredAnswer]:
         where = "lane = %s"
         values: tuple[Any, ...] = (self._lane,)
         while True:
@@ -390,6 +424,8 @@ class PostgresRows:
         return map(StoredAnswer._make, self._ask(sql, self._lane, -last, -first))
 
     def counts(self) -> dict[str, Any]:
+        self._unit.be_patient()
+
         def count(rows: str) -> int:
             return int(self._one(f"SELECT count(*) FROM {rows}", self._lane)[0])
 
@@ -405,7 +441,9 @@ class PostgresRows:
         }
 
     def damage(self) -> Iterator[str]:
+        self._unit.be_patient()
         if self._lane == 0:
+            yield from compare_catalog(ask_catalog(self._unit))
             yield from self._strange_lanes()
         for (entry,) in self._ask(_ORPHANS, self._lane):
             yield f"entry_labels: there is a label of entry {entry}, which has none"

@@ -10,19 +10,21 @@ from typing import TYPE_CHECKING
 
 from ..entries import End
 from ..journal import seal_counters
+from ..keys import write_book
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
     from ..keys import Key
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 1
 
 LANED = (
     "lanes",
     "users",
     "tombstones",
     "accounts",
+    "seals",
     "labels",
     "quotas",
     "periods",
@@ -40,14 +42,6 @@ LANED = (
 
 _AMOUNTS = "epsilon int8, delta int8, rho int8, mu_squared int8"
 
-_NOTES = (
-    "CREATE TABLE notes (lane int4, entry int8, note text NOT NULL, seal bytea NOT NULL, PRIMARY KEY (lane, entry))"
-)
-_RECORDS = """CREATE TABLE records (
-        lane int4, number int8, at int8 NOT NULL, kind text NOT NULL, name text NOT NULL, body text NOT NULL,
-        made_by int8 NOT NULL, PRIMARY KEY (lane, number))"""
-_APART = "CREATE INDEX answers_apart ON keys (lane, place) WHERE place < 0"
-_RESERVATIONS = "CREATE INDEX reservations ON journal (lane, expires) WHERE expires IS NOT NULL"
 
 TABLES = (
     "CREATE TABLE meta (name text PRIMARY KEY, value bytea NOT NULL)",
@@ -64,6 +58,8 @@ TABLES = (
     "CREATE TABLE tombstones (lane int4, hash bytea, seal bytea NOT NULL, PRIMARY KEY (lane, hash))",
     f"""CREATE TABLE accounts (
         lane int4, account int8, slot int8, {_AMOUNTS}, PRIMARY KEY (lane, account, slot)) WITH (fillfactor = 80)""",
+    """CREATE TABLE seals (lane int4, account int8, day int8 NOT NULL, seal bytea NOT NULL,
+        PRIMARY KEY (lane, account)) WITH (fillfactor = 80)""",
     """CREATE TABLE labels (
         lane int4, account int8, label bytea, charge int8, slot int8, reports int8 NOT NULL,
         PRIMARY KEY (lane, account, label, charge, slot))""",
@@ -73,56 +69,42 @@ TABLES = (
     "CREATE TABLE periods (lane int4, period text, since int8 NOT NULL, PRIMARY KEY (lane, period))",
     f"""CREATE TABLE charges (
         lane int4, charge int8, fingerprint text NOT NULL, mechanism text NOT NULL, declared text NOT NULL,
-        guarantee text NOT NULL, {_AMOUNTS}, collection text NOT NULL, PRIMARY KEY (lane, charge),
-        UNIQUE (lane, fingerprint, guarantee, collection))""",
+        guarantee text NOT NULL, {_AMOUNTS}, collection text NOT NULL, seal bytea NOT NULL,
+        PRIMARY KEY (lane, charge), UNIQUE (lane, fingerprint, guarantee, collection))""",
     """CREATE TABLE policies (
         lane int4, policy int8, name text NOT NULL, version int8 NOT NULL, created_at int8 NOT NULL,
-        definition text NOT NULL, PRIMARY KEY (lane, policy), UNIQUE (lane, name, version))""",
+        definition text NOT NULL, seal bytea NOT NULL, PRIMARY KEY (lane, policy), UNIQUE (lane, name, version))""",
     f"""CREATE TABLE journal (
         lane int4, entry int8, at int8 NOT NULL, kind text NOT NULL, account int8 NOT NULL, charge int8 NOT NULL,
         policy int8 NOT NULL, reports int8 NOT NULL, {_AMOUNTS}, mark bytea, expires int8, resolves int8,
         keyed int8 NOT NULL, link bytea, PRIMARY KEY (lane, entry))""",
     "CREATE UNIQUE INDEX resolutions ON journal (lane, resolves) WHERE resolves IS NOT NULL",
-    "CREATE INDEX journal_by_account ON journal (lane, account)",
+    "CREATE INDEX journal_by_account ON journal (lane, account, entry)",
     "CREATE INDEX repairs ON journal (lane, entry) WHERE kind = 'clock'",
-    _NOTES,
-    _RESERVATIONS,
+    "CREATE TABLE notes (lane int4, entry int8, note text NOT NULL, seal bytea NOT NULL, PRIMARY KEY (lane, entry))",
+    "CREATE INDEX reservations ON journal (lane, expires) WHERE expires IS NOT NULL",
     """CREATE TABLE entry_labels (
         lane int4, entry int8, label bytea NOT NULL, salt bytea NOT NULL, PRIMARY KEY (lane, entry))""",
     """CREATE TABLE keys (
         lane int4, owner bytea, key bytea, place int8 NOT NULL, request bytea NOT NULL, answer text NOT NULL,
         seal bytea NOT NULL, PRIMARY KEY (lane, owner, key))""",
-    _APART,
+    "CREATE INDEX answers_apart ON keys (lane, place) WHERE place < 0",
     """CREATE TABLE collections (
         lane int4, number int8, name text NOT NULL, fingerprint text NOT NULL, definition text NOT NULL,
         seal bytea NOT NULL, PRIMARY KEY (lane, number), UNIQUE (lane, name))""",
     """CREATE TABLE checkpoints (
         lane int4, number int8, at int8 NOT NULL, heads bytea NOT NULL, link bytea NOT NULL,
         PRIMARY KEY (lane, number))""",
-    _RECORDS,
+    """CREATE TABLE records (
+        lane int4, number int8, at int8 NOT NULL, kind text NOT NULL, name text NOT NULL, body text NOT NULL,
+        made_by int8 NOT NULL, PRIMARY KEY (lane, number))""",
 )
 
-_SECOND = (
-    "ALTER TABLE charges ADD COLUMN collection text NOT NULL DEFAULT ''",
-    "ALTER TABLE charges ALTER COLUMN collection DROP DEFAULT",
-    "ALTER TABLE charges DROP CONSTRAINT charges_lane_fingerprint_guarantee_key",
-    "ALTER TABLE charges ADD UNIQUE (lane, fingerprint, guarantee, collection)",
-    _NOTES,
-    _RESERVATIONS,
-    "UPDATE meta SET value = '2' WHERE name = 'schema'",
-)
-_THIRD = (
-    _RECORDS,
-    _APART,
-    "UPDATE meta SET value = '3' WHERE name = 'schema'",
-)
-STEPS = {"1": (*_SECOND, *_THIRD), "2": _THIRD}
-"""What makes the tables of an older version those of today."""
 
-
-def fill(connection: Connection, key: Key, ledger: str, lanes: int) -> None:
+def fill(connection: Connection, key: Key, ledger: str, lanes: int, book: str) -> None:
     """What stands in the tables of a new ledger."""
     values = {"schema": str(SCHEMA_VERSION).encode(), "ledger": ledger.encode(), "key_check": key_check(key, lanes)}
+    values["book"] = write_book(key, book)
     for name, value in values.items():
         connection.execute("INSERT INTO meta VALUES (%s, %s)", (name, value))
     end = End()

@@ -1,4 +1,6 @@
-"""The ledger on PostgreSQL: transactions over lanes, each in two trips, repeated where the server asks for that.
+"""The ledger on PostgreSQL: transactions over lanes, each in three trips, repeated where the server asks for that.
+
+The first takes the locks and reads, the second writes, and the third commits once every row is counted.
 
 A transaction locks the rows of its lanes and reads only then, in another statement: in READ COMMITTED a statement
 sees what was committed when it began, so one that locked and read at once could decide on what was before the lock.
@@ -9,6 +11,7 @@ no stored procedures, temporary tables, sequences, advisory locks or notificatio
 
 from __future__ import annotations
 
+import re
 import secrets
 import threading
 import time
@@ -20,8 +23,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..._files import alone_in
 from ...errors import LdpBudgetError, LedgerError, LedgerMissing, NotSupported
 from .. import _forks
-from ..keys import check_kind, replace
-from . import address, promises, schema, secret
+from ..keys import check_kind, new_book, read_book, replace
+from ..store import UnstorableError
+from . import address, catalog, promises, schema, secret
 from .ahead import Ahead
 from .connections import WAIT_SECONDS, Connections, first_connection, of_driver, plain, roll_back
 from .rows import END, PostgresRows, end_of
@@ -31,7 +35,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Sequence
 
-    from psycopg import Connection, Error
+    from psycopg import Connection, Cursor, Error
 
     from ..keys import Key
     from ..store import Hint, Lanes, Snapshot
@@ -43,6 +47,13 @@ _LOCK_FREE = f"{_LOCK} SKIP LOCKED"
 _AGAIN = ("40001", "40P01")  # serialization failure, deadlock: nothing was done
 _UNPREPARED = ("26000", "42P05")  # the session is not the one that has prepared the statement
 _BUSY = "55P03"
+_NAME = re.compile(rb"[0-9a-f]{16}")
+"""The name that a ledger gives itself; that of a file in the folder of keys."""
+_VALUES = ("22", "54")  # data exceptions, and limits of the program, such as the longest row of an index
+_TABLES_SECONDS = 5.0
+"""How old the last look at the server's catalogue may be when a transaction begins."""
+_LOOK_SECONDS = 5.0
+"""How long a server may take to say where its lanes end."""
 _LOST = ("08", "57P", "40003")  # the connection's end, the server's, and "statement completion unknown"
 _NOTHING = "; nothing was charged"
 _UNKNOWN = "; whether it was charged is not known, so ask again by the key"
@@ -52,47 +63,81 @@ class PostgresStore:
     """A store of many lanes on a server, or on whatever speaks its protocol and keeps a lane's rows together."""
 
     def __init__(
-        self, ledger: str, *, create: bool, secret: bytes | None = None, rehearsal: bool | None = None
+        self,
+        ledger: str,
+        *,
+        create: bool,
+        secret: bytes | None = None,
+        rehearsal: bool | None = None,
+        book: str | None = None,
     ) -> None:
         self._address = address.read(ledger)
         self.name = self._address.name
         self.repeated: Counter[str] = Counter()
         self._counting = threading.Lock()
+        self._tables_checked = -_TABLES_SECONDS
         with _forks.opening(self):
-            self._connections = Connections(self._address)
+            self._connections = Connections(self._address, self._check_tables)
         with _plainly(self.name), first_connection(self._address) as connection:
-            self.key, self.lanes = self._open(connection, create, secret, rehearsal)
             promises.check_settings(connection, self._address)
+            self._schema = catalog.find_schema(connection)
+            if not self._schema:
+                why = "no schema of the role's search_path is there. Create one, or put options=-csearch_path%3DNAME"
+                raise LedgerError(self.name, f"{why} into the address")
+            self.key, self.lanes = self._open(connection, create, secret, rehearsal, book)
+            self._check_tables(connection)
             with first_connection(self._address) as other:
-                promises.check_isolation(connection, other, self._address)
+                promises.check_isolation(connection, other, self._schema, self._address)
 
     def _open(
-        self, connection: Connection, create: bool, given: bytes | None, rehearsal: bool | None
+        self, connection: Connection, create: bool, given: bytes | None, rehearsal: bool | None, book: str | None
     ) -> tuple[Key, int]:
         if not self._is_made(connection):
             if not create:
                 raise LedgerMissing(self.name)
-            self._create(connection, given, rehearsal)
-        meta: dict[str, bytes] = dict(connection.execute("SELECT name, value FROM meta").fetchall())
+            self._create(connection, given, rehearsal, new_book() if book is None else book)
+        with self._looking(connection):
+            meta: dict[str, bytes] = dict(connection.execute("SELECT name, value FROM meta").fetchall())
         version = bytes(meta.get("schema", b"?")).decode("ascii", "replace")
-        if version in schema.STEPS:
-            version = self._bring_forward(connection, version)
         if version != str(schema.SCHEMA_VERSION):
             raise LedgerError(self.name, f"expected tables of version {schema.SCHEMA_VERSION}; found {version}")
-        self.identity = bytes(meta["ledger"]).decode("ascii", "replace")
+        if not {"ledger", "key_check"} <= meta.keys() or not _NAME.fullmatch(bytes(meta["ledger"])):
+            why = (
+                "its table meta was changed: it has no name of the ledger, or no check of its key. Restore the table"
+            )
+            raise LedgerError(self.name, f"{why} from a backup")
+        self.identity = bytes(meta["ledger"]).decode("ascii")
         key = check_kind(secret.read(self.identity, self._address), self.name, rehearsal)
-        (lanes,) = connection.execute("SELECT count(*) FROM lanes").fetchone() or (0,)
-        if bytes(meta.get("key_check", b"")) != schema.key_check(key, lanes):
+        with self._looking(connection):
+            (lanes,) = connection.execute("SELECT count(*) FROM lanes").fetchone() or (0,)
+        if bytes(meta["key_check"]) != schema.key_check(key, lanes):
             why = f"its key belongs to another ledger, or it was not made with the {lanes} lanes that it has"
             raise LedgerError(self.name, why)
+        found = read_book(key, meta.get("book"))
+        if found is None:
+            raise LedgerError(self.name, "its table meta was changed: the id in it. Restore the table from a backup")
+        key.belong_to(found)
         return key, int(lanes)
 
-    @staticmethod
-    def _is_made(connection: Connection) -> bool:
-        found: Any = connection.execute("SELECT to_regclass('lanes') IS NOT NULL").fetchone()
+    def _is_made(self, connection: Connection) -> bool:
+        with self._looking(connection):
+            found: Any = connection.execute("SELECT to_regclass('lanes') IS NOT NULL").fetchone()
         return bool(found[0])
 
-    def _create(self, connection: Connection, given: bytes | None, rehearsal: bool | None) -> None:
+    @contextmanager
+    def _looking(self, connection: Connection) -> Iterator[None]:
+        """A transaction in which names are looked up where the ledger is."""
+        with connection.transaction():
+            connection.execute(catalog.set_path(self._schema))  # type: ignore[call-overload, unused-ignore]
+            yield
+
+    def _check_tables(self, connection: Connection) -> None:
+        """That the tables are those that the ledger makes. Raises `LedgerError`."""
+        with connection.transaction():
+            catalog.check_catalog(catalog.ask_catalog(Unit(connection, self._schema)), self.name)
+        self._tables_checked = time.monotonic()
+
+    def _create(self, connection: Connection, given: bytes | None, rehearsal: bool | None, book: str) -> None:
         """Make the tables and the key. Of several who do so at the same time one does, and the others find it.
 
         By which error the server tells the others depends on how far the one had come: a table, a type of the same
@@ -101,32 +146,16 @@ class PostgresStore:
         from psycopg import errors
 
         ledger = secrets.token_hex(8)
-        promises.check_settings(connection, self._address)
         key = secret.make(ledger, self._address, given, rehearsal)
         try:
-            with connection.transaction():
+            with self._looking(connection):
                 for statement in schema.TABLES:
                     connection.execute(statement)
-                schema.fill(connection, key, ledger, self._address.lanes)
+                schema.fill(connection, key, ledger, self._address.lanes, book)
         except errors.Error as error:
             if self._is_made(connection):
                 return
             raise LedgerError(self.name, f"its tables cannot be made: {plain(error)}") from error
-
-    def _bring_forward(self, connection: Connection, found: str) -> str:
-        """Bring older tables to what they are today, and return that version; who comes second waits."""
-        from psycopg import errors
-
-        try:
-            with connection.transaction():
-                connection.execute("LOCK TABLE lanes IN ACCESS EXCLUSIVE MODE")
-                row: Any = connection.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
-                for statement in schema.STEPS.get(bytes(row[0]).decode(), ()):
-                    connection.execute(statement)
-        except errors.Error as error:
-            why = f"its tables are of version {found}; let their owner open it once, and grant the rights to them"
-            raise LedgerError(self.name, f"{why} anew: {plain(error)}") from error
-        return str(schema.SCHEMA_VERSION)
 
     # -- transactions -------------------------------------------------------------------------------------
 
@@ -170,12 +199,13 @@ class PostgresStore:
         hint: Hint | None,
     ) -> T:
         with connection.pipeline() as pipeline:
-            unit = Unit(connection)
+            unit = Unit(connection, self._schema)
             unit.run("BEGIN ISOLATION LEVEL READ COMMITTED")
-            # Of the transaction, not of the session: behind a pooler that is another one each time.
-            unit.run(f"SET LOCAL lock_timeout = '{WAIT_SECONDS:g}s'")
-            # So is the server; what it promises is asked of the session that is to commit.
+            # Behind a pooler the server may be another one each time: the session that is to commit is asked.
             promised = promises.ask_settings(unit) if self._connections.is_pooled(connection) else None
+            tables = catalog.ask_catalog(unit) if self._tables_are_due() else None
+            # Of the transaction, not of the session: behind a pooler that is another one, too.
+            settled = promises.settle(unit, WAIT_SECONDS)
             some = hint is not None and hint.some
             needed = lanes[:1] if some else lanes
             locked = unit.run(_LOCK, (list(needed),))
@@ -183,6 +213,9 @@ class PostgresStore:
             ahead = None if hint is None else Ahead(unit, hint)
             if promised is not None:
                 promises.judge_settings(promised, self._address)
+            if tables is not None:
+                self._judge_tables(tables)
+            promises.judge_settled(settled, self._address)
             ends = {row[0]: end_of(row) for row in chain(locked, free)}
             gone = {*needed} - ends.keys()
             if gone:
@@ -191,10 +224,29 @@ class PostgresStore:
                 ahead.read()
             result = work({lane: PostgresRows(unit, lane, end, ahead) for lane, end in ends.items()})
             unit.flush()
+            if unit.has_written:
+                pipeline.sync()
+                self._check_written(unit)
             attempt.commits = True
             attempt.commit = connection.execute("COMMIT")
             pipeline.sync()
         return result
+
+    def _tables_are_due(self) -> bool:
+        return time.monotonic() - self._tables_checked >= _TABLES_SECONDS
+
+    def _judge_tables(self, answer: Cursor[Any]) -> None:
+        catalog.check_catalog(answer, self.name, _NOTHING)
+        self._tables_checked = time.monotonic()
+
+    def _check_written(self, unit: Unit) -> None:
+        """That each statement wrote every row that it was given. Raises `LedgerError` before the commit."""
+        counts = unit.miscounted()
+        if counts is not None:
+            why = (
+                f"the server wrote {counts[0]} of {counts[1]} rows and reported no error; look for triggers and rules"
+            )
+            raise LedgerError(self.name, f"{why} on its tables{_NOTHING}")
 
     def _told(self, error: Error, attempt: _Attempt, connection: Connection) -> BaseException:
         """What a caller is told of an error; `_Again` where the work is to be repeated."""
@@ -205,6 +257,8 @@ class PostgresStore:
             return LedgerError(self.name, f"{plain(error)}{_UNKNOWN}", unknown=True)
         if code in (*_AGAIN, *_UNPREPARED) or code.startswith(_LOST) or connection.closed:
             return _Again(code or "connection", plain(error))
+        if _is_of_values(error):
+            return UnstorableError(self.name, f"{plain(error)}{_NOTHING}")
         if code == _BUSY:
             return LedgerError(self.name, f"it is busy: others have written to it for {WAIT_SECONDS:g} s{_NOTHING}")
         return LedgerError(self.name, f"{plain(error)}{_NOTHING}")
@@ -214,8 +268,9 @@ class PostgresStore:
         """One moment of a lane."""
         with self._connections.lend() as connection:
             try:
-                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                unit = Unit(connection)
+                begin = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {catalog.set_path(self._schema)}"
+                connection.execute(begin, prepare=False)  # type: ignore[call-overload, unused-ignore]
+                unit = Unit(connection, self._schema)
                 row: Any = unit.run(f"{END} WHERE lane = %s", (lane,)).fetchone()
                 if row is None:
                     raise LedgerError(self.name, f"lane {lane} is not there")
@@ -230,13 +285,24 @@ class PostgresStore:
                 raise LedgerError(self.name, plain(servers)) from error
 
     def entries(self) -> Sequence[int]:
-        """The number of the newest entry of each lane, by one statement."""
-        with _plainly(self.name), self._connections.lend() as connection:
-            return [row[0] for row in connection.execute("SELECT entry FROM lanes ORDER BY lane").fetchall()]
+        """The number of the newest entry of each lane, in one trip, of a server that answers soon."""
+        with _plainly(self.name), self._connections.lend(_LOOK_SECONDS) as connection, connection.pipeline():
+            unit = Unit(connection, self._schema)
+            unit.run("BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")
+            tables = catalog.ask_catalog(unit) if self._tables_are_due() else None
+            unit.run(catalog.set_path(self._schema))
+            lanes = unit.run("SELECT entry FROM lanes ORDER BY lane")
+            unit.run("COMMIT")
+            if tables is not None:
+                self._judge_tables(tables)
+            return [row[0] for row in lanes.fetchall()]
 
     def check_key(self) -> None:
         """Raise `LedgerError` unless the key lies where it is looked for."""
         self._found_key()
+
+    def check_writable(self) -> None:
+        """Nothing is looked at: the server says so when something is written."""
 
     def _found_key(self) -> Key:
         found = secret.read(self.identity, self._address)
@@ -297,6 +363,13 @@ def _plainly(ledger: str) -> Iterator[None]:
         if isinstance(error, Error):
             raise LedgerError(ledger, plain(error)) from error
         raise
+
+
+def _is_of_values(error: Error) -> bool:
+    """Whether the values of a statement caused an error, which the server found or its library."""
+    from psycopg import DataError
+
+    return isinstance(error, DataError) or (error.sqlstate or "").startswith(_VALUES)
 
 
 class _Again(Exception):  # noqa: N818

@@ -20,6 +20,7 @@ AMOUNTS = ", ".join(Costs._fields)
 ENTRY = f"entry, at, kind, account, charge, policy, reports, {AMOUNTS}, mark, expires, resolves, keyed"
 COUNTERS = End._fields[3:]
 
+_LONG_SECONDS = 3600.0
 FEW = 4
 """Up to so many rows are sent one by one; arrays take their time to be made."""
 
@@ -55,6 +56,26 @@ SUMS = OfRows(
     f" SET {', '.join(f'{name} = excluded.{name}' for name in Costs._fields)}",
     same=3,
 )
+SEALS = OfRows(
+    "INSERT INTO seals SELECT * FROM",
+    "int4 int8 int8 bytea",
+    "AS t ON CONFLICT (lane, account) DO UPDATE SET day = excluded.day, seal = excluded.seal",
+    same=2,
+)
+NEWEST = (
+    "(SELECT j.entry FROM journal j"
+    " WHERE j.lane = u.lane AND j.account = u.account AND j.kind IN ('spent', 'reserved', 'voided')"
+    " ORDER BY j.entry DESC LIMIT 1)"
+)
+"""The newest charge of an account `u`."""
+COUNTED = (
+    "(EXISTS (SELECT FROM labels l WHERE l.lane = u.lane AND l.account = u.account)"
+    " OR EXISTS (SELECT FROM quotas q WHERE q.lane = u.lane AND q.account = u.account))"
+)
+"""Whether an account `u` has label counts or used quotas."""
+_SUM = ", ".join(f"a.{name}" for name in Costs._fields)
+SEALED = f"u.account, a.slot, {_SUM}, {NEWEST}, s.day, s.seal, {COUNTED}, u.hash"
+"""What is read of accounts `u`, sums `a` and seals `s`."""
 ANSWERS = OfRows("INSERT INTO keys SELECT * FROM", "int4 bytea bytea int8 bytea text bytea")
 ENTRIES = OfRows(
     f"INSERT INTO journal (lane, {ENTRY}, link) SELECT * FROM",
@@ -73,15 +94,17 @@ _COUNTED = OfRows(
     f"AS t(lane, {_NUMBERED}) WHERE lanes.lane = t.lane",
     same=1,
 )
-_ORDER = (USERS, SUMS, ANSWERS, ENTRIES, NOTES, _ENDS, _COUNTED)
+_ORDER = (USERS, SUMS, SEALS, ANSWERS, ENTRIES, NOTES, _ENDS, _COUNTED)
 
 
 class Unit:
-    """The statements of one transaction."""
+    """The statements of one transaction; `schema` is where the ledger's tables are."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, schema: str) -> None:
         self._connection = connection
+        self.schema = schema
         self._held: dict[OfRows, dict[Any, tuple[Any, ...]]] = {}
+        self._written: list[tuple[Cursor[Any], int]] = []
 
     def put(self, statement: OfRows, rows: Iterable[tuple[Any, ...]]) -> None:
         """Hold rows back, to be written with the next statement or at the end."""
@@ -105,10 +128,28 @@ class Unit:
         """A question about rows."""
         return self.run(*statement.bind(rows, *values))
 
+    def write(self, count: int, sql: str, values: Any = ()) -> None:
+        """A statement that must write so many rows, see `miscounted`."""
+        self._written.append((self.run(sql, values), count))
+
+    def be_patient(self) -> None:
+        """Wait longer for answers: what follows takes as long as the lane is large."""
+        self._connection.patience = _LONG_SECONDS  # type: ignore[attr-defined]
+
     def flush(self) -> None:
         """Send what was held back."""
         held, self._held = self._held, {}
         for statement in _ORDER:
             rows = held.get(statement)
             if rows:
-                self._connection.execute(*statement.bind(rows.values()))
+                self._written.append((self._connection.execute(*statement.bind(rows.values())), len(rows)))
+
+    @property
+    def has_written(self) -> bool:
+        """Whether there is anything to count."""
+        return bool(self._written)
+
+    def miscounted(self) -> tuple[int, int] | None:
+        """How many rows a statement wrote and should have written, once the answers are there; None if all did."""
+        counts = ((cursor.rowcount, count) for cursor, count in self._written)
+        return next((each for each in counts if each[0] != each[1]), None)

@@ -6,15 +6,28 @@ from typing import TYPE_CHECKING, Any
 
 from ...guarantees.amounts import LARGEST, Costs
 from ..keys import HASH_BYTES, SEAL_BYTES
+from ..store import NO_SUM
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from ..store import Rooms
 
 # The rows of a blob that holds equal slices one after the other; `executemany` takes twice as long.
 _SLICES = "WITH RECURSIVE slice(n) AS (VALUES (0) UNION ALL SELECT n + 1 FROM slice WHERE n + 1 < ?1)"
+
+# The newest charge is found by the index of accounts, whose entries stand in order.
+_NEWEST = (
+    "(SELECT j.entry FROM journal j WHERE j.account = {0}.account AND j.kind IN ('spent', 'reserved', 'voided')"
+    " ORDER BY j.entry DESC LIMIT 1)"
+)
+_COUNTED = (
+    "(EXISTS (SELECT 1 FROM labels l WHERE l.account = {0}.account)"
+    " OR EXISTS (SELECT 1 FROM quotas q WHERE q.account = {0}.account))"
+)
+SEAL = f"{_NEWEST}, s.day, s.seal, {_COUNTED}"
+"""What is read of the seal `s` of an account, which is of a table still to be named."""
 
 
 class SqliteBatch:
@@ -24,7 +37,7 @@ class SqliteBatch:
         self._connection = connection
         execute = self._execute = connection.execute
         execute("CREATE TEMP TABLE IF NOT EXISTS batch (hash BLOB PRIMARY KEY) WITHOUT ROWID")
-        execute("CREATE TEMP TABLE IF NOT EXISTS charged (account INTEGER PRIMARY KEY)")
+        execute("CREATE TEMP TABLE IF NOT EXISTS charged (account INTEGER PRIMARY KEY, hash BLOB)")
         execute("DELETE FROM batch")
         execute("DELETE FROM charged")
         values = (len(users), b"".join(users))
@@ -42,17 +55,29 @@ class SqliteBatch:
 
     def unknown(self) -> list[bytes]:
         # Those who are known go into `charged` on the way.
-        found = "SELECT u.account FROM batch b CROSS JOIN users u USING (hash) ORDER BY account"
+        found = "SELECT u.account, b.hash FROM batch b CROSS JOIN users u USING (hash) ORDER BY account"
         if self._execute(f"INSERT INTO charged {found}").rowcount >= self._size:
             return []
         sql = "SELECT hash FROM batch b WHERE NOT EXISTS (SELECT 1 FROM users u WHERE u.hash = b.hash) ORDER BY hash"
         return [row[0] for row in self._execute(sql)]
 
+    def sealed(self, day: int, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+        sums = [f", {_of(place)}" for place in range(len(windows))]
+        seal = f"CASE WHEN s.day = {day:d} AND NOT {_COUNTED.format('c')} THEN s.seal END"
+        joins = [
+            f" LEFT JOIN accounts a{place} ON a{place}.account = c.account AND a{place}.window = {window:d}"
+            for place, window in enumerate(windows)
+        ]
+        return self._execute(
+            f"SELECT c.account, c.hash, {_NEWEST.format('c')}, {seal}{''.join(sums)} FROM charged c"
+            f" LEFT JOIN seals s ON s.account = c.account{''.join(joins)}"
+        )
+
     def open_accounts(self, first: int, users: list[bytes], seals: list[bytes]) -> None:
         row = f"?2 + n, {_slice(3, HASH_BYTES)}, {_slice(4, SEAL_BYTES)}"
         values = (len(users), first, b"".join(users), b"".join(seals))
         self._execute(f"INSERT INTO users {_SLICES} SELECT {row} FROM slice", values)
-        self._execute(f"INSERT INTO charged {_SLICES} SELECT ?2 + n FROM slice", values[:2])
+        self._execute(f"INSERT INTO charged {_SLICES} SELECT ?2 + n, NULL FROM slice", values[:2])
 
     def charge(self, windows: Iterable[int], cost: Costs) -> None:
         adds = ", ".join(_add(name, amount) for name, amount in zip(Costs._fields, cost, strict=True))
@@ -72,6 +97,25 @@ class SqliteBatch:
             (*common, first - 1, kept),
         )
         return accounts
+
+    def seal(self, day: int, seals: list[bytes]) -> None:
+        self._execute(
+            f"INSERT INTO seals SELECT account, ?1, {_slice(2, SEAL_BYTES)} FROM"
+            " (SELECT account, row_number() OVER (ORDER BY account) - 1 AS n FROM charged)"
+            " WHERE true ON CONFLICT (account) DO UPDATE SET day = excluded.day, seal = excluded.seal",
+            (day, b"".join(seals)),
+        )
+
+
+def _of(place: int) -> str:
+    """SQL for the amounts of a sum that may be missing."""
+    first, *others = [f"a{place}.{name}" for name in Costs._fields]
+    return ", ".join(
+        [
+            f"CASE WHEN a{place}.account IS NULL THEN {NO_SUM} WHEN {first} < 0 THEN {NO_SUM - 1} ELSE {first} END",
+            *others,
+        ]
+    )
 
 
 def _slice(parameter: int, size: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,13 +13,15 @@ from ..._files import alone_in, create_private, sync_file, sync_folder
 from ...errors import LedgerError, LedgerMissing
 from .. import keys
 from .names import INDEX, JOURNAL, LOG, companion, refuse_strays
-from .schema import APPLICATION_ID, SCHEMA_VERSION, fill, lay_out, migrate, version_of
+from .schema import APPLICATION_ID, SCHEMA_VERSION, fill, lay_out, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 MEMORY = ":memory:"
 BUSY_SECONDS = 30.0
+_NEW, _COPY = ".new", ".copy"
+"""The endings of drafts: of a new ledger, and of a copy of one that exists."""
 CHECKPOINT_PAGES = 4000
 """After so many pages of log SQLite brings them into the database; then the log can be started anew."""
 
@@ -43,27 +46,56 @@ def open_connection(path: str, key: keys.Key, *, read_only: bool = False) -> sql
     return connection
 
 
-def open_memory(key: keys.Key) -> sqlite3.Connection:
+def check_writable(connection: sqlite3.Connection, path: str) -> None:
+    """Raise `LedgerError` where a connection can only read; only with the turn to write.
+
+    Where SQLite cannot open a file or the log's index to write, as with too many open files, it opens them to read
+    and says nothing. Every connection of the process shares that index, so none could write.
+    """
+    try:
+        connection.execute("UPDATE meta SET value = value WHERE name IS NULL")
+    except sqlite3.OperationalError as error:
+        if is_busy(error):
+            return  # another program writes; that is waited for when a transaction begins
+        why = f"it can only be read: {error}. Check its permissions and the limit on open files (ulimit -n)"
+        raise LedgerError(path, f"{why}; nothing was charged") from None
+
+
+def open_memory(key: keys.Key, book: str) -> sqlite3.Connection:
     """An empty ledger that lives as long as its connection."""
     connection = _connect(MEMORY)
     lay_out(connection)
-    fill(connection, key)
+    fill(connection, key, book)
     return connection
 
 
-def create(file: Path, secret: bytes | None = None, rehearsal: bool | None = None) -> None:
+def check_book(connection: sqlite3.Connection, key: keys.Key, path: str) -> None:
+    """Let the key learn the id of its ledger. Raises `LedgerError` where that was changed."""
+    row = connection.execute("SELECT value FROM meta WHERE name = 'book'").fetchone()
+    book = keys.read_book(key, row[0]) if row is not None and isinstance(row[0], bytes) else None
+    if book is None:
+        raise LedgerError(path, "its table meta was changed: the id in it. Restore the ledger from a backup")
+    key.belong_to(book)
+
+
+def create(file: Path, secret: bytes | None = None, rehearsal: bool | None = None, book: str | None = None) -> None:
     """Make key and ledger, unless somebody else just has; the ledger appears whole, under its name, last.
 
-    `secret`: that of the ledger which is to be copied here.
+    `secret`, `book`: the key and the id of the ledger which is to be copied here.
     """
     if not file.parent.is_dir():
         raise LedgerError(str(file), f"the folder {file.parent} does not exist")
     with _created(file), alone_in(file.parent):
-        if file.exists() or has_key(file, secret):
+        if file.exists():
             return
+        if has_key(file, secret):
+            _finish(file)
+            return
+        draft = _draft_of(file, _COPY if secret else _NEW)
         secret = secret or keys.new_key(rehearsal)
         refuse_strays(file)
-        _put(file, secret, lambda draft: _write_empty(draft, keys.Key(secret)))
+        book = keys.new_book() if book is None else book
+        _put(file, draft, secret, lambda: _write_empty(draft, keys.Key(secret), book))
 
 
 def copy(connection: sqlite3.Connection, key: keys.Key, file: Path) -> None:
@@ -75,7 +107,8 @@ def copy(connection: sqlite3.Connection, key: keys.Key, file: Path) -> None:
             if os.path.lexists(name):
                 raise LedgerError(str(name), "it is there already; name another file")
         refuse_strays(file)
-        _put(file, key.secret, lambda draft: _write_copy(draft, connection))
+        draft = _draft_of(file, _COPY)
+        _put(file, draft, key.secret, lambda: _write_copy(draft, connection))
 
 
 @contextmanager
@@ -88,15 +121,15 @@ def _created(file: Path) -> Iterator[None]:
         raise LedgerError(str(file), f"it cannot be created: {error}") from None
 
 
-def _put(file: Path, secret: bytes, write: Callable[[Path], None]) -> None:
-    """Put a ledger that `write` writes, and its key, where there is none."""
-    draft = file.with_name(f"{file.name}.new")
+def _put(file: Path, draft: Path, secret: bytes, write: Callable[[], None]) -> None:
+    """Put a ledger that `write` writes to a draft, and its key, where there is none."""
     # What a crash may have left was never a ledger: it has no key.
     for ending in ("", LOG, INDEX, JOURNAL):
         companion(draft, ending).unlink(missing_ok=True)
     create_private(draft, b"")
     try:
-        write(draft)
+        write()
+        sync_folder(file.parent)  # a key without a draft would say that a ledger was lost
         if not keys.key_path(file).exists():
             create_private(keys.key_path(file), secret)
     except BaseException:
@@ -111,20 +144,60 @@ def _write_copy(draft: Path, connection: sqlite3.Connection) -> None:
     target = _connect(str(draft))
     try:
         target.execute("PRAGMA synchronous = FULL")
-        connection.backup(target)
+        connection.backup(target, progress=_stop_waiting(str(draft)))
         give_log(target)
     finally:
         target.close()
 
 
-def _write_empty(draft: Path, key: keys.Key) -> None:
+def _finish(file: Path) -> None:
+    """Give a new ledger its name where a crash came just before that: its key and its draft are whole.
+
+    Nobody was charged in it yet. The draft of a backup or of a copy is left alone: its ledger may be in use.
+    """
+    draft = _draft_of(file, _NEW)
+    if not draft.exists() or any(companion(draft, ending).exists() for ending in (LOG, INDEX, JOURNAL)):
+        return
+    try:
+        connection = _connect(str(draft), "mode=ro&immutable=1")
+        try:
+            _check(connection, str(draft))
+            _check_key(connection, keys.read_key(file), str(draft))
+            is_new = connection.execute("SELECT count(*) FROM journal").fetchone()[0] == 0
+            is_new = is_new and connection.execute("PRAGMA integrity_check(1)").fetchone()[0] == "ok"
+        finally:
+            connection.close()
+    except (LedgerError, sqlite3.Error, UnicodeError):
+        return
+    if is_new:
+        refuse_strays(file)
+        os.rename(draft, file)
+        sync_folder(file.parent)
+
+
+def _draft_of(file: Path, ending: str) -> Path:
+    return file.with_name(f"{file.name}{ending}")
+
+
+def _stop_waiting(path: str) -> Callable[[int, int, int], None]:
+    """Make a check of a copy's steps that raises `LedgerError` after too long without one: Python tries for ever."""
+    deadline = time.monotonic() + BUSY_SECONDS
+
+    def check(status: int, remaining: int, total: int) -> None:
+        if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) and time.monotonic() > deadline:
+            raise LedgerError(path, f"it stayed locked for {BUSY_SECONDS:g} s; the copy was not made")
+
+    return check
+
+
+def _write_empty(draft: Path, key: keys.Key, book: str) -> None:
     """A draft that is cut off is thrown away, so it need not reach the disk before it is whole."""
     connection = _connect(str(draft))
     try:
         connection.execute("PRAGMA journal_mode = MEMORY")
         connection.execute("PRAGMA synchronous = OFF")
         lay_out(connection)
-        fill(connection, key)
+        fill(connection, key, book)
         give_log(connection)
     finally:
         connection.close()
@@ -155,14 +228,6 @@ def require_both(file: Path, secret: bytes | None = None) -> None:
 def is_busy(error: sqlite3.Error) -> bool:
     """Whether others were in the way. SQLITE_PROTOCOL: they changed the log's index for ten seconds on end."""
     return _code(error) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
-
-
-def bring_forward(connection: sqlite3.Connection, path: str) -> None:
-    """Bring an older ledger's tables to what they are today. Raises `LedgerError`; then they are as they were."""
-    try:
-        migrate(connection)
-    except sqlite3.Error as error:
-        raise LedgerError(path, f"its tables, of an older version, cannot be brought forward: {error}") from error
 
 
 def has_log(connection: sqlite3.Connection) -> bool:
@@ -208,8 +273,8 @@ def _check(connection: sqlite3.Connection, path: str) -> None:
     version = version_of(connection)
     if application != APPLICATION_ID:
         raise LedgerError(path, "this is not an ldp-budget ledger")
-    if version > SCHEMA_VERSION:
-        raise LedgerError(path, f"it was written by a newer version (schema {version}, known {SCHEMA_VERSION})")
+    if version != SCHEMA_VERSION:
+        raise LedgerError(path, f"its tables are of version {version}; this package knows version {SCHEMA_VERSION}")
     _check_size(connection, path)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import stat
+import sys
 from pathlib import Path
 
 from ...errors import LedgerError
@@ -27,8 +28,8 @@ def refuse_strays(file: Path) -> None:
     for ending in (LOG, INDEX, JOURNAL):
         if os.path.lexists(companion(file, ending)):
             stray = companion(file, ending)
-            why = f"there is none, but {stray} lies there and belongs to one; restore that, or move the file away"
-            raise LedgerError(str(file), why)
+            why = f"there is none, but {stray} lies there and belongs to one"
+            raise LedgerError(str(file), f"{why}; restore that, or give a new ledger another name")
 
 
 def check_names(file: Path) -> None:
@@ -38,7 +39,7 @@ def check_names(file: Path) -> None:
         raise LedgerError(str(file), f"{journal} lies beside it, which is none of its own; move it away")
     if file.stat().st_nlink != 1:
         raise LedgerError(str(file), LINKED)
-    if str(file) in _mount_points():
+    if _is_mount_point(file):
         raise LedgerError(str(file), "it is mounted as a single file, and would have two logs; mount its folder")
 
 
@@ -57,19 +58,45 @@ def is_read_only(file: Path) -> bool:
     read_only = not (
         os.access(file, os.W_OK, effective_ids=effective) and os.access(file.parent, os.W_OK, effective_ids=effective)
     )
-    log = companion(file, LOG)
-    if read_only and log.exists() and log.stat().st_size:
-        raise LedgerError(str(file), f"it cannot be written, and without that its log {log} cannot be read")
+    if read_only:
+        refuse_log(file)
     return read_only
 
 
-def _mount_points() -> set[str]:
-    """Every mount point that this process sees; none where the system has no such list."""
+def refuse_log(file: Path) -> None:
+    """Raise `LedgerError` where a file that cannot be written has a log: what stands in that would not be read.
+
+    Also where the log is empty: another process has the ledger open, and writes to it next.
+    """
+    for name in (companion(file, LOG), companion(file, INDEX)):
+        if name.exists():
+            why = f"it cannot be written from here, and without that its log {name} cannot be read"
+            raise LedgerError(
+                str(file),
+                f"{why}: balances would be those of the past. If the ledger is in use, ask the service or read a copy"
+                " made by: ldp-budget ledger backup FILE",
+            )
+
+
+def _is_mount_point(file: Path) -> bool:
+    """Return True if a file is mounted by itself, as far as the system says so."""
     try:
         lines = _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-    except OSError:
-        return set()
-    return {_unescaped(line.split(" ")[4]) for line in lines}
+    except OSError:  # no /proc
+        return file.stat().st_dev != file.parent.stat().st_dev or _is_root_of_mount(file)
+    return str(file) in {_unescaped(line.split(" ")[4]) for line in lines}
+
+
+def _is_root_of_mount(file: Path) -> bool:
+    """The same by statx(2), which Python does not have: Linux 5.8 and later say it; others say no."""
+    import ctypes
+
+    statx = getattr(ctypes.CDLL(None), "statx", None)
+    found = ctypes.create_string_buffer(256)
+    if statx is None or statx(-100, os.fsencode(file), 0, 0, found):  # AT_FDCWD
+        return False
+    attributes = int.from_bytes(found.raw[8:16], sys.byteorder)
+    return bool(attributes & 0x2000)  # STATX_ATTR_MOUNT_ROOT
 
 
 def _unescaped(name: str) -> str:

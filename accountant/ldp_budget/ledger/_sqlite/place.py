@@ -24,9 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import LedgerError
-from . import files, log
-from .names import INDEX, LINKED, LOG, check_modes, check_names, is_read_only
-from .schema import SCHEMA_VERSION, version_of
+from . import files, log, recovering
+from .names import INDEX, LINKED, LOG, check_modes, check_names, is_read_only, refuse_log
 from .turns import STEP_SECONDS, Turn
 
 if sys.platform != "win32":
@@ -43,14 +42,11 @@ MAYBE_LOST = "; what was written just now may be lost, so ask again by the key w
 _OTHER = "another copy was put in its place while it was open"
 _STALE = (
     "its log {log} is of another state than the database: a copy was put in its place while the log still lay there. "
-    "Put the database back that was there before; or, to go on from the copy, move the log away"
+    "Keep both files: the log may hold charges that the copy does not. Put back the database that was there before"
 )
 
 # How long the close of a connection waits for its turn. Who does not get it is not the last that has the file open.
 _CLOSING_SECONDS = 0.2
-# How long it is waited for readers where somebody asked for an empty log.
-_EMPTYING_SECONDS = 1.0
-
 # Connections that may not be closed, where the system has no guards.
 _LEFT_OPEN: list[sqlite3.Connection] = []
 
@@ -64,6 +60,7 @@ class Place:
         self._key = key
         self._names = (path + LOG, path + INDEX)
         self._guard = _Guard(path)
+        self._log_limit = log.LogLimit(path)
 
     def open(self) -> sqlite3.Connection:
         """The first connection. Raises `LedgerError` where the files are not the ledger's, or not all of it."""
@@ -97,34 +94,30 @@ class Place:
 
     def _first_connection(self, deadline: float) -> sqlite3.Connection:
         logged = not self._read_only and log.length(self.path) > 0
+        if not self._read_only:
+            self._guard.open()  # without a connection yet, as this can fail
         if logged:  # so that it stays what it is if it turns out to be strange
             self._guard.take(deadline)
         connection = self.connect()
         try:
             check_modes(Path(self.path))
             if logged and not log.belongs(self.path, connection):
-                raise LedgerError(self.path, _STALE.format(log=self._names[0]))
+                if not recovering.is_torn(self.path, connection, self._key):
+                    raise LedgerError(self.path, _STALE.format(log=self._names[0]))
+                # Others who open it now find it whole, and need not verify it.
+                with suppress(sqlite3.Error):
+                    log.empty(connection, 0.0)
             if not self._read_only:
                 files.give_log(connection)
                 self._guard.take(deadline)
-            if version_of(connection) < SCHEMA_VERSION:
-                self._bring_forward(connection)
+                files.check_writable(connection, self.path)
             self._opened = _identity(os.stat(self.path)), *map(_identity_of, self._names)
             self._stamp = _stamp(os.stat(self.path))
+            self._acknowledged = log.newest_of(connection)
         except BaseException:
             self._close_apart(connection)
             raise
         return connection
-
-    def _bring_forward(self, connection: sqlite3.Connection) -> None:
-        """Bring an older ledger's tables to what they are today, with the turn to write."""
-        if self._read_only:
-            raise LedgerError(self.path, "it is of an older version; open it once where it can be written")
-        try:
-            log.started_anew(connection)
-        except sqlite3.Error as error:
-            raise files.failure(self.path, error) from error
-        files.bring_forward(connection, self.path)
 
     def close(self, connections: Sequence[sqlite3.Connection]) -> None:
         """Close the last connections there are.
@@ -182,9 +175,9 @@ class Place:
         return not self._read_only and not self._log_before
 
     def empty_log(self, connection: sqlite3.Connection) -> bool:
-        """Bring the log into the database and empty it, with the turn to write; whether readers let that be."""
+        """Bring the log into the database and empty it, with the turn to write; return True if readers let it."""
         self.check_before(connection)
-        emptied = log.empty(connection, _EMPTYING_SECONDS)
+        emptied = log.empty(connection, log.WAIT_SECONDS)
         self._stamp = _stamp(os.stat(self.path))
         return emptied
 
@@ -200,6 +193,7 @@ class Place:
         Returns what the database is now, and how long its log.
         """
         database = self._check_database(then)
+        self.check_frozen()
         beside = [_stat(name) for name in self._names]
         for name, found, opened in zip(self._names, beside, self._opened[1:], strict=True):
             if (found and _identity(found)) != opened:
@@ -210,10 +204,22 @@ class Place:
                 )
         return database, beside[0].st_size if beside[0] else 0
 
+    def check_frozen(self) -> None:
+        """Raise `LedgerError` where a file that can only be read here is or was written by others meanwhile."""
+        if self._read_only:
+            refuse_log(Path(self.path))
+            if _stamp(os.stat(self.path)) != self._stamp:
+                why = "it was written by others since it was opened here, where it can only be read"
+                raise LedgerError(self.path, f"{why}; open it again")
+
     def check_before(self, connection: sqlite3.Connection) -> None:
         """The same before a transaction, with the turn to write; also where the file was written over."""
         database, self._log_before = self.check(CHARGED_NOTHING)
         self._check_content(database, connection, CHARGED_NOTHING)
+
+    def acknowledge(self, entry: int, link: bytes) -> None:
+        """Remember the newest entry that this process has written, which the files must have from now on."""
+        self._acknowledged = entry, link
 
     def check_after(self, connection: sqlite3.Connection) -> None:
         """The same after a commit, before it is acknowledged; and see to the log."""
@@ -221,7 +227,7 @@ class Place:
         changed = _stamp(database) != self._stamp
         if changed:  # this commit has brought the log into the database
             log.started_anew(connection)
-        if log.keep_short(self.path, connection, self._log_before, log_now) or changed:
+        if self._log_limit.keep(connection, self._log_before, log_now) or changed:
             self._stamp = _stamp(os.stat(self.path))
 
     def _check_database(self, then: str) -> os.stat_result:
@@ -241,7 +247,8 @@ class Place:
     def _check_content(self, found: os.stat_result, connection: sqlite3.Connection, then: str) -> None:
         """A database that changed since it was looked at: by a checkpoint of another process, or by somebody else."""
         if _stamp(found) != self._stamp:
-            if not log.belongs(self.path, connection):
+            belongs = log.belongs(self.path, connection)
+            if not belongs or (not log.length(self.path) and not log.holds(self.path, self._acknowledged)):
                 raise LedgerError(self.path, _OTHER + then)
             self._stamp = _stamp(found)
 
@@ -264,11 +271,17 @@ class _Guard:
         self._descriptor = -1
         self.is_taken = False
 
+    def open(self) -> None:
+        """Open the file. Raises `LedgerError`."""
+        if self._descriptor < 0:
+            try:
+                self._descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            except OSError as error:
+                raise LedgerError(self._path, f"it cannot be opened: {error.strerror}") from None
+
     def take(self, deadline: float) -> None:
         if not hasattr(fcntl, "F_OFD_SETLK"):
             return
-        if self._descriptor < 0:
-            self._descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         while not self.is_taken:
             try:
                 self._lock(fcntl.F_RDLCK)
@@ -311,6 +324,6 @@ def _stat(name: str) -> os.stat_result | None:
         return None
 
 
-def _stamp(found: os.stat_result) -> tuple[int, int]:
-    """Changes with every write."""
-    return found.st_mtime_ns, found.st_size
+def _stamp(found: os.stat_result) -> tuple[int, int, int]:
+    """Changes with every write; the second of them also where a copy keeps the time of what it was made from."""
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size

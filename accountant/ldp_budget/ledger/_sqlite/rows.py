@@ -15,6 +15,7 @@ from ..entries import (
     LabelRow,
     QuotaRow,
     Repair,
+    SealRow,
     StoredAnswer,
     StoredCharge,
     StoredCollection,
@@ -25,7 +26,7 @@ from ..entries import (
     Tombstone,
     User,
 )
-from .batch import SqliteBatch
+from .batch import SEAL, SqliteBatch
 from .schema import TABLES
 
 if TYPE_CHECKING:
@@ -34,11 +35,12 @@ if TYPE_CHECKING:
     from ..store import Renew
 
 _RENEWED_TOGETHER = 5_000
+_LAST_ROW = 2**63 - 1
 _AMOUNTS = ", ".join(Costs._fields)
 _ENTRY = f"entry, at, kind, account, charge, policy, reports, {_AMOUNTS}, mark, expires, resolves, keyed"
 _LABELLED = f"SELECT {_ENTRY}, label, salt FROM journal LEFT JOIN entry_labels USING (entry)"
-_CHARGE = f"charge, fingerprint, mechanism, declared, guarantee, {_AMOUNTS}, collection"
-_POLICY = "policy, name, version, created_at, definition"
+_CHARGE = f"charge, fingerprint, mechanism, declared, guarantee, {_AMOUNTS}, collection, seal"
+_POLICY = "policy, name, version, created_at, definition, seal"
 _ANSWER = "SELECT user, key, place, request, answer, seal FROM keys"
 _ORPHANS = (
     "SELECT entry FROM entry_labels LEFT JOIN journal j USING (entry) WHERE j.entry IS NULL OR j.account = 0"
@@ -49,6 +51,7 @@ _STRAY_NOTES = (
     " WHERE u.hash IS NULL ORDER BY n.entry LIMIT 10"
 )
 _SCHEMA = "SELECT type, name, coalesce(sql, '') FROM sqlite_schema WHERE tbl_name <> '_sqlite_migrations'"
+_SEALED = f"u.account, a.window, {', '.join(f'a.{name}' for name in Costs._fields)}, {SEAL.format('u')}, u.hash"
 _COUNTERS = End._fields[3:]
 _SET_COUNTERS = ", ".join(f"{name} = ?" for name in _COUNTERS)
 _END = (
@@ -91,6 +94,9 @@ class SqliteRows:
 
     def accounts(self, users: Sequence[bytes], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
         return self._execute(_accounts(len(windows), len(users)), (*windows, *users))
+
+    def sealed(self, accounts: Sequence[int], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+        return self._execute(_sealed(len(windows)), (f"[{','.join(map(str, accounts))}]", *windows))
 
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
         sql = f"SELECT hash FROM tombstones WHERE hash IN ({_places(len(users))})"
@@ -150,8 +156,9 @@ class SqliteRows:
         row = self._execute("SELECT entry, label, salt FROM entry_labels WHERE entry = ?", (number,)).fetchone()
         return None if row is None else EntryLabel._make(row)
 
-    def history(self, account: int) -> Iterator[tuple[Any, ...]]:
-        return self._execute(f"{_LABELLED} WHERE account = ? ORDER BY entry", (account,))
+    def history(self, account: int, first: int = 1, most: int | None = None) -> Iterator[tuple[Any, ...]]:
+        sql = f"{_LABELLED} WHERE account = ? AND entry >= ? ORDER BY entry LIMIT ?"
+        return self._execute(sql, (account, first, -1 if most is None else most))
 
     def histories(self, first: int, last: int, since: int | None = None) -> Iterator[tuple[Any, ...]]:
         late = "" if since is None else f"at >= {since:d} AND "
@@ -193,6 +200,9 @@ class SqliteRows:
     def set_sums(self, rows: Iterable[tuple[Any, ...]]) -> None:
         self._execute_many("INSERT OR REPLACE INTO accounts VALUES (?, ?, ?, ?, ?, ?)", rows)
 
+    def set_seals(self, rows: Sequence[SealRow]) -> None:
+        self._execute_many("INSERT OR REPLACE INTO seals VALUES (?, ?, ?)", rows)
+
     def set_label_reports(self, row: LabelRow) -> None:
         self._execute("INSERT OR REPLACE INTO labels VALUES (?, ?, ?, ?, ?)", row)
 
@@ -212,6 +222,7 @@ class SqliteRows:
             self._execute(f"DELETE FROM entry_labels WHERE {mine}", (account,))
             self._execute(f"DELETE FROM notes WHERE {mine}", (account,))
             self._execute("DELETE FROM labels WHERE account = ?", (account,))
+            self._execute("DELETE FROM seals WHERE account = ?", (account,))
             self._execute("DELETE FROM accounts WHERE account = ? AND window <> 0", (account,))
             self._execute("UPDATE users SET hash = NULL, seal = ? WHERE account = ?", (cut_off.seal, account))
 
@@ -260,7 +271,7 @@ class SqliteRows:
         return map(StoredCharge._make, rows)
 
     def add_charge(self, charge: StoredCharge) -> None:
-        self._execute(f"INSERT INTO charges ({_CHARGE}) VALUES ({_places(10)})", charge)
+        self._execute(f"INSERT INTO charges ({_CHARGE}) VALUES ({_places(11)})", charge)
 
     def policy(self, name: str) -> StoredPolicy | None:
         sql = f"SELECT {_POLICY} FROM policies WHERE name = ? ORDER BY version DESC LIMIT 1"
@@ -276,7 +287,7 @@ class SqliteRows:
         return self._execute(sql, (policy,)).fetchone() is not None
 
     def add_policy(self, policy: StoredPolicy) -> None:
-        self._execute(f"INSERT INTO policies ({_POLICY}) VALUES ({_places(5)})", policy)
+        self._execute(f"INSERT INTO policies ({_POLICY}) VALUES ({_places(6)})", policy)
 
     def collection(self, name: str) -> StoredCollection | None:
         row = self._execute("SELECT * FROM collections WHERE name = ?", (name,)).fetchone()
@@ -314,6 +325,9 @@ class SqliteRows:
         rows = self._of_accounts(f"account, window, {_AMOUNTS} FROM accounts", "account, window", first, last)
         return map(SumRow._make, rows)
 
+    def seals(self, first: int, last: int) -> Iterator[SealRow]:
+        return map(SealRow._make, self._of_accounts("account, day, seal FROM seals", "account", first, last))
+
     def label_counts(self, first: int, last: int) -> Iterator[LabelRow]:
         columns = "account, label, charge, window, reports FROM labels"
         return map(LabelRow._make, self._of_accounts(columns, "account, label, charge, window", first, last))
@@ -326,8 +340,13 @@ class SqliteRows:
         sql = f"SELECT {columns} WHERE account BETWEEN ? AND ? ORDER BY {order}"
         return self._execute(sql, (first, last))
 
-    def stored_answers(self) -> Iterator[StoredAnswer]:
-        return map(StoredAnswer._make, self._execute(_ANSWER))
+    def answers_after(self, position: int, most: int) -> tuple[Iterable[StoredAnswer], int | None]:
+        sql = (
+            "SELECT rowid, user, key, place, request, answer, seal FROM keys WHERE rowid >= ? ORDER BY rowid LIMIT ?"
+        )
+        rows = self._execute(sql, (position, most)).fetchall()
+        following = rows[-1][0] + 1 if len(rows) == most and rows[-1][0] < _LAST_ROW else None
+        return [StoredAnswer._make(row[1:]) for row in rows], following
 
     def answers_apart(self, first: int, last: int) -> Iterator[StoredAnswer]:
         # Its index is of these alone, and the engine must see that none of the others is asked for.
@@ -368,9 +387,19 @@ class SqliteRows:
 @cache
 def _accounts(windows: int, users: int) -> str:
     return (
-        f"SELECT u.hash, u.account, a.window, {', '.join(f'a.{name}' for name in Costs._fields)} FROM users u"
+        f"SELECT u.hash, {_SEALED} FROM users u LEFT JOIN seals s ON s.account = u.account"
         f" LEFT JOIN accounts a ON a.account = u.account AND a.window IN ({_places(windows)})"
         f" WHERE u.hash IN ({_places(users)})"
+    )
+
+
+@cache
+def _sealed(windows: int) -> str:
+    return (
+        f"SELECT {_SEALED} FROM json_each(?1) n CROSS JOIN users u ON u.account = n.value"
+        " LEFT JOIN seals s ON s.account = u.account"
+        f" LEFT JOIN accounts a ON a.account = u.account AND a.window IN ({_places(windows)})"
+        " WHERE u.hash IS NOT NULL"
     )
 
 

@@ -1,4 +1,4 @@
-"""The tables of a ledger, and how an older ledger is brought forward.
+"""The tables of a ledger.
 
 It is an ordinary SQLite file: sqlite-utils and Datasette open it. Amounts are whole units (see `amounts`), NULL where
 unbounded, which SQL addition absorbs; times are microseconds since 1970, UTC.
@@ -12,29 +12,16 @@ from typing import TYPE_CHECKING
 
 from ..entries import End
 from ..journal import seal_counters
+from ..keys import write_book
 
 if TYPE_CHECKING:
     from ..keys import Key
 
 # Kept in PRAGMA user_version, so that opening a current ledger needs no look at its tables.
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 1
 # "LdpB": tells a ledger from any other SQLite file.
 APPLICATION_ID = 0x4C647042
 
-_CHARGES = """CREATE TABLE charges (
-        charge INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, mechanism TEXT NOT NULL,
-        declared TEXT NOT NULL, guarantee TEXT NOT NULL,
-        epsilon INTEGER, delta INTEGER, rho INTEGER, mu_squared INTEGER, collection TEXT NOT NULL,
-        UNIQUE (fingerprint, guarantee, collection)) STRICT"""
-# What somebody wrote beside an entry; apart from the journal, so that it can be erased, and sealed.
-_NOTES = "CREATE TABLE notes (entry INTEGER PRIMARY KEY, note TEXT NOT NULL, seal BLOB NOT NULL) STRICT"
-# Administrative facts in order of their numbers, such as which keys were made; `made_by` is the key that did it.
-_RECORDS = """CREATE TABLE records (
-        number INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, body TEXT NOT NULL,
-        made_by INTEGER NOT NULL) STRICT"""
-# By which the answers that belong to no entry are found, most of them refusals, among all those that do.
-_APART = "CREATE INDEX answers_apart ON keys (place) WHERE place < 0"
-_RESERVATIONS = "CREATE INDEX reservations ON journal (expires) WHERE expires IS NOT NULL"
 
 TABLES = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value ANY) STRICT",
@@ -53,6 +40,8 @@ TABLES = (
         account INTEGER NOT NULL, window INTEGER NOT NULL,
         epsilon INTEGER, delta INTEGER, rho INTEGER, mu_squared INTEGER,
         PRIMARY KEY (account, window)) STRICT, WITHOUT ROWID""",
+    # A keyed hash over what an account was charged in the windows of a day, and the number of its newest charge.
+    "CREATE TABLE seals (account INTEGER PRIMARY KEY, day INTEGER NOT NULL, seal BLOB NOT NULL) STRICT",
     # How many reports of one memoised value (a keyed hash of its label) were charged in a window.
     """CREATE TABLE labels (
         account INTEGER NOT NULL, label BLOB NOT NULL, charge INTEGER NOT NULL, window INTEGER NOT NULL,
@@ -64,10 +53,14 @@ TABLES = (
     # The periods for which windows are kept, since the window in which a policy first limited them.
     "CREATE TABLE periods (period TEXT PRIMARY KEY, since INTEGER NOT NULL) STRICT",
     # A mechanism with its guarantee and the cost of one report, self-contained; and its collection, if it has one.
-    _CHARGES,
+    """CREATE TABLE charges (
+        charge INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, mechanism TEXT NOT NULL,
+        declared TEXT NOT NULL, guarantee TEXT NOT NULL,
+        epsilon INTEGER, delta INTEGER, rho INTEGER, mu_squared INTEGER, collection TEXT NOT NULL,
+        seal BLOB NOT NULL, UNIQUE (fingerprint, guarantee, collection)) STRICT""",
     """CREATE TABLE policies (
         policy INTEGER PRIMARY KEY, name TEXT NOT NULL, version INTEGER NOT NULL,
-        created_at INTEGER NOT NULL, definition TEXT NOT NULL, UNIQUE (name, version)) STRICT""",
+        created_at INTEGER NOT NULL, definition TEXT NOT NULL, seal BLOB NOT NULL, UNIQUE (name, version)) STRICT""",
     # Append-only. The four amounts are what the entry added to the account's lifetime; those of `voided` are
     # negative. `mark` stands for the label of a memoised value, `resolves` is the reservation that a `committed`,
     # `voided` or `expired` entry ends; `keyed` is 1 where an answer is kept in `keys`, 2 more where a note is in
@@ -84,8 +77,9 @@ TABLES = (
     "CREATE UNIQUE INDEX resolutions ON journal (resolves) WHERE resolves IS NOT NULL",
     "CREATE INDEX journal_by_account ON journal (account)",
     "CREATE INDEX repairs ON journal (entry) WHERE kind = 'clock'",
-    _NOTES,
-    _RESERVATIONS,
+    # What somebody wrote beside an entry; apart from the journal, so that it can be erased, and sealed.
+    "CREATE TABLE notes (entry INTEGER PRIMARY KEY, note TEXT NOT NULL, seal BLOB NOT NULL) STRICT",
+    "CREATE INDEX reservations ON journal (expires) WHERE expires IS NOT NULL",
     # One answer for each idempotency key of a user: what was asked (a digest) and what was answered. `place` is the
     # entry that it answers for; of one that has none, and of the hole where an erased user's was, it counts from -1
     # down. Keys are hashes, so they come in no order; with the rows in order of arrival, only the narrow index takes
@@ -93,30 +87,23 @@ TABLES = (
     """CREATE TABLE keys (
         user BLOB NOT NULL, key BLOB NOT NULL, place INTEGER NOT NULL, request BLOB NOT NULL, answer TEXT NOT NULL,
         seal BLOB NOT NULL, PRIMARY KEY (user, key)) STRICT""",
-    _APART,
+    # By which the answers that belong to no entry are found, most of them refusals, among all those that do.
+    "CREATE INDEX answers_apart ON keys (place) WHERE place < 0",
     """CREATE TABLE collections (
         number INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, fingerprint TEXT NOT NULL, definition TEXT NOT NULL,
         seal BLOB NOT NULL) STRICT""",
     # Where every lane ended at some time, with a keyed link over that and the checkpoint before.
     """CREATE TABLE checkpoints (
         number INTEGER PRIMARY KEY, at INTEGER NOT NULL, heads BLOB NOT NULL, link BLOB NOT NULL) STRICT""",
-    _RECORDS,
+    # Administrative facts in order of their numbers, such as which keys were made; `made_by` is the key that did it.
+    """CREATE TABLE records (
+        number INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, body TEXT NOT NULL,
+        made_by INTEGER NOT NULL) STRICT""",
     "INSERT INTO periods VALUES ('lifetime', 0)",
 )
 
-# What makes the tables of version 1 those of version 2, to the letter: `ledger verify` compares them.
-_SECOND = (
-    "ALTER TABLE charges RENAME TO charges_before",
-    _CHARGES,
-    "INSERT INTO charges SELECT *, '' FROM charges_before",
-    "DROP TABLE charges_before",
-    _NOTES,
-    _RESERVATIONS,
-)
-
-
 # Where sqlite-utils notes which steps of which set were taken.
-_SET, _STEPS = "ldp_budget", ("v1_tables", "v2_collections_and_notes", "v3_records")
+_SET, _STEP = "ldp_budget", "v1_tables"
 _NOTED = (
     """CREATE TABLE "_sqlite_migrations" (
    "id" INTEGER PRIMARY KEY,
@@ -135,9 +122,10 @@ def version_of(connection: sqlite3.Connection) -> int:
     return version
 
 
-def fill(connection: sqlite3.Connection, key: Key) -> None:
+def fill(connection: sqlite3.Connection, key: Key, book: str) -> None:
     """What stands in the tables of a new ledger."""
     connection.execute("INSERT INTO meta VALUES ('key_check', ?)", (key.hash(b"check", ""),))
+    connection.execute("INSERT INTO meta VALUES ('book', ?)", (write_book(key, book),))
     end = End()
     row = (0, *end.counters, seal_counters(key, end))
     connection.execute(f"INSERT INTO lanes VALUES ({', '.join('?' * len(row))})", row)
@@ -151,16 +139,15 @@ def lay_out(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN")
     for statement in (*_NOTED, *TABLES):
         connection.execute(statement)
-    for step in _STEPS:
-        row = (_SET, step, str(datetime.now(UTC)))
-        connection.execute("INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES (?, ?, ?)", row)
+    row = (_SET, _STEP, str(datetime.now(UTC)))
+    connection.execute("INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES (?, ?, ?)", row)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     connection.execute("COMMIT")
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Bring the ledger's tables to `SCHEMA_VERSION`; each step is one transaction. Needs sqlite-utils."""
+    """Make the tables with sqlite-utils, which notes the step that was taken."""
     from sqlite_utils import Database, Migrations
 
     migrations = Migrations(_SET)
@@ -170,19 +157,6 @@ def migrate(connection: sqlite3.Connection) -> None:
         for statement in TABLES:
             database.execute(statement)
         database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-
-    @migrations()
-    def v2_collections_and_notes(database: Database) -> None:
-        if not database["notes"].exists():
-            for statement in _SECOND:
-                database.execute(statement)
-        database.execute("PRAGMA user_version = 2")
-
-    @migrations()
-    def v3_records(database: Database) -> None:
-        if not database["records"].exists():
-            database.execute(_RECORDS)
-            database.execute(_APART)
         database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     migrations.apply(Database(connection))

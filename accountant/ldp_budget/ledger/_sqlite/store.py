@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _IDLE_READERS = 4
+# How long an erasure tries to empty the log while readers need it, and how long it lets others write in between.
+_EMPTYING_SECONDS, _EMPTYING_PAUSE_SECONDS = 1.0, 0.1
 _READ, _WRITE = "BEGIN", "BEGIN IMMEDIATE"
 
 # Connections that came with a fork: kept, and never used or closed. Closing one, or dropping it, would meddle with
@@ -48,6 +50,7 @@ class SqliteStore:
         create: bool,
         secret: bytes | None = None,
         rehearsal: bool | None = None,
+        book: str | None = None,
     ) -> None:
         # The file itself, wherever links to it lie, and wherever the process goes before it opens it again.
         self.name = MEMORY if str(path) == MEMORY else os.path.realpath(path)
@@ -65,24 +68,36 @@ class SqliteStore:
         with _forks.opening(self):
             if self.name == MEMORY:
                 self.key = keys.Key(secret or keys.new_key(rehearsal))
-                self._writer = files.open_memory(self.key)
+                self.key.belong_to(keys.new_book() if book is None else book)
+                self._writer = files.open_memory(self.key, self.key.book)
             else:
-                self._open_file(Path(self.name), create, secret, rehearsal)
+                self._open_file(Path(self.name), create, secret, rehearsal, book)
 
-    def _open_file(self, file: Path, create: bool, secret: bytes | None, rehearsal: bool | None) -> None:
-        if create and not file.exists() and not files.has_key(file, secret):
-            files.create(file, secret, rehearsal)
+    def _open_file(
+        self, file: Path, create: bool, secret: bytes | None, rehearsal: bool | None, book: str | None
+    ) -> None:
+        if create and not file.exists():
+            files.create(file, secret, rehearsal, book)
         files.require_both(file, secret)
         self.key = keys.check_kind(keys.read_key(file), self.name, rehearsal)
         self._place = Place(self.name, self.key)
         # Whoever comes first uses it, to read or to write.
         self._readers = [self._place.open()]
+        files.check_book(self._readers[0], self.key, self.name)
 
     def __del__(self) -> None:
         # Unless a thread has it still, which the end of the interpreter has stopped.
-        if not getattr(self, "_closed", True) and self._lock.acquire(False) and self._pool.acquire(False):
-            with suppress(Exception):
-                self.close()
+        if getattr(self, "_closed", True) or not self._lock.acquire(False):
+            return
+        try:
+            if self._pool.acquire(False):
+                try:
+                    with suppress(Exception), _forks.closing():
+                        self.close()
+                finally:
+                    self._pool.release()
+        finally:
+            self._lock.release()
 
     def _unlock(self) -> None:
         """New locks: one for whoever writes, one for the list of readers; who needs both takes them in this order.
@@ -167,6 +182,8 @@ class SqliteStore:
             raise self._taken_back(connection, error, committing)  # noqa: B904 - it bears its cause
         self._known_end = version, rows.known_end
         if place is not None:
+            if rows.known_end is not None:
+                place.acknowledge(rows.known_end[0].entries, rows.known_end[0].link)
             self._look_after(place, connection)
         return result
 
@@ -200,6 +217,8 @@ class SqliteStore:
         try:
             with self._read(self._lend_connection(reader)) as connection:
                 yield connection
+            if self._place is not None:
+                self._place.check_frozen()  # what was read may be of two moments
             self._take_back(reader, for_others=True)
         finally:
             # An interrupt (Ctrl-C) may come here too.
@@ -249,6 +268,23 @@ class SqliteStore:
         if self.name != MEMORY:
             self._check_key(keys.read_key(Path(self.name)))
 
+    def check_writable(self) -> None:
+        """Raise `LedgerError` where no write can begin just now; where another one is under way, it can."""
+        self._check_process()
+        place = self._open_place()
+        if place is None or not self._lock.acquire(False):
+            return
+        try:
+            self._check_free()
+            if place.turn.try_to_take():
+                files.check_writable(self._current(), self.name)
+        finally:
+            try:
+                place.turn.give_back()
+            finally:
+                place.turn.give_back()
+                self._lock.release()
+
     def _check_key(self, found: keys.Key) -> None:
         if not found.replaces(self.key):
             raise LedgerError(self.name, f"another key lies in {keys.key_path(Path(self.name))}")
@@ -279,9 +315,15 @@ class SqliteStore:
     def clear_log(self) -> bool:
         """Bring what was committed into the file and empty the log; whether nobody who reads it kept that off."""
         self._check_process()
-        with self._lock:
-            self._check_free()
-            return self._in_turn(self._empty_log)
+        deadline = time.monotonic() + _EMPTYING_SECONDS
+        while True:
+            with self._lock:
+                self._check_free()
+                if self._in_turn(self._empty_log):
+                    return True
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_EMPTYING_PAUSE_SECONDS)  # others write meanwhile
 
     def _empty_log(self) -> bool:
         try:
@@ -312,8 +354,18 @@ class SqliteStore:
         if self._closed:
             raise LedgerError(self.name, "it is closed")
         if self._writer is None:
-            self._writer, self._known_end = self._idle_connection(), (0, None)
+            self._writer, self._known_end = self._new_writer(), (0, None)
         return self._writer
+
+    def _new_writer(self) -> sqlite3.Connection:
+        connection = self._idle_connection()
+        try:
+            files.check_writable(connection, self.name)
+        except BaseException:
+            with self._pool:
+                self._give_up(connection)  # another one may be able to write
+            raise
+        return connection
 
     def _idle_connection(self) -> sqlite3.Connection:
         with self._pool:

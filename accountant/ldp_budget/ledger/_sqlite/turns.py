@@ -47,18 +47,22 @@ class Turn:
 
     def take(self, deadline: float) -> None:
         """Wait for the turn, in short steps, always the same, so that whoever waits has the same chance."""
-        while True:
-            try:
-                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                self._wait(deadline)
-            except OSError as error:
-                raise LedgerError(self._ledger, f"its key {self._file} cannot be locked: {error.strerror}") from None
-            else:
-                if self._is_there():
-                    break
-                self._open()
+        while not self.try_to_take():
+            self._wait(deadline)
+
+    def try_to_take(self) -> bool:
+        """Take the turn if nobody has it; return True if it was taken."""
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            raise LedgerError(self._ledger, f"its key {self._file} cannot be locked: {error.strerror}") from None
+        if not self._is_there():
+            self._open()
+            return False
         _held[self._ledger] = threading.get_ident()
+        return True
 
     def give_back(self) -> None:
         """Let others write; without the turn this does nothing."""
@@ -89,7 +93,10 @@ class Turn:
         """Open the key file, at first or because another one of the same content has taken its place."""
         if not keys.read_key(Path(self._ledger)).is_that_of(self._key):
             raise LedgerError(self._ledger, f"its key {self._file} was replaced by another one while it was open")
-        before, self._descriptor = self._descriptor, os.open(self._file, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            before, self._descriptor = self._descriptor, os.open(self._file, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise LedgerError(self._ledger, f"its key {self._file} cannot be opened: {error.strerror}") from None
         self._opened = os.fstat(self._descriptor)
         if before >= 0:
             os.close(before)

@@ -1,0 +1,81 @@
+"""Values that PostgreSQL cannot store: they concern their caller alone, and none that shares the commit."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+import pytest
+
+from ldp_budget import Accountant, InvalidParameter, LedgerError
+from ldp_budget.catalogue.collections import Collection
+from ldp_budget.ledger.entries import StoredPolicy
+from ldp_budget.ledger.store import UnstorableError
+from ldp_budget.ledger.transaction import Transaction
+from ledger_contract import check, coin, spent
+from postgres_places import Emptied
+
+pytestmark = pytest.mark.usefixtures("own_keys")
+
+
+def charge(transaction: Transaction) -> str:
+    account = transaction.open_account(secrets.token_bytes(16))
+    transaction.set_spent(account, 0, coin(1).guarantee.costs())
+    return "charged"
+
+
+def find_nul(transaction: Transaction) -> Any:
+    """The driver refuses it, before anything is sent."""
+    return transaction.find_policy("a\0b")
+
+
+def store_too_long(transaction: Transaction) -> None:
+    """The server refuses it, with the last statements before the commit: no row of an index is that long."""
+    transaction.rows.add_policy(StoredPolicy(99, secrets.token_hex(9_000), 1, 0, "{}"))
+
+
+@pytest.mark.parametrize("failing", [find_nul, store_too_long])
+def test_a_value_that_cannot_be_stored_fails_its_own_work_alone(failing: Any) -> None:
+    """A policy name with a NUL, asked for by one caller: 45 % of the spends of others failed meanwhile."""
+    with Accountant(Emptied(1).address) as accountant:
+        accountant.set_policy("default", ["lifetime=9"])
+        ledger = accountant._ledger
+        works = [charge, charge, failing, charge]
+        results = ledger.run_all([ledger.piece(work, 0) for work in works])
+        assert [results[place] for place in (0, 1, 3)] == ["charged"] * 3
+        assert isinstance(results[2], UnstorableError)
+        assert "nothing was charged" in str(results[2])
+        assert not results[2].unknown
+        with pytest.raises(LedgerError):
+            ledger.run(failing)
+        assert accountant.stats()["users"] == 3
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\0", "\ud800", "x\udcff"])
+def test_a_name_that_cannot_be_stored_is_refused_before_the_database_sees_it(name: str) -> None:
+    """`spend(policy="a\\0b")` reached the server's driver, in a transaction that others shared."""
+    with Accountant(Emptied(1).address) as accountant:
+        accountant.set_policy("default", ["lifetime=9"])
+        calls = {
+            "user": lambda: accountant.spend(name, coin(1)),
+            "key": lambda: accountant.spend("alice", coin(1), key=name),
+            "policy": lambda: accountant.spend("alice", coin(1), policy=name),
+            "label": lambda: accountant.spend("alice", coin(1), label=name),
+            "note": lambda: accountant.spend("alice", coin(1), note=name),
+            "users": lambda: accountant.spend_many(["bob", name], coin(1)),
+            "key of a run": lambda: accountant.spend_many(["bob"], coin(1), key=name),
+            "balance": lambda: accountant.balance(name),
+            "balance under": lambda: accountant.balance("alice", policy=name),
+            "set_policy": lambda: accountant.set_policy(name, ["lifetime=9"]),
+            "read policy": lambda: accountant.policy(name),
+            "collection": lambda: accountant.collection(name),
+            "Collection": lambda: Collection(name, coin(1)),
+            "record": lambda: accountant.record("mine", name, {}, expected=0),
+            "erase": lambda: accountant.erase(name),
+        }
+        for what, call in calls.items():
+            with pytest.raises(InvalidParameter) as told:
+                call()
+            assert name not in str(told.value), what
+        assert spent(accountant, "alice") == {"lifetime": 0}
+        check(accountant)
