@@ -12,8 +12,8 @@ and q = 1-p the second probability, the count of v is estimated, without bias, b
 where n_v users hold v: for (k, d) = (5, 4) that is 5/4 of the variance for d = k = 5 plus n_v/4.
 
 Memoised, a user keeps the buckets for good and for every value the bits drawn for it. Reports of one value then lose
-ε together, however many there are. Over all the values a neighbour may have taken instead, *changing at the same
-moments*, the loss is at most d·ε: a value adds ε/2 for each of the two values compared that is among the d buckets,
+ε together, however many there are. Over all the values a neighbour may have taken instead, *equal in the same
+places*, the loss is at most d·ε: a value adds ε/2 for each of the two values compared that is among the d buckets,
 and in either history no value comes twice. Without that condition it is unbounded, as a change shows.
 """
 
@@ -139,9 +139,9 @@ class DBitFlip(FrequencyMechanism):
         total = UP.multiply(self.epsilon, Decimal(self.bits))
         return (
             f"Reports of one memoised value lose {self._loss} together and those of all values at most {total}, for "
-            "neighbours who change their value at the same moments only.",
+            "neighbours whose histories are equal in the same places only.",
             "Jeong, Hong and Seo (2020) have d < k hide when a value changes. It does not: bits that differ show it "
-            "for certain, so for neighbours who change at other moments the loss is unbounded.",
+            "for certain, so for other neighbours the loss is unbounded.",
         )
 
     # -- client -----------------------------------------------------------------------------------------

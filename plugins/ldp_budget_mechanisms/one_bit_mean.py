@@ -9,15 +9,16 @@ values is at most that between 0 and m, and the estimate has no bias.
 
 With rounding, a value x moves to a multiple of S: up to the next one if x + α reaches it, for a user's own α uniform
 on [0, S) (α-point rounding, equation (4)), so that the mean over α is x again. The bit of every multiple is drawn
-once, and a report repeats it, flipped with probability G. For neighbours whose multiples change *at the same moments*
-t reports of one multiple together lose
+once, and a report repeats it, flipped with probability G. For neighbours whose multiples are *equal in the same
+places*, for every α (`are_neighbours`), t reports of one multiple together lose
 
     ε(t) = ln( (e^ε rᵗ + 1) / (e^ε + rᵗ) ),      r = (1-G)/G,
 
-never more than ε. It is concave in t, so t reports lose at most t·ε(1) as well. For neighbours who change at other
-moments neither holds (for ε = 1, G = 0.2 four reports can lose 2.395, and 4·ε(1) = 2.278). There, as each report is
-randomized response at ln r whatever the bits are, T reports lose at most T·ln r; without a flip a change shows for
-certain, and the loss is infinite.
+never more than ε. It is concave in t, so t reports lose at most t·ε(1) as well. For other neighbours neither holds
+(for ε = 1, G = 0.2 four reports can lose 2.395, and 4·ε(1) = 2.278). The offset α is secret and decides what is a
+change: with S = 1 the values 0.2 and 0.3 share a cell for some α for which 0.2 and 0.9 do not. For any two histories,
+as each report is randomized response at ln r whatever the bits are, T reports lose at most T·ln r;
+without a flip a change shows for certain, and the loss is infinite.
 """
 
 from __future__ import annotations
@@ -32,7 +33,15 @@ from ldp_budget.authoring.channels import Comparison, Factor
 from ldp_budget.authoring.fields import Real, flag, optional_real, real
 from ldp_budget.authoring.numeric import NumericMechanism
 from ldp_budget.errors import InvalidParameter
-from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Memoised, Pure, SymmetricPair, Unbounded
+from ldp_budget.guarantees import (
+    SAME_CHANGE_PATTERN,
+    Guarantee,
+    Memoised,
+    Pure,
+    SymmetricPair,
+    Unbounded,
+    are_equal_in_same_places,
+)
 from ldp_budget.guarantees.amounts import DOWN, UP, exp_down, exp_up, float_above, float_below, float_up, ln_up
 from ldp_budget.randomness import ONE, threshold
 
@@ -53,6 +62,8 @@ if TYPE_CHECKING:
 
 _FINE = 2**30
 """Cells of the grid without rounding, and the most with it: even at the least ε a cell is worth many 2**-64."""
+
+_NEIGHBOURS = "neighbours whose rounded values are equal in the same places"
 
 _CURVE_POINTS = 1000
 _CURVE_UNIT = Decimal("1e-12")
@@ -87,7 +98,7 @@ class OneBitMean(NumericMechanism):
     maximum = optional_real("in place of lower = 0 and upper", at_least=1e-100, at_most=1e100)
     rounding = optional_real("memoise a bit for each multiple of this above lower, and round values to them", above=0)
     flip = real("probability that a report turns the memoised bit over", at_least=0, below=0.5, default=0)
-    any_inputs = flag("promise memoised reports for any two inputs, also ones that change at other moments")
+    any_inputs = flag("promise memoised reports for any two inputs, also ones that repeat in other places")
 
     @classmethod
     def for_range(cls, epsilon: Any, lower: Any, upper: Any) -> Self:
@@ -200,15 +211,38 @@ class OneBitMean(NumericMechanism):
             return ()
         if not self.flip:
             return (
-                "Without a flip, two reports that differ show for certain that the value changed: for neighbours who "
-                "change at other moments the loss is unbounded.",
+                "Without a flip, two reports that differ show for certain that the value changed: the loss is "
+                f"bounded for {_NEIGHBOURS}, and unbounded for others.",
             )
         one, each = float_up(self._curve[0]), float_up(self._flip_loss)
         return (
             f"One report loses {one:.6g}, and reports of one memoised bit together never more than {self.epsilon}, "
-            "for neighbours who change at the same moments.",
+            f"for {_NEIGHBOURS}.",
             f"For any two inputs {one:.6g} a report is no bound; T reports lose at most T·ln((1-G)/G), "
             f"which is {each:.6g} a report.",
+        )
+
+    def are_neighbours(self, first: Sequence[float], second: Sequence[float]) -> bool:
+        """Whether two histories of values fall into cells that are equal in the same places, for every offset α.
+
+        The offset decides which values share a cell, so it also decides what is a change.
+
+        Parameters:
+            first: a history, of numbers as `randomize` takes them.
+            second: another one.
+
+        Raises:
+            InvalidParameter: a number is out of range.
+        """
+        from ._one_bit_reports import PARTS_BITS
+
+        parts = 1 << PARTS_BITS
+        points = [self._cell_grid(parts).points(list(history)).tolist() for history in (first, second)]
+        # With growing α a value moves into the next cell once, where its place within the own cell and α make a cell.
+        offsets = {0, *(-point % parts for history in points for point in history)}
+        return all(
+            are_equal_in_same_places(*([(point + offset) >> PARTS_BITS for point in history] for history in points))
+            for offset in offsets
         )
 
     # -- what can be checked ----------------------------------------------------------------------------

@@ -71,9 +71,9 @@ class Rappor(Mechanism):
 
     The guarantee. t reports that repeat one memoised value lose ε(t) ≤ ε(∞), whatever the reports show, so their
     number may be chosen on the way. Permanent bits of different values are independent, so a user whose values a, b,
-    ... are reported t_a, t_b, ... times loses at most ε(t_a) + ε(t_b) + ...: against any other values *that repeat in
-    the same places*, hence the relation `same change pattern`. It does not matter whether the filters overlap: values
-    that share bits differ in fewer.
+    ... are reported t_a, t_b, ... times loses at most ε(t_a) + ε(t_b) + ...: against any other values in a history
+    that is *equal in the same places*, the relation `same change pattern`. It does not matter whether the filters
+    overlap: values that share bits differ in fewer.
 
     It does not hold for `any inputs`. Whether two reports come from the same permanent bits shows on all k bits, not
     only on the 2h where two values differ, and so, in time, does whether a value changed or came back: `change_loss`.

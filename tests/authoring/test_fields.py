@@ -288,3 +288,37 @@ def test_fields_of_several_bases_are_all_declared() -> None:
     assert list(Measured.fields) == ["lower", "upper", "epsilon"]
     assert Measured(epsilon=1, lower=0, upper=2).declared == {"epsilon": "1", "lower": "0", "upper": "2"}
     assert list(Fixed.fields) == ["lower", "epsilon"]
+
+
+class OneDigit(Real):
+    """A field that keeps one digit in JSON."""
+
+    def to_json(self, value: Decimal) -> str:
+        return str(int(value))
+
+
+class Rounded(Mechanism):
+    name = "rounded"
+    epsilon = OneDigit("privacy loss", above=0)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Pure(self.epsilon)
+
+
+def test_fingerprint_with_lossy_to_json_is_refused() -> None:
+    """A field that writes 1.01 and 1.99 as 1 made them one charge."""
+    assert Rounded(epsilon=1).fingerprint
+    for epsilon in ("1.01", "1.99"):
+        with pytest.raises(NotSupported, match=r"field epsilon of rounded writes 1\.\d+ as 1, which is another"):
+            _ = Rounded(epsilon=epsilon).fingerprint
+
+
+@pytest.mark.parametrize("name", ["self", "cls"])
+def test_option_named_as_an_argument_of_python_is_refused_as_unknown(name: str) -> None:
+    """`{"name": "rr", "self": 1}` over HTTP was a TypeError, and so a 500."""
+    for make in (ldp_budget.mechanism("rr"), ldp_budget.mechanism("rr").calibrate):
+        with pytest.raises(InvalidParameter, match=name):
+            make(**{"epsilon": "1", name: 1})
+    with pytest.raises(InvalidParameter, match=name):
+        ldp_budget.mechanism("rr")(epsilon="1").replace(**{name: 1})

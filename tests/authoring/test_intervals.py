@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import ldp_budget
 from ldp_budget import InvalidParameter
+from ldp_budget.authoring._intervals import quantile
 from ldp_budget.authoring.estimates import CountAggregate, CountEstimate, SumAggregate
 
 Floats = NDArray[np.float64]
@@ -44,13 +45,13 @@ def binomial(trials: int, probability: float) -> tuple[int, Floats]:
     return mode - len(falling), masses / masses.sum()
 
 
-def support_law(mechanism: Any, users: int, held: int) -> tuple[NDArray[np.int64], Floats]:
+def support_law(mechanism: Any, users: int, held: int, least: float = 1e-7) -> tuple[NDArray[np.int64], Floats]:
     """How many draws support the last answer, and how likely that is, where `held` users hold it."""
     keep, noise = map(float, mechanism.support_probabilities[-1])
     first, own = binomial(mechanism.draws_per_report * held, keep)
     other_first, other = binomial(mechanism.draws_per_report * (users - held), noise)
     masses = np.convolve(own, other)
-    seen = masses > 1e-7
+    seen = masses > least
     return (first + other_first + np.arange(len(masses)))[seen], masses[seen]
 
 
@@ -105,6 +106,29 @@ def test_intervals_of_counts_cover_at_any_number_of_reports(
         for held in held_by(users):
             for level, coverage, _ in coverages(mechanism, users, held):
                 assert coverage >= level - 0.001, (users, held, level, coverage)
+
+
+def misses(mechanism: Any, users: int, held: int, level: float) -> float:
+    """How often an interval misses the truth on either side, over the probability with which it may."""
+    support, chances = support_law(mechanism, users, held, least=1e-16)
+    low, high = estimates_of(mechanism, users, support).interval(level)
+    missed = (low > held + 1e-6) | (held - 1e-6 > high)
+    return float(chances[missed].sum()) / (1 - level)
+
+
+@pytest.mark.parametrize("level", [0.995, 0.9999, pytest.param(1 - 1e-7, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("name", "parameters"), [COUNTED[0], COUNTED[2], COUNTED[3]])
+def test_intervals_of_counts_cover_at_confidences_above_99_percent(
+    name: str, parameters: dict[str, Any], level: float
+) -> None:
+    """At 99.99 % intervals missed 1.48 times as often as they may, as the normal tail is too thin there."""
+    for epsilon in (1, 6):
+        mechanism = ldp_budget.mechanism(name)(epsilon=epsilon, **parameters)
+        noise = float(mechanism.support_probabilities[-1][1])
+        for variance in (103, 600):
+            users = math.ceil(variance / (mechanism.draws_per_report * noise * (1 - noise)))
+            for held in (0, 20):
+                assert misses(mechanism, users, held, level) <= 1.0001, (epsilon, users, held)
 
 
 @pytest.mark.parametrize(("name", "parameters"), COUNTED)
@@ -236,7 +260,7 @@ def test_rounds_of_the_same_users_are_not_independent() -> None:
             total = total.merge(part)
         for found, covers in (
             (mechanism.estimate(total), alone),
-            (mechanism.estimate(total).repeated([users] * rounds), together),
+            (mechanism.estimate(total).repeated([mechanism.estimate(part) for part in parts]), together),
         ):
             low, high = found.interval()
             covers.append(((low <= truth) & (truth <= high)).mean())
@@ -248,17 +272,49 @@ def test_rounds_of_the_same_users_are_not_independent() -> None:
 def test_errors_of_repeated_rounds_add_up_like_errors_and_not_like_variances() -> None:
     mechanism = ldp_budget.mechanism("one-bit-mean")(epsilon=1, maximum=1, rounding=0.25)
     found = mechanism.estimate(SumAggregate(mechanism.fingerprint, 500, 240))
-    repeated = found.repeated([100, 400])
-    factor = (math.sqrt(100) + math.sqrt(400)) ** 2 / 500
-    assert repeated.std_error == pytest.approx(found.std_error * math.sqrt(factor))
+    parts = [mechanism.estimate(SumAggregate(mechanism.fingerprint, n, ones)) for n, ones in ((250, 123), (250, 117))]
+    repeated = found.repeated(parts)
+    assert repeated.std_error == pytest.approx(sum(part.std_error for part in parts) / 2)
+    assert repeated.std_error == pytest.approx(found.std_error * math.sqrt(2), rel=0.02)
     assert repeated.mean == found.mean
     narrow, wide = (high - low for low, high in (found.interval(), repeated.interval()))
-    assert wide == pytest.approx(narrow * math.sqrt(factor), rel=0.05)
+    assert wide == pytest.approx(narrow * math.sqrt(2), rel=0.05)
 
 
-@pytest.mark.parametrize("rounds", [[], [499], [500, 0], [501, -1]])
+def test_errors_of_unequal_rounds_are_the_sum_of_their_own() -> None:
+    """100 reports that vary much and 10,000 that do not: stated as if all varied alike, more than 5 % too small."""
+    mechanism = ldp_budget.mechanism("one-bit-mean")(epsilon=6, maximum=1, rounding=0.25)
+    parts = [SumAggregate(mechanism.fingerprint, n, ones) for n, ones in ((100, 50), (10_000, 25))]
+    own = [mechanism.estimate(part) for part in parts]
+    found = mechanism.estimate(parts[0].merge(parts[1]))
+    together = (100 * own[0].std_error + 10_000 * own[1].std_error) / 10_100
+    repeated = found.repeated(own)
+    assert repeated.std_error == pytest.approx(together)
+    assert together > 1.05 * found.std_error * (math.sqrt(100) + math.sqrt(10_000)) / math.sqrt(10_100)
+    low, high = repeated.interval(0.68)
+    assert high - low > 2 * together, "the interval allows for it as well"
+
+
+@pytest.mark.parametrize("rounds", [[], [499], [500, 1], [250]])
 def test_rounds_must_be_those_of_the_reports(rounds: list[int]) -> None:
     mechanism = ldp_budget.mechanism("one-bit-mean")(epsilon=1, maximum=1, rounding=0.25)
     found = mechanism.estimate(SumAggregate(mechanism.fingerprint, 500, 240))
-    with pytest.raises(InvalidParameter, match="rounds: expected numbers of reports that add up to 500"):
-        found.repeated(rounds)
+    parts = [mechanism.estimate(SumAggregate(mechanism.fingerprint, count, count // 2 + 1)) for count in rounds]
+    with pytest.raises(InvalidParameter, match="rounds: expected estimates of rounds whose reports add up to 500"):
+        found.repeated(parts)
+    with pytest.raises(InvalidParameter, match="rounds"):
+        found.repeated([CountEstimate(500, np.zeros(1), np.zeros(1))])
+
+
+@pytest.mark.parametrize("level", [5e-324, 1e-16, 1 - 2**-53])
+def test_interval_at_the_ends_of_the_confidences_is_finite(level: float) -> None:
+    """`estimate` with a confidence of 0.9999999999999999 ended in a StatisticsError, over HTTP in a 500."""
+    mechanism = ldp_budget.mechanism("oue")(epsilon=1, domain_size=3)
+    low, high = mechanism.estimate(mechanism.randomize(np.zeros(50, int))).interval(level)
+    assert np.isfinite([low, high]).all()
+    assert (low <= high).all()
+
+
+def test_quantile_of_the_largest_confidence_is_that_of_the_exact_tail() -> None:
+    assert quantile(1 - 2**-53) == pytest.approx(8.2923611, rel=1e-6)  # a tail of 2^-54
+    assert quantile(0.95) == pytest.approx(1.9599639845400545, rel=1e-15)

@@ -153,7 +153,11 @@ def remove(package: Path) -> None:
     (package / "tables.py").unlink()
 
 
-@pytest.mark.parametrize("change", [edit, edit_another, add, rename, remove])
+def edit_data(package: Path) -> None:
+    (package / "weights.csv").write_text("1,3\n")
+
+
+@pytest.mark.parametrize("change", [edit, edit_another, add, rename, remove, edit_data])
 def test_changed_code_is_not_checked(store: Path, toy: type[Mechanism], change: Callable[[Path], None]) -> None:
     record(certificate(toy))
     assert checked(toy) == "exact"
@@ -161,6 +165,60 @@ def test_changed_code_is_not_checked(store: Path, toy: type[Mechanism], change: 
     change(Path(str(module.__file__)).parent)
     forget()
     assert checked(toy) == "no"
+
+
+def install(site: Path, name: str, files: dict[str, str]) -> None:
+    """A distribution with a RECORD of its files."""
+    about = site / f"{name.replace('-', '_')}-1.0.dist-info"
+    about.mkdir(parents=True)
+    packages = sorted({file.partition("/")[0] for file in files})
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (about / "top_level.txt").write_text("\n".join(packages))
+    for file, text in files.items():
+        (site / file).parent.mkdir(parents=True, exist_ok=True)
+        (site / file).write_text(text)
+    listed = [*files, f"{about.name}/METADATA", f"{about.name}/RECORD"]
+    (about / "RECORD").write_text("".join(f"{file},,\n" for file in listed))
+
+
+@pytest.mark.parametrize(
+    "changed", ["heir/__init__.py", "heir_tables/rows.csv", "parent_plugin/__init__.py", "parent_plugin/q.csv"]
+)
+def test_source_digest_covers_the_record_and_the_classes_inherited_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str
+) -> None:
+    """A table of the distribution, or the base class in another one, was changed: the certificate stayed "exact"."""
+    site = tmp_path / "site"
+    heir = "from parent_plugin import Toy\n\nclass Heir(Toy):\n    name = 'heir'\n"
+    install(site, "heir-plugin", {"heir/__init__.py": heir, "heir_tables/rows.csv": "1\n"})
+    install(site, "parent-plugin", {"parent_plugin/__init__.py": MODULE, "parent_plugin/q.csv": "1\n"})
+    monkeypatch.syspath_prepend(str(site))
+    from importlib import import_module, invalidate_caches
+
+    invalidate_caches()
+    cls = import_module("heir").Heir
+    try:
+        before = source_digest(cls)
+        assert before is not None
+        assert source_digest(cls) == before
+        (site / changed).write_text((site / changed).read_text() + "\n")
+        assert source_digest(cls) != before
+    finally:
+        for name in ("heir", "parent_plugin"):
+            del sys.modules[name]
+
+
+def test_source_digest_covers_the_version_and_the_files_of_ldp_budget(
+    toy: type[Mechanism], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another release of ldp-budget draws and checks in another way; a certificate outlived it."""
+    before = source_digest(toy)
+    names = [name for name, _ in certificates._sources(toy)]
+    assert {"ldp_budget/authoring/base.py", "ldp_budget/randomness/_discrete.py", "toy_plugin/tables.py"} <= set(
+        names
+    )
+    monkeypatch.setattr(certificates, "_own_version", lambda: "99")
+    assert source_digest(toy) != before
 
 
 def test_what_python_writes_beside_the_sources_changes_nothing(store: Path, toy: type[Mechanism]) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import random
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import mpmath
 import pytest
 
 import renyi_oracle as oracle
@@ -23,6 +25,8 @@ from ldp_budget.guarantees import (
     Unbounded,
     ZeroConcentrated,
 )
+from ldp_budget.guarantees._losses import rho_of_symmetric
+from ldp_budget.guarantees._renyi import RHO_LOOSENESS
 from ldp_budget.guarantees.pairs import dominating_pair
 from renyi_oracle import mpf, number
 
@@ -185,3 +189,60 @@ def test_a_finite_pair_sets_aside_what_only_one_input_can_report() -> None:
     # Its ρ is that of any report with its ε, which follows from ε by decimals alone, on every machine alike.
     assert pair.concentrated() == Pure(pair.loss()[0]).amounts().rho
     assert pair.amounts().rho is None
+
+
+# -- ρ of losses of ±ε ----------------------------------------------------------------------------------------------
+
+
+def largest_rate(epsilon: str, tau: str) -> Any:
+    """The supremum of K(u)/(u(1+u)) in sixty digits, without cancellation."""
+    with mpmath.workdps(60):
+        e, t = mpmath.mpf(epsilon), mpmath.mpf(tau)
+
+        def rate(x: Any) -> Any:
+            grown = 2 * mpmath.sinh((x + e) / 2) * mpmath.sinh(x / 2) / mpmath.cosh(e / 2)
+            return mpmath.log1p(t * grown) / (x / e * (1 + x / e))
+
+        grid = [mpmath.mpf(10) ** (mpmath.mpf(k) / 10) for k in range(-40, 25)]
+        place = max(range(1, len(grid) - 1), key=lambda k: rate(grid[k]))
+        low, high = grid[place - 1], grid[place + 1]
+        for _ in range(80):
+            left, right = low + (high - low) * 0.382, low + (high - low) * 0.618
+            low, high = (low, right) if rate(left) > rate(right) else (left, high)
+        return max(t * e * mpmath.tanh(e / 2), rate((low + high) / 2))
+
+
+@pytest.mark.parametrize("epsilon", ["1e-15", "1e-6", "0.003", "0.0299", "0.2", "2", "6"])
+def test_rho_of_symmetric_loss_is_never_below_and_within_its_looseness(epsilon: str) -> None:
+    """Below ε = 0.03 ρ was up to an eighth too large, and 1e-7 was promised."""
+    for tau in ("0.001", "0.3", "0.3333", "0.334", "0.5", "0.99"):
+        found, truth = rho_of_symmetric(Decimal(epsilon), Decimal(tau)), largest_rate(epsilon, tau)
+        with mpmath.workdps(60):
+            above = mpmath.mpf(str(found)) / truth - 1
+        assert -1e-45 <= above <= RHO_LOOSENESS, (tau, above)
+        if tau in ("0.001", "0.5", "0.99"):
+            assert above <= 1e-7, (tau, above)
+
+
+@pytest.mark.parametrize("cell", ["0.001", "0.2"])
+def test_rho_of_a_law_that_is_flat_is_within_its_looseness(cell: str) -> None:
+    """Of a discrete Gaussian, of which K(u)/(u(1+u)) is nearly the same for every u."""
+    step, reach = float(cell), 40
+    weights = [Fraction(math.exp(-(k * k) / 100)).limit_denominator(10**12) for k in range(-reach, reach + 2)]
+    first, second = [weights[k] for k in range(len(weights))], weights[::-1]
+    total = sum(first)
+    mixed = Fraction(step).limit_denominator(1000)
+    even = [(p + q) / 2 for p, q in zip(first, second, strict=True)]
+    sides = [[(m + mixed * (p - m)) / total for p, m in zip(side, even, strict=True)] for side in (first, second)]
+    law = [(p, p / q) for p, q in zip(*sides, strict=True)]
+    found = FinitePair(tuple(zip(*sides, strict=True))).concentrated()
+    with mpmath.workdps(40):
+        real = [[mpmath.mpf(each.numerator) / each.denominator for each in row] for row in law]
+        logs = [(p, mpmath.log(ratio)) for p, ratio in real]
+        best = mpmath.fsum(p * loss for p, loss in logs)
+        for k in range(-20, 60):
+            u = mpmath.mpf(10) ** (mpmath.mpf(k) / 10)
+            moment = mpmath.fsum(p * mpmath.expm1(u * loss) for p, loss in logs)
+            best = max(best, mpmath.log1p(moment) / (u * (1 + u)))
+        assert found is not None
+        assert -1e-20 <= mpmath.mpf(str(found)) / best - 1 <= RHO_LOOSENESS

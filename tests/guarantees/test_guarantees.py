@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ldp_budget import compose
 from ldp_budget.guarantees import (
     ANY_INPUTS,
     SAME_CHANGE_PATTERN,
@@ -183,6 +184,24 @@ def test_a_memoised_value_is_charged_its_first_report_and_its_cap_where_the_curv
     assert rappor.describe()["lifetime_epsilon"] == 4.39
 
 
+@pytest.mark.parametrize(
+    ("curve", "cap", "charged"),
+    [(("0",), "1", 10**9), (("0.1", "5"), "5", 49 * 10**8), (("0.3", "0.5", "0.6"), "0.65", 3 * 10**8)],
+)
+def test_memoised_report_without_label_is_charged_the_most_it_can_add(
+    curve: tuple[str, ...], cap: str, charged: int
+) -> None:
+    """Unlabelled reports cost curve[0] each: 1,000 reports of a curve 0, then cap 1, were stated as ε = 0."""
+    promise = Memoised(curve, cap)
+    assert promise.costs().epsilon == charged
+    for reports in range(1, 10):
+        along = promise.step(0, reports).epsilon
+        assert along is not None
+        assert along <= reports * charged
+    total = compose([(promise, 1000)], delta=0, rule="basic")
+    assert total.epsilon >= 1000 * charged / 10**9
+
+
 @given(st.integers(1, 1000), SIMPLE)
 def test_copies_cost_at_most_the_sum_and_less_than_a_unit_each_below_it(count: int, of: Guarantee) -> None:
     for many, one in zip(Copies(count, of).costs(), of.costs().times(count), strict=True):
@@ -215,6 +234,10 @@ def test_unbounded_is_unbounded_in_every_rule() -> None:
         (lambda: Memoised((1, 2), 1), "curve"),
         (lambda: Memoised((), 1), "curve"),
         (lambda: Memoised((1,), 1, relation="some inputs"), "relation"),
+        *[
+            (lambda values=values: Memoised((1,), 1, values), "values is not a whole number >= 1")  # type: ignore[misc]
+            for values in (0, -1, True, "3", 1.5, [])
+        ],
         (lambda: FinitePair(((Fraction(1, 2), 1), (Fraction(1, 3), 0))), "P to be probabilities that sum to 1"),
         (lambda: FinitePair(((Fraction(3, 2), 1), (Fraction(-1, 2), 0))), "P to be probabilities"),
         (lambda: FinitePair(()), "probabilities"),
@@ -261,3 +284,16 @@ def test_the_vocabulary_is_closed() -> None:
 def test_a_guarantee_is_frozen() -> None:
     with pytest.raises(AttributeError):
         Pure(1).bound = Decimal(2)  # type: ignore[misc]
+
+
+def test_fractions_of_many_digits_are_written_and_read_back() -> None:
+    """A pair with more than 4,300 digits ended in Python's bare ValueError when it was written as JSON or printed."""
+    half = Fraction(10**5000 + 1, 2 * 10**5000)
+    pair = FinitePair(((half, 1 - half), (1 - half, half)))
+    assert from_json(json.loads(json.dumps(pair.to_json()))) == pair
+    assert pair.costs().epsilon == 1
+    assert repr(pair)
+    with pytest.raises(ValueError, match="outcomes: expected P to be probabilities that sum to 1"):
+        FinitePair(((half, 1 - half),))
+    with pytest.raises(ValueError, match="outcomes: expected pairs of fractions"):
+        FinitePair((("1" * 5000 + "/x", 1),))

@@ -102,13 +102,11 @@ class OneOfAKind(BuiltIn):
 
 class TestGaussian(BuiltIn):
     mechanism = mechanism("gaussian")
-    unchecked = MEMO | LISTED
     targets = ({"epsilon": 1, "delta": "1e-6", "method": "exact", "lower": "-2.5", "upper": 4},)
 
 
 class TestLaplace(OneOfAKind):
     mechanism = mechanism("laplace")
-    unchecked = MEMO | LISTED
     targets = ({"epsilon": "0.7", **UNIT},)
 
 

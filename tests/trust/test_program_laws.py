@@ -44,6 +44,10 @@ def test_every_mechanism_is_listed_but_those_on_a_grid() -> None:
 @pytest.mark.some(2)
 @pytest.mark.parametrize(("name", "parameters"), SETTINGS, ids=lambda item: item if isinstance(item, str) else "")
 def test_the_law_is_what_compare_says(name: str, parameters: dict[str, Any]) -> None:
+    if name == "rappor":  # of 16 different reports the ways to send four are too many to list
+        with pytest.raises(NotChecked, match="the points from 4 reports on were not looked at"):
+            program_law_is_the_channel(ldp_budget.mechanism(name)(**parameters))
+        return
     program_law_is_the_channel(ldp_budget.mechanism(name)(**parameters))
 
 
@@ -51,7 +55,7 @@ def test_a_law_adds_up_to_one() -> None:
     assert sum(law(CASES["sue"].client_program(), 2).values()) == 1
 
 
-@pytest.mark.parametrize("name", ["laplace", "gaussian", "staircase", "bounded-laplace", "oue of 100"])
+@pytest.mark.parametrize("name", ["staircase", "bounded-laplace", "oue of 100"])
 def test_what_cannot_be_listed_is_not_checked(name: str) -> None:
     with pytest.raises(NotChecked, match="outcomes"):
         program_law_is_the_channel(CASES[name])

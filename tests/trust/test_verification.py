@@ -487,7 +487,8 @@ def test_a_product_is_bounded_without_being_listed() -> None:
     many = Comparison.of(*[bit] * 500)
     assert many.largest_ratio() == Fraction(3) ** 500
     assert check(Copies(500, SymmetricPair(math.log(3) + 1e-9, 1)), many).verdict == HOLDS
-    assert check(Copies(499, SymmetricPair(math.log(3) + 1e-9, 1)), many).verdict == UNPROVEN
+    assert check(Copies(499, SymmetricPair(math.log(3) + 1e-9, 1)), many).verdict == VIOLATED
+    assert check(Copies(501, SymmetricPair(math.log(3) + 1e-9, 1)), many).verdict == HOLDS
     with pytest.raises(NotSupported, match="too many to list"):
         many.masses()
 
@@ -509,3 +510,49 @@ def test_a_loss_that_delta_covers_whole_is_zero() -> None:
     # The printed formula at such a δ: nothing is left over for ε, and a search for the least one must end.
     found = verify(ldp_budget.mechanism("gaussian")(epsilon="0.2", delta="0.6", lower=0, upper=1))
     assert (found.verdict, found.upper) == (HOLDS, 0.0)
+
+
+# -- reports that repeat, under a guarantee that adds up -------------------------------------------------------------
+
+SMALL_RAPPOR = {"f": 0.5, "p": 0.25, "q": 0.75, "bits": 4, "hashes": 1, "cohorts": 1}
+
+
+@pytest.mark.parametrize(
+    ("made", "guarantee", "verdict"),
+    [
+        (ldp_budget.mechanism("d-bit-flip")(epsilon=1, buckets=4, bits=2, memoize=True), Pure(1), VIOLATED),
+        (
+            ldp_budget.mechanism("d-bit-flip")(epsilon=1, buckets=2, bits=1, memoize=True),
+            SymmetricPair(1, 1),
+            VIOLATED,
+        ),
+        (ldp_budget.mechanism("rappor")(**SMALL_RAPPOR), Pure("1.1"), VIOLATED),
+        (ldp_budget.mechanism("rappor")(**{**SMALL_RAPPOR, "bits": 32, "hashes": 2}), Pure("2.05"), UNPROVEN),
+        (ldp_budget.mechanism("one-bit-mean")(epsilon=1, maximum=1, rounding=0.25), Pure(1), UNPROVEN),
+    ],
+    ids=lambda each: getattr(each, "name", None),
+)
+def test_verify_of_memoising_mechanism_that_promises_fresh_reports_does_not_hold(
+    made: Any, guarantee: Any, verdict: str
+) -> None:
+    """A subclass of d-bit-flip with kept bits promised Pure(1), where A, A and A, B lose ∞; verify said "holds"."""
+    found = verify(promising(made, guarantee))
+    assert found.verdict == verdict
+    assert any("earlier reports" in problem for problem in found.problems)
+
+
+@pytest.mark.parametrize("flip", [0.05, 0.2, 0.45])
+def test_verify_of_bit_that_is_flipped_at_last_holds_for_any_inputs(flip: float) -> None:
+    made = ldp_budget.mechanism("one-bit-mean")(epsilon=1, maximum=1, rounding=0.25, flip=flip, any_inputs=True)
+    assert verify(made).verdict == HOLDS
+    low = Pure(made.guarantee.bound - Decimal("0.001"))
+    assert verify(promising(made, low)).verdict != HOLDS
+
+
+def test_verify_of_fresh_draws_needs_no_memos() -> None:
+    for made in (
+        ldp_budget.mechanism("rappor")(**SMALL_RAPPOR, any_inputs=True),
+        ldp_budget.mechanism("d-bit-flip")(epsilon=1, buckets=2, bits=1),
+        ldp_budget.mechanism("oue")(epsilon=1, domain_size=3),
+    ):
+        assert verify(made).verdict == HOLDS

@@ -74,7 +74,7 @@ class Mechanism:
                     fields.pop(name, None)
         cls.fields = MappingProxyType(fields)
 
-    def __init__(self, **declared: Any) -> None:
+    def __init__(self, /, **declared: Any) -> None:
         values = {name: field.default for name, field in self.fields.items() if field.default is not None}
         for name, value in declared.items():
             if name not in self.fields:
@@ -88,7 +88,7 @@ class Mechanism:
         self.check()
 
     @classmethod
-    def calibrate(cls, **target: Any) -> Self:
+    def calibrate(cls, /, **target: Any) -> Self:
         """The mechanism whose parameters meet a target.
 
         Parameters:
@@ -103,7 +103,7 @@ class Mechanism:
         return cls(**target)
 
     @classmethod
-    def _for_ranking(cls, **target: Any) -> Self:
+    def _for_ranking(cls, /, **target: Any) -> Self:
         """Calibrated to ε and to what else of `target` it has a field for. Raises `NotSupported` without an ε."""
         if "epsilon" not in cls.fields:
             raise NotSupported(f"{cls.name} is not calibrated from ε, so it cannot be ranked at one")
@@ -126,11 +126,31 @@ class Mechanism:
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over the canonical JSON of the name and what was declared; never over a computed float."""
+        """SHA-256 over the canonical JSON of the name and what was declared; never over a computed float.
+
+        Raises:
+            NotSupported: a field writes a value as JSON that it reads back as another one.
+        """
+        self._check_written()
         text = canonical_json({"mechanism": self.name, "declared": self.declared})
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def replace(self, **changes: Any) -> Self:
+    def _check_written(self) -> None:
+        """Refuse a field that loses digits in JSON: two mechanisms with other promises would be one.
+
+        Raises:
+            NotSupported: there is one.
+        """
+        for name, value in self.__dict__["_values"].items():
+            field = self.fields[name]
+            written = field.to_json(value)
+            if field.parse(written) != value:
+                raise NotSupported(
+                    f"field {name} of {self.name} writes {_short(value)} as {_short(written)}, which is another "
+                    f"value. Change {type(field).__name__}.to_json so that parse reads the same value back."
+                )
+
+    def replace(self, /, **changes: Any) -> Self:
         """The same mechanism with some declared values changed.
 
         Parameters:

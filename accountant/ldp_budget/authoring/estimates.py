@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -161,6 +161,9 @@ def check_same(one: Aggregate, other: Aggregate) -> None:
         )
 
 
+E = TypeVar("E", bound="CountEstimate | MeanEstimate")
+
+
 class Estimate:
     """What `Mechanism.estimate` returns: a `CountEstimate` or a `MeanEstimate`."""
 
@@ -198,8 +201,8 @@ class Estimate:
         caption = f"{_named(self.reports, 'report')}; 95 % intervals"
         return html_table(caption, list(rows[0]), (list(row.values()) for row in rows), len(rows))
 
-    def repeated(self, rounds: Sequence[int]) -> Self:
-        """The same estimate with errors for rounds of so many reports by the same users."""
+    def repeated(self, rounds: Sequence[Estimate]) -> Self:
+        """The same estimate with errors for rounds of reports by the same users, from the estimate of each round."""
         raise NotSupported(f"a {type(self).__name__} has no errors to raise for reports that repeat")
 
 
@@ -279,31 +282,33 @@ class CountEstimate(Estimate):
         margin = _quantile(level) * self.std_errors
         return self.counts - margin, self.counts + margin
 
-    def repeated(self, rounds: Sequence[int]) -> Self:
+    def repeated(self, rounds: Sequence[Estimate]) -> Self:
         """The same estimate, with errors that also hold where the same users reported in every one of the rounds.
 
         Reports that repeat a memoised draw are no independent evidence: a round more then adds reports, and no
-        knowledge. The standard error of a sum of correlated parts is at most the sum of theirs, so a variance is at
-        most (Σ√n_r)²/n times as large as if all reports were independent.
+        knowledge. The standard error of a sum of correlated parts is at most the sum of theirs: those of the rounds
+        are added. For intervals, the variance is at most as many times as large as there are rounds.
 
         Parameters:
-            rounds: how many reports each round had.
+            rounds: the estimate of each round by itself.
 
         Raises:
-            InvalidParameter: they do not add up to the reports of the estimate.
+            InvalidParameter: their reports do not add up to those of the estimate.
         """
-        return replace(self, **_overlapping(self, rounds))
+        listed = _checked_rounds(self, rounds)
+        errors: Floats = np.sum([each.std_errors for each in listed], axis=0)
+        return replace(self, std_errors=errors, overlap=self.overlap * len(listed))
 
 
-def _overlapping(estimate: Any, rounds: Sequence[int]) -> dict[str, Any]:
-    expected = f"numbers of reports that add up to {estimate.reports}"
+def _checked_rounds(estimate: E, rounds: Sequence[Estimate]) -> list[E]:
+    """The estimates of rounds. Raises `InvalidParameter` unless they are of this kind and their reports add up."""
+    expected = f"estimates of rounds whose reports add up to {estimate.reports}"
     listed = list(check_many("rounds", rounds, expected))
-    wholes = all(isinstance(count, int | np.integer) and count > 0 for count in listed)
-    if not wholes or sum(listed) != estimate.reports:
+    alike: list[E] = [each for each in listed if isinstance(each, type(estimate))]
+    counted = {np.shape(each.std_errors) for each in [estimate, *alike] if isinstance(each, CountEstimate)}
+    if len(alike) < len(listed) or sum(each.reports for each in alike) != estimate.reports or len(counted) > 1:
         raise InvalidParameter("rounds", expected, ", ".join(map(shown, listed)))
-    factor = sum(math.sqrt(count) for count in listed) ** 2 / estimate.reports
-    errors = "std_errors" if isinstance(estimate, CountEstimate) else "std_error"
-    return {errors: getattr(estimate, errors) * math.sqrt(factor), "overlap": estimate.overlap * factor}
+    return alike
 
 
 @dataclass(frozen=True, eq=False)
@@ -468,16 +473,18 @@ class MeanEstimate(Estimate):
         margin = _quantile(level, self.freedom) * self.std_error
         return self.mean - margin, self.mean + margin
 
-    def repeated(self, rounds: Sequence[int]) -> Self:
+    def repeated(self, rounds: Sequence[Estimate]) -> Self:
         """The same estimate for users who reported in every round, as `CountEstimate.repeated`.
 
         Parameters:
-            rounds: how many reports each round had.
+            rounds: the estimate of each round by itself.
 
         Raises:
-            InvalidParameter: they do not add up to the reports of the estimate.
+            InvalidParameter: their reports do not add up to those of the estimate.
         """
-        return replace(self, **_overlapping(self, rounds))
+        listed = _checked_rounds(self, rounds)
+        error = math.fsum(each.reports * each.std_error for each in listed) / self.reports
+        return replace(self, std_error=error, overlap=self.overlap * len(listed))
 
 
 @dataclass(frozen=True, repr=False)

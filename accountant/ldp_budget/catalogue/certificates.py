@@ -1,7 +1,7 @@
 """Certificates: which mechanisms were checked on this machine, in exactly the form in which they are installed.
 
 `ldp-budget plugin check` records what it found. A record is bound to the distribution and its version, the mechanism
-and the SHA-256 of the sources it is made of, so that changed code counts as not checked again.
+and the SHA-256 of all that it is made of, see `source_digest`, so that changed code counts as not checked again.
 
 Our own mechanisms need no record. Every release passes the same checks before it is made, and three things more:
 each promise is proved from the thresholds that are drawn, or the density, over many settings
@@ -28,16 +28,19 @@ from typing import TYPE_CHECKING, Any
 from .._checks import check_instance
 from .._files import application_folder, replacing
 from ..guarantees.evidence import AUDITED, EXACT, NO
+from ._proved_ranges import in_proved_range
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from ..authoring.base import Mechanism
 
 VARIABLE = "LDP_BUDGET_CERTIFICATES"
 
 _FORMAT = "ldp-budget certificates 1"
-_CODE = (".py", ".so", ".pyd")
+_OWN = ("ldp_budget", "ldp_budget_mechanisms", "ldp_budget_adapters")
+"""Packages whose every file is covered without the record of their distribution, as is their version."""
+_NOTES = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")
 _BOUND_TO = ("distribution", "version", "mechanism", "sources")
 
 
@@ -61,6 +64,19 @@ def checked(mechanism: type[Mechanism]) -> str:
     if mechanism not in _known:
         _known[mechanism] = _found(mechanism)
     return _known[mechanism]
+
+
+def checked_at(mechanism: Mechanism) -> str:
+    """The same of a mechanism with its parameters: "exact" only where its promise is proved at these.
+
+    Parameters:
+        mechanism: with its parameters.
+
+    Raises:
+        InvalidParameter: it is no mechanism.
+    """
+    found = checked(type(mechanism))
+    return AUDITED if found == EXACT and not in_proved_range(mechanism) else found
 
 
 def forget() -> None:
@@ -117,26 +133,82 @@ def _recorded(distribution: str, version: str, mechanism: type[Mechanism]) -> st
 
 
 def source_digest(mechanism: type[Mechanism]) -> str | None:
-    """SHA-256 over the code of the package that defines a class, names and contents; None where it has no files."""
+    """SHA-256 over all that a class is made of; None where it has no files.
+
+    That is for the class and each that it inherits from: all files of the topmost package, data files too, and all
+    that its distribution installed. ldp-budget's own package is among them, and so is its version.
+    """
     digest = hashlib.sha256()
     try:
         for name, file in _sources(mechanism):
-            for part in (name.encode(), file.read_bytes()):
-                digest.update(len(part).to_bytes(8, "little") + part)
+            _add(digest, name.encode(), file.read_bytes())
     except (OSError, LookupError):
         return None
+    _add(digest, b"ldp-budget", _own_version().encode())
     return digest.hexdigest()
 
 
-def _sources(mechanism: type[Mechanism]) -> Iterator[tuple[str, Path]]:
-    """Every source file with its name within the package, in order. Raises LookupError where there are none."""
-    module = _package_of(mechanism.__module__)
-    path = Path(module.__file__)
-    if path.stem != "__init__":
-        yield path.name, path
-        return
-    files = [file for file in path.parent.rglob("*") if file.suffix in _CODE and file.is_file()]
-    yield from sorted((file.relative_to(path.parent).as_posix(), file) for file in files)
+def _add(digest: Any, *parts: bytes) -> None:
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little") + part)
+
+
+def _own_version() -> str:
+    from importlib import metadata
+
+    return metadata.version("ldp-budget")
+
+
+def _sources(mechanism: type[Mechanism]) -> list[tuple[str, Path]]:
+    """Every file with a name that is the same wherever it is installed, in order. Raises LookupError for none."""
+    modules = {cls.__module__ for cls in mechanism.__mro__}
+    modules = {module for module in modules if module.partition(".")[0] not in sys.stdlib_module_names}
+    packages = {package.__name__: package for package in map(_package_of, sorted(modules))}
+    found: dict[str, Path] = {}
+    for name, package in packages.items():
+        path = Path(package.__file__)
+        if path.stem == "__init__":
+            found |= {f"{name}/{file.relative_to(path.parent).as_posix()}": file for file in _files_in(path.parent)}
+        else:
+            found[path.name] = path
+    for distribution in _distributions_of(packages):
+        found |= _recorded_files(distribution)
+    return sorted(found.items())
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    """Every file that somebody wrote, and not Python or a tool."""
+    for place, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not _is_left_over(name)]
+        yield from (Path(place, name) for name in files if not _is_left_over(name))
+
+
+def _is_left_over(name: str) -> bool:
+    return name == "__pycache__" or name.startswith(".") or name.endswith((".pyc", ".pyo"))
+
+
+def _distributions_of(packages: Iterable[str]) -> list[Any]:
+    """The distributions of others that installed these packages."""
+    from importlib import metadata
+
+    tops = {name.partition(".")[0] for name in packages} - set(_OWN)
+    if not tops:
+        return []
+    by_package = metadata.packages_distributions()
+    names = {name for top in tops for name in by_package.get(top, ())}
+    return [metadata.distribution(name) for name in sorted(names)]
+
+
+def _recorded_files(distribution: Any) -> dict[str, Path]:
+    """What a distribution installed, but for notes of the installer and what Python compiles."""
+    found = {}
+    for file in distribution.files or ():
+        parts = file.parts
+        left_over = any(map(_is_left_over, parts)) or file.name in _NOTES
+        path = Path(distribution.locate_file(file))
+        if not left_over and path.is_file():
+            found[f"{distribution.name}:{file.as_posix()}"] = path
+    return found
 
 
 def _package_of(module: str) -> Any:

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from .._checks import check_instance, check_many, check_whole, shown
+from .._checks import check_instance, check_many, check_name, check_whole, shown
 from .._columns import check_texts, column_of
 from ..authoring.base import Mechanism, count_of
 from ..authoring.domain import Categories
@@ -63,6 +63,7 @@ class Collection:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or ":" in self.name:
             raise InvalidParameter("name", "a name of at least one character, without a colon", shown(self.name))
+        check_name("name", self.name)
         check_instance("mechanism", self.mechanism, Mechanism, "a mechanism with its parameters")
         if self.categories is not None:
             categories = check_many("categories", self.categories, "a list of names, or None")

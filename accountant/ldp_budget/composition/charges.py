@@ -47,7 +47,7 @@ def of_one_question(guarantee: Guarantee, reports: int, rule: str) -> tuple[Guar
     if not isinstance(guarantee, Memoised) or guarantee.values is None or reports <= guarantee.values:
         return guarantee, reports
     most = UP.multiply(guarantee.cap, guarantee.values)
-    if rule == "basic" and UP.multiply(guarantee.curve[0], reports) <= most:
+    if rule == "basic" and UP.multiply(guarantee.loss()[0], reports) <= most:
         return guarantee, reports
     return dataclasses.replace(guarantee, curve=(guarantee.cap,)), guarantee.values
 

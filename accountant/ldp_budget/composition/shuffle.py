@@ -25,6 +25,7 @@ and that may be less than K of e^{-ε₀} max(P, Q).
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import asdict, dataclass
 from decimal import Decimal
@@ -36,14 +37,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._checks import shown
+from .._json import canonical_json
 from ..errors import InvalidParameter, NotSupported
-from ..guarantees import FinitePair, Guarantee, Laplace, Memoised, Pure, SymmetricPair
+from ..guarantees import Copies, FinitePair, Guarantee, Laplace, Memoised, Pure, SymmetricPair
 from ..guarantees.amounts import DOWN, UP, exp_down, exp_up, float_up
 from . import _checked_delta, _printed_above, compose
 from ._inversion import Sum, short, spectrum
 from ._steps import UNIT, Atoms
 from ._terms import Terms
-from .charges import canonical_charges
+from .charges import canonical_charges, in_pairs
 from .crossing import crossing
 from .gdp import log_bounds
 
@@ -65,13 +67,16 @@ _HALVINGS = 40
 _RESOLUTION = 1e-6
 _SHARES = (Decimal(0), Decimal("0.25"), Decimal("0.45"))  # of P in the clones; which is best depends on n
 _ONE = Decimal(1)
+_DEPENDENT = "reports of a memoised value depend on each other, so their shuffles do not compose"
+_STEP = Fraction(2)  # stands for one step of a loss where outcomes are told apart by theirs
+_MOST_OUTCOMES = 300  # of the draws of a report together; with more, any pair of its ε₀ dominates
 # Of ε₀, what is worked out. Above it 10^12 users hardly send one clone, below it forty digits hold too little of it.
 _LEAST, _MOST = Decimal("1e-20"), Decimal(64)
 
 
 @dataclass(frozen=True)
 class Shuffled:
-    """Reports of each of `users` users, shuffled each time anew, are centrally (`epsilon`, `delta`)-DP for the inputs
+    """Reports of each of `users` users, each shuffled by itself, are centrally (`epsilon`, `delta`)-DP for the inputs
     of one user replaced by any others. Without a shuffler they are `local`-DP, by the sum of their ε₀.
 
     `epsilon` is a certified upper bound, and no figure of a limit.
@@ -93,15 +98,16 @@ def shuffled(
     """The central loss of one user whose reports are shuffled among those of `users` users, at `delta` in [0, 1).
 
     `charges` are pairs of a guarantee and how many independent reports carry it. Each report goes through a shuffle
-    of its own with one report of every other user, all by the same mechanism. `users` counts those who do that, and
-    are not in league with whoever receives the reports. `inputs` is how many different inputs the mechanisms have, if
-    that is known: with two a closer bound holds. A memoised report must be the first that each of them sends: a
-    receiver who knows what the others repeat takes it out of the histogram.
+    of its own with one report of every other user, all by the same mechanism. A report of several draws (`Copies`) is
+    one message: the shuffler does not take its draws apart, so its loss is that of all draws together. `users` counts
+    those who do that, and are not in league with the receiver of the reports. `inputs` is how many different inputs
+    the mechanisms have, if that is known: with two a closer bound holds. A memoised report must be the first that
+    each of them sends: a receiver who knows what the others repeat takes it out of the histogram.
 
     Raises `NotSupported` for a guarantee that is not pure ε-LDP with a known ε, and for a memoised report that is not
     the only one; `InvalidParameter`.
     """
-    among, target, listed = whole_users(users), _checked_delta(delta), canonical_charges(charges)
+    among, target, listed = whole_users(users), _checked_delta(delta), _messages(charges)
     total = sum(count for _, count in listed)
     rounds = [(Crowd.of(guarantee, total, among, two_inputs=inputs == 2), count) for guarantee, count in listed]
     basic = reduce(UP.add, (UP.multiply(crowd.local, count) for crowd, count in rounds), Decimal(0))
@@ -116,6 +122,31 @@ def shuffled(
         pairs = [(crowd.curve_pair(least), count) for crowd, count in rounds if crowd.local]
         epsilon = min(local, compose(pairs, delta=target, rule="exact").epsilon)
     return Shuffled(among, min(local, _printed_above(epsilon)), float_up(target), local)
+
+
+def _messages(charges: Iterable[tuple[Guarantee, int]]) -> list[tuple[Guarantee, int]]:
+    """Each kind of report once, with the number of messages; copies of copies are resolved."""
+    listed: list[tuple[Guarantee, int]] = []
+    for guarantee, count in in_pairs(charges):
+        draws = 1
+        while isinstance(guarantee, Copies):
+            draws, guarantee = draws * guarantee.count, guarantee.of
+        # The canonical form checks the pair; with the count of one draw it takes nothing apart.
+        ((inner, messages),) = canonical_charges([(guarantee, count)])
+        if isinstance(inner, Memoised) and draws > 1:
+            raise NotSupported(_DEPENDENT)
+        listed.append((inner if draws == 1 else Copies(draws, inner), messages))
+    counts: dict[Guarantee, int] = {}
+    for guarantee, messages in listed:
+        counts[guarantee] = counts.get(guarantee, 0) + messages
+    return sorted(counts.items(), key=lambda charge: canonical_json(charge[0].to_json()))
+
+
+def is_memoised(guarantee: Guarantee) -> bool:
+    """Whether reports with this guarantee repeat a memoised draw, or several."""
+    while isinstance(guarantee, Copies):
+        guarantee = guarantee.of
+    return isinstance(guarantee, Memoised)
 
 
 def whole_users(users: int) -> int:
@@ -153,10 +184,10 @@ class Crowd:
 
     @classmethod
     def of(cls, guarantee: Guarantee, reports: int, users: int, *, two_inputs: bool) -> Crowd:
-        """That of one of so many `reports` in all, each shuffled by itself."""
+        """That of one of so many `reports` in all, each shuffled as one message."""
         if isinstance(guarantee, Memoised) and reports > 1:
             # Others send the same again: where they do, the histograms differ by the one user alone.
-            raise NotSupported("reports of a memoised value depend on each other, so their shuffles do not compose")
+            raise NotSupported(_DEPENDENT)
         local, pair = _dominating(guarantee)
         if not _LEAST <= local <= _MOST:
             return cls((), (), users, local)
@@ -232,10 +263,48 @@ def _dominating(guarantee: Guarantee) -> tuple[Decimal, list[tuple[Decimal, Deci
         case FinitePair() if all(p and q for p, q in guarantee.outcomes if p or q):
             local, _ = guarantee.loss()
             return local, [(_decimal(p), _decimal(q)) for p, q in guarantee.outcomes if p]
+        case Copies():
+            one, pair = _dominating(guarantee.of)
+            local = UP.multiply(one, guarantee.count)
+            if not _LEAST <= local <= _MOST:
+                return local, []
+            draws = _merged(zip(_losses(guarantee.of, len(pair)), pair, strict=True))
+            return local, _together(draws, guarantee.count) or _symmetric(local, _ONE)
     raise NotSupported(
         f"shuffling is bounded for pure ε-LDP reports; one with a guarantee of kind {guarantee.kind} is none, or has "
         "a delta > 0"
     )
+
+
+def _losses(guarantee: Guarantee, outcomes: int) -> list[Fraction]:
+    """A number for each outcome of a pair, which multiplies over draws and is the same for equal losses alone."""
+    match guarantee:
+        case FinitePair():
+            return [p / q for p, q in guarantee.outcomes if p]
+        case Laplace() if guarantee.bound:
+            return [_STEP**cell for cell in range(-_CELLS, _CELLS + 1)]
+    return [_STEP, 1 / _STEP, Fraction(1)][:outcomes]
+
+
+def _together(pair: dict[Fraction, tuple[Decimal, Decimal]], draws: int) -> list[tuple[Decimal, Decimal]] | None:
+    """The pair of so many independent draws, outcomes of equal likelihood ratio taken together; None if too many."""
+    product = {Fraction(1): (_ONE, _ONE)}
+    for bit in bin(draws)[2:]:
+        for factor in (product, pair)[: 1 + int(bit)]:
+            both = itertools.product(product.items(), factor.items())
+            product = _merged((a * b, (UP.multiply(p, r), UP.multiply(q, s))) for (a, (p, q)), (b, (r, s)) in both)
+            if len(product) > _MOST_OUTCOMES:
+                return None
+    return list(product.values())
+
+
+def _merged(outcomes: Iterable[tuple[Fraction, tuple[Decimal, Decimal]]]) -> dict[Fraction, tuple[Decimal, Decimal]]:
+    """Outcomes of equal likelihood ratio taken together."""
+    found: dict[Fraction, tuple[Decimal, Decimal]] = {}
+    for ratio, (p, q) in outcomes:
+        before = found.get(ratio, (Decimal(0), Decimal(0)))
+        found[ratio] = UP.add(before[0], p), UP.add(before[1], q)
+    return found
 
 
 def _clones(pair: Masses, local: Decimal, share: Decimal) -> tuple[Decimal, ...]:

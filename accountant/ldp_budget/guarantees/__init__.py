@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from .vocabulary import (
+from .relations import (
     ANY_INPUTS,
+    EQUAL_IN_SAME_PLACES,
     RELATIONS,
     SAME_CHANGE_PATTERN,
+    are_equal_in_same_places,
+)
+from .vocabulary import (
     Approximate,
     Copies,
     FinitePair,
@@ -26,6 +30,7 @@ from .vocabulary import (
 
 __all__ = [
     "ANY_INPUTS",
+    "EQUAL_IN_SAME_PLACES",
     "RELATIONS",
     "SAME_CHANGE_PATTERN",
     "Approximate",
@@ -40,6 +45,7 @@ __all__ = [
     "SymmetricPair",
     "Unbounded",
     "ZeroConcentrated",
+    "are_equal_in_same_places",
     "from_json",
     "mu_squared_of_pure",
     "odds",

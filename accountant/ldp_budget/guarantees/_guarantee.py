@@ -9,22 +9,19 @@ from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
 from .._checks import shown
-from ._renyi import RHO_LOOSENESS
 from .amounts import Costs, canonical, decimal, float_up
-
-ANY_INPUTS = "any inputs"
-SAME_CHANGE_PATTERN = "same change pattern"
-RELATIONS = (ANY_INPUTS, SAME_CHANGE_PATTERN)
+from .relations import ANY_INPUTS
 
 Number = int | float | str | Decimal
 
 # No promise above this is worth anything, and its exponential would not fit the arithmetic.
 MOST = 10**6
 
-# By how much costs may exceed the truth, relatively: ε, δ, ρ, μ².
-_LOOSENESS = (10**12, 10**12, int(1 / RHO_LOOSENESS) // 2, 10**8)
+# By what part of itself a cost that was stored may be below the one worked out now: ε, δ, ρ, μ².
+_LOOSENESS = (10**12, 10**12, 5 * 10**6, 10**8)
 
 _FEW_DIGITS, _FEW_PARTS = 9, 5
+_MANY_DIGITS = 4000
 _SHORT = Context(prec=_FEW_DIGITS, rounding=ROUND_CEILING)
 
 _VOCABULARY = f"{__package__}.vocabulary"
@@ -180,7 +177,7 @@ def _encode(value: Any) -> Any:
     if isinstance(value, Decimal):
         return canonical(value)
     if isinstance(value, Fraction):
-        return str(value)
+        return fraction_text(value)
     if isinstance(value, Guarantee):
         return value.to_json()
     if isinstance(value, tuple):
@@ -193,12 +190,29 @@ def _short(value: Any) -> str:
     if isinstance(value, Decimal):
         return canonical(value if len(value.as_tuple().digits) <= _FEW_DIGITS else _SHORT.plus(value))
     if isinstance(value, Fraction):
-        return str(value) if len(str(value)) <= _FEW_DIGITS else f"{float(value):.6g}"
+        text = fraction_text(value)
+        return text if len(text) <= _FEW_DIGITS else f"{float(value):.6g}"
     if isinstance(value, tuple):
         listed = [_short(item) for item in value]
         listed = listed if len(listed) <= _FEW_PARTS else [*listed[:3], "…", listed[-1]]
         return f"({', '.join(listed)}{',' * (len(value) == 1)})"
     return repr(value)
+
+
+def fraction_text(value: Fraction) -> str:
+    """A fraction as text. Python's own way ends at 4,300 digits, the one by decimals does not."""
+    parts = [format(Decimal(part), "f") for part in (value.numerator, value.denominator)]
+    return parts[0] if value.denominator == 1 else "/".join(parts)
+
+
+def fraction_of(value: Any) -> Fraction:
+    """The fraction that a number or a text means, of as many digits as there are. Raises as `Fraction` does."""
+    if isinstance(value, str) and len(value) > _MANY_DIGITS:
+        parts = value.split("/")
+        if len(parts) > 2 or not all(part.isdecimal() and part.isascii() for part in parts):
+            raise ValueError(f"not a fraction of whole numbers: {shown(value)}")
+        return Fraction(*(int(Decimal(part)) for part in parts))
+    return Fraction(value)
 
 
 def _decode(value: Any) -> Any:

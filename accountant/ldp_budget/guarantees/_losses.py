@@ -118,7 +118,25 @@ def symmetric_amounts(epsilon: Decimal, tau: Decimal) -> Amounts:
     low, high = DOWN.divide(tau, UP.add(exp_up(epsilon), _ONE)), _high(epsilon, tau)
     misses = DOWN.add(DOWN.subtract(_ONE, tau), low)
     mu_squared = mu_squared_of_tests([(low, high, misses)])
-    return no_more_than_pure(epsilon, symmetric_law(epsilon, tau).rho(), mu_squared)
+    return no_more_than_pure(epsilon, rho_of_symmetric(epsilon, tau), mu_squared)
+
+
+def rho_of_symmetric(epsilon: Decimal, tau: Decimal) -> Decimal:
+    """ρ of a loss of ±ε with probability τ, rounded up: τ·ε·tanh(ε/2) if cosh(ε/2) ≤ 2τ/(1 - τ), else by a search.
+
+    With a = ε/2, y = ε(u + ½) and ψ = 1 - τ + τ cosh(y)/cosh(a), ρ is the largest of ε² ln ψ/(y² - a²) for y > a.
+    Where ln ψ is concave in y², that is its slope at y = a, τ·ε·tanh(a). It is concave if and only if
+
+        (1 - τ) cosh(a) (y cosh y - sinh y) ≤ τ (sinh y cosh y - y),
+
+    and the quotient of the two brackets is at most ½: their series have the terms 2k and 4ᵏ times y²ᵏ⁺¹/(2k + 1)!.
+    """
+    half = UP.divide(epsilon, Decimal(2))
+    grown = exp_up(half)
+    cosh = UP.divide(UP.add(grown, UP.divide(_ONE, grown.next_minus(DOWN).next_minus(DOWN))), Decimal(2))
+    if UP.multiply(UP.subtract(_ONE, tau), cosh) <= DOWN.multiply(2, tau):
+        return UP.multiply(tau, rho_of_pure(epsilon))
+    return symmetric_law(epsilon, tau).rho()
 
 
 @lru_cache(maxsize=1024)

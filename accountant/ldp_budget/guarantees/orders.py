@@ -16,10 +16,10 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from .amounts import DELTA_DIGITS, RHO_DIGITS, UP, ZERO, Costs, canonical, decimal, from_units, to_cost
+from .amounts import DELTA_DIGITS, RHO_DIGITS, UP, Costs, canonical, decimal, from_units, to_cost
 
 if TYPE_CHECKING:
-    from .vocabulary import Guarantee, Memoised
+    from .vocabulary import Guarantee
 
 ZCDP = "zcdp"
 RENYI = "renyi"
@@ -69,10 +69,3 @@ def measured(guarantee: Guarantee, measure: str) -> Costs:
     """
     amount = guarantee.concentrated() if measure == ZCDP else guarantee.divergence(order_of(measure))
     return Costs(0, to_cost(guarantee.aside(), DELTA_DIGITS), to_cost(amount, RHO_DIGITS), 0)
-
-
-def step_under(measure: str | None, curve: Memoised, done: int, reports: int) -> Costs:
-    """What more reports of a memoised value cost after `done` of them; under a measure the first one costs all."""
-    if measure is not None:
-        return measured(curve, measure) if done == 0 and reports > 0 else ZERO
-    return curve.step(done, reports)

@@ -15,18 +15,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import Any, ClassVar
 
 from .._checks import shown
 from ._guarantee import (
-    ANY_INPUTS,
     MOST,
-    RELATIONS,
-    SAME_CHANGE_PATTERN,
     Amounts,
     Guarantee,
     Number,
+    fraction_of,
+    fraction_text,
     from_json,
     number_within,
     store,
@@ -49,11 +49,9 @@ from ._losses import (
 )
 from ._renyi import Law
 from .amounts import DOWN, LARGEST, UP, ZERO, Costs, exp_up, float_up, ln_up
+from .relations import ANY_INPUTS, RELATIONS
 
 __all__ = [
-    "ANY_INPUTS",
-    "RELATIONS",
-    "SAME_CHANGE_PATTERN",
     "Amounts",
     "Approximate",
     "Copies",
@@ -138,12 +136,13 @@ class FinitePair(Guarantee):
 
     def __post_init__(self) -> None:
         try:
-            pairs = tuple((Fraction(p), Fraction(q)) for p, q in self.outcomes)
+            pairs = tuple((fraction_of(p), fraction_of(q)) for p, q in self.outcomes)
         except (OverflowError, TypeError, ValueError):
             raise ValueError(f"outcomes: expected pairs of fractions; found {shown(self.outcomes)}") from None
         for name, side in (("P", [p for p, _ in pairs]), ("Q", [q for _, q in pairs])):
             if min(side, default=Fraction(-1)) < 0 or sum(side) != 1:
-                raise ValueError(f"outcomes: expected {name} to be probabilities that sum to 1; found {shown(side)}")
+                found = shown(list(map(fraction_text, side)))
+                raise ValueError(f"outcomes: expected {name} to be probabilities that sum to 1; found {found}")
         store(self, outcomes=pairs)
 
     def loss(self) -> tuple[Decimal, Decimal]:
@@ -318,8 +317,8 @@ class Memoised(Guarantee):
     `curve[t-1]` is the ε of t reports of the *same* memoised value, `cap` bounds it for every t. However many
     values there are, all reports of one question and secret together lose no more than `values` independent reports
     of pure ε = `cap` (None: no bound).
-    `relation` is the neighbours it is promised for. A report of which nothing more is known is the first of a new
-    value.
+    `relation` is the neighbours it is promised for, see `relations`. A report of which nothing more is known may
+    repeat any value; it is charged the most that one more report adds to the curve, which is mostly `curve[0]`.
     """
 
     kind: ClassVar[str] = "memoised"
@@ -337,43 +336,64 @@ class Memoised(Guarantee):
             raise ValueError(f"curve: expected a non-decreasing list up to the cap {cap}; found {self.curve}")
         if self.relation not in RELATIONS:
             raise ValueError(f"relation: expected one of {RELATIONS}; found {self.relation!r}")
-        store(self, cap=cap, curve=curve)
+        store(self, cap=cap, curve=curve, values=_count_of_values(self.values))
 
     def loss(self) -> tuple[Decimal, Decimal]:
-        return self.curve[0], Decimal(0)
+        return self._most_added, Decimal(0)
+
+    @cached_property
+    def _most_added(self) -> Decimal:
+        """The most that one more report of a value can add to the curve: t reports never lose more than t times it.
+
+        It is the ε of one report where no later report adds more than the first. A report without a label may repeat
+        any value, so it is charged this.
+        """
+        return max(UP.subtract(after, before) for before, after in pairwise((Decimal(0), *self.curve, self.cap)))
 
     def amounts(self) -> Amounts:
         # The curve turned into ρ or μ is not a filter (errata.md), so there a value is charged its cap at once.
-        return pure_amounts(self.cap)._replace(epsilon=self.curve[0])
+        return pure_amounts(self.cap)._replace(epsilon=self._most_added)
 
     def divergence(self, order: Decimal) -> Decimal:
         return divergence_of_pure(self.cap, order)
 
-    def step(self, done: int, reports: int) -> Costs:
+    def step(self, done: int, reports: int, *, earlier: int = 0) -> Costs:
         """What `reports` more reports of one value cost after `done` of them, where the value is known by a label.
 
         ε follows the curve; ρ and μ² are charged whole with the first report. Steps add up to the curve exactly.
+        `earlier`: how many reports came before the `done`, and count elsewhere; see `guarantees.memoised`.
         """
-        before, after = self._units(done), self._units(done + reports)
+        before, after = self._units(done, earlier), self._units(done + reports, earlier)
         epsilon = None if before is None or after is None else after - before
-        whole = self._whole if done == 0 and reports > 0 else ZERO
+        whole = _costs_of(self.given(earlier)) if done == 0 and reports > 0 else ZERO
         return whole._replace(epsilon=epsilon)
 
-    def most_reports(self, done: int, epsilon: int) -> int:
+    def given(self, earlier: int) -> Guarantee:
+        """What any number of reports of one value cost together, given what `earlier` of them showed."""
+        bounds = (Decimal(0), *self.curve, self.cap)
+        total = UP.add(self.cap, bounds[min(earlier, len(bounds) - 1)])
+        return Pure(total) if total <= MOST else Unbounded()
+
+    def most_reports(self, done: int, epsilon: int, *, earlier: int = 0) -> int:
         """How many more reports of one value cost at most `epsilon` units after `done` of them; `LARGEST`: any."""
-        before = self._units(done)
+        before, shown = self._units(done, earlier), self._points[min(earlier, len(self._points) - 1)]
         points = self._points
-        if before is None:
+        if before is None or shown is None:
             return 0
-        if points[-1] is not None and points[-1] - before <= epsilon:
+        most = before + epsilon - (shown if earlier else 0)
+        if points[-1] is not None and points[-1] <= most:
             return LARGEST
         # The last point is the cap, so what fits ends before it; unbounded points come last.
         counted = [point for point in points if point is not None]
-        return bisect.bisect_right(counted, before + epsilon) - 1 - done
+        return max(0, bisect.bisect_right(counted, most) - 1 - done - earlier)
 
-    def _units(self, reports: int) -> int | None:
-        """ε of `reports` reports of one value, in units."""
-        return self._points[min(reports, len(self._points) - 1)]
+    def _units(self, reports: int, earlier: int = 0) -> int | None:
+        """ε of `reports` reports of one value given what `earlier` showed, in units: c(n + t) + c(n), or 0."""
+        last = len(self._points) - 1
+        together, shown = self._points[min(earlier + reports, last)], self._points[min(earlier, last)]
+        if not reports:
+            return 0
+        return None if together is None or shown is None else together + shown
 
     @cached_property
     def _points(self) -> tuple[int | None, ...]:
@@ -381,15 +401,22 @@ class Memoised(Guarantee):
         bounds = (Decimal(0), *self.curve, self.cap)
         return tuple([Costs.of(bound, None, None, None).epsilon for bound in bounds])
 
-    @cached_property
-    def _whole(self) -> Costs:
-        """What the cap costs under the rules that charge a value at once."""
-        return Costs.of(*pure_amounts(self.cap))
-
     def describe(self) -> dict[str, Any]:
         # Of all reports there can be where that is bounded, else of those of one value.
         lifetime = UP.multiply(self.cap, 1 if self.values is None else self.values)
         return {**super().describe(), "lifetime_epsilon": float_up(lifetime)}
+
+
+def _count_of_values(values: Any) -> int | None:
+    """How many values there are at most, if that is known. Raises ValueError unless it is a whole number >= 1."""
+    if values is None or (isinstance(values, int) and not isinstance(values, bool) and values >= 1):
+        return values
+    raise ValueError(f"values is not a whole number >= 1: {shown(values)}. Leave it out where there is no bound.")
+
+
+@lru_cache(maxsize=1024)
+def _costs_of(guarantee: Guarantee) -> Costs:
+    return guarantee.costs()
 
 
 @dataclass(frozen=True, repr=False)

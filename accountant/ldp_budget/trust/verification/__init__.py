@@ -1,9 +1,10 @@
 """Is a mechanism's promise true? Decided from its channel, or its density, and not from what it says.
 
-`verify` compares every ordered pair of the mechanism's critical inputs. Where a report has finitely many things to
-say of a pair, the odds are the exact fractions of the integer thresholds that the client draws with, and no rounding
-is involved. A density is checked in double precision, to 1e-9. What needs no description at all is the audit of the
-client, see `auditing`.
+`verify` compares ordered pairs of inputs: of at most 64 answers every pair, of more those of the mechanism's critical
+inputs, and then the promise is unproven unless the law of the client program covers every answer, or its steps show
+that all answers are treated alike. Where a report has finitely many things to say of a pair, the odds are the exact
+fractions of the integer thresholds that the client draws with, and no rounding is involved. A density is checked in
+double precision, to 1e-9. What needs no description at all is the audit of the client, see `auditing`.
 """
 
 from __future__ import annotations
@@ -15,16 +16,18 @@ from typing import TYPE_CHECKING, Any
 
 from ..._checks import check_instance
 from ...authoring.base import Mechanism
+from ...authoring.domain import Categories
 from ...authoring.frequency import FrequencyMechanism
 from ...authoring.numeric import NumericMechanism
 from ...errors import NotSupported
 from ...guarantees import ANY_INPUTS, SAME_CHANGE_PATTERN, Memoised, Unbounded
 from ...guarantees.amounts import float_up
 from .._advice import TWO_INPUTS, undefined
+from ._cells import hashes_the_answer
 from ._densities import DensityPair, check_density, largest_loss
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, check, check_ratio, loss_at, worst
 from .estimators import check_estimator
-from .programs import check_program
+from .programs import ProgramFinding, check_given_memos, check_program, stand_for_all
 
 if TYPE_CHECKING:
     from ...authoring.channels import Comparison
@@ -35,6 +38,9 @@ __all__ = ["HOLDS", "UNPROVEN", "VIOLATED", "Verification", "verify"]
 # Points of a memoised guarantee's curve that are checked, beside its cap.
 _LONGEST = 40
 _UNFORESEEN = 4
+_FEW_ANSWERS = 64
+"""Of at most so many every pair is compared."""
+_FEW_STAND_FOR_ALL = "nothing shows that these stand for all; show it by a client program"
 _OTHERWISE = f"promise it for {SAME_CHANGE_PATTERN}, if that will do"
 
 
@@ -48,7 +54,7 @@ class Verification:
     inputs were compared. `estimator`: the same verdicts for `estimate` being unbiased with true standard errors.
     `program`: the same for the client program, by the law of whole reports; a program that is "violated" makes the
     verdict so, one that is "unproven" leaves it as it is. `problems`: what speaks against each, in words.
-    `program_open`: why a program is "unproven", in words.
+    `program_open`: why a program is "unproven", in words. `looked_at`: which inputs the verdict rests on, in words.
     """
 
     verdict: str
@@ -60,6 +66,7 @@ class Verification:
     problems: tuple[str, ...] = ()
     program: str = UNPROVEN
     program_open: str = ""
+    looked_at: str = ""
 
     def __repr__(self) -> str:
         bounds = "not known" if self.upper is None else f"from {self.lower!r} to {self.upper!r}"
@@ -99,17 +106,25 @@ def verify(mechanism: Mechanism) -> Verification:
     program = check_program(mechanism, list(dict.fromkeys(value for pair in pairs for value in pair)))
     comparisons, findings = _compared(mechanism, pairs)
     densities = _densities(mechanism, pairs)
-    findings += [check_density(guarantee, density) for density in densities]
+    smooth = [check_density(guarantee, density) for density in densities]
+    if (comparisons and worst(findings).verdict == HOLDS) or program.every:
+        # What is drawn is proved in fractions, so a density that double precision leaves open matters no more.
+        smooth = [found for found in smooth if found.verdict != UNPROVEN]
+    findings += smooth
     if isinstance(guarantee, Memoised):
         findings += _over_time(mechanism, guarantee, pairs)
+    elif not isinstance(guarantee, Unbounded):
+        findings.append(check_given_memos(mechanism, list(dict.fromkeys(value for pair in pairs for value in pair))))
     methods = [name for name, found in (("channel", comparisons), ("density", densities)) if found]
-    # A continuous promise is proved by its density; the channel of what is drawn is then a rounding of it.
     finding = worst(findings) if methods else Finding(UNPROVEN, _silent(mechanism, pairs))
+    every, looked_at = _looked_at(mechanism, pairs, program)
+    if finding.verdict == HOLDS and not every:
+        finding = Finding(UNPROVEN, f"{looked_at} were compared, and {_FEW_STAND_FOR_ALL}")
     if program.verdict == VIOLATED:
         finding = worst([finding, program])
     shown = largest_loss(guarantee, densities) if densities and not comparisons else _loss(guarantee, comparisons)
     lower, upper = shown or (None, None)
-    estimator = check_estimator(mechanism)
+    estimator = check_estimator(mechanism, program.laws)
     return Verification(
         finding.verdict,
         " and ".join(methods),
@@ -120,17 +135,51 @@ def verify(mechanism: Mechanism) -> Verification:
         tuple(dict.fromkeys(found.why for found in (finding, estimator) if found.why)),
         program.verdict,
         program.why if program.verdict == UNPROVEN else "",
+        looked_at,
     )
 
 
 def _inputs(mechanism: Mechanism) -> list[Any]:
-    """The critical inputs, and where these are not all of the answers, a few others that nobody can foresee."""
+    """All answers where they are few; else the critical inputs, and a few others that nobody can foresee."""
+    if not isinstance(mechanism.domain, Categories):
+        return list(dict.fromkeys(mechanism.critical_inputs()))
+    size = mechanism.domain.size
+    # Of hashed answers the curves of many pairs take long, and one pair that shares no cell stands for all.
+    curves = isinstance(mechanism.guarantee, Memoised) and not isinstance(mechanism, FrequencyMechanism)
+    if size <= _FEW_ANSWERS and not curves:
+        return list(range(size))
     inputs = list(mechanism.critical_inputs())
-    # Answers that are hashed by a public seed are all alike.
+    # Of answers that are hashed by a public seed each is as good as another.
     if isinstance(mechanism, FrequencyMechanism) and not mechanism.public_seed:
-        size = mechanism.domain.size
-        inputs += [secrets.randbelow(size) for _ in range(_UNFORESEEN if size > len(inputs) else 0)]
+        inputs += [secrets.randbelow(size) for _ in range(_UNFORESEEN)]
     return list(dict.fromkeys(inputs))
+
+
+def _looked_at(mechanism: Mechanism, pairs: list[tuple[Any, Any]], program: ProgramFinding) -> tuple[bool, str]:
+    """Whether the pairs stand for every pair of inputs, as far as a description can tell; and that in words."""
+    if not isinstance(mechanism.domain, Categories):
+        named = f"{len(pairs)} pairs of values, which the mechanism names as the ones furthest apart"
+        if program.every:
+            return True, f"{named}, and by the law of the client program all of them"
+        return True, f"{named}; nothing shows that no other values are further apart"
+    size = mechanism.domain.size
+    if len(pairs) == size * (size - 1) // 2:
+        return True, f"all pairs of its {size} answers"
+    found = f"{len(pairs)} of the pairs of its {size:,} answers"
+    if program.every:
+        return True, f"{found}, and by the law of the client program all of them"
+    if stand_for_all(mechanism, pairs):
+        why = "the steps of the client program tell no two answers apart better"
+        return True, f"{found}, which stand for all: {why}"
+    collide = ", whose hashes may collide, so that other pairs may be told apart better" if _hashes(mechanism) else ""
+    return False, found + collide
+
+
+def _hashes(mechanism: Mechanism) -> bool:
+    try:
+        return hashes_the_answer(mechanism.client_program())
+    except NotSupported:
+        return False
 
 
 def _compared(mechanism: Mechanism, pairs: list[tuple[Any, Any]]) -> tuple[list[Comparison], list[Finding]]:

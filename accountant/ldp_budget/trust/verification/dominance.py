@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
+from itertools import product
 from typing import TYPE_CHECKING
 
 from ...authoring.channels import Comparison
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 _WIDE = Context(prec=120, Emax=10**9, Emin=-(10**9))
 _LAST_DIGITS = Decimal("1e-100")
 """More than a division and a logarithm of 120 digits round by together."""
+
+_MOST_COMPOSED, _MOST_COPIES = 1 << 14, 32
 
 HOLDS, VIOLATED, UNPROVEN = "holds", "violated", "unproven"
 
@@ -164,16 +167,63 @@ def _approximate(guarantee: Approximate, comparison: Comparison) -> Finding:
 
 
 def _copies(guarantee: Copies, comparison: Comparison) -> Finding:
-    """Independent draws compose: each must be within the guarantee of one."""
+    """Independent draws compose: each within the guarantee of one, or the whole report within all of them."""
     if isinstance(guarantee.of, Memoised):
         return Finding(UNPROVEN, "copies of a memoised guarantee are not checked; promise the memoised one itself")
     cases = [case for case in comparison.cases if case.probability]
-    for case in cases:
-        if len(case.factors) > guarantee.count:
-            why = f"a report has {len(case.factors)} parts, and the claim {guarantee.count}"
-            return Finding(UNPROVEN, f"{why}; describe each copy by one factor")
-    factors = dict.fromkeys(factor for case in cases for factor in case.factors)
-    return worst([Finding(HOLDS), *(check(guarantee.of, Comparison.of(factor)) for factor in factors)])
+    if all(len(case.factors) <= guarantee.count for case in cases):
+        factors = dict.fromkeys(factor for case in cases for factor in case.factors)
+        found = worst([Finding(HOLDS), *(check(guarantee.of, Comparison.of(factor)) for factor in factors)])
+        if found.verdict == HOLDS or all(len(case.factors) == guarantee.count for case in cases):
+            return found
+    return _together(guarantee, comparison)
+
+
+def _together(guarantee: Copies, comparison: Comparison) -> Finding:
+    """A whole report against all the copies: pairs that the claim dominates, or is dominated by, are composed."""
+    if guarantee.count > _MOST_COPIES:
+        raise NotSupported(f"{guarantee.count} copies are not composed; describe each copy by one factor")
+    comparison = Comparison.rows(*zip(*comparison.merged(), strict=True))
+    low, high = (_composed(each, guarantee.count) for each in _enclosing(guarantee.of))
+    found = _finite(FinitePair(low), comparison)
+    if found.verdict == HOLDS:
+        return found
+    if _finite(FinitePair(high), comparison).verdict == VIOLATED:
+        why = f"a report tells more of the value than {guarantee.count} independent copies of what is claimed"
+        return Finding(VIOLATED, why)
+    return Finding(UNPROVEN, f"a report is too near its claim of {guarantee.count} copies; {ROUND_UP}")
+
+
+def _enclosing(guarantee: Guarantee) -> list[tuple[Mass, ...]]:
+    """A pair just below the claimed one and a pair just above it, in fractions; raises `NotSupported`."""
+    if isinstance(guarantee, FinitePair):
+        return [guarantee.outcomes] * 2
+    if not isinstance(guarantee, Pure | SymmetricPair):
+        raise NotSupported(f"copies of a guarantee of kind {guarantee.kind} are not composed")
+    tau = Fraction(guarantee.tau if isinstance(guarantee, SymmetricPair) else 1)
+    found: list[tuple[Mass, ...]] = []
+    for odds in map(Fraction, _odds(guarantee.bound)):
+        high, low = tau * odds / (1 + odds), tau / (1 + odds)
+        found.append(((high, low), (low, high), (1 - tau, 1 - tau)))
+    return found
+
+
+def _composed(masses: tuple[Mass, ...], count: int) -> tuple[Mass, ...]:
+    """`count` independent copies, of which outcomes with the same ratio are taken together."""
+    found = {_ratio(mass): mass for mass in [(Fraction(1), Fraction(1))]}
+    for _ in range(count):
+        before, found = list(found.values()), {}
+        if len(before) * len(masses) > _MOST_COMPOSED:
+            raise NotSupported(f"{count} copies have more outcomes together than can be listed")
+        for (p, q), (first, second) in product(before, masses):
+            mass = p * first, q * second
+            same = found.get(_ratio(mass), (Fraction(0), Fraction(0)))
+            found[_ratio(mass)] = same[0] + mass[0], same[1] + mass[1]
+    return tuple(found.values())
+
+
+def _ratio(mass: Mass) -> Fraction | None:
+    return mass[0] / mass[1] if mass[1] else None
 
 
 def _memoised(guarantee: Memoised, comparison: Comparison) -> Finding:

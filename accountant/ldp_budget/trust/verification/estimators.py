@@ -18,6 +18,9 @@ from ...guarantees import Memoised, Unbounded
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, worst
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from fractions import Fraction
+
     from ...authoring.base import Mechanism
 
 _SAMPLES = 4096
@@ -25,25 +28,104 @@ _CLOSE = 1e-7
 _FAR = 0.5
 _MOST_OUTCOMES = 2**12
 _MOST_ANSWERS = 2**12
+_MOST_COUNTS = 2**8
+_FEW_REPORTS = 256
 _LOOKS = 3
 _SILENT = Finding(UNPROVEN)
 
 
-def check_estimator(mechanism: Mechanism) -> Finding:
-    """Whether the estimated counts are unbiased with true standard errors; `unproven` where the channel is silent."""
+def check_estimator(mechanism: Mechanism, laws: Sequence[Mapping[bytes, Fraction]] = ()) -> Finding:
+    """Whether the estimated counts are unbiased with true standard errors; `unproven` where the channel is silent.
+
+    `laws`: those of the reports of each answer, where they are known; the count of each answer is then looked at
+    for every report.
+    """
     if not isinstance(mechanism, FrequencyMechanism):
         return _SILENT
+    found = worst([_check_roles(mechanism), _check_every_count(mechanism, laws)])
+    return found if found.why or found.verdict != UNPROVEN else _SILENT
+
+
+def _check_roles(mechanism: FrequencyMechanism) -> Finding:
+    """The counts of a few answers, with their standard errors."""
     try:
         if mechanism.domain.size > _MOST_ANSWERS or mechanism.public_seed:
             return _SILENT
-        inputs = list(mechanism.critical_inputs())
-        roles = dict.fromkeys((inputs[0], inputs[len(inputs) // 2], inputs[-1]))
+        roles = _roles(mechanism)
         worths = [[_Worths(mechanism, first, other) for other in roles if other != first] for first in roles]
         if not all(each.known for answer in worths for each in answer):
             return _SILENT
         return worst([*(_check(mechanism, answer) for answer in worths), _check_utility(mechanism, worths)])
     except LdpBudgetError:
         return _SILENT  # there is no client, or no estimate without more being said
+
+
+def _roles(mechanism: FrequencyMechanism) -> list[Any]:
+    inputs = list(mechanism.critical_inputs())
+    return list(dict.fromkeys((inputs[0], inputs[len(inputs) // 2], inputs[-1])))
+
+
+def _check_every_count(mechanism: FrequencyMechanism, laws: Sequence[Mapping[bytes, Fraction]]) -> Finding:
+    """The counts of all answers: of every report where the laws are known, else of some reports."""
+    try:
+        if len(laws) == mechanism.domain.size:
+            return _check_laws(mechanism, laws)
+        if mechanism.public_seed:
+            return _SILENT  # it is unbiased over the draw of the hash functions, of which this is one
+        if len(_roles(mechanism)) == mechanism.domain.size:
+            return Finding(HOLDS)  # the roles are all answers
+        return _check_samples(mechanism) if mechanism.domain.size <= _MOST_COUNTS else _SILENT
+    except LdpBudgetError:
+        return _SILENT
+
+
+def _check_laws(mechanism: FrequencyMechanism, laws: Sequence[Mapping[bytes, Fraction]]) -> Finding:
+    layout = mechanism.client_program().report
+    rows = sorted(set().union(*laws))
+    reports = np.frombuffer(b"".join(rows), layout["dtype"]).reshape(len(rows), *layout["shape"])
+    counts = _counts_of_each(mechanism, reports)
+    scale = max(1.0, float(np.abs(counts).max()))
+    if np.abs(mechanism.estimate(reports).counts - counts.sum(axis=0)).max() > _CLOSE * scale * len(rows):
+        return Finding(VIOLATED, "the estimate of many reports is not the sum of what each is worth")
+    chances = np.array([[float(one.get(row, 0)) for row in rows] for one in laws])
+    means = chances @ counts
+    off = np.abs(means - np.eye(len(laws)))
+    if off.max() > _CLOSE * scale:
+        own, other = np.unravel_index(int(off.argmax()), off.shape)
+        adds = f"a user who holds {own} adds {means[own, other]:.9g} to the count of {other}"
+        return Finding(VIOLATED, f"the estimate is biased: {adds}")
+    return Finding(HOLDS)
+
+
+def _check_samples(mechanism: FrequencyMechanism) -> Finding:
+    """An outcome is worth to each answer what it is worth to the first, which is checked by itself."""
+    size = mechanism.domain.size
+    first, second = 0, 1
+    worths = _Worths(mechanism, first, second)
+    if not worths.known:
+        return _SILENT
+    values = np.resize(np.arange(size), max(_FEW_REPORTS, size))
+    secrets = _secrets(mechanism, 0)
+    reports = mechanism.randomize(values, rng=2, secrets=secrets and secrets[: len(values)])
+    counts = _counts_of_each(mechanism, reports)
+    comparison = mechanism.compare(first, second)
+    for answer in range(size):
+        other = second if answer == first else first
+        if mechanism.compare(answer, other) != comparison:
+            return _SILENT
+        codes = np.asarray(mechanism.outcomes(reports, answer, other)).tolist()
+        if not worths.knows(codes):
+            return _SILENT
+        off = np.abs(counts[:, answer] - [worths.worth_of(code) for code in codes])
+        if off.max() > _CLOSE * worths.scale:
+            found = f"a report is worth {counts[int(off.argmax()), answer]:.9g} to the count of {answer}"
+            return Finding(VIOLATED, f"the estimate is biased: {found}, and one alike another number to {first}")
+    return Finding(HOLDS)
+
+
+def _counts_of_each(mechanism: FrequencyMechanism, reports: Any) -> Any:
+    """The estimated counts of each report by itself, (reports, answers)."""
+    return np.array([mechanism.estimate(reports[place : place + 1]).counts for place in range(len(reports))])
 
 
 def _secrets(mechanism: FrequencyMechanism, side: int) -> list[bytes] | None:
@@ -87,27 +169,32 @@ class _Worths:
         """Whether every outcome that can occur was seen, and is worth the same whenever it does."""
         return all(self._worths.get(code) is not None for code, mass in enumerate(self._masses) if any(mass))
 
+    def knows(self, codes: Iterable[int]) -> bool:
+        """Whether all of these outcomes were seen."""
+        return all(self._worths.get(code) is not None for code in set(codes))
+
     def mean(self, side: int) -> float:
         """What a user adds on average who holds the first answer (side 0) or the second (1)."""
-        return sum(mass[side] * self._value(code) for code, mass in enumerate(self._masses) if any(mass))
+        return sum(mass[side] * self.worth_of(code) for code, mass in enumerate(self._masses) if any(mass))
 
     def variance(self, side: int) -> float:
         """The variance of what such a user adds, whose mean is 1 or 0."""
         mean = 1 - side
         return sum(
-            mass[side] * (self._value(code) - mean) ** 2 for code, mass in enumerate(self._masses) if any(mass)
+            mass[side] * (self.worth_of(code) - mean) ** 2 for code, mass in enumerate(self._masses) if any(mass)
         )
 
     def batches(self) -> list[tuple[Any, float]]:
         """Some reports of both, of the first alone and of the other, with the sum of what each is worth by itself."""
         parts = (slice(None), slice(0, _SAMPLES), slice(_SAMPLES, None))
-        return [(self.reports[part], sum(map(self._value, self._codes[part].tolist()))) for part in parts]
+        return [(self.reports[part], sum(map(self.worth_of, self._codes[part].tolist()))) for part in parts]
 
     @property
     def scale(self) -> float:
         return max(1.0, *(abs(worth) for worth in self._worths.values() if worth is not None))
 
-    def _value(self, code: int) -> float:
+    def worth_of(self, code: int) -> float:
+        """What a report of that outcome adds; where all are known."""
         worth = self._worths[code]
         assert worth is not None
         return worth

@@ -35,14 +35,60 @@ def law(program: Program, value: int, most: int = MOST_OUTCOMES, reports: int = 
 
     Raises `NotSupported` where the draws have more than `most` outcomes, or endlessly many.
     """
-    likely = dict[bytes, dict[int, int]]()
-    for count, run in enumerate(_runs(program, value, _Outcomes(most), reports), 1):
+    return law_of_values(program, [value] * reports, most)
+
+
+def law_of_values(program: Program, values: Sequence[int], most: int = MOST_OUTCOMES) -> dict[bytes, Fraction]:
+    """How likely the reports of these values are together, one after the other, all of one secret."""
+    sums = law_of_numerators(program, values, most)
+    return {row: sum((Fraction(a, b) for b, a in parts.items()), Fraction(0)) for row, parts in sums.items()}
+
+
+def law_of_numerators(program: Program, values: Sequence[Any], most: int) -> dict[bytes, dict[int, Any]]:
+    """The same in numerators by denominator: few are different, and fractions would be reduced at every step."""
+    likely = dict[bytes, dict[int, Any]]()
+    for count, run in enumerate(_runs(program, values, _Outcomes(most)), 1):
         if count > most:
             raise _too_many(most)
-        # Numerators, by denominator: few are different, and fractions would be reduced at every step.
         parts = likely.setdefault(b"".join(run.sent), {})
         parts[run.below_the_line] = parts.get(run.below_the_line, 0) + run.above_the_line
-    return {row: sum((Fraction(a, b) for b, a in sums.items()), Fraction(0)) for row, sums in likely.items()}
+    return likely
+
+
+Law: TypeAlias = "frozenset[tuple[bytes, Fraction]]"
+
+
+def kept_laws(
+    program: Program, value: int, shared: frozenset[str], most: int
+) -> dict[Any, tuple[Fraction, dict[Law, Fraction]]]:
+    """By which laws the reports of `value` are drawn once the secret is known, and how likely each law is.
+
+    That is for each outcome of the draws whose labels are `shared`, with the probability of that outcome.
+    """
+    sums: dict[Any, dict[Any, dict[bytes, Fraction]]] = {}
+    for count, run in enumerate(_runs(program, [value], _Outcomes(most)), 1):
+        if count > most:
+            raise _too_many(most)
+        words = {label: (how, _frozen(drawn)) for (label, _), (how, drawn) in run.kept.items()}
+        common = frozenset(item for item in words.items() if item[0] in shared)
+        rows = sums.setdefault(common, {}).setdefault(frozenset(words.items()), {})
+        likely = Fraction(run.above_the_line, run.below_the_line)
+        rows[run.sent[0]] = rows.get(run.sent[0], Fraction(0)) + likely
+    found: dict[Any, tuple[Fraction, dict[Law, Fraction]]] = {}
+    for common, kept in sums.items():
+        weight = sum((likely for rows in kept.values() for likely in rows.values()), Fraction(0))
+        laws: dict[Law, Fraction] = {}
+        for rows in kept.values():
+            own = sum(rows.values(), Fraction(0))
+            if own:
+                each = frozenset((row, likely / own) for row, likely in rows.items() if likely)
+                laws[each] = laws.get(each, Fraction(0)) + own / weight
+        found[common] = weight, laws
+    return found
+
+
+def _frozen(drawn: Any) -> Any:
+    return tuple(drawn) if isinstance(drawn, list) else drawn
 
 
 def _too_many(most: int) -> NotSupported:
@@ -71,10 +117,9 @@ class _Fork(NamedTuple):
     how: Any = None
 
 
-def _runs(program: Program, value: int, draws: _Outcomes, reports: int) -> Iterator[_Run]:
-    """Every run to its end. What comes before a draw is worked out once for all its outcomes."""
-    first = known_of(program, value)
-    waiting = [iter([_Run(dict(first), 0, {}, (), 1, 1)])]
+def _runs(program: Program, values: Sequence[Any], draws: _Outcomes) -> Iterator[_Run]:
+    """Every run to its end, one report of each value. What comes before a draw is worked out once."""
+    waiting = [iter([_Run(known_of(program, values[0]), 0, {}, (), 1, 1)])]
     while waiting:
         run = next(waiting[-1], None)
         if run is None:
@@ -84,11 +129,11 @@ def _runs(program: Program, value: int, draws: _Outcomes, reports: int) -> Itera
         if fork is not None:
             waiting.append(_branches(program, run, *fork))
             continue
-        run = run._replace(known=dict(first), place=0, sent=(*run.sent, laid_out(program, run.known)))
-        if len(run.sent) == reports:
-            yield run
+        sent = (*run.sent, laid_out(program, run.known))
+        if len(sent) == len(values):
+            yield run._replace(sent=sent)
         else:
-            waiting.append(iter([run]))
+            waiting.append(iter([run._replace(known=known_of(program, values[len(sent)]), place=0, sent=sent)]))
 
 
 def _next_draw(program: Program, run: _Run, draws: _Outcomes) -> tuple[int, _Fork] | None:
@@ -133,6 +178,8 @@ class _Outcomes:
     # -- from the stream ----------------------------------------------------------------------------------
 
     def bit(self, t: int) -> _Fork:
+        if not 0 <= t <= ONE:
+            raise ValueError(f"expected a threshold from 0 to 2**64; found {t}")
         if t in (0, ONE):
             return _Fork([(int(t == ONE), 1)])
         return _Fork([(0, ONE - t), (1, t)], ONE)

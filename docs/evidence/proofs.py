@@ -1,0 +1,128 @@
+"""Write `proofs.md`: what `verify` proves of the built-in mechanism, over a grid of parameters.
+
+    python docs/evidence/proofs.py
+
+Takes some minutes. `tests/docs/test_proofs.py` compares some of the grid in each run, and all of it with `--slow`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import ldp_budget
+from ldp_budget import InvalidParameter, Mechanism, verify
+
+PAGE = Path(__file__).with_name("proofs.md")
+EPSILONS = ("0.0001", "0.001", "0.01", "0.1", "0.3", "1", "3", "10", "20")
+RANGE = {"lower": 0, "upper": 1}
+
+INTRODUCTION = """# What `verify` proves
+
+You see here for which parameters the promise of a built-in mechanism is proved. `ldp-budget audit` proves
+the same for parameters of your own. The page is made by `python docs/evidence/proofs.py`, and a test keeps it true.
+
+- **Parameters**: every combination of the values in this cell; ε is one of {epsilons}.
+- **Accepted**: combinations that the mechanism accepts.
+- **Exact**: the promise holds for every pair of inputs compared, in fractions of what is drawn (`channel`), or by
+  the density of the noise in double precision (`density`). Of answers, every pair is compared, or a proof shows that
+  no other pair is told apart better. Hashed answers (`cms`, `hcms`, `rappor`) are proved by answers that share no
+  cell, or by the law of every cell. Of numbers, the values that the mechanism names are compared. The client program
+  proves all other values too, but not for `staircase`, `bounded-laplace` and `bounded-staircase`: receipts call
+  these three `audited`.
+- **Law**: the client program is proved too. Its whole reports, for every pair of answers, are within the promise.
+  Where the law is not listed, samples and the audit stand for it.
+- **Unproven**: `verify` leaves the promise open.
+
+No accepted combination is violated.
+
+| Mechanism | Parameters | Accepted | Exact | Law | Unproven |
+| --- | --- | ---: | ---: | ---: | ---: |
+"""
+
+
+class Grid(NamedTuple):
+    """A mechanism and the values that each of its parameters takes."""
+
+    name: str
+    values: dict[str, tuple[Any, ...]]
+    fixed: dict[str, Any] | None = None
+
+    def settings(self) -> Iterator[dict[str, Any]]:
+        """Every combination."""
+        for row in product(*self.values.values()):
+            yield {**(self.fixed or {}), **dict(zip(self.values, row, strict=True))}
+
+    @property
+    def words(self) -> str:
+        """The values, without the ε that are the same for all."""
+        listed = [f"{name} = {', '.join(map(str, row))}" for name, row in self.values.items() if row != EPSILONS]
+        return "; ".join([*(["ε"] if EPSILONS in self.values.values() else []), *listed])
+
+
+MATRICES = tuple(
+    [[f"{size}/{2 * size - 1}" if own == row else f"1/{2 * size - 1}" for own in range(size)] for row in range(size)]
+    for size in (2, 5, 20, 60)
+)
+
+GRIDS = (
+    Grid("gaussian", {"epsilon": EPSILONS, "delta": ("1e-3", "1e-9", "1e-30"), "method": ("tail", "exact")}, RANGE),
+    Grid("laplace", {"epsilon": EPSILONS}, RANGE),
+    Grid("staircase", {"epsilon": EPSILONS}, RANGE),
+    Grid("bounded-laplace", {"epsilon": EPSILONS}, RANGE),
+    Grid("bounded-staircase", {"epsilon": EPSILONS}, RANGE),
+    Grid("randomized-response", {"epsilon": EPSILONS}),
+    Grid("unary-encoding", {"p": ("0.5", "0.9"), "q": ("0.01", "0.25"), "domain_size": (2, 6, 1000)}),
+    Grid("sue", {"epsilon": EPSILONS, "domain_size": (2, 6, 1000, 10**6)}),
+    Grid("oue", {"epsilon": EPSILONS, "domain_size": (2, 6, 1000, 10**6)}),
+    Grid("random-substitution", {"epsilon": EPSILONS, "domain_size": (2, 6, 1000, 10**6), "draws": (1, 3)}),
+    Grid("subset-selection", {"epsilon": EPSILONS, "domain_size": (3, 6, 100)}),
+    Grid("matrix-substitution", {"matrix": MATRICES}),
+    Grid("cms", {"epsilon": EPSILONS, "hashes": (1, 64), "width": (8, 256)}),
+    Grid("hcms", {"epsilon": EPSILONS, "hashes": (1, 64), "width": (8, 256)}),
+    Grid(
+        "rappor",
+        {"bits": (8, 32, 128), "hashes": (1, 2, 4), "cohorts": (1, 64)},
+        {"f": "0.5", "p": "0.25", "q": "0.75"},
+    ),
+    Grid("d-bit-flip", {"epsilon": EPSILONS, "buckets": (20,), "bits": (1, 4), "memoize": (False, True)}),
+    Grid("one-bit-mean", {"epsilon": EPSILONS}, {"maximum": 1}),
+    Grid("one-bit-mean", {"epsilon": EPSILONS, "flip": ("0", "0.2")}, {"maximum": 10, "rounding": 1}),
+)
+
+
+def found_for(grid: Grid, settings: dict[str, Any]) -> str:
+    """How a combination is proved: "exact" or "exact and law", or the verdict, or "refused"."""
+    try:
+        made: Mechanism = ldp_budget.mechanism(grid.name)(**settings)
+    except InvalidParameter:
+        return "refused"
+    found = verify(made)
+    if found.verdict != "holds":
+        return found.verdict
+    return "exact and law" if found.program == "holds" else "exact"
+
+
+def row_of(grid: Grid) -> str:
+    """The row of the table."""
+    counts = Counter(found_for(grid, settings) for settings in grid.settings())
+    accepted = counts.total() - counts["refused"]
+    law = counts["exact and law"]
+    words = "2, 5, 20 and 60 answers" if grid.name == "matrix-substitution" else grid.words
+    fixed = "".join(f"; {name} = {value}" for name, value in (grid.fixed or {}).items())
+    cells = (f"`{grid.name}`", words + fixed, accepted, counts["exact"] + law, law, counts["unproven"])
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def main() -> None:
+    with ProcessPoolExecutor(2) as pool:
+        rows = list(pool.map(row_of, GRIDS))
+    PAGE.write_text(INTRODUCTION.format(epsilons=", ".join(EPSILONS)) + "\n".join(rows) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
