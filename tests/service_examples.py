@@ -18,6 +18,7 @@ from fastapi.testclient import TestClient
 from ldp_budget import Accountant
 from ldp_budget.accounting.access.invitations import Invitations
 from ldp_budget.accounting.access.keys import ApiKeys
+from ldp_budget.collecting.inbox import Inbox
 from ldp_budget.ledger._sqlite import SqliteStore
 from ldp_budget_service import Settings, create_app
 
@@ -35,7 +36,8 @@ PARTY = {
 }
 
 
-RECORD = {"kind": "note", "name": "officer", "body": {"text": "looked through"}, "expected": 2}
+RECORD = {"kind": "note", "name": "officer", "body": {"text": "looked through"}, "expected": 3}
+NEW_KEY = {"name": "monitoring", "scopes": ["read"], "policies": ["default"], "hash": "5a" * 32, "expected": 4}
 BOB = {"user": "bob", "collection": "party"}
 CAROL = {"user": "carol", "collection": "party"}
 
@@ -160,6 +162,8 @@ STEPS = (
         body=RECORD,
     ),
     Step("Every record", "GET", "/v1/ledger/records"),
+    Step("A key", "POST", "/v1/ledger/keys", body=NEW_KEY),
+    Step("The end of a key", "POST", "/v1/ledger/keys:revoke", body={"name": NEW_KEY["name"], "expected": 5}),
     Step("A verification", "GET", "/v1/ledger/verify"),
     Step("A head to note", "POST", "/v1/ledger/checkpoint"),
     Step("A clock that is right", "POST", "/v1/ledger/repair-clock"),
@@ -195,9 +199,21 @@ STEPS = (
 )
 
 
+class _Inbox(Inbox):
+    """An inbox whose identity and folder, which the ledger records, are the same on every machine."""
+
+    def _make(self) -> None:
+        super()._make()
+        self._id = bytes(16)
+
+    def _own_record(self) -> tuple[str, str, dict[str, Any]]:
+        kind, name, body = super()._own_record()
+        return kind, name, {**body, "folder": "/srv/ldp-budget/party.inbox"}
+
+
 def play(folder: Path) -> list[dict[str, Any]]:
     """Every step with its answer, in order, against a fresh ledger of a fixed key."""
-    store = SqliteStore(":memory:", create=True, secret=bytes(range(32)), rehearsal=False)
+    store = SqliteStore(":memory:", create=True, secret=bytes(range(32)), rehearsal=False, book="0" * 16)
     with Accountant(store, clock=lambda: NOW) as accountant:
         keys = ApiKeys(accountant)
         with mock.patch(
@@ -208,6 +224,8 @@ def play(folder: Path) -> list[dict[str, Any]]:
         secret_file.write_text("of this many characters, at least")
         settings = Settings(reports=folder, alert_webhook="http://127.0.0.1:9/", alert_secret_file=secret_file)
         app = create_app(accountant, settings)
+        patched = mock.patch("ldp_budget.collecting.inbox.Inbox", _Inbox)
+        patched.start()
         client = TestClient(app)
         known = {"digest": "", "receipt": "", "number": "", "invitation": "", **secrets}
         told = []
@@ -216,6 +234,7 @@ def play(folder: Path) -> list[dict[str, Any]]:
                 soon = NOW + timedelta(days=7)
                 [(_, known["invitation"])] = Invitations(accountant).invite("party", ["dave"], soon)
             told.append(_played(client, step, known))
+        patched.stop()
         app.state.workers.close()
     return told
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from ldp_budget._checks import canonical_user
 from ldp_budget.authoring.domain import Interval
 from ldp_budget.collecting.tabular.places import shown_place
 from ldp_budget.errors import InvalidParameter, OutsideDomain
@@ -143,7 +144,10 @@ class AnswerReader:
                 if complete:
                     rows.append(row)
             values, kept = self._kept(table, rows, place)
-            yield Batch(values, [] if user_place is None else [rows[number].cells[user_place] for number in kept])
+            yield Batch(
+                values,
+                [] if user_place is None else [canonical_user(rows[number].cells[user_place]) for number in kept],
+            )
 
     def _kept(self, table: Table, rows: list[Row], place: int) -> tuple[Any, list[int]]:
         """The values of the rows that hold an answer of the collection, and which these are."""
@@ -177,7 +181,7 @@ class AnswerReader:
         numbers = place if isinstance(self._collection.mechanism.domain, Interval) else None
         places = (place,) if user_place is None else (place, user_place)
         for first, found in table.stretches(*places, numbers=numbers):
-            users = found[1].cells() if user_place is not None else []
+            users = [] if user_place is None else list(map(canonical_user, found[1].cells()))
             yield self._of_stretch(table, first, place, user_place, found[0], users)
 
     def _of_stretch(
@@ -207,7 +211,7 @@ def _complete(
     """Whether a row has its cells, a user and an answer; else it is left out."""
     if row.problem:
         left_out.leave(table, row, None, row.problem)
-    elif user_place is not None and not row.cells[user_place]:
+    elif user_place is not None and not canonical_user(row.cells[user_place]):
         left_out.leave(table, row, user_place, NO_USER)
     elif row.cells[place] in missing:
         left_out.leave_missing(table, row, place, row.cells[place])

@@ -136,6 +136,9 @@ def _print(mechanism: Mechanism, exact: Verification, found: list[Audit], verdic
     if exact.method:
         loss = "" if exact.upper is None else f"; one report loses {exact.upper:.12g}"
         click.echo(f"Exact, by its {exact.method}, over {exact.pairs} pairs of inputs: {exact.verdict}{loss}.")
+        click.echo(f"Looked at: {exact.looked_at}.")
+        why = f" ({exact.program_open})" if exact.program_open else ""
+        click.echo(f"Client program, by the law of whole reports: {exact.program}{why}.")
         click.echo(f"Estimates unbiased with true standard errors, by its channel: {exact.estimator}.")
     else:
         click.echo("Exact: the mechanism does not describe what it draws.")

@@ -51,11 +51,17 @@ def demo(out: str, epsilon: str) -> None:
     os.makedirs(out, exist_ok=True)
     with Accountant(":memory:") as accountant:
         accountant.set_policy("default", [f"lifetime={LIFETIME}", f"day={epsilon}"])
-        _charge(accountant, poll, [user for user, _ in rows])
-        answers = [answer for _, answer in rows]
+        accepted = _charge(accountant, poll, [user for user, _ in rows])
+        answers = [answer for (_, answer), charged in zip(rows, accepted, strict=True) if charged]
+        if not answers:
+            click.echo(
+                f"\n5. Refused users send nothing, so there is no report: one poll may cost ε = {LIFETIME} at most. "
+                f"Try: ldp-budget demo --epsilon {LIFETIME}"
+            )
+            return
         _randomize(poll, answers, os.path.join(out, "party.reports"))
         _estimate(poll, answers, out)
-        _refuse(accountant, poll, rows[0][0])
+        _refuse(accountant, poll, rows[accepted.index(True)][0])
 
 
 def _survey() -> list[tuple[str, str]]:
@@ -103,17 +109,20 @@ def _choose(epsilon: str, users: int) -> Mechanism:
     return best
 
 
-def _charge(accountant: Accountant, poll: Collection, users: list[str]) -> None:
+def _charge(accountant: Accountant, poll: Collection, users: list[str]) -> list[bool]:
+    """Charge each user; returns which of them were accepted. No other user may be randomized."""
     receipts = [accountant.spend(user, poll.mechanism, key=f"party/{user}") for user in users]
     policy = " and ".join(f"{limit.period} ε = {limit.epsilon}" for limit in accountant.policy().limits)
-    spent = sum(map(bool, receipts))
+    accepted = [bool(receipt) for receipt in receipts]
+    spent = sum(accepted)
     click.echo(f"\n4. The ledger: policy {policy}. Charged {spent} users, refused {len(receipts) - spent}.")
+    return accepted
 
 
 def _randomize(poll: Collection, answers: list[str], path: str) -> None:
     from ldp_budget.collecting.reports import ReportWriter
 
-    with ReportWriter(path, poll) as writer:
+    with ReportWriter(path, poll, charged=True) as writer:
         writer.write(poll.mechanism.randomize(poll.read_values(answers)))
     click.echo(f"\n5. Each answer randomized by its own user; {len(answers)} reports in {path}.")
 

@@ -37,6 +37,8 @@ from .rounds import flat_rows, largest_over_all, names_of_rounds
 from .tables import write_rows_to
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ldp_budget.authoring.estimates import Estimate
     from ldp_budget.catalogue.collections import Collection
 
@@ -62,6 +64,11 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Each file has users of its own; reports that memoise are else taken to repeat those of the same users.",
 )
+@click.option(
+    "--mixed",
+    is_flag=True,
+    help="Also estimate where some reports were charged to their users and others were not; warns.",
+)
 @click.option("--by-round", is_flag=True, help="Each file is a round: estimate it by itself, under the file's name.")
 @click.option("--rows-to", metavar="FILE", help="Write the rows of --csv to a file: CSV, or .parquet, .arrow.")
 @rows_options
@@ -76,6 +83,7 @@ def estimate(
     plot: str | None,
     adjust: str | None,
     independent: bool,
+    mixed: bool,
     by_round: bool,
     rows_to: str | None,
     form: str | None,
@@ -88,16 +96,16 @@ def estimate(
     found = find_collection(ctx, collection)
     names = None if candidates is None else _candidates(found, candidates)
     check_countable(found, names, most)
-    ask = _Question(found, names, most, level, adjust, rows_to)
+    ask = _Question(found, names, most, level, adjust, rows_to, mixed)
     if by_round:
         if independent:
             raise click.UsageError("--independent: expected without --by-round, where no files are added up")
         _show_rounds(ask, _estimate_rounds(ask, files), plot, form)
         return
-    result = estimate_files(found, files, names, independent=independent)
+    row = ask.estimate(files, independent=independent)
     _warn_of_twins(files, "reports that are counted twice make the standard errors too small")
-    _tell_of_rounds(found, result, len(files))
-    _show(ask, result, plot, form)
+    _tell_of_rounds(found, row, len(files))
+    _show(ask, row, plot, form)
 
 
 class _Question(NamedTuple):
@@ -109,14 +117,34 @@ class _Question(NamedTuple):
     level: float
     adjust: str | None
     rows_to: str | None = None
+    mixed: bool = False
 
     def write(self, rows: list[dict[str, Any]]) -> None:
         """Write what is shown to a file, if that was asked for."""
         if self.rows_to is not None:
             write_rows_to("rows-to", self.rows_to, rows)
 
-    def row(self, result: Estimate) -> dict[str, Any]:
-        """What `--json` prints, of all answers."""
+    def estimate(self, files: Sequence[str], *, independent: bool = False) -> dict[str, Any]:
+        """What `--json` prints of the reports in files, of all answers."""
+        charges: dict[str, int] = {}
+
+        def on_mixed(charged: int, uncharged: int) -> None:
+            charges.update(charged=charged, uncharged=uncharged)
+            both = counted(charged + uncharged, "report")
+            click.echo(
+                f"Warning: {uncharged} of {both} were not charged to their users: this estimate is of a mix", err=True
+            )
+
+        result = estimate_files(
+            self.collection,
+            files,
+            self.names,
+            independent=independent,
+            on_mixed=on_mixed if self.mixed else None,
+        )
+        return {**self._row(result), **charges}
+
+    def _row(self, result: Estimate) -> dict[str, Any]:
         row = estimate_row(self.collection, result, level=self.level, names=self.names)
         if self.adjust is not None:
             try:
@@ -126,8 +154,7 @@ class _Question(NamedTuple):
         return row
 
 
-def _show(ask: _Question, result: Estimate, plot: str | None, form: str | None) -> None:
-    row = ask.row(result)
+def _show(ask: _Question, row: dict[str, Any], plot: str | None, form: str | None) -> None:
     out_of = None
     if "answers" in row:
         out_of = None if ask.most is None else len(row["answers"])
@@ -150,8 +177,7 @@ def _show(ask: _Question, result: Estimate, plot: str | None, form: str | None) 
 def _estimate_rounds(ask: _Question, files: tuple[str, ...]) -> list[dict[str, Any]]:
     """Each file by itself, with all answers."""
     rounds = [
-        {"round": name, **ask.row(estimate_files(ask.collection, (path,), ask.names))}
-        for name, path in zip(names_of_rounds(files), files, strict=True)
+        {"round": name, **ask.estimate((path,))} for name, path in zip(names_of_rounds(files), files, strict=True)
     ]
     _warn_of_twins(files, "what looks like two rounds is one")
     if ask.collection.mechanism.repeats:
@@ -207,8 +233,8 @@ def _candidates(collection: Collection, text: str) -> tuple[str, ...]:
     return names
 
 
-def _tell_of_rounds(collection: Collection, result: Estimate, files: int) -> None:
-    if result.overlap > 1:
+def _tell_of_rounds(collection: Collection, row: dict[str, Any], files: int) -> None:
+    if "overlap" in row:
         click.echo(
             f"Note: {collection.name} memoises, so reports of the same users repeat what they drew once. Standard "
             f"errors are taken for {files} rounds of the same users; where each file has users of its own, say "

@@ -78,11 +78,30 @@ def seal(ctx: click.Context, collection: str, out: str, folder: str | None, as_j
         click.echo(f"{out}: {count} {'report' if count == 1 else 'reports'}")
 
 
-def _opened(ctx: click.Context, name: str, folder: str | None, policy: str) -> Inbox:
+@inbox.command("move")
+@click.argument("collection")
+@folder_option
+@json_option
+@click.pass_context
+def move(ctx: click.Context, collection: str, folder: str | None, as_json: bool) -> None:
+    """Take the reports of COLLECTION into another folder from now on.
+
+    The earlier folder is refused from then on, and keeps its reports: seal them first. A report that the earlier
+    folder took is a conflict when it is sent again.
+    """
+    box = _opened(ctx, collection, folder, "default", replaces=True)
+    if as_json:
+        print_json({"collection": collection, "inbox": str(box.folder)})
+    else:
+        click.echo(f"{collection}: reports are taken into {box.folder} from now on")
+
+
+def _opened(ctx: click.Context, name: str, folder: str | None, policy: str, *, replaces: bool = False) -> Inbox:
     from ldp_budget.collecting.inbox import Inbox
 
     collection = find_collection(ctx, name)
-    return Inbox(open_ledger(ctx), collection, folder or f"{collection.name}.inbox", policy=policy)
+    place = folder or f"{collection.name}.inbox"
+    return Inbox(open_ledger(ctx), collection, place, policy=policy, replaces=replaces)
 
 
 def _lines(file: TextIO) -> Iterator[tuple[int, str]]:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 import click
 
 from .app import open_ledger
+from .asking import confirm, yes_option
 from .output import CSV, counted, print_rows, rows_options
 from .tables import layout_options
 from .user_lists import listed_users, user_column_option
@@ -45,7 +46,12 @@ _DIGITS = 32
     metavar="URL",
     help="Where respondents reach the service.",
 )
-@click.option("--revoke", is_flag=True, help="End those that were made so far, of the users in FILE or of everybody.")
+@click.option(
+    "--revoke",
+    is_flag=True,
+    help="End the links made so far: those of the users in FILE; without FILE all of them, which asks first.",
+)
+@yes_option
 @rows_options
 @click.pass_context
 def invite(
@@ -60,6 +66,7 @@ def invite(
     round: str,
     service: str,
     revoke: bool,
+    yes: bool,
     form: str | None,
 ) -> None:
     """Print a link for each user in FILE ('-' is standard input) to answer COLLECTION, as CSV.
@@ -68,18 +75,26 @@ def invite(
     """
     from ldp_budget.accounting.access.invitations import Invitations
 
+    from .repeats import Repeats
+
     if file is None and not revoke:
         raise click.UsageError("FILE: expected a file that lists users; nothing was given")
     ledger = open_ledger(ctx)
     invitations = Invitations(ledger, fresh=0)
+    repeats = Repeats()
     users = None if file is None else listed_users(file, user_column, delimiter, encoding, no_header)
     if revoke:
+        if users is None:
+            confirm(f"End the links of all users to {collection}?", yes)
         _revoke(invitations, collection, users)
         return
     assert users is not None
-    made = invitations.invite(collection, users, ledger.now() + timedelta(days=expires), round=round)
+    made = invitations.invite(
+        collection, repeats.counting(users), ledger.now() + timedelta(days=expires), round=round
+    )
     digest = ledger.collection(collection).definition()["digest"]
     print_rows(_links(made, _address(service, collection), digest), form or CSV, _COLUMNS)
+    repeats.warn_of_case()
 
 
 def _links(made: Iterable[tuple[str, str]], address: str, digest: str) -> Iterator[dict[str, str]]:

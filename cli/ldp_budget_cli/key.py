@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ldp_budget.errors import UnknownName
+
 from .app import open_ledger
 from .output import json_option, print_json, print_row_table, print_rows, rows_options
 
@@ -43,7 +45,9 @@ def key() -> None:
 @click.option(
     "--collection", "collections", multiple=True, metavar="NAME", help="Only this collection. Repeat for more."
 )
-@click.option("--share", metavar="NAME", help="Its charges must fit this share of the limits as well.")
+@click.option(
+    "--share", metavar="NAME", help="Its charges must fit this share as well. Not with the scopes policy and admin."
+)
 @_days
 @json_option
 @click.pass_context
@@ -61,6 +65,7 @@ def create(
     from ldp_budget.accounting.access.keys import ApiKeys
 
     ledger = open_ledger(ctx)
+    _check_known(ledger, policies, collections, share)
     made, secret = ApiKeys(ledger).create(
         name,
         scopes,
@@ -70,6 +75,23 @@ def create(
         expires=_after(ledger, expires),
     )
     _show(ledger, made, secret, as_json)
+
+
+def _check_known(
+    ledger: Accountant, policies: tuple[str, ...], collections: tuple[str, ...], share: str | None
+) -> None:
+    """Raise `UnknownName` for a name that the ledger does not have: a key bound to it could do nothing."""
+    there = ledger.policies() if policies or share else []
+    known = {
+        "policy": [policy.name for policy in there],
+        "collection": [row["name"] for row in ledger.collections()] if collections else [],
+        "share": sorted({each.name for policy in there for each in policy.shares}),
+    }
+    asked = {"policy": policies, "collection": collections, "share": () if share is None else (share,)}
+    for kind, names in asked.items():
+        for name in names:
+            if name not in known[kind]:
+                raise UnknownName(kind, name, known[kind], "No key was made")
 
 
 @key.command("rotate")

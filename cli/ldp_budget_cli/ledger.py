@@ -196,10 +196,11 @@ def backup(ctx: click.Context, file: str, as_json: bool) -> None:
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
 @click.option("--give-up", is_flag=True, help="Open FROM again; what there is of TO is never used, nor gone on with.")
+@yes_option
 @json_option
 @click.pass_context
-def copy(ctx: click.Context, source: str, target: str, give_up: bool, as_json: bool) -> None:
-    """Move the ledger FROM to TO, where it goes on: users, sums, policies, keys, receipts, all there is.
+def copy(ctx: click.Context, source: str, target: str, give_up: bool, yes: bool, as_json: bool) -> None:
+    """Move the ledger FROM to TO, where it goes on: users, sums, policies, keys, receipts, all there is. Asks first.
 
     Each is a file or postgresql://HOST/DATABASE; of a new one ?lanes=64 says in how many lanes. TO gets FROM's key,
     and nothing may lie there yet.
@@ -220,6 +221,7 @@ def copy(ctx: click.Context, source: str, target: str, give_up: bool, as_json: b
             else:
                 click.echo(f"given up: {accountant.name} is open again")
             return
+        confirm(f"Move {accountant.name} to TO? From then on {accountant.name} refuses every charge.", yes)
         with progress("copying") as on_progress:
             copied = accountant.copy_to(target, on_progress=on_progress)
     if as_json:

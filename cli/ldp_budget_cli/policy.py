@@ -77,6 +77,12 @@ def policy() -> None:
     "the limit. Repeat for more. Without it, the shares that there are stay.",
 )
 @click.option("--no-shares", is_flag=True, help="Take away the shares that there are.")
+@click.option(
+    "--override",
+    metavar="REASON",
+    help="Set it without the approval that the ledger demands; the reason is recorded and shown. Only on the machine "
+    "of the ledger.",
+)
 @json_option
 @click.pass_context
 def set_(
@@ -91,6 +97,7 @@ def set_(
     checked: bool,
     shares: tuple[str, ...],
     no_shares: bool,
+    override: str | None,
     as_json: bool,
 ) -> None:
     """Store a policy; makes the ledger and its key if neither exists."""
@@ -109,15 +116,15 @@ def set_(
         terms = _plan(ledger, plan, plan_delta or "0") if plan else None
         chosen = as_limits(limits, _charges(ledger, "for", asked))
         more: dict[str, Any] = {"relation": relation, "unbounded": unbounded, "checked": checked, "shares": parts}
-        stored = ledger.set_policy(name, chosen, plan=terms, **more)
+        stored = ledger.set_policy(name, chosen, plan=terms, override=override, **more)
     else:
         # Checked before the ledger is opened, as opening may make it.
         given = as_limits(limits)
         more = {"relation": relation, "unbounded": unbounded, "checked": checked}
         Policy(name, given, shares=as_shares(parts or {}, given), **more)
         ledger = open_ledger(ctx, create=True)
-        stored = ledger.set_policy(name, given, shares=parts, **more)
-    _show(stored, as_json)
+        stored = ledger.set_policy(name, given, shares=parts, override=override, **more)
+    _show(stored, as_json, _override(ledger, stored))
     warn_of_idle_limits(stored)
 
 
@@ -177,7 +184,22 @@ def list_(ctx: click.Context, form: str | None) -> None:
 @click.pass_context
 def show(ctx: click.Context, name: str, as_json: bool) -> None:
     """Show one policy."""
-    _show(open_ledger(ctx).policy(name), as_json)
+    ledger = open_ledger(ctx)
+    found = ledger.policy(name)
+    _show(found, as_json, _override(ledger, found))
+
+
+def _override(ledger: Accountant, policy: Policy) -> str | None:
+    """The reason of a version that was set without the approval that the ledger demanded."""
+    from ldp_budget.accounting.record_kinds import OVERRIDDEN
+    from ldp_budget.remote.problems import ServiceProblem
+
+    try:
+        records = [each for each in ledger.records() if each.kind == OVERRIDDEN and each.fault is None]
+    except ServiceProblem:
+        return None  # it takes the scope audit to read the records of a service
+    found = [each for each in records if (each.name, each.body["version"]) == (policy.name, policy.version)]
+    return str(found[-1].body["reason"]) if found else None
 
 
 @mechanism_command(
@@ -230,9 +252,9 @@ def _shown_binding(binding: Binding) -> dict[str, object]:
     }
 
 
-def _show(policy: Policy, as_json: bool) -> None:
+def _show(policy: Policy, as_json: bool, override: str | None) -> None:
     if as_json:
-        print_json(policy.to_json())
+        print_json({**policy.to_json(), **({} if override is None else {"override": override})})
         return
     parts = _terms(policy)
     if policy.relation is not None:
@@ -240,6 +262,8 @@ def _show(policy: Policy, as_json: bool) -> None:
     if policy.checked:
         parts.append("only checked mechanisms")
     click.echo(f"policy {policy.name}, version {policy.version}: {'; '.join(parts)}")
+    if override is not None:
+        click.echo(f"set without the approval that this ledger demands: {override}")
     if policy.unbounded:
         click.echo(f"no lifetime limit; a year can cost epsilon {shown(policy.worst_epsilon_per_year())}")
 

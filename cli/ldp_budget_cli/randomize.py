@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ldp_budget.collecting.release import Released, check_out, release
-from ldp_budget.errors import InvalidParameter
+from ldp_budget.errors import InvalidParameter, ReportFileError
 
 from .answers import AnswerReader, Reading
 from .app import open_ledger
@@ -37,6 +37,7 @@ _NOT_STOPPED_HALFWAY = "nothing was written and nobody was charged; run it again
 @click.argument("file")
 @click.option("--column", required=True, metavar="C", help="The column that holds the answers.")
 @click.option("--out", required=True, metavar="FILE", help="The report file to write; .parquet: a partition.")
+@click.option("--overwrite", is_flag=True, help="Replace the file at --out, unless users were charged for it.")
 @click.option("--user-column", metavar="U", help="The column that names the users; needed with --spend.")
 @layout_options
 @click.option("--missing", multiple=True, metavar="VALUE", help="VALUE is no answer: leave its row out. Repeatable.")
@@ -68,6 +69,7 @@ def randomize(
     file: str,
     column: str,
     out: str,
+    overwrite: bool,
     user_column: str | None,
     delimiter: str,
     encoding: str,
@@ -89,7 +91,14 @@ def randomize(
     """
     _check_together(spend, secret, user_column, once, refused_to, skip_invalid, skipped_to)
     if spend:
+        if overwrite:
+            raise click.UsageError(
+                "--overwrite does not go with --spend: a file that users are charged for is never replaced. Leave "
+                "--overwrite out, and name another file with --out."
+            )
         check_out(out)
+    else:
+        _check_free(out, overwrite)
     when_stopped(lambda: _NOT_STOPPED_HALFWAY)
     found = find_collection(ctx, collection)
     how = Reading(column, user_column, Layout(delimiter, encoding, not no_header), frozenset(missing), clip, once)
@@ -111,6 +120,36 @@ def randomize(
         print_json({"reports": released.reports, "refused": released.refused, "out": out, **more})
     if not as_json or not spend:
         click.echo(_told(released, out, spend), err=True)
+
+
+def _check_free(out: str, overwrite: bool) -> None:
+    """Raise a click error where a file is at `out` that may not be replaced."""
+    from ldp_budget.collecting.partitions import charged_at
+    from ldp_budget.collecting.tabular.places import check_writable, exists, shown_place
+
+    place = shown_place(out)
+    try:
+        check_writable(out)
+        there, begun = exists(out), exists(f"{out}.partial")
+    except OSError as error:
+        raise ReportFileError(place, f"it cannot be written: {error.strerror}") from None
+    if begun:
+        raise click.ClickException(
+            f"--out: {place}.partial holds an interrupted run with --spend; nothing was written. Finish that run by "
+            "the same command, or name another file."
+        )
+    if not there:
+        return
+    if not overwrite:
+        raise click.ClickException(
+            f"--out: {place} is there already; nothing was written. Name another file, or add --overwrite to replace "
+            "it."
+        )
+    if charged_at(out):
+        raise click.ClickException(
+            f"--out: {place} holds reports that users were charged for; nothing was written. Name another file, or "
+            "move this one away."
+        )
 
 
 def _checked(
@@ -209,7 +248,7 @@ def _uncharged(out: str, collection: Collection, batches: Iterable[tuple[Batch, 
         for batch, secrets in batches:
             # Not before: what is wrong with the table at once is told first.
             if writer is None:
-                writer = writer_to(out, collection)
+                writer = writer_to(out, collection, charged=False)
                 stack.enter_context(writer)
             writer.write(collection.randomize(batch.values, secrets=secrets))
             reports += len(batch.values)

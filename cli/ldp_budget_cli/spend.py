@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 _request_options = options(
     click.option("--reports", default="1", metavar="K", callback=parse_reports, help="How many reports [default: 1]"),
-    click.option("--label", help="Which memoised value the reports repeat: an opaque name of yours."),
+    click.option(
+        "--label",
+        help="Which memoised value the reports repeat: an opaque name of yours. Needed under a day, week or month.",
+    ),
     click.option(
         "--policy",
         default=DEFAULT,

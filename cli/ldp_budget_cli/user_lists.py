@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ldp_budget._checks import canonical_user
+
 from .output import counted
 from .tables import NO_USER, ArrowTable, Layout, LeftOut, Row, open_table
 
@@ -65,8 +67,8 @@ class Listing:
 
         users = self.listed(left_out)
         if self._once:
-            yield from once_each(users)
-        elif self._checked:  # who comes again was told
+            users = once_each(users)
+        if self._checked:  # what is odd about the names was told
             yield from users
         else:
             self._repeats = Repeats()
@@ -85,31 +87,31 @@ class Listing:
                     left_out.leave(table, row, None, row.problem)
                 elif row.cells[place] in self._missing:
                     left_out.leave_missing(table, row, place, row.cells[place])
-                elif not row.cells[place]:
+                elif not (user := canonical_user(row.cells[place])):
                     left_out.leave(table, row, place, NO_USER)
                 else:
-                    yield row.cells[place]
+                    yield user
 
     def _of_columns(self, table: ArrowTable, place: int, left_out: LeftOut) -> Iterator[str]:
         """The same from a column; only where something is wrong with a stretch its rows are looked at."""
         for first, (found,) in table.stretches(place):
             cells = found.cells()
-            wrong = {"", *self._missing}
-            if wrong.isdisjoint(cells):
-                yield from cells
+            users = list(map(canonical_user, cells))
+            if "" not in users and self._missing.isdisjoint(cells):
+                yield from users
                 continue
-            for number, cell in enumerate(cells, first):
+            for number, (cell, user) in enumerate(zip(cells, users, strict=True), first):
                 row = Row(None, number, [], "")
                 if cell in self._missing:
                     left_out.leave_missing(table, row, place, cell)
-                elif not cell:
+                elif not user:
                     left_out.leave(table, row, place, NO_USER)
                 else:
-                    yield cell
+                    yield user
 
     def warn_of_repeats(self) -> None:
-        """Say who was read more than once."""
-        if self._repeats is not None and not self._once:
+        """Say how many users were read more than once, and how many names differ by case alone."""
+        if self._repeats is not None:
             self._repeats.warn()
 
     def tell(self, left_out: LeftOut, skipped_to: str | None) -> None:

@@ -17,11 +17,14 @@ def history(ctx: click.Context, user: str, form: str | None) -> None:
     """Show every journal entry of USER, oldest first."""
     ledger = open_ledger(ctx)
     rows = ledger.history(user)
+    if ledger.is_erased(user):
+        # No rows alone would look like a user who was never charged.
+        why = f"erased: {user}. The ledger does not keep which entries were this user's, nor when that was"
+        click.echo(why, err=form is not None)
+        if form is None:
+            return
     if form is not None:
         print_rows(rows, form)
-        return
-    if ledger.is_erased(user):
-        click.echo(f"erased: {user}")
         return
     shown = ("entry", "at", "kind", "state", "mechanism", "policy", "reports", "epsilon", "delta", "resolves")
     # Most ledgers have neither, and the table is wide.

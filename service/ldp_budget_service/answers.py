@@ -8,6 +8,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from ldp_budget.accounting.receipts import Receipt
+from ldp_budget.remote.accountant import MOST_ENTRIES, NEXT_ENTRY
 from ldp_budget.remote.forms import receipt_form
 
 from . import current
@@ -18,10 +19,27 @@ if TYPE_CHECKING:
 
     from ldp_budget import Accountant
 
+    from .callers import Desk
+
 Row = dict[str, Any]
 """A row as the commands' `--json` prints it."""
 POSITION = "Journal-Position"
+FIRST = Field(1, ge=1, le=2**62, description="The number of the entry from which on.")
+MOST = Field(
+    MOST_ENTRIES,
+    ge=1,
+    le=MOST_ENTRIES,
+    description=f"How many entries; `{NEXT_ENTRY}` says where more begin.",
+)
 REPLAYED = "Idempotency-Replayed"
+
+
+def told_history(desk: Desk, user: str, first: int, most: int) -> Response:
+    """A part of a user's history, of which the caller sees the rows that their key is not bound away from."""
+    position = desk.accountant.position(user)
+    rows = desk.accountant.history(user, first=first, most=most)
+    following = {NEXT_ENTRY: str(rows[-1]["entry"] + 1)} if len(rows) == most else {}
+    return told(position, [row for row in rows if desk.sees(row)], following)
 
 
 class ReceiptAnswer(BaseModel):

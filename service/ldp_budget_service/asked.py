@@ -9,6 +9,7 @@ from fastapi import Header
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ldp_budget import Collection, InvalidParameter, Mechanism, NotSupported, UnknownName, mechanism
+from ldp_budget.accounting.idempotency import check_key
 from ldp_budget.accounting.policies import DEFAULT
 from ldp_budget.accounting.request import charge_of
 
@@ -95,7 +96,10 @@ class ChargeAsked(Asked):
     mechanism: MechanismAsked | None = None
     collection: str | None = Field(None, examples=["party"])
     reports: int = Field(1, ge=1, le=10**9)
-    label: str | None = Field(None, description="Which memoised value the reports repeat: an opaque name.")
+    label: str | None = Field(
+        None,
+        description="Which memoised value the reports repeat: an opaque name. Needed under a day, week or month.",
+    )
     digest: str | None = Field(None, description="Hexadecimal; binds the report itself to the key.")
     note: str | None = Field(None, description="One line, kept beside the charge until the user is erased.")
     policy: str = DEFAULT
@@ -133,6 +137,18 @@ def charged(desk: Desk, mechanism: MechanismAsked | None, collection: str | None
     return desk.collection(collection)
 
 
+def mechanism_asked(desk: Desk, mechanism: MechanismAsked | None, collection: str | None) -> dict[str, Any]:
+    """The mechanism that is named, or that of the collection, as the processes that work questions out take it."""
+    if (mechanism is None) == (collection is None):
+        raise ServiceError("malformed", "mechanism: expected a mechanism, or a collection in its place")
+    if mechanism is not None:
+        return {"name": mechanism.name, "options": mechanism.options}
+    assert collection is not None
+    desk.check_collection(collection)
+    found = desk.collection(collection).mechanism
+    return {"name": found.name, "options": dict(found.declared)}
+
+
 def _of_collection(desk: Desk, mechanism: Mechanism, name: str) -> Collection:
     """A collection of which the caller knows the mechanism: that of the ledger, if it has one of that name.
 
@@ -167,4 +183,4 @@ def required(key: str | None) -> str:
     if not key:
         why = "Idempotency-Key: expected one, as this charges somebody and may have to be asked again"
         raise ServiceError("malformed", why)
-    return key
+    return check_key(key)

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 MOST_LINES = 25_000
 """In one piece of work: a larger one is faster, and others wait for it longer."""
 MOST_BYTES = 4 << 20
-"""Of lines that wait; whoever sends more waits."""
+"""Of memory for lines that wait; a caller who sends more waits."""
+LINE_BYTES = 160
+"""Of memory for a line without its text."""
 
 
 class Line(NamedTuple):
@@ -40,7 +42,7 @@ class Answered(NamedTuple):
 
 
 Work = Callable[[list[Line], bool], Answered]
-"""Answers lines; with True no more follow."""
+"""Answers lines; with True no more follow. That is said once, with no lines where the last were answered before."""
 
 
 class Incoming:
@@ -84,7 +86,7 @@ class Incoming:
             too_long, self._long = self._long or len(text) > self._most_line, False
             if too_long or text.strip():
                 self.lines.append(Line(self._number, None if too_long else text))
-                self._bytes += 0 if too_long else len(text)
+                self._bytes += _size(self.lines[-1])
         if len(self._rest) > self._most_line:  # what is dropped of it is not held
             self._rest, self._long = b"", True
 
@@ -98,14 +100,20 @@ class Incoming:
             self._changed.notify_all()
             while len(self.lines) <= than and not (self.ended or self.gone):
                 await self._changed.wait()
+            self._starving = False
         return bool(self.lines) and not self.gone
 
     async def take(self, count: int) -> None:
         """Drop lines that were answered."""
         async with self._changed:
             for _ in range(count):
-                self._bytes -= len(self.lines.popleft().text or b"")
+                self._bytes -= _size(self.lines.popleft())
             self._changed.notify_all()
+
+
+def _size(line: Line) -> int:
+    """How much memory a line takes, about."""
+    return LINE_BYTES + len(line.text or b"")
 
 
 class Duplex(Response):
@@ -136,16 +144,17 @@ class Duplex(Response):
                 reading.cancel()
 
     async def _answer(self, incoming: Incoming, send: Send) -> None:
-        tried = 0
+        tried, last = 0, False
         while True:
             try:
                 async with asyncio.timeout(self._idle):
-                    if not await incoming.more(tried):
-                        return
+                    more = await incoming.more(tried)
             except TimeoutError:
                 why = f"no line came for {self._idle:g} seconds"
                 told = as_json({"status": "failed", "problem": problem_of(ServiceError("slow-request", why))})
                 await send({"type": "http.response.body", "body": f"{told}\n".encode(), "more_body": True})
+                return
+            if incoming.gone or (last and not more):
                 return
             most = max(MOST_LINES, 2 * tried)
             lines = [incoming.lines[place] for place in range(min(len(incoming.lines), most))]

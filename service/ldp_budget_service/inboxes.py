@@ -59,14 +59,17 @@ class Inboxes:
         found = (path.name for path in self._place().glob(f"{first.name.removesuffix(SUFFIX)}*{SUFFIX}"))
         return sorted(name[len(first.name) - len(SUFFIX) : -len(SUFFIX)] for name in found)
 
-    def seal(self, collection: Collection, name: str) -> int:
-        """Seal what was taken as a round; how many reports. Raises `NameTaken`, `InvalidParameter`."""
+    def seal(self, collection: Collection, name: str, together: int) -> int:
+        """Seal what was taken as a round, in whole groups of so many; how many reports.
+
+        Raises `NameTaken`, `InvalidParameter`, and `TooFewReports` where there is no whole group.
+        """
         if not _ROUND.fullmatch(name):
             raise InvalidParameter("round", "1 to 100 letters, digits and . _ - of ASCII, no sign first", name)
         box, path = self.of(collection), self._file(collection, name)
         if path.exists():
             raise NameTaken("round", name, "it was sealed already")
-        return box.seal(path)
+        return box.seal(path, together)
 
     def total(self, collection: Collection, name: str) -> Any:
         """What the reports of a round add up to; None where there are none. Raises `UnknownName`."""

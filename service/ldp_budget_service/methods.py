@@ -38,8 +38,12 @@ class Methods:
         if not takes or scope["method"] in takes:
             await self._app(scope, receive, send)
         elif scope["method"] == "HEAD" and "GET" in takes:
-            scope["method"] = "GET"
-            await self._app(scope, receive, _without_body(send))
+            # A copy, as the server goes by the method that was sent when it compares the length of the body.
+            asked = {**scope, "method": "GET"}
+            try:
+                await self._app(asked, receive, _without_body(send))
+            finally:
+                scope["route"] = asked.get("route")  # for the log and the metrics
         else:
             allow = {"Allow": ", ".join(sorted(takes | {"OPTIONS"} | ({"HEAD"} if "GET" in takes else set())))}
             if scope["method"] == "OPTIONS":

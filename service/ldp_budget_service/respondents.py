@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
-
-from fastapi import Depends, Request
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from typing import TYPE_CHECKING
 
 from . import current
 from .kinds import ServiceError
 
 if TYPE_CHECKING:
+    from fastapi import Request
+
     from ldp_budget import Accountant, Collection
     from ldp_budget.accounting.access.invitations import Invitation
 
@@ -19,11 +18,6 @@ if TYPE_CHECKING:
 
 CALLER = "(invitation)"
 """What the log calls whoever comes with one; no API key can be called so."""
-
-_bearer = HTTPBearer(
-    auto_error=False, scheme_name="Invitation", description="An invitation, made by `ldp-budget invite`."
-)
-Token = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 
 
 @dataclass(frozen=True)
@@ -60,24 +54,12 @@ class Respondent:
             raise ServiceError("forbidden", "an invitation is for one report, under the key that GET /v1/me says")
 
 
-def find(request: Request, credentials: HTTPAuthorizationCredentials | None) -> Respondent | None:
-    """Whoever comes with an invitation that is good now. Raises `ServiceError` where they come too often."""
+def find(request: Request, token: str) -> Respondent | None:
+    """The respondent with an invitation that is good now. Raises `ServiceError` where they come too often."""
     state = request.app.state
-    found = None if credentials is None else state.invitations.find(credentials.credentials)
+    found = state.invitations.find(token)
     if found is None:
         return None
     current.told().caller = CALLER
     state.respondents.check((found.user, found.key))
     return Respondent(state.accountant, found, state.collections)
-
-
-def respondent(request: Request, credentials: Token) -> Respondent:
-    """A dependency: the same; nobody else comes in."""
-    found = find(request, credentials)
-    if found is None:
-        why = "expected an invitation that is good now, as `Authorization: Bearer …`"
-        raise ServiceError("unauthorized", why, {"WWW-Authenticate": "Bearer"})
-    return found
-
-
-Invited = Annotated[Respondent, Depends(respondent)]

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import ipaddress
+import logging
 import os
 import signal
 import socket
@@ -18,6 +19,7 @@ import uvicorn
 
 from ldp_budget import Accountant, InvalidParameter, mechanisms
 from ldp_budget.accounting.access.keys import ApiKeys
+from ldp_budget.accounting.records import record_faults
 
 from .app import create_app
 from .guarding.connections import Connection
@@ -36,6 +38,8 @@ KEEP_ALIVE_SECONDS = 75
 _AFTER_SECONDS = 5.0
 """How long what is left may take once the time to drain is over."""
 _MEMORY = ":memory:"
+
+_log = logging.getLogger("ldp_budget_service")
 
 
 def _aloud(text: str) -> None:
@@ -95,6 +99,7 @@ def serve(
     with _closing(sockets), Accountant(ledger, rehearsal=None) as accountant:
         app = create_app(accountant, settings)
         _say_what_is_served(accountant, say)
+        _log_record_faults(accountant)
         mechanisms()  # loads the plugins, and what they calculate with, before anybody waits for it
         server = Server(app, proxies=proxies, notice=notice, drain=drain, say=say)
         server.run(sockets)
@@ -229,6 +234,12 @@ def _say_what_is_served(accountant: Accountant, say: Say) -> None:
         say(f"this ledger ends with the process, and its API key is: {secret}")
     elif not keys.all():
         say("there is no API key yet, so everybody is turned away; type: ldp-budget key create NAME --scope spend")
+
+
+def _log_record_faults(accountant: Accountant) -> None:
+    """Have the log say which administrative records cannot be read, as those are skipped."""
+    for fault in record_faults(accountant):
+        _log.warning("bad record", extra={"said": {"record": fault}})
 
 
 def _say_what_is_unsafe(host: str, proxies: Sequence[str], say: Say) -> None:

@@ -6,19 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import unquote_to_bytes
 
-from fastapi import Depends, Header, Query, Request
+from fastapi import Depends, Header, Query
 
 from ldp_budget.accounting.policies import DEFAULT
 
 from .asked import KeyHeader, required
-from .callers import Credentials, desk_for
+from .callers import Desk, Sending
 from .kinds import ServiceError
-from .respondents import CALLER, Respondent, Token, find
+from .respondents import CALLER, Respondent
 
 if TYPE_CHECKING:
     from ldp_budget import Accountant
 
-    from .callers import Desk
     from .held import Held
 
 UserHeader = Annotated[
@@ -46,18 +45,15 @@ class Sender:
 
 def sender(
     name: str,
-    request: Request,
-    credentials: Credentials,
-    token: Token,
+    caller: Sending,
     user: UserHeader = None,
     policy: PolicyQuery = DEFAULT,
     key: KeyHeader = None,
 ) -> Sender:
-    """A dependency: whoever may send a report of the collection that the path names."""
-    respondent = find(request, token)
-    if respondent is None:
-        return _application(desk_for(request, credentials, "collect"), name, user, policy, key)
-    return _respondent(respondent, name, user, policy, key)
+    """A dependency: who sends a report of the collection that the path names."""
+    if isinstance(caller, Desk):
+        return _application(caller, name, user, policy, key)
+    return _respondent(caller, name, user, policy, key)
 
 
 def _application(desk: Desk, name: str, user: str | None, policy: str, key: str | None) -> Sender:
@@ -85,4 +81,4 @@ def _named(user: str | None) -> str:
     return named
 
 
-Sending = Annotated[Sender, Depends(sender)]
+From = Annotated[Sender, Depends(sender)]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +75,18 @@ def compare(asked: Asked) -> Any:
     return rows
 
 
+def simulate(asked: Asked) -> Any:
+    """When each limit of a policy binds first."""
+    from ldp_budget.accounting.policies import Policy
+    from ldp_budget.accounting.simulating import simulate
+    from ldp_budget.remote.forms import binding_form
+
+    start = datetime.fromisoformat(asked["start"])
+    policy = Policy.from_json(asked["policy"])
+    found = simulate(policy, _made(asked), every=asked["every"], start=start, reports=asked["reports"])
+    return [binding_form(each) for each in found]
+
+
 def _kind(asked: Asked) -> type[Mechanism]:
     found: type[Mechanism] = mechanism(asked["name"])
     return found
@@ -110,6 +123,7 @@ QUESTIONS: dict[str, Callable[[Asked], Any]] = {
     "compose": compose,
     "plan": plan,
     "compare": compare,
+    "simulate": simulate,
 }
 
 

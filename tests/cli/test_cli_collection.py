@@ -280,8 +280,65 @@ def test_with_spend_the_same_command_once_more_charges_nobody(party: CommandLine
     assert "name another file or move this one away" in message
     assert (tmp_path / "r").read_bytes() == before
     assert party.json("balance", "alice")["limits"][0]["spent"]["epsilon"] == 1
-    party(*arguments)
-    assert (tmp_path / "r").read_bytes() != before, "without --spend nothing is paid for, and the file is replaced"
+
+
+def test_randomize_without_spend_never_replaces_what_users_were_charged_for(
+    party: CommandLine, tmp_path: Path
+) -> None:
+    """The same command without `--spend` replaced a file that users had been charged for, without a word."""
+    party("policy", "set", "default", "--limit", "lifetime=9")
+    source = table(tmp_path / "answers.csv", user=["alice", "bob"], party=PARTIES[:2])
+    for name in ("r", "r.parquet"):
+        arguments = ["randomize", "party", source, "--column", "party", "--out", tmp_path / name]
+        party(*arguments, "--user-column", "user", "--spend")
+        before = (tmp_path / name).read_bytes()
+        assert f"{name} is there already; nothing was written" in party.error(*arguments)
+        assert "holds reports that users were charged for" in party.error(*arguments, "--overwrite")
+        (tmp_path / f"{name}.partial").write_bytes(b"")
+        assert f"{name}.partial holds an interrupted run" in party.error(*arguments, "--overwrite")
+        assert (tmp_path / name).read_bytes() == before
+    assert "does not go with --spend" in party.error(
+        *arguments, "--user-column", "user", "--spend", "--overwrite", code=2
+    )
+
+
+def test_randomize_replaces_an_uncharged_file_with_overwrite_alone(party: CommandLine, tmp_path: Path) -> None:
+    """A report file was replaced by whatever named it."""
+    source = table(tmp_path / "answers.csv", party=PARTIES * 20)
+    for name in ("r", "r.parquet"):
+        arguments = ["randomize", "party", source, "--column", "party", "--out", tmp_path / name]
+        party(*arguments)
+        before = (tmp_path / name).read_bytes()
+        assert "add --overwrite to replace it" in party.error(*arguments)
+        assert (tmp_path / name).read_bytes() == before
+        party(*arguments, "--overwrite")
+        assert (tmp_path / name).read_bytes() != before
+    (tmp_path / "notes").write_text("of another program")
+    party(*arguments[:-1], tmp_path / "notes", "--overwrite")
+
+
+def test_estimate_of_charged_and_uncharged_reports_is_refused_unless_mixed(
+    party: CommandLine, tmp_path: Path
+) -> None:
+    """`estimate party a b` added reports that users were charged for to reports that nobody was charged for."""
+    party("policy", "set", "default", "--limit", "lifetime=9")
+    source = table(tmp_path / "answers.csv", user=["alice", "bob"], party=PARTIES[:2])
+    charged = ["--user-column", "user", "--spend"]
+    (tmp_path / "parts").mkdir()
+    for name, options in {"a": charged, "b": [], "parts/0.parquet": charged, "parts/1.parquet": []}.items():
+        party("randomize", "party", source, "--column", "party", "--out", tmp_path / name, *options)
+    for files in ([tmp_path / "a", tmp_path / "b"], [tmp_path / "parts"], [tmp_path / "a", tmp_path / "parts"]):
+        told = party.error("estimate", "party", *files)
+        assert "reports were not charged to their users, and the others were" in told
+        assert "add --mixed" in told
+        shown = party("estimate", "party", *files, "--mixed", "--json")
+        assert "were not charged to their users: this estimate is of a mix" in shown.stderr
+        row = json.loads(shown.stdout)
+        assert (row["charged"], row["uncharged"]) == ((4, 2) if len(files) > 1 and files[1].is_dir() else (2, 2))
+    for files in ([tmp_path / "a"], [tmp_path / "b"], [tmp_path / "b", tmp_path / "parts" / "1.parquet"]):
+        shown = party("estimate", "party", *files, "--mixed", "--json")
+        assert "this estimate is of a mix" not in shown.stderr
+        assert "charged" not in json.loads(shown.stdout)
 
 
 @pytest.mark.parametrize(

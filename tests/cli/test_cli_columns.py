@@ -55,7 +55,8 @@ def randomize(survey: CommandLine) -> Callable[..., Any]:
     """Randomize the column of a file."""
 
     def run(file: str, column: str = "answer", *options: str, collection: str = "poll", **how: Any) -> Any:
-        return survey("randomize", collection, file, "--column", column, "--out", "r", *options, **how)
+        words = ["--column", column, "--out", "r", *([] if "--spend" in options else ["--overwrite"]), *options]
+        return survey("randomize", collection, file, *words, **how)
 
     return run
 
@@ -252,7 +253,7 @@ def test_the_options_of_csv_are_refused_for_columns(randomize: Callable[..., Any
 
 
 def test_standard_input_takes_streams_and_what_can_be_read_from_its_end(survey: CommandLine) -> None:
-    words = ["randomize", "poll", "-", "--column", "answer", "--out", "r"]
+    words = ["randomize", "poll", "-", "--column", "answer", "--out", "r", "--overwrite"]
     for name in ("people.arrows", "people.parquet"):
         WRITERS[name](pa.table(PEOPLE), name)
         assert "3 reports written" in survey(*words, input=Path(name).read_bytes()).stderr
@@ -318,7 +319,7 @@ def test_who_is_charged_has_reports_on_this_machine(survey: CommandLine) -> None
     parquet.write_table(pa.table(PEOPLE), "p.parquet")
     words = ["randomize", "poll", "p.parquet", "--column", "answer", "--user-column", "user", "--spend", "--out"]
     said = survey(*words, "memory://r", code=2).stderr
-    assert "--out: expected a path of this machine, on whose disk the reports are before anybody is charged" in said
+    assert "--out: expected a path of this machine, on whose disk an interrupted run goes on" in said
     assert survey.json("balance", "ann")["limits"][0]["spent"]["epsilon"] == 0
 
 

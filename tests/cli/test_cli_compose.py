@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import ldp_budget
-from ldp_budget import Accountant, InvalidParameter, Limit
+from ldp_budget import Accountant, Collection, InvalidParameter, Limit
 from ldp_budget.authoring.fields import integer
 from ldp_budget.authoring.numeric import NumericMechanism
 from ldp_budget.catalogue import ranking as comparison
@@ -413,6 +413,39 @@ def test_the_demo_tells_the_whole_story_in_an_empty_directory(command: CommandLi
     assert "refused: r0000" in shown
     assert (tmp_path / "demo" / "party.reports").exists()
     assert not command.ledger.exists(), "the demo leaves nobody's ledger behind"
+
+
+def test_demo_where_all_are_refused_writes_no_report(command: CommandLine, tmp_path: Path) -> None:
+    """`demo --epsilon 9` said "Charged 0 users, refused 944" and wrote 944 reports."""
+    shown = command("demo", "--epsilon", 9, "--out", tmp_path / "demo").stdout
+    assert "Charged 0 users, refused 944" in shown
+    assert "so there is no report: one poll may cost ε = 8 at most" in shown
+    assert list((tmp_path / "demo").iterdir()) == []
+
+
+def test_demo_where_some_are_refused_randomizes_the_others_alone(
+    command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The receipts were dropped: refused respondents were in the report file."""
+    spend, randomized = Accountant.spend, list[int]()
+
+    def poor(accountant: Accountant, user: str, *arguments: Any, **options: Any) -> Any:
+        if user == "r0000":  # whose budget another poll has spent
+            spend(accountant, user, ldp_budget.mechanism("rr")(epsilon=2))
+        return spend(accountant, user, *arguments, **options)
+
+    def counted(collection: Collection, texts: Any, *arguments: Any) -> Any:
+        randomized.append(len(texts))
+        return read_values(collection, texts, *arguments)
+
+    read_values = Collection.read_values
+    monkeypatch.setattr(Accountant, "spend", poor)
+    monkeypatch.setattr(Collection, "read_values", counted)
+    shown = command("demo", "--out", tmp_path / "demo").stdout
+    assert "Charged 943 users, refused 1" in shown
+    assert "943 reports in" in shown
+    assert "r0001 retries with the same key: spent, repeated = True" in shown
+    assert randomized == [943], "the answer of the refused user is not even read"
 
 
 def test_a_limit_takes_the_order_that_is_best_for_what_will_be_asked(command: CommandLine) -> None:

@@ -42,6 +42,12 @@ def test_each_user_gets_a_link_that_names_the_collection_and_the_definition(comm
             assert digest.startswith(found[2])
 
 
+def test_invite_of_names_that_differ_by_case_warns_of_them(command: Any, users: Path) -> None:
+    """Two links to one person, in two spellings, are two budgets."""
+    told = command("invite", "a/b", "-", input="user\nbob\nBob\n").stderr
+    assert "Warning: 2 names differ from another one by case alone" in told
+
+
 def test_rows_come_in_the_forms_of_other_commands(command: Any, users: Path) -> None:
     assert [row["user"] for row in command.json("invite", "a/b", users)] == ["alice", "김철수"]
     assert command("invite", "a/b", "-", "--nl", input="user\nbob\n").stdout.startswith('{"user": "bob"')
@@ -57,7 +63,9 @@ def test_what_was_made_so_far_is_revoked(command: Any, users: Path) -> None:
             return [user for user, token in tokens.items() if Invitations(accountant).find(token)]
 
     assert good() == ["김철수"]
-    command("invite", "a/b", "--revoke")
+    assert "--yes: expected where nobody can be asked" in command.error("invite", "a/b", "--revoke", code=2)
+    assert good() == ["김철수"], "the links of all users were ended by a command that did not ask"
+    command("invite", "a/b", "--revoke", "--yes")
     assert good() == []
 
 

@@ -11,7 +11,8 @@ from ldp_budget.accounting.access.keys import ApiKeys
 
 @pytest.fixture(autouse=True)
 def ledger(command: CommandLine) -> None:
-    command("ledger", "init")
+    command("policy", "set", "default", "--limit", "lifetime=4", "--share", "team-a:lifetime=1")
+    command("collection", "add", "party", "oue", "--epsilon", 1, "--domain-size", 3)
 
 
 def test_the_secret_alone_is_on_stdout_and_works(command: CommandLine) -> None:
@@ -21,6 +22,20 @@ def test_the_secret_alone_is_on_stdout_and_works(command: CommandLine) -> None:
         assert found is not None
         assert (found.scopes, found.policies, found.expires) == (("spend", "read"), ("default",), None)
     assert "key team-a: spend, read; this is its secret" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "kind", "known"),
+    [("--policy", "policy", "default"), ("--collection", "collection", "party"), ("--share", "share", "team-a")],
+)
+def test_key_create_with_an_unknown_name_is_refused_with_the_known_ones(
+    command: CommandLine, option: str, kind: str, known: str
+) -> None:
+    """`key create app --policy nosuch` made a key that could charge nobody."""
+    told = command.error("key", "create", "app", "--scope", "spend", option, known, option, "nosuch")
+    assert f"no {kind} is called 'nosuch'; there are: {known}" in told
+    assert command.json("key", "list") == []
+    assert command("key", "create", "app", "--scope", "spend", option, known).stdout
 
 
 def test_keys_are_listed_without_secrets(command: CommandLine) -> None:

@@ -39,6 +39,7 @@ def randomize(survey_line: CommandLine, tmp_path: Path) -> Callable[..., Any]:
         source = tmp_path / "answers.csv"
         source.write_bytes(content if isinstance(content, bytes) else content.encode())
         words = ["randomize", collection, source, "--column", column, "--out", tmp_path / "r", *options]
+        words += [] if "--spend" in options else ["--overwrite"]
         return survey_line(*words, code=code)
 
     return run

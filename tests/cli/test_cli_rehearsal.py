@@ -242,14 +242,14 @@ def test_a_copy_stays_what_it_is(rehearsal: CommandLine, tmp_path: Path, monkeyp
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     real, there = tmp_path / "real.db", new_ledger(2)
     CommandLine(real)("ledger", "init")
-    told = rehearsal.error("ledger", "copy", rehearsal.ledger, real)
+    told = rehearsal.error("ledger", "copy", "--yes", rehearsal.ledger, real)
     assert f"{real}: expected a place where nothing is yet; found a ledger that counts" in told
     assert "nothing goes from the one to the other" in told
-    assert "found a rehearsal" in rehearsal.error("ledger", "copy", real, rehearsal.ledger)
+    assert "found a rehearsal" in rehearsal.error("ledger", "copy", "--yes", real, rehearsal.ledger)
     assert "found a ledger that counts; --at" in rehearsal.error(
-        "ledger", "copy", real, there, "--at", "2028-02-01", code=2
+        "ledger", "copy", "--yes", real, there, "--at", "2028-02-01", code=2
     )
-    assert rehearsal.json("ledger", "copy", rehearsal.ledger, there)["rehearsal"] is True
+    assert rehearsal.json("ledger", "copy", "--yes", rehearsal.ledger, there)["rehearsal"] is True
     on_server = CommandLine(there)
     assert on_server.json("spend", "alice", *RR, "--at", "2028-02-01")["rehearsal"] is True
     assert "newest entry of 2028-02-01" in on_server.error("spend", "alice", *RR, "--at", "2028-01-31")

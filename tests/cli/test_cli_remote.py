@@ -113,7 +113,7 @@ def test_what_stands_in_the_way_is_said(
     assert "as a service goes by its own clock" in command.error("--at", "2026-11-22", "ledger", "stats", code=2)
     assert "as a service has a ledger already" in command.error("ledger", "init", code=2)
     assert "not over HTTP" in command.error("ledger", "backup", tmp_path / "copy.db")
-    assert "not over HTTP" in command.error("ledger", "copy", command.ledger, tmp_path / "copy.db")
+    assert "not over HTTP" in command.error("ledger", "copy", "--yes", command.ledger, tmp_path / "copy.db")
     assert "no policy is called 'default'" in command.error("spend", "alice", *COIN)
     elsewhere = CommandLine("http://budget.example.org")
     assert "or --plain-http, before the command" in elsewhere.error("ledger", "stats", code=2)

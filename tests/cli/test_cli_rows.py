@@ -174,7 +174,8 @@ def test_many_are_read_by_a_few_questions(command: CommandLine, monkeypatch: pyt
     [
         (b"alice\nbob\n", (), "user_column"),
         (b"user,more\nalice,1\nbob\n", (), "line 3: expected 2 cells, as in the header; found 1"),
-        (b"user\nalice\n\n  \n", (), None),
+        (b"user\nalice\n\n\n", (), None),
+        (b"user\nalice\n\n  \n", (), "expected a user, found nothing"),
         (b"user\n\xff\n", (), "no CSV file in UTF-8"),
         (b'user\n"unfinished\n', (), "no CSV file"),
         (b"\xef\xbb\xbfuser\r\nalice\r\n", (), None),

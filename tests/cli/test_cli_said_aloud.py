@@ -106,7 +106,8 @@ def randomize(budget: CommandLine, tmp_path: Path) -> Callable[..., Any]:
 
     def run(text: str, *options: object, column: str = "answer", code: int = 0) -> Any:
         source = file_of(tmp_path / "answers.csv", text)
-        return budget("randomize", "poll", source, "--column", column, "--out", tmp_path / "r", *options, code=code)
+        out = [tmp_path / "r", *([] if "--spend" in options else ["--overwrite"])]
+        return budget("randomize", "poll", source, "--column", column, *options, "--out", *out, code=code)
 
     return run
 
@@ -117,7 +118,32 @@ def test_who_is_listed_twice_is_charged_twice_and_that_is_said(
     assert WARNING in randomize(TWICE, "--user-column", "user", "--spend").stderr
     assert spent(budget, "ann", "bob", "cy") == [1, 0.5, 1], "and ann's third report was refused"
     assert WARNING in budget("spend-many", tmp_path / "answers.csv", *OUE).stderr
+    (tmp_path / "r").unlink()
     assert "Warning" not in randomize(TWICE).stderr, "nobody is charged"
+
+
+SPELT = "user,answer\nZoë,yes\n Zoë,no\nZoe\u0308\t,no\nzoë,yes\nann,no\nAnn ,no\n"
+CASE = "Warning: 4 names differ from another one by case alone, and each has a budget of its own"
+
+
+def test_spellings_of_one_name_are_one_user_and_case_is_counted(
+    budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any]
+) -> None:
+    """A trailing space, a tab or another Unicode form gave a user in a CSV file a budget of their own."""
+    told = randomize(SPELT, "--user-column", "user", "--spend").stderr
+    assert "Warning: 1 user is listed more than once, which is 2 charges more than there are users" in told
+    assert CASE in told
+    assert spent(budget, "Zoë", "zoë", "ann", "Ann") == [1, 0.5, 0.5, 0.5], "and the third report was refused"
+    assert CASE in budget("spend-many", tmp_path / "answers.csv", *OUE).stderr
+    listed = budget("spend-many", "-", *OUE, "--once", input=SPELT)
+    assert CASE in listed.stderr
+    assert "listed more than once" not in listed.stderr
+    (tmp_path / "r").unlink()
+    once = randomize(SPELT, "--user-column", "user", "--spend", "--once").stderr
+    assert "2 rows left out, as its user was there before (--once)" in once
+    (tmp_path / "r").unlink()
+    blank = randomize('user,answer\nann,yes\n" ",no\n', "--user-column", "user", code=1).stderr
+    assert "expected a user, found nothing" in blank
 
 
 def test_with_once_each_name_is_charged_once_and_sends_one_report(

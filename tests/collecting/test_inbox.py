@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
 import os
 import random
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +18,11 @@ import numpy as np
 import pytest
 
 import ldp_budget
-from ldp_budget import Accountant, Collection, KeyConflict, NotSupported, ReportFileError
+from ldp_budget import Accountant, Collection, InvalidParameter, KeyConflict, NotSupported, ReportFileError
 from ldp_budget.collecting import inbox as module
-from ldp_budget.collecting.inbox import Inbox
+from ldp_budget.collecting.inbox import Inbox, TooFewReports
 from ldp_budget.collecting.reports import read_reports
+from ledger_contract import write_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,11 +73,48 @@ def test_a_retry_is_charged_and_kept_once_also_when_it_was_sealed(
     assert sealed(tmp_path / "two") == []
 
 
-def test_another_report_under_the_same_key_is_a_conflict(box: Inbox) -> None:
-    box.take("alice", "poll", b"\x01")
-    with pytest.raises(KeyConflict):
-        box.take("alice", "poll", b"\x02")
-    assert len(box) == 1
+def test_take_with_used_key_and_other_report_returns_first_receipt(box: Inbox, tmp_path: Path) -> None:
+    """A conflict for another report, and a receipt for the same one, told a holder of the link which one was sent."""
+    first = box.take("alice", "poll", b"\x01")
+    for again in (b"\x01", b"\x02"):
+        receipt = box.take("alice", "poll", again)
+        assert (receipt.receipt, receipt.repeated) == (first.receipt, True)
+    assert (box.seal(tmp_path / "out"), sealed(tmp_path / "out")) == (1, [b"\x01"])
+
+
+def test_sealed_reports_with_ledger_and_key_are_linked_to_nobody(accountant: Accountant, tmp_path: Path) -> None:
+    """The ledger kept a digest over the inbox's identity and the report: with `inbox.json` and the key, a spend under
+    each user's key with that digest said which report was whose, for 40 of 40 sealed reports."""
+    numbers = Collection("numbers", ldp_budget.mechanism("random-substitution")(epsilon=1, domain_size=1000))
+    folder = tmp_path / "inbox"
+    box = Inbox(accountant, numbers, folder)
+    sent = {f"user {number}": number.to_bytes(2, "little") for number in range(40)}
+    for user, each in sent.items():
+        box.take(user, "poll", each)
+    box.seal(tmp_path / "out")
+    identity = bytes.fromhex(json.loads((folder / "inbox.json").read_bytes())["id"])
+    prefix = bytes.fromhex(numbers.fingerprint) + identity
+    linked = 0
+    for each in sealed(tmp_path / "out", numbers):
+        guess = hashlib.sha256(prefix + each).hexdigest()
+        for user in sent:
+            with suppress(KeyConflict):
+                linked += accountant.spend(user, numbers, key="poll", digest=guess).repeated
+    assert linked == 0
+    # What the inbox itself answers is the same for every pair of a user and a report.
+    answers = {box.take(user, "poll", each).repeated for user in sent for each in sent.values()}
+    assert answers == {True}
+
+
+def test_sealed_reports_leave_nothing_in_the_folder(accountant: Accountant, tmp_path: Path) -> None:
+    numbers = Collection("numbers", ldp_budget.mechanism("random-substitution")(epsilon=1, domain_size=10**6))
+    box = Inbox(accountant, numbers, tmp_path / "inbox")
+    sent = [(900_000 + number).to_bytes(4, "little") for number in range(40)]
+    for number, each in enumerate(sent):
+        box.take(f"user {number}", "poll", each[: box.report_bytes])
+    box.seal(tmp_path / "out")
+    left = b"".join(path.read_bytes() for path in (tmp_path / "inbox").iterdir())
+    assert not [each for each in sent if each in left]
 
 
 def test_a_refused_user_sends_nothing(box: Inbox) -> None:
@@ -129,16 +170,96 @@ def test_a_folder_belongs_to_one_ledger_and_its_copies(box: Inbox, accountant: A
         assert len(again) == 1
 
 
-def test_a_report_that_was_taken_is_not_taken_into_another_folder(
+SECOND = r"taken into another inbox: .*party\.inbox\. .* ldp-budget inbox move party --inbox .*elsewhere"
+
+
+def test_inbox_in_second_folder_is_refused(box: Inbox, accountant: Accountant, tmp_path: Path) -> None:
+    """Each instance of a service took reports into a folder of its own: a report that was charged and kept by one of
+    them was a conflict at the other, and the page said "not counted, nothing charged" of it."""
+    early = Inbox(accountant, PARTY, tmp_path / "elsewhere")  # before there is a report
+    box.take("alice", "poll", b"\x01")
+    with pytest.raises(ReportFileError, match=SECOND):
+        early.take("alice", "poll", b"\x01")
+    with pytest.raises(ReportFileError, match=SECOND):
+        early.take("bob", "poll", b"\x01")
+    with pytest.raises(ReportFileError, match=SECOND):
+        Inbox(accountant, PARTY, tmp_path / "elsewhere")
+    assert (len(box), len(early), accountant.history("bob")) == (1, 0, [])
+
+
+def test_inbox_that_replaces_another_takes_what_that_one_did_not(
     box: Inbox, accountant: Accountant, tmp_path: Path
 ) -> None:
-    """Charged once, it would be counted in what either of them seals."""
     box.take("alice", "poll", b"\x01")
-    other = Inbox(accountant, PARTY, tmp_path / "elsewhere")
+    other = Inbox(accountant, PARTY, tmp_path / "elsewhere", replaces=True)
     with pytest.raises(KeyConflict, match=r"taken into another inbox than .*elsewhere"):
         other.take("alice", "poll", b"\x01")
-    assert other.take("bob", "poll", b"\x01"), "each may take what the other has not"
+    assert other.take("bob", "poll", b"\x01")
+    with pytest.raises(ReportFileError, match="taken into another inbox"):
+        box.take("carol", "poll", b"\x01")
     assert (len(box), len(other), len(accountant.history("alice"))) == (1, 1, 1)
+
+
+def test_inbox_with_foreign_records_of_its_kind_ignores_them(accountant: Accountant, tmp_path: Path) -> None:
+    write_record(accountant, "inbox", PARTY.fingerprint, {"id": 7, "folder": "/srv/reports"})
+    assert Inbox(accountant, PARTY, tmp_path / "party.inbox").take("alice", "poll", b"\x01")
+
+
+def test_record_of_another_inbox_is_refused(box: Inbox, accountant: Accountant) -> None:
+    """An admin key had the ledger name another folder with `POST /v1/ledger/records`; then no report was taken."""
+    box.take("alice", "poll", b"\x01")
+    body = {"id": "0" * 32, "folder": "/tmp/mine"}
+    with pytest.raises(InvalidParameter, match="kind"):
+        accountant.record("inbox", PARTY.fingerprint, body, expected=1)
+    assert box.take("bob", "poll", b"\x01")
+
+
+# -- whole groups ----------------------------------------------------------------------------------------------------
+
+
+def test_seal_of_whole_groups_leaves_the_newest_reports(box: Inbox, tmp_path: Path) -> None:
+    """A seal took all that waited: a reader who saw whole groups before, and all after it, saw one report alone."""
+    sent = [bytes([number % 8]) for number in range(11)]
+    for number, each in enumerate(sent[:3]):
+        box.take(f"user {number}", "poll", each)
+    with pytest.raises(TooFewReports, match=r"too few reports to seal: 3\. Wait for 4; nothing was sealed\."):
+        box.seal(tmp_path / "none", 4)
+    for number, each in enumerate(sent):
+        box.take(f"user {number}", "poll", each)
+    assert (box.seal(tmp_path / "one", 4), len(box)) == (8, 3)
+    assert sorted(sealed(tmp_path / "one")) == sorted(sent[:8])
+    assert [row.tobytes() for block in box.unsealed() for row in block] == sent[8:]
+    assert box.take("user 9", "poll", sent[9]).repeated
+    assert (box.seal(tmp_path / "two"), len(box)) == (3, 0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_seal_of_whole_groups_stopped_anywhere_loses_and_doubles_nothing(
+    accountant: Accountant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    accountant.set_policy("default", ["lifetime=1000"])
+    chance, out = random.Random(seed), itertools.count()
+    box, sent = Inbox(accountant, PARTY, tmp_path / "inbox"), []
+    for number in range(30):
+        sent.append((str(number), bytes([chance.randrange(8)])))
+        box.take("alice", *sent[-1])
+        with monkeypatch.context() as patched:
+            _stop_after(patched, chance.randrange(1, 20))
+            with suppress(_Stopped, TooFewReports):
+                box.seal(tmp_path / f"out {next(out)}", 4)
+        box = Inbox(accountant, PARTY, tmp_path / "inbox")
+        waiting = sum(len(block) for block in box.unsealed())
+        assert waiting <= len(box) <= 30
+        if (tmp_path / "inbox" / "sealing.out").exists():
+            box.seal(Path((tmp_path / "inbox" / "sealing.out").read_text()), 4)
+    counts = [len(sealed(path)) for path in tmp_path.glob("out *") if not path.name.endswith(".new")]
+    assert all(count % 4 == 0 for count in counts)
+    for key, each in sent:
+        box.take("alice", key, each)
+    box.seal(tmp_path / "last")
+    paths = (path for path in (*tmp_path.glob("out *"), tmp_path / "last") if not path.name.endswith(".new"))
+    kept = [row for path in paths for row in sealed(path)]
+    assert sorted(kept) == sorted(each for _, each in sent)
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"id": "zz", "ledger": "", "name": ""}'])
@@ -421,7 +542,7 @@ def test_a_killed_process_leaves_what_a_retry_completes(tmp_path: Path) -> None:
     script = f"""
 import sys
 from ldp_budget import Accountant, Collection
-from ldp_budget.collecting.inbox import Inbox
+from ldp_budget.collecting.inbox import Inbox, TooFewReports
 import ldp_budget
 accountant = Accountant({str(tmp_path / "budget.db")!r})
 accountant.set_policy("default", ["lifetime=100000"])

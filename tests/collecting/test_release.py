@@ -13,7 +13,7 @@ import pytest
 
 import ldp_budget
 import ldp_budget.collecting.release as room
-from ldp_budget import Accountant, Plan, ReportFileError
+from ldp_budget import Accountant, InvalidParameter, OutsideDomain, Plan, ReportFileError
 from ldp_budget.catalogue.collections import Collection
 from ldp_budget.collecting.release import release
 from ldp_budget.collecting.reports import read_reports
@@ -60,6 +60,19 @@ def test_everybody_is_charged_and_every_report_released(
     assert [path.name for path in tmp_path.iterdir()] == ["out"], "nothing else is left"
 
 
+def test_release_of_what_cannot_be_drawn_charges_nobody(
+    tmp_path: Path, survey: Collection, accountant: Accountant
+) -> None:
+    """Reports are drawn after the charge, so what would stop that must be found before it."""
+    with pytest.raises(OutsideDomain):
+        run(tmp_path / "out", survey, accountant, np.array([0] * 24 + [4]))
+    kept = Collection("kept", ldp_budget.mechanism("d-bit-flip")(epsilon=1, buckets=4, bits=2, memoize=True))
+    with pytest.raises(InvalidParameter, match="secrets"):
+        run(tmp_path / "out", kept, accountant)
+    assert "spent" not in accountant.stats()["entries_by_kind"]
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_refused_send_nothing(tmp_path: Path, survey: Collection, accountant: Accountant) -> None:
     for user in USERS[3:7]:
         accountant.spend(user, survey.mechanism)
@@ -77,7 +90,7 @@ def test_a_file_in_which_everybody_is_refused_is_a_whole_file_without_reports(
 
 @pytest.mark.parametrize("before_charging", [True, False])
 @pytest.mark.parametrize("batch", [0, 1, 2])
-def test_an_interrupted_run_goes_on_with_the_stored_reports(
+def test_an_interrupted_run_goes_on_and_draws_no_report_twice(
     tmp_path: Path,
     survey: Collection,
     accountant: Accountant,
@@ -91,12 +104,12 @@ def test_an_interrupted_run_goes_on_with_the_stored_reports(
 
     def randomize(self: Any, values: Any, **options: Any) -> Any:
         reports = original(self, values, **options)
-        if len(values):
+        if len(values) > 1:  # one is tried before anybody is charged
             drawn.append(reports.tolist())
         return reports
 
     def cut(users: Any, *args: Any, **options: Any) -> Any:
-        last = len(drawn) == batch + 1
+        last = len(drawn) == batch
         if last and before_charging:
             raise PowerCut
         result = charge(users, *args, **options)
@@ -116,19 +129,49 @@ def test_an_interrupted_run_goes_on_with_the_stored_reports(
     assert accountant.stats()["entries_by_kind"]["spent"] == 25
 
 
-@pytest.mark.parametrize("lost", [1, 5, 40])
-def test_a_batch_that_was_not_stored_whole_is_drawn_anew(
+@pytest.mark.parametrize("lost", [1, 5, 64, 65, 200])
+def test_a_batch_that_was_not_stored_whole_is_drawn_again_and_charged_once(
     tmp_path: Path, survey: Collection, accountant: Accountant, monkeypatch: pytest.MonkeyPatch, lost: int
 ) -> None:
-    charge = accountant.spend_many
-    monkeypatch.setattr(accountant, "spend_many", lambda *args, **options: (_ for _ in ()).throw(PowerCut))
-    with pytest.raises(PowerCut):
-        run(tmp_path / "out", survey, accountant)
+    with monkeypatch.context() as cut:
+        cut.setattr(room._Store, "remove", lambda store: (_ for _ in ()).throw(PowerCut))
+        with pytest.raises(PowerCut):
+            run(tmp_path / "out", survey, accountant)
     partial = tmp_path / "out.partial"
     partial.write_bytes(partial.read_bytes()[:-lost])
-    monkeypatch.setattr(accountant, "spend_many", charge)
     assert run(tmp_path / "out", survey, accountant) == room.Released(25, 0)
     assert accountant.stats()["entries_by_kind"]["spent"] == 25
+
+
+def test_stored_reports_of_users_whom_a_restored_ledger_refuses_are_struck_out(
+    tmp_path: Path, survey: Collection, accountant: Accountant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ledger was replaced by an older backup, in which another program then spent what some users had."""
+    before, after = tmp_path / "before.db", tmp_path / "after.db"
+    with Accountant(before) as first:
+        first.set_policy("default", ["lifetime=1"])
+        first.backup(after)
+        with monkeypatch.context() as cut:
+            cut.setattr(room._Store, "remove", lambda store: (_ for _ in ()).throw(PowerCut))
+            with pytest.raises(PowerCut):
+                run(tmp_path / "out", survey, first)
+    with Accountant(after) as restored:
+        for user in USERS[:4]:
+            restored.spend(user, survey.mechanism)
+        assert run(tmp_path / "out", survey, restored) == room.Released(21, 4)
+    assert len(rows(tmp_path / "out", survey)) == 21
+
+
+def test_an_interrupted_run_of_another_version_is_refused_and_left_as_it_is(
+    tmp_path: Path, survey: Collection, accountant: Accountant
+) -> None:
+    """Version 1 stored reports before their users were charged."""
+    partial, content = tmp_path / "out.partial", b'ldp-budget release 1\n{"run": "12"}\n'
+    partial.write_bytes(content)
+    with pytest.raises(ReportFileError, match="of another version"):
+        run(tmp_path / "out", survey, accountant)
+    assert partial.read_bytes() == content
+    assert "spent" not in accountant.stats()["entries_by_kind"]
 
 
 def test_other_input_does_not_take_over_an_interrupted_run(
@@ -151,7 +194,7 @@ def test_a_run_that_ended_is_not_run_again(
     out = tmp_path / "out"
     run(out, survey, accountant)
     before = out.read_bytes()
-    monkeypatch.setattr(type(survey.mechanism), "randomize", lambda *args, **options: pytest.fail("drawn"))
+    monkeypatch.setattr(room._Store, "add", lambda *args: pytest.fail("drawn"))
     with pytest.raises(ReportFileError, match=r"out: it is there already.* name another file or move this one away"):
         run(out, survey, accountant)
     assert out.read_bytes() == before
@@ -276,7 +319,7 @@ def told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
 def test_nothing_rests_on_what_a_power_cut_could_take_back(
     tmp_path: Path, survey: Collection, accountant: Accountant, monkeypatch: pytest.MonkeyPatch, told: list[str]
 ) -> None:
-    """Stored reports are on the disk, name and all, before anybody is charged, and OUT before they are removed."""
+    """Users are charged before their reports are on the disk, which they are before OUT; OUT is before they go."""
     charge = accountant.spend_many
 
     def charging(*args: Any, **options: Any) -> Any:
@@ -285,7 +328,7 @@ def test_nothing_rests_on_what_a_power_cut_could_take_back(
 
     monkeypatch.setattr(accountant, "spend_many", charging)
     run(tmp_path / "out", survey, accountant)
-    batch = ["fsync out.partial", "charge"]
+    batch = ["charge", "fsync out.partial", "fsync out.partial"]
     assert told == [
         *("fsync out.partial", "fsync the folder"),
         *batch * 3,
@@ -294,7 +337,7 @@ def test_nothing_rests_on_what_a_power_cut_could_take_back(
     ]
 
 
-def test_stored_reports_that_nobody_was_charged_for_are_for_the_owner_alone(
+def test_stored_reports_are_for_the_owner_alone(
     tmp_path: Path, survey: Collection, accountant: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(accountant, "spend_many", lambda *args, **options: (_ for _ in ()).throw(PowerCut))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 
 from ldp_budget import Accountant, Limit, mechanism
+from ldp_budget.accounting.access.keys import ApiKeys
 from ldp_budget_service import duplex
 from ldp_budget_service.settings import Settings
 from service_farm import HOST, PATIENCE
@@ -51,7 +53,8 @@ class Stream:
         self._file = self._line.makefile("rb")
         head = (
             f"POST /v1/spends:batch HTTP/1.1\r\nHost: {HOST}\r\nAuthorization: Bearer {secret}\r\n"
-            f"Idempotency-Key: {key}\r\nTransfer-Encoding: chunked\r\n\r\n"
+            + (f"Idempotency-Key: {key}\r\n" if key else "")
+            + "Transfer-Encoding: chunked\r\n\r\n"
         )
         self._line.sendall(head.encode())
         self._begun = False
@@ -148,9 +151,34 @@ def test_answers_come_while_lines_still_do_and_again_for_the_same_key(served: Se
     assert (last["line"], last["status"], last["repeated"]) == (61, "spent", False)
     stream.close()
     rows = [{"user": f"u{number}-{each}", "mechanism": OUE} for number in range(3) for each in range(20)]
-    told = ask(served, body(*rows, {"user": "a", "mechanism": OUE}, {"user": "b", "mechanism": OUE}), secret=secret)
-    assert [each["repeated"] for each in told] == [True] * 61 + [False]
-    assert served.accountant.stats()["entries_by_kind"]["spent"] == 62
+    rows.append({"user": "a", "mechanism": OUE})
+    told = ask(served, body(*rows), secret=secret)
+    assert [each["repeated"] for each in told] == [True] * 61
+    assert served.accountant.stats()["entries_by_kind"]["spent"] == 61
+
+
+def test_run_repeated_with_more_or_fewer_lines_is_a_conflict(served: Served) -> None:
+    """A run of three lines was repeated with four, and the fourth user was charged; with two, it was answered."""
+    secret = served.secret("spend")
+    rows = [{"user": f"u{number}", "mechanism": OUE} for number in range(4)]
+    ask(served, body(*rows[:3]), secret=secret)
+    stream = Stream(served, secret, "by halves")
+    for row in rows[:3]:
+        stream.send(row)
+        assert len(stream.answers(1)) == 1
+    stream.end()
+    assert stream.rest() == []
+    stream.close()
+    entries = served.accountant.stats()["entries"]
+    for key in ("run", "by halves"):
+        assert [each["status"] for each in ask(served, body(*rows[:3]), key, secret)] == ["spent"] * 3
+        *_, last = ask(served, body(*rows), key, secret)
+        assert (last["line"], last["problem"]["type"]) == (4, "/problems/key-conflict")
+        *_, last = ask(served, body(*rows[:2]), key, secret)
+        assert (last["line"], last["problem"]["type"]) == (2, "/problems/key-conflict")
+        [nothing] = ask(served, b"", key, secret)
+        assert (nothing["status"], nothing["problem"]["type"]) == ("failed", "/problems/key-conflict")
+    assert served.accountant.stats()["entries"] == entries
 
 
 def test_a_run_that_was_cut_off_is_run_again(served: Served) -> None:
@@ -159,8 +187,9 @@ def test_a_run_that_was_cut_off_is_run_again(served: Served) -> None:
     stream.send(*rows[:50], b'{"user": "u5')
     assert len(stream.answers(50)) == 50
     stream.close()
+    whole = body(*rows)  # beforehand, as the service does not wait for it
     with closing(begun(served, secret)) as stream:
-        stream.send(*rows)
+        stream.send(whole)
         stream.end()
         told = stream.rest()
     assert [each["status"] for each in told] == ["spent"] * 100
@@ -187,6 +216,7 @@ def test_memory_is_bounded_however_much_is_sent_before_anything_is_taken(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(duplex, "MOST_BYTES", 1000)
+    monkeypatch.setattr(duplex, "LINE_BYTES", 0)
     held: list[int] = []
     add = duplex.Incoming._add
 
@@ -232,7 +262,7 @@ def test_one_run_at_a_time_goes_under_a_key(served: Served) -> None:
     stream.end()
     assert stream.rest() == []
     stream.close()
-    assert ask(served, body(), secret=secret) == []
+    assert ask(served, body({"user": "a", "mechanism": OUE}), secret=secret)[0]["repeated"]
 
 
 @pytest.mark.slow
@@ -262,8 +292,9 @@ def test_a_hundred_thousand_lines_are_charged_once_though_the_line_is_cut_thrice
             for first in range(0, part, 10_000):
                 stream.send(*rows[first : first + 10_000])
             stream.answers(part - 9_000)
+    whole = body(*rows)  # beforehand, as the service does not wait for it
     with closing(begun(served, secret)) as stream:
-        stream.send(*rows)
+        stream.send(whole)
         stream.end()
         told = stream.rest()
     assert [each["status"] for each in told] == ["spent"] * count
@@ -297,3 +328,36 @@ def test_what_came_of_each_line_is_counted_as_that_of_a_spend(served: Served, ke
         **dict.fromkeys(before, 0),
         **{"spent": 1, "refused": 1, "repeated": 2},
     }
+
+
+@pytest.mark.parametrize("key", ["run", ""])
+def test_batch_whose_key_is_revoked_charges_no_more_lines(served: Served, key: str) -> None:
+    """A key that was revoked charged on through a batch that it had opened, for as long as that stayed open."""
+    secret = served.secret("spend", name="leaver")
+    with closing(Stream(served, secret, key)) as stream:
+        stream.send(line("alice", key))
+        assert [row["status"] for row in stream.answers(1)] == ["spent"]
+        ApiKeys(served.accountant).revoke("leaver")
+        stream.send(line("bob", key))
+        (told,) = stream.rest()
+    assert (told["line"], told["status"], told["problem"]["type"]) == (2, "failed", "/problems/unauthorized")
+    assert served.accountant.history("bob") == []
+
+
+def line(user: str, run: str) -> dict[str, Any]:
+    return {"user": user, "mechanism": OUE, **({} if run else {"key": f"k-{user}"})}
+
+
+def test_lines_of_one_byte_that_wait_are_few() -> None:
+    """4 MiB of lines of one byte each were 4 million objects: 450 MiB for one connection."""
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"x\n" * 10_000, "more_body": True}
+
+    async def read() -> duplex.Incoming:
+        incoming = duplex.Incoming(receive, 1000)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(incoming.read(), 0.5)
+        return incoming
+
+    assert len(asyncio.run(read()).lines) == 30_000

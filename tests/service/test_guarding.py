@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import pytest
 from fastapi import FastAPI
@@ -46,6 +47,11 @@ def served(ledger: Accountant) -> Iterator[Served]:
         yield made
 
 
+def bearer(served: Served) -> bytes:
+    """The line of a head that says a good key."""
+    return f"Authorization: Bearer {served.secret('spend')}\r\n".encode()
+
+
 def _add_routes(app: FastAPI) -> None:
     """Routes that do what a route may."""
 
@@ -72,6 +78,61 @@ def problem(answer: bytes) -> tuple[int, str, dict[str, str]]:
     told = json.loads(body)
     assert told["status"] == int(status.split()[1])
     return told["status"], told["type"].rpartition("/")[2], headers
+
+
+def test_head_leaves_the_connection_open(served: Served, caplog: pytest.LogCaptureFixture) -> None:
+    """Each HEAD was logged as a crash, and the connection was closed behind its answer."""
+    lines = b"HEAD /livez HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    with caplog.at_level("ERROR"):
+        answers = served.send(b"".join(lines))
+    assert answers.count(b"HTTP/1.1 200 OK") == 2
+    assert [record.getMessage() for record in caplog.records] == []
+
+
+# -- what a head must say once -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        b"X-User: eve\r\nX-User: alice\r\n",
+        b"Idempotency-Key: one\r\nIdempotency-Key: two\r\n",
+        b"Authorization: Bearer x\r\n",
+        b"Content-Type: text/plain\r\n",
+        "X-User: Zoë\r\n".encode(),
+        "X-User: Zoë\r\n".encode("latin-1"),
+        "Idempotency-Key: Zoë\r\n".encode(),
+    ],
+)
+def test_header_that_is_sent_twice_or_beyond_ascii_is_refused(served: Served, lines: bytes) -> None:
+    """Of two `X-User` the first was charged; the user `café` in UTF-8 was charged as `cafÃ©`, with a fresh budget."""
+    body = json.dumps({"user": "twice", "mechanism": MECHANISM}).encode()
+    key = b"" if lines.startswith(b"Idem") else b"Idempotency-Key: twice\r\n"
+    length = b"Content-Length: %d\r\nConnection: close\r\n" % len(body)
+    status, code, _ = problem(served.send(POST + bearer(served) + key + lines + length + b"\r\n" + body))
+    assert (status, code) == (400, "malformed")
+    assert served.accountant.history("twice") == []
+
+
+@pytest.mark.parametrize("protocol", [b"h2c", b"websocket"])
+def test_body_behind_an_upgrade_is_refused_and_ends_no_run(served: Served, protocol: bytes) -> None:
+    """The parser skips such a body: a batch of one line was an empty run, and ended the run under its key."""
+    secret, line = served.secret("spend"), json.dumps({"user": "upgrader", "mechanism": MECHANISM}).encode() + b"\n"
+    head = (
+        b"POST /v1/spends:batch HTTP/1.1\r\nHost: x\r\nIdempotency-Key: upgraded\r\nContent-Length: %d\r\n"
+        b"Connection: Upgrade\r\nUpgrade: %s\r\nAuthorization: Bearer %s\r\n\r\n"
+    ) % (len(line), protocol, secret.encode())
+    status, code, _ = problem(served.send(head + line))
+    assert (status, code) == (400, "malformed")
+    answer = served.ask("POST", "/v1/spends:batch", line, secret, Idempotency_Key="upgraded")
+    assert json.loads(answer.body)["status"] == "spent"
+
+
+def test_upgrade_without_a_body_is_ignored_and_the_connection_closed(served: Served) -> None:
+    lines = b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
+    answer = served.send(lines).lower()
+    assert answer.startswith(b"http/1.1 200")
+    assert b"connection: close" in answer
 
 
 # -- headers -------------------------------------------------------------------------------------------------
@@ -153,7 +214,7 @@ def test_whoever_still_sends_comes_to_read_why_it_was_too_much(served: Served) -
 
 
 def test_a_body_in_chunks_is_counted_as_it_comes(served: Served) -> None:
-    head = POST + b"Authorization: Bearer x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+    head = POST + bearer(served) + b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
     chunk = b"3e8\r\n" + b"x" * 1000 + b"\r\n"
     assert problem(served.send(head, chunk, chunk, chunk, b"0\r\n\r\n", pause=0.02))[:2] == (413, "too-large")
     assert problem(served.send(head, chunk, b"0\r\n\r\n"))[:2] == (400, "malformed")
@@ -191,13 +252,13 @@ def test_what_is_no_http_is_a_problem_too(served: Served) -> None:
 
 def test_a_body_that_does_not_come_is_not_waited_for(served: Served) -> None:
     begun = time.monotonic()
-    answer = served.send(POST + b'Content-Length: 1000\r\n\r\n{"user":')
+    answer = served.send(POST + bearer(served) + b'Content-Length: 1000\r\n\r\n{"user":')
     assert problem(answer)[:2] == (408, "slow-request")
     assert time.monotonic() - begun < 5
 
 
 def test_a_body_that_comes_by_the_byte_is_not_waited_for_either(served: Served) -> None:
-    answer = served.send(POST + b"Content-Length: 1000\r\n\r\n", *[b"x"] * 20, pause=0.05)
+    answer = served.send(POST + bearer(served) + b"Content-Length: 1000\r\n\r\n", *[b"x"] * 20, pause=0.05)
     assert problem(answer)[:2] == (408, "slow-request")
 
 
@@ -340,6 +401,15 @@ def test_an_address_may_come_so_often_without_a_good_key(limited: Callable[..., 
     assert served.ask("GET", "/livez").status == 429
 
 
+def test_address_rate_counts_requests_whose_header_nobody_looks_at(limited: Callable[..., Served]) -> None:
+    """Any `Authorization` header took a request of an open route out of the bound of its address."""
+    served = limited(address_rate=0.01, address_burst=2)
+    good = served.secret("read", name="better")
+    for _ in range(6):
+        assert served.ask("GET", "/v1/ledger", secret=good).status == 200
+    assert [served.ask("GET", "/problems/forbidden", secret="x").status for _ in range(5)] == [200] * 3 + [429] * 2
+
+
 @pytest.mark.slow
 def test_of_too_many_at_a_time_some_are_turned_away(limited: Callable[..., Served]) -> None:
     served = limited(most_in_flight=1)
@@ -348,10 +418,11 @@ def test_of_too_many_at_a_time_some_are_turned_away(limited: Callable[..., Serve
     slow.start()
     while not served.app.state.load.in_flight:
         time.sleep(0.01)
-    answer = served.ask("GET", "/livez")
+    answer = served.ask("GET", "/readyz")
     assert (answer.status, answer.json()["type"]) == (503, "/problems/overloaded")
-    slow.join()
     assert served.ask("GET", "/livez").status == 200
+    slow.join()
+    assert served.ask("GET", "/readyz").status == 200
 
 
 @pytest.mark.parametrize(
@@ -366,3 +437,78 @@ def test_of_too_many_at_a_time_some_are_turned_away(limited: Callable[..., Serve
 )
 def test_a_subscriber_is_one_address(client: tuple[str, int] | None, found: str) -> None:
     assert address({"client": client}) == found
+
+
+# -- without a key -------------------------------------------------------------------------------------------
+
+
+CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+def test_half_a_body_without_a_key_is_not_waited_for(served: Served) -> None:
+    """1,010 half-sent bodies without a key kept everybody else out, `/livez` too, for as long as they were held."""
+    for head in (POST, POST + b"Authorization: Bearer x\r\n"):
+        with socket.create_connection((HOST, served.port), timeout=10) as line:
+            line.sendall(head + b'Content-Length: 1000\r\n\r\n{"user":')
+            assert line.recv(12) == b"HTTP/1.1 401"
+            while served.app.state.load.in_flight:
+                time.sleep(0.005)
+
+
+def test_trailer_is_no_header(served: Served) -> None:
+    """A good key in a trailer, behind the body, let the request in."""
+    key = bearer(served)
+    body = json.dumps({"user": "alice", "mechanism": MECHANISM}).encode()
+    chunk = b"%x\r\n%s\r\n0\r\n" % (len(body), body)
+    head = POST + b"Idempotency-Key: k\r\nConnection: close\r\n"
+    assert problem(served.send(head + CHUNKED + chunk + key + b"\r\n"))[:2] == (401, "unauthorized")
+    told = served.send(head + key + CHUNKED + chunk + b"Idempotency-Key: other\r\nX-User: bob\r\n\r\n")
+    assert told.startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("part", [b"x" * 65_536, b"x: y\r\n" * 10_000], ids=["one", "many"])
+@pytest.mark.parametrize("head", ["with", "without"])
+def test_trailers_without_end_are_cut_off(served: Served, part: bytes, head: str) -> None:
+    """Trailers without end filled the memory of the service: 3 GB in 6 seconds, without a key."""
+    begun = POST + (bearer(served) if head == "with" else b"") + CHUNKED + b"0\r\n"
+    assert flood(served, begun, part) < 64 << 20
+
+
+def test_extensions_of_chunks_without_end_are_cut_off(served: Served) -> None:
+    assert flood(served, POST + bearer(served) + CHUNKED + b"1;", b"x" * 65_536) < 64 << 20
+
+
+def flood(served: Served, begun: bytes, part: bytes) -> int:
+    """How many bytes of parts a connection takes before it is cut, up to 64 MiB."""
+    sent = 0
+    with socket.create_connection((HOST, served.port), timeout=10) as line, suppress(ConnectionError):
+        line.sendall(begun)
+        while sent < 64 << 20:
+            line.sendall(part)
+            sent += len(part)
+    return sent
+
+
+def test_idle_connections_keep_nobody_out(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """4,000 connections without a request on them kept everybody out: each further one was closed at once."""
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 8)
+    idle = [socket.create_connection((HOST, served.port), timeout=10) for _ in range(12)]
+    try:
+        assert [served.ask("GET", "/livez").status for _ in range(5)] == [200] * 5
+        idle[0].sendall(b"GET /livez HTTP/1.1\r\n")
+        with suppress(ConnectionError):
+            assert idle[0].recv(1) == b""  # the oldest has made room
+    finally:
+        for line in idle:
+            line.close()
+
+
+@pytest.mark.parametrize("blanks", [b" ", b"\t", b"  \t "])
+def test_blanks_behind_a_key_make_no_other_key(served: Served, blanks: bytes) -> None:
+    """One retry with `k`, `k ` and `k  ` in `Idempotency-Key` was charged three times."""
+    body = json.dumps({"user": f"blank {len(blanks)}", "mechanism": MECHANISM}).encode()
+    again = POST + bearer(served) + b"Connection: close\r\nContent-Length: %d\r\n" % len(body)
+    first = served.send(again + b"Idempotency-Key: retry\r\n\r\n" + body)
+    second = served.send(again + b"Idempotency-Key: retry" + blanks + b"\r\n\r\n" + body)
+    assert first.startswith(b"HTTP/1.1 200")
+    assert b"idempotency-replayed: true" in second.lower()

@@ -63,13 +63,13 @@ def test_one_proposes_another_approves_and_either_sets_it(served: Served, secret
 
 
 def test_what_lowers_takes_one(served: Served, secrets: dict[str, str]) -> None:
-    served.accountant.set_policy("lowered", ["lifetime=2"])
+    served.accountant.set_policy("lowered", ["lifetime=2"], override="a test")
     lower = served.ask("PUT", "/v1/policies/lowered", {"limits": ["lifetime=1"]}, secret=secrets["ana"])
     assert (lower.status, lower.json()["version"]) == (200, 2)
 
 
 def test_a_proposal_is_for_the_policy_as_it_was(served: Served, secrets: dict[str, str]) -> None:
-    served.accountant.set_policy("moving", ["lifetime=2"])
+    served.accountant.set_policy("moving", ["lifetime=2"], override="a test")
     number = propose(served, secrets["ana"], "moving", "lifetime=3")["number"]
     served.accountant.set_policy("moving", ["lifetime=1"])
     status, problem = end(served, secrets["ben"], number, "approve")

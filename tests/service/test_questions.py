@@ -176,3 +176,26 @@ def test_of_too_many_questions_the_last_are_turned_away(stub: Workers) -> None:
     for thread in threads:
         thread.join()
     assert told.count("overloaded") == 12 - 1 - workers._MOST_WAITING
+
+
+def test_simulation_is_worked_out_beside_the_service(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A simulation of 100 years took 7 seconds of the service's own processor time, in which no spend went on."""
+    asked: list[str] = []
+    ask = Workers.ask
+    monkeypatch.setattr(Workers, "ask", lambda self, what, more: asked.append(what) or ask(self, what, more))
+    accountant: Accountant = client.app.state.accountant  # type: ignore[attr-defined]
+    accountant.set_policy("simulated", ["lifetime=5", "day=1"])
+    answer = client.get("/v1/policies/simulated/simulation", params={"every": "day", "collection": "party"})
+    found = accountant.simulate(accountant.collection("party"), every="day", policy="simulated")
+    assert [row["charged"] for row in answer.json()] == [binding.charged for binding in found]
+    assert asked == ["simulate"]
+
+
+def test_balance_works_out_no_loss_in_the_service(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`balance?shuffled=N`, for keys that may only read, was worked out in the service and stopped all spends."""
+    monkeypatch.setattr("ldp_budget.composition.compose", None)
+    accountant: Accountant = client.app.state.accountant  # type: ignore[attr-defined]
+    accountant.set_policy("default", ["lifetime=5"])
+    accountant.spend("alice", accountant.collection("party"))
+    answer = client.get("/v1/users/alice/balance", params={"shuffled": 1000, "odometer": "true"})
+    assert answer.json().keys() == {"user", "policy", "limits"}

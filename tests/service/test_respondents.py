@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 from fastapi.testclient import TestClient
 
-from ldp_budget import Accountant, Limit
+from ldp_budget import Accountant, Collection, Limit, mechanism
 from ldp_budget.accounting.access.invitations import Invitations
 from ldp_budget_service import Settings, create_app
 from survey_site import ledger, tokens
@@ -119,10 +119,12 @@ def test_a_report_is_charged_and_kept_once_however_often_it_is_sent(
     assert first.json()["receipt"] == again.json()["receipt"]
     assert ("Idempotency-Replayed" in first.headers, again.headers["Idempotency-Replayed"]) == (False, "true")
     assert len(accountant.history("alice")) == 1
-    # Another link to the same round is the same report; another report under it is a conflict.
+    # Another link to the same round is the same report. Another report under it gets the same answer, and is dropped.
     other = Device(client, accountant)
     assert other.send().json()["receipt"] == first.json()["receipt"]
-    assert code(other.send(b"\x03")) == (422, "key-conflict")
+    conflicting = other.send(b"\x03")
+    assert (conflicting.status_code, conflicting.content) == (200, again.content)
+    assert len(accountant.history("alice")) == 1
     assert Device(client, accountant, round="2").send().json()["receipt"] != first.json()["receipt"]
 
 
@@ -185,3 +187,12 @@ def test_an_invitation_that_runs_out_while_a_report_waits_is_unauthorized(device
         "/v1/collections/commute/reports", content=b"\x02", headers={**device.bearer, "X-Collection": "0"}
     )
     assert (sent.status_code, code(answer)) == (200, (401, "unauthorized"))
+
+
+def test_a_respondent_sees_no_charges_of_other_collections(device: Device, accountant: Accountant) -> None:
+    """The link to one survey showed which other surveys the respondent had answered."""
+    coin = mechanism("randomized-response")(epsilon="0.1")
+    accountant.spend("alice", Collection("health", coin))
+    accountant.spend("alice", coin)
+    device.send()
+    assert [charge["collection"] for charge in device.me().json()["charges"]] == ["commute"]

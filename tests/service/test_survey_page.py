@@ -17,7 +17,9 @@ import pytest
 
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 
+from ldp_budget import mechanism
 from ldp_budget.accounting.access.invitations import Invitations
+from ldp_budget.catalogue.definitions import digest_of
 from survey_site import CHROMIUM, WAYS, Site, chromium, ledger, running
 
 REPORTS = re.compile(r"/v1/collections/[^/]+/reports$")
@@ -254,7 +256,7 @@ def test_the_page_says_what_is_asked_what_it_costs_and_what_that_means(site: Sit
                 "more than 1.65 times as sure of your answer",
                 "all of its reports together make nobody more than 1.65 times as sure",
                 "everything sent for this survey stays within 7.39 times",
-                "that an answer has changed can show",
+                "that an answer has changed, or came back, can show",
             ],
         ),
         (
@@ -376,7 +378,7 @@ def test_a_number_out_of_range_is_no_answer_and_costs_nothing(site: Site, device
 @pytest.mark.slow
 def test_two_tabs_draw_and_send_one_report(site: Site, device: Any) -> None:
     first = opened(device(), site.link("tabs"))
-    second = opened(first.context.new_page(), site.page())
+    second = opened(first.context.new_page(), site.link("tabs"))
     for page, answer in ((first, "walk"), (second, "car")):
         page.get_by_label(answer).check()
     first.evaluate(f"document.querySelector('{SEND}').click()")
@@ -444,15 +446,86 @@ def test_another_link_to_the_same_round_shows_what_was_answered(site: Site, devi
 
 
 @pytest.mark.slow
-def test_a_link_that_was_used_on_another_device_is_said_to_be(site: Site, device: Any) -> None:
+def test_page_with_link_used_on_another_device_says_that_the_first_report_counts(site: Site, device: Any) -> None:
+    """The second device got 422 for another report and 200 for the same one, which told what the first had sent."""
     link = site.link("two devices", "many")
-    for page, last in ((device(), ARRIVED), (device(), "h1[data-state=taken]")):
+    pages = [device(), device()]
+    for page in pages:
         opened(page, link)
         page.select_option("#answer", "choice 7")
         page.click(SEND)
-        page.wait_for_selector(last)
-    assert page.locator("#hex").count() == 0
+        page.wait_for_selector(ARRIVED)
+        assert "counts one report for this link: the first one that reached it" in page.inner_text("main")
+    assert pages[0].inner_text("#number") == pages[1].inner_text("#number")
     assert site.charged("two devices") == 1
+
+
+@pytest.mark.slow
+def test_page_after_the_answer_keeps_no_link_on_the_device(site: Site, device: Any) -> None:
+    """The token of a link stayed in IndexedDB: on a shared device the next user found the earlier user's charges."""
+    link = site.link("shared device")
+    token = link.partition("#")[2].partition("~")[0]
+    page = answered(device(), link)
+    page.wait_for_selector(ARRIVED)
+    page.reload()
+    page.wait_for_selector(ARRIVED)  # this tab still has it
+    kept = page.evaluate(
+        """async () => {
+            const found = [JSON.stringify(localStorage), document.cookie];
+            for (const { name } of await indexedDB.databases()) {
+                const opened = await new Promise((done) => {
+                    const request = indexedDB.open(name);
+                    request.onsuccess = () => done(request.result);
+                });
+                for (const store of opened.objectStoreNames) {
+                    const all = await new Promise((done) => {
+                        const request = opened.transaction(store).objectStore(store).getAll();
+                        request.onsuccess = () => done(request.result);
+                    });
+                    found.push(JSON.stringify(all));
+                }
+                opened.close();
+            }
+            return found.join();
+        }"""
+    )
+    assert "shared device" not in kept
+    assert token not in kept
+    next_user = opened(page.context.new_page(), site.page())
+    assert next_user.locator("[data-notice=nolink]").count() == 1
+    next_user.goto(f"{site.origin}/me")
+    next_user.wait_for_selector("#services")
+    assert next_user.locator("#services .service").count() == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("status", "code", "state"),
+    [(422, "key-conflict", "taken"), (409, "wrong-collection", "changed"), (400, "not-supported", "rejected")],
+)
+def test_page_with_lost_answer_and_refused_retry_does_not_say_that_nothing_was_charged(
+    site: Site, device: Any, status: int, code: str, state: str
+) -> None:
+    """An instance took and charged a report, its answer was lost, and another instance refused the retry: the page
+    said "not counted, nothing charged"."""
+    user, page = f"unknowing {state}", device()
+
+    tries: list[int] = []
+
+    def lose_then_refuse(route: Any) -> None:
+        if tries:
+            route.fulfill(status=status, json={"type": f"/problems/{code}", "status": status})
+        else:
+            tries.append(route.fetch().status)
+            route.abort()
+
+    page.route(REPORTS, lose_then_refuse)
+    answered(page, site.link(user)).wait_for_selector(f"h1[data-state={state}]")
+    said = page.inner_text("main")
+    assert site.charged(user) == 1
+    assert "cannot be said from here" in said
+    assert "charged nothing" not in said
+    assert "not counted" not in said
 
 
 @pytest.mark.slow
@@ -559,6 +632,58 @@ def test_a_definition_that_was_changed_is_refused(site: Site, device: Any) -> No
     opened(page, site.link("watchful"))
     assert page.locator("h1[data-problem=changed]").count() == 1
     assert page.locator(SEND).count() == 0
+
+
+def without_noise(made: dict[str, Any]) -> None:
+    made["steps"][-1] = ["row", ["onehot", "value", 4]]
+
+
+def of_epsilon_20(made: dict[str, Any]) -> None:
+    made["steps"] = mechanism("oue")(epsilon=20, domain_size=4).client_program().to_json()["steps"]
+
+
+def with_side_channel(made: dict[str, Any]) -> None:
+    made["steps"].append(["copy", ["add", "value", 0]])
+    made["report"]["parts"].append(["uint", "copy", 1, 1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attack", [without_noise, of_epsilon_20, with_side_channel], ids=lambda each: each.__name__)
+def test_page_with_program_that_gives_away_more_sends_nothing(
+    site: Site, device: Any, attack: Callable[[dict[str, Any]], None]
+) -> None:
+    """The service stated ε = 1 of a program without noise, of ε = 20, or that sends the answer too. The page showed
+    ε = 1, charged 1 and sent the report."""
+    made = site.accountant.collection("commute").definition()
+    attack(made)
+    made["digest"] = digest_of(made)
+    page = device()
+    page.route(re.compile(r"/v1/collections/commute$"), lambda route: route.fulfill(json=made))
+    page.route(
+        re.compile(r"/v1/me$"),
+        lambda route: route.fulfill(json={**route.fetch().json(), "digest": made["digest"]}),
+    )
+    opened(page, site.link(f"believing {attack.__name__}", agreed=False))
+    assert page.locator("h1[data-problem=unconfirmed]").count() == 1
+    assert page.locator(SEND).count() == 0
+    assert "ε = 1" not in page.inner_text("main")
+    assert entries(page)["spent"] == 0
+
+
+@pytest.mark.slow
+def test_page_of_program_that_repeats_draws_says_that_a_change_can_show(site: Site, device: Any) -> None:
+    """A definition that left out `answer_epsilon` was confirmed, and the page did not say that a change can show."""
+    made = site.accountant.collection("start page").definition()
+    del made["guarantee"]["answer_epsilon"]
+    made["digest"] = digest_of(made)
+    page = device()
+    page.route(re.compile(r"/v1/collections/start%20page$"), lambda route: route.fulfill(json=made))
+    page.route(
+        re.compile(r"/v1/me$"),
+        lambda route: route.fulfill(json={**route.fetch().json(), "digest": made["digest"]}),
+    )
+    opened(page, site.link("repeating", "start page", agreed=False))
+    assert "an answer has changed, or came back, can show" in page.inner_text("main")
 
 
 @pytest.mark.slow

@@ -49,14 +49,15 @@ class Layout(NamedTuple):
         items = count if count < 0 else count * math.prod(self.shape)
         return np.frombuffer(data, self.dtype, items, offset).reshape(-1, *self.shape)
 
-    def header(self, collection: Collection) -> dict[str, Any]:
-        """What is written in front of reports of a collection."""
+    def header(self, collection: Collection, charged: bool | None = None) -> dict[str, Any]:
+        """What is written in front of reports of a collection; `charged`: as `read_charged` reads it."""
         return {
             "collection": collection.name,
             "fingerprint": collection.fingerprint,
             "dtype": self.dtype,
             "shape": list(self.shape),
             **({"rehearsal": True} if collection.rehearsal else {}),
+            **({} if charged is None else {"charged": charged}),
         }
 
 
@@ -73,6 +74,22 @@ def read_layout(path: str, header: Any, collection: Collection) -> Layout:
     if dtype.kind not in "uif" or min(shape, default=1) < 1:
         raise ReportFileError(path, f"its header is damaged: dtype {dtype}, shape {shape}")
     return Layout(dtype.newbyteorder("<").str, shape)
+
+
+def read_charged(header: Any) -> bool | None:
+    """Whether the users of reports with that header were charged for them; None where the writer did not say."""
+    charged = header.get("charged")
+    return charged if isinstance(charged, bool) else None
+
+
+def check_mixed(place: str, charged: int, uncharged: int) -> None:
+    """Raise `ReportFileError` where some reports were charged to their users and others were not."""
+    if charged and uncharged:
+        raise ReportFileError(
+            place,
+            f"{uncharged} of {charged + uncharged} reports were not charged to their users, and the others were. "
+            "Estimate the two kinds apart, or add --mixed",
+        )
 
 
 def check_whose(path: str, name: str, fingerprint: str, rehearsal: bool, collection: Collection) -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..authoring.domain import Categories
 from ..authoring.estimates import CountEstimate, MeanEstimate, adjusted
 from ..errors import InvalidParameter, OutsideDomain, ReportFileError
+from ._layout import check_mixed
 from ._totals import estimate_total, lists_answers
 from .partials import again, aggregate
+from .tabular.places import shown_place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -65,34 +68,52 @@ def estimate_totals(
     Several rounds of a collection that memoises are taken for those of the same users unless `independent`. None
     where there are no reports.
     """
-    total, counts = None, []
+    total, parts, keeps = None, [], collection.mechanism.repeats and not independent
     for each in rounds:
         if each is not None:
-            counts.append(each.reports)
+            if keeps and each.reports:
+                parts.append(estimate_total(collection, each, names))
             total = copy.deepcopy(each) if total is None else total.merge(each)  # what is given stays as it is
     if total is None:
         return None
     estimated = estimate_total(collection, total, names)
-    if independent or not collection.mechanism.repeats:
-        return estimated
-    return estimated.repeated([count for count in counts if count])
+    return estimated.repeated(parts) if len(parts) > 1 else estimated
 
 
 def estimate_files(
-    collection: Collection, files: Sequence[str], names: Sequence[str] | None = None, *, independent: bool = False
+    collection: Collection,
+    files: Sequence[str],
+    names: Sequence[str] | None = None,
+    *,
+    independent: bool = False,
+    on_mixed: Callable[[int, int], None] | None = None,
 ) -> Estimate:
     """One estimate from all the files, each a round; see `estimate_totals`. Raises `ReportFileError`.
 
     A file is one of reports, a partition of them, a partial, or a folder of partitions, which is one round. None of
-    the partitions may be there twice.
+    the partitions may be there twice. Where some reports were charged to their users and others were not, that is an
+    error; or `on_mixed` is called with how many of each there are.
     """
-    estimated = estimate_totals(collection, _totals(collection, files), names, independent=independent)
+    charges = _Charges()
+    estimated = estimate_totals(collection, _totals(collection, files, charges), names, independent=independent)
     if estimated is None:
         raise ReportFileError(", ".join(files), "there are no reports to estimate from")
+    if on_mixed is None:
+        check_mixed(", ".join(map(shown_place, files)), charges.charged, charges.uncharged)
+    elif charges.charged and charges.uncharged:
+        on_mixed(charges.charged, charges.uncharged)
     return estimated
 
 
-def _totals(collection: Collection, files: Sequence[str]) -> Iterator[Any]:
+@dataclass
+class _Charges:
+    """How many reports were charged to their users and how many were not, of those whose writer said so."""
+
+    charged: int = 0
+    uncharged: int = 0
+
+
+def _totals(collection: Collection, files: Sequence[str], charges: _Charges) -> Iterator[Any]:
     """The aggregate of each file. Raises `ReportFileError` at a partition that one before it held."""
     known: dict[str, Source] = {}
     for path in files:
@@ -103,6 +124,8 @@ def _totals(collection: Collection, files: Sequence[str]) -> Iterator[Any]:
                     path, f"a partition is counted once, and this is there twice: {again(source, known[name])}"
                 )
         known |= part.partitions
+        charges.charged += part.charged
+        charges.uncharged += part.uncharged
         yield part.total
 
 

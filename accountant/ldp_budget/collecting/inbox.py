@@ -1,20 +1,24 @@
 """An inbox for reports that devices send one by one: each is checked, charged by its key, and kept till it is sealed.
 
-Whoever sends a report retries with the same key and the same report, as often as needed: it is charged once and kept
-once. What is sealed says nothing of who sent a report, when, or with which key: a report file in an order that is
-drawn at random.
+A sender retries with the same key and the same report, as often as needed: it is charged once and kept once. Of two
+reports under one key the first one that is kept counts. The answer is the same for both, so that no answer says which
+report that was. A sealed file holds reports in an order that is drawn at random, and no user, key or time. The ledger
+holds nothing of a report, not even a digest.
 
-A folder is one inbox, of one collection and one ledger, and has an identity of its own, which what is charged for a
-report covers: a report that was taken into one folder is a conflict in any other, where it would be counted again.
+A collection has one inbox, a folder with an identity. The ledger records it with the first report, and refuses any
+other folder from then on: two folders would each count a report that was sent again. What is charged covers the
+identity, so that a report which an earlier folder took is a conflict in the folder that replaced it.
 
 The folder holds `collection.json`, `inbox.json` (its identity, and whose it is: a digest that a copy of the ledger
 has too) and, each a row of 16 bytes for the receipt and then the report:
 
     pending    what was taken since the last seal
-    sealing    what is being sealed; a seal that was stopped goes on with it
+    sealing    what is being sealed, in `pending` too for a moment; a stopped seal continues with it
     sealed     the receipts, without their reports, of all that was sealed
 
-Receipts stand there as hashes. A report is kept when its row is on the disk, and `take` returns no earlier.
+Receipts stand there as hashes. With the ledger and this folder, a reader links each report that is not sealed yet to
+its user; of sealed reports, that reader learns only who sent one. A report is kept when its row is on the disk, and
+`take` returns no earlier.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ import hashlib
 import json
 import os
 import random
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -34,18 +38,21 @@ import numpy as np
 
 from .._files import PRIVATE, alone_in, create_private, replacing, sync_folder
 from .._json import canonical_json
+from ..accounting.access.following import Following
 from ..accounting.policies import DEFAULT
+from ..accounting.record_kinds import INBOX
 from ..catalogue.collections import Collection
-from ..errors import KeyConflict, NotSupported, ReportFileError
+from ..errors import KeyConflict, LdpBudgetError, NotSupported, ReportFileError
 from .reports import ReportWriter, read_reports
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
     from ..accounting.accountant import Accountant
     from ..accounting.receipts import Receipt
+    from ..accounting.records import Record
 
 NAME_BYTES = 16
 _OWNER = b"ldp-budget inbox"
@@ -61,15 +68,45 @@ class _Known:
     names: set[bytes] = field(default_factory=set)
 
 
+class TooFewReports(LdpBudgetError):  # noqa: N818 - reads as what it is
+    """There are fewer reports than are ever sealed together. Attributes: `reports`, `least`."""
+
+    code = "too-few-reports"
+
+    def __init__(self, reports: int, least: int) -> None:
+        self.reports = reports
+        self.least = least
+        super().__init__(f"too few reports to seal: {reports}. Wait for {least}; nothing was sealed.")
+
+
+class _Claimed(Exception):  # noqa: N818 - reads as what it is
+    """The ledger names this inbox already."""
+
+
+def _follow(serving: Mapping[str, Mapping[str, Any]], record: Record) -> Mapping[str, Mapping[str, Any]]:
+    if record.kind != INBOX or record.fault is not None:
+        return serving
+    return {**serving, record.name: record.body}
+
+
 class Inbox:
     """The inbox of a collection in a folder, made where there is none; several processes may share it.
 
-    Raises `ReportFileError` where the folder is that of another collection or ledger, or cannot be written;
-    `NotSupported` where the collection's mechanism has no client program, which says how a report is laid out.
+    `replaces`: from now on this folder takes the reports, and the folder that took them before is refused.
+
+    Raises `ReportFileError` where the folder is that of another collection or ledger, where another folder takes the
+    reports of the collection, or where the folder cannot be written; `NotSupported` where the collection's mechanism
+    has no client program, which says how a report is laid out.
     """
 
     def __init__(
-        self, accountant: Accountant, collection: Collection, folder: str | os.PathLike[str], *, policy: str = DEFAULT
+        self,
+        accountant: Accountant,
+        collection: Collection,
+        folder: str | os.PathLike[str],
+        *,
+        policy: str = DEFAULT,
+        replaces: bool = False,
     ) -> None:
         self._accountant = accountant
         self._collection = collection
@@ -81,7 +118,16 @@ class Inbox:
         """How many bytes a report has."""
         self._row = NAME_BYTES + self.report_bytes
         self._known: dict[str, _Known] = {}
+        self._serving: Following[Mapping[str, Mapping[str, Any]]] = Following(accountant, {}, _follow)
         self._make()
+        if replaces:
+            self._serving.append(lambda _: self._own_record())
+        self._serves(self._serving.now()[0])
+
+    @property
+    def folder(self) -> Path:
+        """Where the reports are kept."""
+        return self._folder
 
     def using(self, accountant: Accountant, policy: str) -> Inbox:
         """The same inbox, charging through another accountant of the ledger, as one that acts for a caller."""
@@ -119,6 +165,36 @@ class Inbox:
                 str(self._folder), f"it is the inbox of {found.name} in another ledger, {name}; {expected}"
             )
 
+    # -- the one folder of a collection -------------------------------------------------------------------
+
+    def _own_record(self) -> tuple[str, str, dict[str, Any]]:
+        body = {"id": self._id.hex(), "folder": str(self._folder.absolute())}
+        return INBOX, self._collection.fingerprint, body
+
+    def _serves(self, serving: Mapping[str, Mapping[str, Any]]) -> bool:
+        """Whether the ledger names this inbox; False where it names none. Raises `ReportFileError`."""
+        found = serving.get(self._collection.fingerprint)
+        if found is None or found["id"] == self._id.hex():
+            return found is not None
+        name = self._collection.name
+        raise ReportFileError(
+            str(self._folder),
+            f"the reports of {name} are taken into another inbox: {found['folder']}. Use that folder in every "
+            f"process that takes reports, or replace it: ldp-budget inbox move {name} --inbox {self._folder}",
+        )
+
+    def _claim(self) -> None:
+        """Have the ledger name this inbox, unless it does. Raises `ReportFileError` where it names another one."""
+
+        def decide(serving: Mapping[str, Mapping[str, Any]]) -> tuple[str, str, dict[str, Any]]:
+            if self._serves(serving):
+                raise _Claimed
+            return self._own_record()
+
+        if not self._serves(self._serving.known()):
+            with suppress(_Claimed):
+                self._serving.append(decide)
+
     # -- taking -------------------------------------------------------------------------------------------
 
     def check(self, report: bytes) -> None:
@@ -128,25 +204,39 @@ class Inbox:
     def take(self, user: str, key: str, report: bytes, *, label: str | None = None) -> Receipt:
         """Check, charge and keep a report; the receipt says whether it was refused.
 
-        `key` belongs to this user and this report in this inbox: the same again is charged and kept once. Another
-        report under it raises `KeyConflict`, as does one that was taken into another folder. `label`: for memoised
-        reports, which draw it repeats. Raises as `check` and as `Accountant.spend`; then nothing was kept, and
-        nothing charged but by an earlier call. Raises `ReportFileError` where it was charged and cannot be kept; a
-        retry keeps it.
+        `key` belongs to one report of this user in this inbox: a report under a key that has one is answered as that
+        one was, and is neither charged nor kept. A key of an earlier folder or of another request raises
+        `KeyConflict`. `label`: for memoised reports, which draw it repeats. Raises as `check` and as
+        `Accountant.spend`; then nothing was kept, and nothing charged but by an earlier call. Raises
+        `ReportFileError` where another folder takes the reports, and where the report was charged and cannot be
+        kept; a retry keeps it.
         """
         self.check(report)
-        # Of the inbox too: another collection of the same mechanism is charged for an equal report of its own.
-        digest = hashlib.sha256(bytes.fromhex(self._collection.fingerprint) + self._id + report).hexdigest()
-        try:
-            receipt = self._accountant.spend(
+        self._claim()
+        receipt = self._charged(user, key, report, label)
+        if receipt and receipt.receipt is not None:
+            self._keep(
+                hashlib.sha256(ascii((receipt.receipt, receipt.user, key)).encode()).digest()[:NAME_BYTES], report
+            )
+        return receipt
+
+    def _charged(self, user: str, key: str, report: bytes, label: str | None) -> Receipt:
+        # Nothing of the report: the ledger keeps this digest, and would say whose report a sealed one is.
+        inbox = bytes.fromhex(self._collection.fingerprint) + self._id
+
+        def spend(covered: bytes) -> Receipt:
+            digest = hashlib.sha256(covered).hexdigest()
+            return self._accountant.spend(
                 user, self._collection, key=key, label=label, digest=digest, policy=self._policy
             )
+
+        try:
+            return spend(inbox)
         except KeyConflict as error:
-            error.args = (f"{error}; or the same one was taken into another inbox than {self._folder}",)
+            with suppress(KeyConflict):
+                return spend(inbox + report)  # as 1.0.0rc1 charged it; such a report is sent again
+            error.args = (f"{error}; or its report was taken into another inbox than {self._folder}",)
             raise
-        if receipt and receipt.receipt is not None:
-            self._keep(hashlib.sha256(ascii((receipt.receipt, user, key)).encode()).digest()[:NAME_BYTES], report)
-        return receipt
 
     def _keep(self, name: bytes, report: bytes) -> None:
         """Append a row, unless it is kept already: a retry may overtake, so that the first comes after it."""
@@ -197,6 +287,7 @@ class Inbox:
         """
         opened: list[tuple[IO[bytes], int]] = []
         with self._alone():
+            self._part()
             begun, sealing = self._folder / "sealing.out", self._folder / "sealing"
             written = begun.exists() and Path(os.fsdecode(begun.read_bytes())).exists()
             for path in (sealing, self._folder / "pending"):
@@ -219,10 +310,15 @@ class Inbox:
 
     def __len__(self) -> int:
         """How many reports are kept and not sealed yet."""
-        return sum(self._size(file) // self._row for file in ("pending", "sealing"))
+        with self._alone():
+            self._part()
+            return sum(self._size(file) // self._row for file in ("pending", "sealing"))
 
-    def seal(self, out: str | os.PathLike[str]) -> int:
+    def seal(self, out: str | os.PathLike[str], together: int = 1) -> int:
         """Write what was taken to a report file, in random order, and drop it here; returns how many reports.
+
+        `together`: only the oldest reports that make whole groups of so many; the rest waits for the next seal.
+        Raises `TooFewReports` where there is no whole group.
 
         A seal that was stopped is gone on with first: it goes to the file that it was begun for, and `out` must be
         that one. Raises `ReportFileError` where `out` is there already or cannot be written; then nothing is dropped.
@@ -239,8 +335,13 @@ class Inbox:
                     return sum(len(block) for block in read_reports(place, self._collection))
             else:
                 self._check_place(place)
+                whole = self._whole(together)
+                if whole is not None:  # before a stopped seal could take all that is pending
+                    with replacing(sealing) as file:
+                        file.write(whole)
                 with replacing(begun) as file:
                     file.write(os.fsencode(place))
+            self._part()
             if pending.exists() and not sealing.exists():
                 os.replace(pending, sealing)
             sync_folder(self._folder)
@@ -253,6 +354,32 @@ class Inbox:
                     begun.unlink()
                 raise
 
+    def _whole(self, together: int) -> bytes | None:
+        """The oldest rows that make whole groups; None where those are all. Raises `TooFewReports`."""
+        self._part()
+        sealing = self._size("sealing") // self._row
+        count = sealing or self._size("pending") // self._row
+        if together == 1:
+            return None
+        if count < together:
+            raise TooFewReports(count, together)
+        if sealing or not count % together:
+            return None  # a seal that failed left whole groups there
+        with open(self._folder / "pending", "rb") as file:
+            return file.read(count // together * together * self._row)
+
+    def _part(self) -> None:
+        """Drop from `pending` what a seal of a part of it has copied."""
+        pending, sealing = self._folder / "pending", self._folder / "sealing"
+        if not (pending.exists() and sealing.exists()):
+            return
+        copied = self._names("sealing")
+        rows = self._read(pending)
+        rest = [row.tobytes() for row in rows if row[:NAME_BYTES].tobytes() not in copied]
+        if len(rest) < len(rows):
+            with replacing(pending) as file:
+                file.write(b"".join(rest))
+
     def _check_place(self, place: Path) -> None:
         if place.exists():
             raise ReportFileError(str(place), "it is there already; nothing was sealed")
@@ -263,7 +390,7 @@ class Inbox:
         rows = self._read(sealing)
         order = list(range(len(rows)))
         random.SystemRandom().shuffle(order)
-        with ReportWriter(place, self._collection) as writer:
+        with ReportWriter(place, self._collection, charged=True) as writer:
             for start in range(0, max(1, len(rows)), _ROWS):
                 writer.write(self._rows(rows[order[start : start + _ROWS], NAME_BYTES:].tobytes(), None))
         self._note(rows[:, :NAME_BYTES].tobytes())

@@ -20,21 +20,22 @@ import hashlib
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .._checks import check_instance, check_path
+from .._checks import check_instance, check_path, check_whole
 from .._files import replacing
 from .._json import canonical_json
 from ..catalogue.collections import Collection
 from ..errors import InvalidParameter, NotSupported, ReportFileError
 from ._faults import reading
-from ._layout import Layout, check_whose, read_layout
+from ._layout import Layout, check_mixed, check_whose, read_layout
 from ._totals import estimate_total
 from .partitions import MAGIC as PARQUET_MAGIC
 from .partitions import SUFFIX, Source, open_partition, partitions_in
-from .reports import read_reports
+from .reports import open_reports
 from .tabular.places import inside, opened, shown_place
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"ldp-budget partial 1\n"
 _SHA256_BYTES = 32
+_CHARGES = ("charged", "uncharged")
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,6 +61,8 @@ class Partial:
         total: the mechanism's aggregate of them; None where there are none.
         layout: how a report is laid out; None where there are none.
         partitions: the partitions by what they are called.
+        charged: how many of the reports were charged to their users, as far as those who wrote them said.
+        uncharged: how many were not.
 
     Raises:
         InvalidParameter: the collection is none; or there is a total without a layout, or the reverse.
@@ -68,6 +72,8 @@ class Partial:
     total: Aggregate | None = None
     layout: Layout | None = None
     partitions: Mapping[str, Source] = field(default_factory=dict)
+    charged: int = 0
+    uncharged: int = 0
 
     def __post_init__(self) -> None:
         check_instance("collection", self.collection, Collection, "a collection")
@@ -124,23 +130,32 @@ class Partial:
         total: Any = copy.deepcopy(other.total if self.total is None else self.total)
         if self.total is not None and other.total is not None:
             total = total.merge(other.total)
-        return Partial(mine, total, self.layout or other.layout, {**self.partitions, **other.partitions})
+        return Partial(
+            mine,
+            total,
+            self.layout or other.layout,
+            {**self.partitions, **other.partitions},
+            self.charged + other.charged,
+            self.uncharged + other.uncharged,
+        )
 
-    def estimate(self, names: Sequence[str] | None = None) -> Estimate:
+    def estimate(self, names: Sequence[str] | None = None, *, mixed: bool = False) -> Estimate:
         """The estimate of the reports, taken for one round, in which each user reported once.
 
         Parameters:
             names: the answers to estimate, where the collection lists none.
+            mixed: also where some reports were charged to their users and others were not.
 
         Raises:
-            ReportFileError: there are no reports.
+            ReportFileError: there are no reports; or they are mixed, and that was not asked for.
             OutsideDomain: a name is none of an answer.
             NotSupported: the mechanism cannot estimate them.
         """
+        place = ", ".join(map(str, self.partitions.values()))
         if self.total is None:
-            raise ReportFileError(
-                ", ".join(map(str, self.partitions.values())), "there are no reports to estimate from"
-            )
+            raise ReportFileError(place, "there are no reports to estimate from")
+        if not mixed:
+            check_mixed(place, self.charged, self.uncharged)
         return estimate_total(self.collection, self.total, names)
 
     def to_bytes(self) -> bytes:
@@ -159,6 +174,8 @@ class Partial:
         if self.total is not None and self.layout is not None:
             state = {name: _written(name, value, arrays) for name, value in sorted(vars(self.total).items())}
             header |= {**self.layout.header(self.collection), "total": state}
+            # A kind that is not there is left out, as it was before anything said so.
+            header |= {name: number for name in _CHARGES if (number := getattr(self, name))}
         written = b"".join([MAGIC, canonical_json(header).encode(), b"\n", *arrays])
         return written + hashlib.sha256(written).digest()
 
@@ -190,8 +207,10 @@ class Partial:
             if "total" not in header:
                 return Partial(collection, partitions=partitions)
             layout = read_layout(place, header, collection)
-            return Partial(collection, _read_total(header["total"], rest, layout, collection), layout, partitions)
-        except (ValueError, KeyError, TypeError, RecursionError, AttributeError):
+            total = _read_total(header["total"], rest, layout, collection)
+            charges = {name: check_whole(name, header.get(name, 0)) for name in _CHARGES}
+            return Partial(collection, total, layout, partitions, **charges)
+        except (ValueError, KeyError, TypeError, RecursionError, AttributeError, InvalidParameter):
             raise ReportFileError(place, "its header is damaged") from None
 
 
@@ -246,9 +265,11 @@ def aggregate(place: str | os.PathLike[str], collection: Collection) -> Partial:
     if start.startswith(MAGIC):
         return _read_partial(name, collection)
     if start and not start.startswith(PARQUET_MAGIC) and not name.endswith(SUFFIX):
-        total, layout = _added(read_reports(name, collection), collection)
-        return Partial(collection, total, layout)
+        with open_reports(name, collection) as file:
+            total, layout = _added(file.blocks(), collection)
+        return Partial(collection, total, layout, {}, *_charges(file.charged, total))
     total, layout, partitions = None, None, dict[str, Source]()
+    charges = Counter[bool | None]()
     for each in partitions_in(place):
         with open_partition(each, collection) as partition:
             source = partition.source
@@ -259,7 +280,14 @@ def aggregate(place: str | os.PathLike[str], collection: Collection) -> Partial:
                 total, layout = _added(partition.blocks(), collection, total, layout)
             except NotSupported as error:
                 raise ReportFileError(each, f"these are no reports of {collection.name}: {error}") from None
-    return Partial(collection, total, layout, partitions)
+            charges[partition.charged] += partition.reports
+    return Partial(collection, total, layout, partitions, charges[True], charges[False])
+
+
+def _charges(charged: bool | None, total: Any) -> tuple[int, int]:
+    """How many reports of one file were charged to their users, and how many were not."""
+    reports = 0 if total is None else total.reports
+    return (reports if charged is True else 0, reports if charged is False else 0)
 
 
 def _start(name: str) -> bytes:

@@ -24,13 +24,13 @@ import secrets
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from .._checks import check_instance, check_path, check_text
+from .._checks import check_instance, check_path, check_switch, check_text
 from .._json import canonical_json
 from ..catalogue.collections import Collection
 from ..errors import NotSupported, ReportFileError
 from ._faults import writing
-from ._layout import Layout, read_layout
-from .reports import ReportWriter
+from ._layout import Layout, read_charged, read_layout
+from .reports import ReportWriter, header_in
 from .tabular.places import (
     EXTRA,
     check_writable,
@@ -81,6 +81,7 @@ class PartitionWriter:
         collection: what the reports are of.
         task: what the partition is called for good, such as `2026-11-21/7`: of all partitions of a task only one is
             ever counted, wherever they were written. None for a random name.
+        charged: whether the users were charged for the reports, which the file says then; None says nothing.
 
     Raises:
         ReportFileError: the place cannot be written, or another run is writing it.
@@ -88,11 +89,19 @@ class PartitionWriter:
         NotSupported: pyarrow is missing, or fsspec for an address; or no file there is sure to appear whole.
     """
 
-    def __init__(self, path: str | os.PathLike[str], collection: Collection, *, task: str | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        collection: Collection,
+        *,
+        task: str | None = None,
+        charged: bool | None = None,
+    ) -> None:
         check_path("path", path)
         self._place = os.fspath(path)
         self._collection = check_instance("collection", collection, Collection, "a collection")
         self._name = f"random {secrets.token_hex(16)}" if task is None else f"task {check_text('task', task)}"
+        self._charged = charged if charged is None else check_switch("charged", charged)
         self._layout: Layout | None = None
         self._open = ExitStack()
         self._file: Any = None
@@ -167,7 +176,8 @@ class PartitionWriter:
     def _begin(self, layout: Layout) -> None:
         pyarrow, parquet = _pyarrow()
         self._layout = layout
-        header = canonical_json({**layout.header(self._collection), "version": _VERSION, "name": self._name}).encode()
+        said = layout.header(self._collection, self._charged)
+        header = canonical_json({**said, "version": _VERSION, "name": self._name}).encode()
         self._sha256.update(header + b"\n")
         field = pyarrow.field(_COLUMN, pyarrow.binary(layout.row_bytes), nullable=False)
         self._schema = pyarrow.schema([field], metadata={_HEADER: header})
@@ -211,12 +221,15 @@ class PartitionWriter:
         self._parquet.close()
 
 
-def writer_to(path: str | os.PathLike[str], collection: Collection) -> PartitionWriter | ReportWriter:
+def writer_to(
+    path: str | os.PathLike[str], collection: Collection, *, charged: bool | None = None
+) -> PartitionWriter | ReportWriter:
     """The writer for what is named so: of a partition where it ends in `.parquet`, else of a report file.
 
     Parameters:
         path: of the file; or an address that `fsspec` knows.
         collection: what the reports are of.
+        charged: whether the users were charged for the reports, which the file says then; None says nothing.
 
     Raises:
         ReportFileError: the place cannot be written.
@@ -224,8 +237,39 @@ def writer_to(path: str | os.PathLike[str], collection: Collection) -> Partition
         NotSupported: what that needs is missing; or it is an address where nobody promises that a file appears whole.
     """
     if check_path("path", path).suffix == SUFFIX:
-        return PartitionWriter(path, collection)
-    return ReportWriter(path, collection)
+        return PartitionWriter(path, collection, charged=charged)
+    return ReportWriter(path, collection, charged=charged)
+
+
+def charged_at(place: str | os.PathLike[str]) -> bool | None:
+    """Whether the users of the reports at a place were charged for them, of any collection.
+
+    Parameters:
+        place: a report file or a partition; a path, or an address that `fsspec` knows.
+
+    Returns:
+        None where the writer did not say, or it is neither of the two.
+
+    Raises:
+        ReportFileError: it cannot be read.
+        InvalidParameter: it is no path.
+        NotSupported: pyarrow is missing, or fsspec for an address.
+    """
+    check_path("place", place)
+    name = os.fspath(place)
+    with _reading(name), opened(name) as file:
+        start = file.read(len(MAGIC))
+        file.seek(0)
+        try:
+            if start == MAGIC:
+                _, parquet = _pyarrow()
+                with parquet.ParquetFile(file) as read:
+                    line: bytes = (read.metadata.metadata or {}).get(_HEADER, b"{}")
+            else:
+                line = header_in(file)
+            return read_charged(json.loads(line))
+        except (ValueError, AttributeError):
+            return None
 
 
 def partitions_in(place: str | os.PathLike[str]) -> list[str]:
@@ -256,6 +300,8 @@ def partitions_in(place: str | os.PathLike[str]) -> list[str]:
 class Partition:
     """An open partition: its `source`, how many `reports` it says that it holds, their `layout`, and these, once.
 
+    `charged`: whether their users were charged for them; None where the writer did not say.
+
     Made by `open_partition`.
     """
 
@@ -275,6 +321,7 @@ class Partition:
         if version != _VERSION:
             raise ReportFileError(place, f"expected a partition of version {_VERSION}; found {version}")
         self.layout = read_layout(place, read, collection)
+        self.charged = read_charged(read)
         self.source = Source(name, stated, _file(place))
         expected = [(_COLUMN, f"fixed_size_binary[{self.layout.row_bytes}]")]
         if [(field.name, str(field.type)) for field in parquet.schema_arrow] != expected:

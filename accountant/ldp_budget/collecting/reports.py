@@ -6,7 +6,8 @@
     uint32 0, uint64 total rows, uint32 CRC-32   the end, without which the file counts as truncated
 
 Every number is little-endian. `shape` is that of one report, `dtype` numpy's name of its elements; a file that a
-rehearsal made has `"rehearsal": true` beside them. Each CRC-32 is that of the header line followed by its block, so
+rehearsal made has `"rehearsal": true` beside them. `"charged"` says whether the users were charged for the reports;
+without it the writer did not say. Each CRC-32 is that of the header line followed by its block, so
 that a damaged header shows as well. A file appears whole under its name or not at all.
 """
 
@@ -19,11 +20,11 @@ import zlib
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from .._checks import check_instance, check_path
+from .._checks import check_instance, check_path, check_switch
 from ..catalogue.collections import Collection
 from ..errors import ReportFileError
 from ._faults import reading, writing
-from ._layout import Layout, read_layout
+from ._layout import Layout, read_charged, read_layout
 from .tabular.places import check_writable, opened, shown_place, written
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class ReportWriter:
     Parameters:
         path: of the file, or its address.
         collection: what the reports are of.
+        charged: whether the users were charged for the reports, which the file says then; None says nothing.
 
     Raises:
         ReportFileError: the place cannot be written, or another run is writing it.
@@ -55,10 +57,11 @@ class ReportWriter:
         InvalidParameter: one of them is of another kind.
     """
 
-    def __init__(self, path: str | os.PathLike[str], collection: Collection) -> None:
+    def __init__(self, path: str | os.PathLike[str], collection: Collection, *, charged: bool | None = None) -> None:
         check_path("path", path)
         self._place = os.fspath(path)
         self._collection = check_instance("collection", collection, Collection, "a collection")
+        self._charged = charged if charged is None else check_switch("charged", charged)
         self._whole = self._written()
         self._file: IO[bytes] | None = None
         self._layout: Layout | None = None
@@ -107,7 +110,7 @@ class ReportWriter:
     def _begin(self) -> None:
         assert self._file is not None
         assert self._layout is not None
-        header = json.dumps(self._layout.header(self._collection)).encode() + b"\n"
+        header = json.dumps(self._layout.header(self._collection, self._charged)).encode() + b"\n"
         self._header_crc = zlib.crc32(header)
         with writing(self._place):
             self._file.write(header)
@@ -133,14 +136,31 @@ def read_reports(path: str | os.PathLike[str], collection: Collection) -> Iterat
             before the last block is used up.
         InvalidParameter: one of them is of another kind.
     """
+    with open_reports(path, collection) as reports:
+        yield from reports.blocks()
+
+
+@contextmanager
+def open_reports(path: str | os.PathLike[str], collection: Collection) -> Iterator[Reports]:
+    """Open a file of reports, of which only its header is read so far; raises as `read_reports`."""
     check_path("path", path)
     place = os.fspath(path)
     check_instance("collection", collection, Collection, "a collection")
     with reading(place), opened(place) as file:
-        yield from _Reader(shown_place(place), file, collection).blocks()
+        yield Reports(shown_place(place), file, collection)
 
 
-class _Reader:
+def header_in(file: IO[bytes]) -> bytes:
+    """The header of the report file that begins here; empty where none does."""
+    return file.readline(_HEADER_BYTES) if file.read(len(MAGIC)) == MAGIC else b""
+
+
+class Reports:
+    """An open file of reports: whether their users were `charged`, and the reports, once.
+
+    Made by `open_reports`.
+    """
+
     def __init__(self, path: str, file: IO[bytes], collection: Collection) -> None:
         self._path = path
         self._file = file
@@ -156,9 +176,12 @@ class _Reader:
             header = json.loads(line)
         except (ValueError, RecursionError):
             raise ReportFileError(self._path, "its header is damaged") from None
-        return read_layout(self._path, header, collection)
+        layout = read_layout(self._path, header, collection)
+        self.charged = read_charged(header)
+        return layout
 
     def blocks(self) -> Iterator[NDArray[Any]]:
+        """The reports in order, block by block. Raises `ReportFileError`."""
         total = 0
         while True:
             count = self._exactly(_ROWS.size)

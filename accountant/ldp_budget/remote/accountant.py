@@ -12,7 +12,16 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
-from .._checks import check_call, check_instance, check_name, check_switch, check_text, check_whole, shown
+from .._checks import (
+    check_call,
+    check_instance,
+    check_name,
+    check_switch,
+    check_text,
+    check_user,
+    check_whole,
+    shown,
+)
 from .._columns import check_texts
 from ..accounting.accountant import Accountant
 from ..accounting.bulk import BulkResult, check_shard
@@ -22,9 +31,11 @@ from ..accounting.lines import FAILED
 from ..accounting.plans import Plan
 from ..accounting.policies import DEFAULT
 from ..accounting.receipts import BudgetExceeded
-from ..accounting.records import Record, check_record
+from ..accounting.record_kinds import KEY, KEY_REVOKED
+from ..accounting.records import Record, check_own_record, check_record
 from ..accounting.request import MOST_REPORTS, check_digest, check_note, mechanism_of
 from ..accounting.reservations import MOST_SECONDS
+from ..accounting.setting import check_override
 from ..accounting.shares import as_shares
 from ..accounting.simulating import check_series
 from ..catalogue.collections import Collection
@@ -37,6 +48,7 @@ from ..errors import (
     RecordConflict,
     UnknownName,
 )
+from ..guarantees.amounts import LARGEST
 from . import forms, many
 from .asking import Service
 from .bodies import (
@@ -73,6 +85,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 VERIFYING_SECONDS = 3600.0
+NEXT_ENTRY = "Next-Entry"
+"""The header that says where the rest of a history begins."""
+MOST_ENTRIES = 10_000
+"""Of a history in one answer."""
 
 
 class RemoteAccountant(Accountant):
@@ -155,7 +171,9 @@ class RemoteAccountant(Accountant):
         checked: bool = False,
         plan: Plan | None = None,
         shares: dict[str, Sequence[Limit | str]] | None = None,
+        override: str | None = None,
     ) -> Policy:
+        check_override(override, by_key=True)
         if plan is not None:
             check_instance("plan", plan, Plan, "a `Plan`, or None")
         given = as_limits(limits)
@@ -255,7 +273,10 @@ class RemoteAccountant(Accountant):
         run, result = header_of(key), BulkResult()
         check_call("on_batch", on_batch)
         with _Named(self.name, mechanism, run if key is None else key):
-            for batch, rows in many.charge_all(self._service, users, common, check_digest(digest), run, mine):
+            charged_now = many.charge_all(
+                self._service, users, common, check_digest(digest), run, mine, ends=key is not None
+            )
+            for batch, rows in charged_now:
                 refused = self._read_value(partial(many.count, result, batch, fresh=key is None), rows, True)
                 if on_batch is not None:
                     on_batch(len(batch.users), refused)
@@ -317,8 +338,19 @@ class RemoteAccountant(Accountant):
         answer = self._service.ask("POST", "/v1/users:erased", _user(user))
         return self._read(lambda told: check_switch("erased", told["erased"]), answer)
 
-    def history(self, user: str) -> list[dict[str, Any]]:
-        return self._read_all(dict, self._service.ask("POST", "/v1/users:history", _user(user)))
+    def history(self, user: str, *, first: int = 1, most: int | None = None) -> list[dict[str, Any]]:
+        check_whole("first", first, 1, LARGEST)
+        if most is not None:
+            check_whole("most", most, 1, LARGEST)
+        rows: list[dict[str, Any]] = []
+        following: int | None = first
+        while following is not None and (most is None or len(rows) < most):
+            wanted = {} if most is None else {"most": min(most - len(rows), MOST_ENTRIES)}
+            answer = self._service.ask("POST", "/v1/users:history", {**_user(user), "first": following, **wanted})
+            rows += self._read_all(dict, answer)
+            said = answer.headers.get(NEXT_ENTRY, "")
+            following = int(said) if said.isascii() and said.isdigit() else None
+        return rows
 
     def open_reservations(self, most: int | None = 20, *, user: str | None = None) -> list[dict[str, Any]]:
         if most is not None:
@@ -336,7 +368,7 @@ class RemoteAccountant(Accountant):
         if users is None:
             return iter(self._service.lines("GET", "/v1/ledger/journal"))
         many = check_texts("users", users, "many users; a single text would be read letter by letter")
-        named = [sendable("user", check_text("user", user)) for user in many]
+        named = [sendable("user", check_user(user)) for user in many]
         return iter(self._service.lines("POST", "/v1/ledger/journal", {"users": named}))
 
     def now(self) -> datetime:
@@ -378,8 +410,24 @@ class RemoteAccountant(Accountant):
 
     def record(self, kind: str, name: str, body: dict[str, Any], *, expected: int) -> Record:
         check_record(kind, name, body, expected)
-        asked = {"kind": kind, "name": sendable("name", name), "body": body, "expected": expected}
-        answer = self._service.ask("POST", "/v1/ledger/records", asked, writes=True, accept=RecordConflict.code)
+        asked = {"kind": kind, "name": sendable("name", name), "body": body}
+        return self._add_record("/v1/ledger/records", asked, kind, name, body, expected)
+
+    def _record_own(
+        self, kind: str, name: str, body: dict[str, Any], *, expected: int, remote: bool = True
+    ) -> Record:
+        check_own_record(kind, name, body, expected)
+        if kind == KEY:
+            return self._add_record("/v1/ledger/keys", {"name": name, **body}, kind, name, body, expected)
+        if kind == KEY_REVOKED:
+            return self._add_record("/v1/ledger/keys:revoke", {"name": name}, kind, name, body, expected)
+        raise NotSupported(f"records of the kind {kind} are written by the service, or on the machine of the ledger")
+
+    def _add_record(
+        self, path: str, asked: dict[str, Any], kind: str, name: str, body: dict[str, Any], expected: int
+    ) -> Record:
+        asked = {**asked, "expected": expected}
+        answer = self._service.ask("POST", path, asked, writes=True, accept=RecordConflict.code)
         if answer.code != RecordConflict.code:
             added = self._read(forms.record_of, answer)
             self._newest_record = max(self._newest_record, added.number)
@@ -577,7 +625,7 @@ def _not_here(why: str) -> NotSupported:
 
 
 def _user(user: str) -> dict[str, Any]:
-    return {"user": sendable("user", check_text("user", user))}
+    return {"user": sendable("user", check_user(user))}
 
 
 def _policy_name(name: object) -> str:

@@ -7,7 +7,8 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from .._checks import check_name, check_text, check_whole, shown
+from .._checks import check_name, check_text, check_user, check_whole, shown
+from ..accounting.idempotency import check_key
 from ..accounting.request import MOST_REPORTS, charge_of, check_digest, check_note, chosen_of, mechanism_of
 from ..catalogue.collections import Collection
 from ..catalogue.plugins import registry
@@ -38,7 +39,7 @@ def charge_body(
 ) -> Body:
     """Who is charged for what. Raises `InvalidParameter` as `Accountant.spend` does."""
     body = {
-        "user": sendable("user", check_text("user", user)),
+        "user": sendable("user", check_user(user)),
         "reports": check_whole("reports", reports, 1, MOST_REPORTS),
         "policy": sendable("policy", check_name("policy", policy)),
         "label": None if label is None else sendable("label", check_text("label", label)),
@@ -102,7 +103,7 @@ def header_of(key: str | None) -> str:
     """An idempotency key as it is sent, the same text always in the same way; a fresh one where there is none."""
     if key is None:
         return secrets.token_urlsafe(24)
-    check_text("key", key)
+    check_key(key)
     plain = key.isascii() and key.isprintable() and " " not in key and len(key) <= _LONGEST_KEY
     if plain and not key.startswith(_HASHED):
         return key
@@ -114,7 +115,7 @@ def chunks(users: Iterable[Any]) -> Iterator[list[str]]:
     chunk: list[str] = []
     size = 0
     for user in users:
-        length = len(sendable("user", check_text("user", user)))
+        length = len(sendable("user", check_user(user)))
         if chunk and (len(chunk) >= _TOGETHER or size + length > _BYTES_TOGETHER):
             yield chunk
             chunk, size = [], 0

@@ -17,6 +17,7 @@ from .._json import canonical_json
 from ..accounting.limits import Limit
 from ..accounting.policies import Policy
 from ..accounting.receipts import Balance, LimitState, Receipt
+from ..accounting.record_kinds import fault_of
 from ..accounting.records import Record
 from ..accounting.remaining import Left, Remaining
 from ..accounting.shares import ShareLimit
@@ -138,7 +139,8 @@ def integrity_of(data: Mapping[str, Any]) -> Integrity:
 
 def record_of(data: Mapping[str, Any]) -> Record:
     """A record, as `Record.to_json` writes it."""
-    return Record(data["number"], _moment(data["at"]), data["kind"], data["name"], data["body"], data["by"])
+    fault = data.get("fault") or fault_of(data["kind"], data["name"], data["body"])
+    return Record(data["number"], _moment(data["at"]), data["kind"], data["name"], data["body"], data["by"], fault)
 
 
 def _state_form(state: LimitState) -> Form:

@@ -1,7 +1,7 @@
 """Charging many users over HTTP: a line for each, in batches that are sent again whole until each was answered.
 
 Batch n of a run is bound to KEY#n, and each of its lines to a digest of all its users, so that a run of other users
-under the same key is a conflict before any of them is charged.
+under the same key is a conflict before any of them is charged. The end is bound as a batch without lines.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
+from itertools import count as count_from
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from .._checks import check_text
+from .._checks import check_user
 from .._columns import check_texts
 from ..accounting.bulk import BulkResult, in_shard
 from ..accounting.lines import FAILED
@@ -36,7 +37,7 @@ _DIGEST = 32
 
 
 class Batch(NamedTuple):
-    """Users who are charged together, and their lines."""
+    """Users who are charged together, by the names that were given, and their lines."""
 
     users: list[str]
     lines: list[bytes]
@@ -49,17 +50,31 @@ def charge_all(
     digest: str | None,
     key: str,
     shard: Shard,
+    *,
+    ends: bool,
 ) -> Iterator[tuple[Batch, list[Any]]]:
-    """The batches of a shard with the answers to their lines. Raises what the first line that failed was answered."""
+    """The batches of a shard with the answers to their lines. Raises what the first line that failed was answered.
+
+    `ends`: whether the end of the run is bound to its key too.
+    """
+    following = 0
     for number, batch in enumerate(batches(users, common, digest)):
-        if not in_shard(number, shard):
-            continue
-        rows = service.exchange(PATH, batch.lines, key=f"{key}#{number}")
-        for row in rows:
-            if row.get("status") == FAILED:
-                problem = row["problem"]
-                raise error_of(service.url, problem["status"], problem)
-        yield batch, rows
+        following = number + 1
+        if in_shard(number, shard):
+            yield batch, _answers(service, batch.lines, f"{key}#{number}")
+    if ends:
+        end = next(number for number in count_from(following) if in_shard(number, shard))
+        _answers(service, [], f"{key}#{end}")
+
+
+def _answers(service: Service, lines: Sequence[bytes], key: str) -> list[Any]:
+    """The answers to the lines of one batch. Raises what the first line that failed was answered."""
+    rows = service.exchange(PATH, lines, key=key)
+    for row in rows:
+        if row.get("status") == FAILED:
+            problem = row["problem"]
+            raise error_of(service.url, problem["status"], problem)
+    return rows
 
 
 def count(result: BulkResult, batch: Batch, rows: Sequence[Mapping[str, Any]], fresh: bool) -> list[str]:
@@ -77,23 +92,26 @@ def batches(users: Iterable[str], common: Mapping[str, Any], digest: str | None)
     shared = json.dumps(common, separators=(",", ":"))[1:-1]
     more = len(shared) + _DIGEST + 30
     together: list[str] = []
+    names: list[str] = []
     texts: list[str] = []
     size = 0
     for user in check_texts("users", users, "many users; a single text would be charged letter by letter"):
-        text = json.dumps(sendable("user", check_text("user", user)))
+        name = check_user(user)
+        text = json.dumps(sendable("user", name))
         if together and (len(together) == MOST_LINES or size + len(text) + more > MOST_BYTES):
-            yield _batch(together, texts, shared, digest)
-            together, texts, size = [], [], 0
+            yield Batch(together, _lines(names, texts, shared, digest))
+            together, names, texts, size = [], [], [], 0
         together.append(user)
+        names.append(name)
         texts.append(text)
         size += len(text) + more
     if together:
-        yield _batch(together, texts, shared, digest)
+        yield Batch(together, _lines(names, texts, shared, digest))
 
 
-def _batch(users: list[str], texts: list[str], shared: str, digest: str | None) -> Batch:
-    bound = sha256(json.dumps([digest, users]).encode()).hexdigest()[:_DIGEST]
-    return Batch(users, [f'{{"user":{text},"digest":"{bound}",{shared}}}\n'.encode() for text in texts])
+def _lines(names: list[str], texts: list[str], shared: str, digest: str | None) -> list[bytes]:
+    bound = sha256(json.dumps([digest, names]).encode()).hexdigest()[:_DIGEST]
+    return [f'{{"user":{text},"digest":"{bound}",{shared}}}\n'.encode() for text in texts]
 
 
 def line_of(spend: Spend) -> bytes:

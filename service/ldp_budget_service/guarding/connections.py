@@ -25,6 +25,10 @@ READ_SECONDS = 30.0
 LINGER_SECONDS = 5.0
 """How long the rest of a body may still arrive, unread, when the answer was given without it."""
 MOST_CONNECTIONS = 4000
+"""Of one more, the oldest is closed on which no request is under way."""
+
+_BODY = (b"content-length", b"transfer-encoding")
+"""The headers that announce a body."""
 
 
 class Connection(HttpToolsProtocol):
@@ -36,6 +40,8 @@ class Connection(HttpToolsProtocol):
         self._stalled: asyncio.TimerHandle | None = None
         self._in_head = self._in_body = False
         self._head_bytes = 0
+        self._framing_bytes = 0  # of a body in chunks: sizes, extensions and trailers
+        self._opened = self.loop.time()
 
     # -- the head of a request ----------------------------------------------------------------------------
 
@@ -48,9 +54,20 @@ class Connection(HttpToolsProtocol):
             # asyncio does so only where the listening socket was made with the number of the protocol.
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if len(self.connections) > MOST_CONNECTIONS:
-            transport.abort()
-        else:
+            self._make_room()
+        if not transport.is_closing():
             self._expect_head()
+
+    def _make_room(self) -> None:
+        """Close the oldest connection that waits for a request, this one where each of the others is at work."""
+        idle = [each for each in self.connections if isinstance(each, Connection) and each.is_idle]
+        oldest = min(idle, key=lambda each: each._opened, default=self)
+        oldest.transport.abort()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is under way."""
+        return self.cycle is None or self.cycle.response_complete
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Somebody has gone."""
@@ -60,7 +77,11 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Some bytes have arrived."""
+        self._framing_bytes += len(data)
         super().data_received(data)
+        if self._in_body and self._framing_bytes > MOST_HEAD_BYTES:
+            self.transport.abort()  # an answer may be under way, so there is no other to give
+            return
         if not self._in_head:
             return
         self._head_bytes += len(data)
@@ -74,17 +95,29 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
         self._in_head, self._head_bytes = True, 0
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header, without blanks around its value (RFC 9110, 5.5); a trailer, behind a body, is none (6.5.1)."""
+        if not self._in_body:
+            super().on_header(name, value.strip(b" \t"))
+
     def on_headers_complete(self) -> None:
         """The head is there."""
-        self._in_head, self._in_body = False, True
+        self._in_head, self._in_body, self._framing_bytes = False, True, 0
         self._expect_nothing()
         if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > MOST_HEAD_BYTES:
             self._too_long()
+        elif not self.parser.should_upgrade():
+            super().on_headers_complete()
+        elif any(name in _BODY and value != b"0" for name, value in self.headers):
+            # The parser reads no body of such a request: a batch would be an empty run, and end under its key.
+            self._refuse("malformed", "Upgrade asks for another protocol than HTTP/1.1. Leave it out with a body.")
         else:
             super().on_headers_complete()
+            self.cycle.keep_alive = False  # the parser reads nothing behind it
 
     def on_body(self, body: bytes) -> None:
         """A part of the body, unless its head was refused."""
+        self._framing_bytes = 0
         if not self.transport.is_closing():
             super().on_body(body)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from .. import current
 from ..problems import answer_to, problem
 from .exchange import RETRY, Exchange, Receive, Scope, Send, too_large
+from .headers import fault_of
 from .rates import Rate, too_many
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("ldp_budget_service")
 _IPV6_NETWORK = 64
+ALIVE = "/livez"
+"""Answers however many requests are under way: who asks restarts a process that does not."""
 
 
 class Load:
@@ -82,27 +85,32 @@ class Door:
             await exchange.answer(problem("internal", "something went wrong here; the operator's log says what"))
         finally:
             await exchange.end()
-        if exchange.status == 401:
+        if exchange.told.caller is None and _says_a_key(exchange.scope):
+            # The header had no good key, or the route did not look at it: `_refusal` has not counted the request.
             self._addresses.take(address(exchange.scope))
 
     def _refusal(self, scope: Scope) -> Response | None:
         """Why a request does not come in."""
-        if self._load.in_flight > self._settings.most_in_flight:
+        if self._load.in_flight > self._settings.most_in_flight and scope["path"] != ALIVE:
             return problem("overloaded", "too many requests are under way just now", headers=RETRY)
-        known, length = False, 0
+        length = 0
         for name, value in scope["headers"]:
-            if name == b"authorization":
-                known = True
-            elif name == b"content-length" and value.isdigit():
+            if name == b"content-length" and value.isdigit():
                 length = int(value)
-        # Whoever has a good key is bounded by their own rate; a bad one counts when it was found to be bad.
+        # A caller with a good key is bounded by a rate of their own; another one counts when the answer is given.
         caller = address(scope)
-        wait = self._addresses.wait(caller) if known else self._addresses.take(caller)
+        wait = self._addresses.wait(caller) if _says_a_key(scope) else self._addresses.take(caller)
         if wait:
             return answer_to(too_many(wait))
         if length > self._settings.most_bytes and scope["path"] not in self._streamed:
             return problem("too-large", too_large(self._settings))
-        return None
+        fault = fault_of(scope["headers"])
+        return None if fault is None else problem("malformed", fault)
+
+
+def _says_a_key(scope: Scope) -> bool:
+    """Whether a request has the header in which API keys come."""
+    return any(name == b"authorization" for name, _ in scope["headers"])
 
 
 def address(scope: Scope) -> str:

@@ -3,12 +3,13 @@ they show is asked of the API by the reader's own key."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.responses import Response
 
+from ..callers import router_of
 from .static_files import shown
 
-router = APIRouter(include_in_schema=False)
+router = router_of(include_in_schema=False)
 
 
 @router.get("/")

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.responses import HTMLResponse, Response
 
+from ..callers import router_of
 from ..kinds import ServiceError
 
 STATIC = Path(__file__).parent / "static"
@@ -119,7 +120,7 @@ def shown(request: Request, name: str, said: str) -> Response:
     return HTMLResponse(text, headers={**HEADERS, **_REVALIDATED, "ETag": etag})
 
 
-router = APIRouter(include_in_schema=False)
+router = router_of(include_in_schema=False)
 
 
 @router.get(PREFIX + "{name:path}")

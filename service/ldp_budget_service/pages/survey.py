@@ -10,15 +10,16 @@ import hashlib
 import html
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import Header, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
 from ldp_budget import LdpBudgetError
 
 from .. import paths  # noqa: F401  # what `:name` in a route means
+from ..callers import router_of
 from .static_files import HEADERS, page
 
-router = APIRouter(include_in_schema=False)
+router = router_of(include_in_schema=False)
 
 LANGUAGES = ("en", "ko", "de")
 """What the pages speak; the first where nothing else is asked for."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter
 from fastapi.responses import Response
 from pydantic import Field
 
@@ -12,12 +11,12 @@ from ldp_budget.accounting.policies import DEFAULT
 from ldp_budget.remote.forms import balance_row
 
 from ..asked import Asked
-from ..callers import Reader
+from ..callers import Reader, router_of
 from ..kinds import ServiceError
 from ..ndjson import DOCUMENTED, streamed
 from ..problems import documented
 
-router = APIRouter(tags=["users"])
+router = router_of(tags=["users"])
 
 MOST_USERS = 100_000
 
@@ -34,8 +33,15 @@ class BalancesAsked(Asked):
 
 @router.post("/v1/balances", response_class=Response, responses=documented("unknown-name") | DOCUMENTED)
 def balances(asked: BalancesAsked, desk: Reader) -> Response:
-    """The balance of each of many users, in their order, a line each; without the odometer."""
+    """The balance of each of many users, in their order, a line each; without the odometer.
+
+    A key that is bound to policies names the users.
+    """
     desk.check_policy(asked.policy)
+    if asked.all and desk.bound:
+        raise ServiceError(
+            "forbidden", "this key is bound to some policies; the balances of all users are about more"
+        )
     if (asked.users is None) is not asked.all:
         raise ServiceError("malformed", "users: expected users, or all in their place")
     position = desk.accountant.position()

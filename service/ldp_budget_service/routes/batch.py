@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Request
+from fastapi import Header, Request
 from fastapi.responses import Response
 from pydantic import Field, ValidationError
 from pydantic_core import from_json
@@ -19,13 +19,13 @@ from ldp_budget.remote.forms import receipt_form
 from .. import current
 from ..answers import POSITION
 from ..asked import ChargeAsked
-from ..callers import Desk, Spender
+from ..callers import Caller, Desk, router_of
 from ..duplex import Answered, Duplex, Line, Work
 from ..kinds import ServiceError, as_json, problem_of
 from ..ndjson import MEDIA_TYPE
 from ..problems import documented, explained
 
-router = APIRouter(tags=["spending"])
+router = router_of(tags=["spending"])
 
 _MOST_KINDS = 1000
 _KEYED = 1000
@@ -35,7 +35,8 @@ RunKey = Annotated[
     Header(
         alias="Idempotency-Key",
         description="Names the run, whose lines have no keys then. The same lines again, from the first one on, are "
-        "told what came of them and go on where the run ended. Without it each line has a `key`.",
+        "told what came of them and go on where the run broke off. A run that ended takes no more lines, and no "
+        "fewer. Without it each line has a `key`.",
         examples=["2026-11-22/party"],
     ),
 ]
@@ -104,6 +105,19 @@ class _Lines:
         return kind
 
 
+def _checked(desk: Desk, work: Work) -> Work:
+    """The same work, for which the caller's key is looked at again before each piece of it."""
+
+    def checked(lines: list[Line], last: bool) -> Answered:
+        try:
+            desk.check_key()
+        except LdpBudgetError as error:  # revoked meanwhile, or the ledger cannot say
+            return Answered(_failed(lines[0].number, error), 0, True)
+        return work(lines, last)
+
+    return checked
+
+
 class _OfRun:
     """Answers the lines of a run that has a key."""
 
@@ -115,8 +129,8 @@ class _OfRun:
         spends = self._lines.read(lines)
         try:
             answers = self._run.charge(spends, last=last)
-        except LedgerError as error:
-            return Answered(_failed(lines[0].number, error), 0, True)
+        except (LedgerError, KeyConflict) as error:
+            return Answered(_failed(lines[0].number if lines else None, error), 0, True)
         current.count(answer for answer in answers if answer.error is None)
         told = [_told(line.number, answer) for line, answer in zip(lines, answers, strict=False)]
         # A run under the key of another one ends there: its other lines are not those that the key was made for.
@@ -141,8 +155,10 @@ def _told(number: int, answer: LineAnswer) -> str:
     return as_json(row) + "\n"
 
 
-def _failed(number: int, error: LdpBudgetError) -> str:
-    return as_json({"line": number, "status": FAILED, "problem": problem_of(error)}) + "\n"
+def _failed(number: int | None, error: LdpBudgetError) -> str:
+    """What is wrong with a line; without a number, with the run as a whole."""
+    line = {} if number is None else {"line": number}
+    return as_json({**line, "status": FAILED, "problem": problem_of(error)}) + "\n"
 
 
 class _Keyed:
@@ -172,11 +188,11 @@ class _Keyed:
     | {200: {"description": "A line for each line.", "content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}},
     openapi_extra=_BODY,
 )
-def spend_batch(request: Request, desk: Spender, key: RunKey = None) -> Response:
+def spend_batch(request: Request, desk: Caller, key: RunKey = None) -> Response:
     """Charge any number of users, a line of JSON each; answers come in their order, while lines still come.
 
-    A line that is wrong is answered with its problem, and the rest go on. Where the ledger fails, the last answer is
-    that problem: run it again with the same key.
+    A line that is wrong is answered with its problem, and the rest go on. Where the ledger fails, or the API key is
+    not good any more, the last answer is that problem: run it again with the same idempotency key.
     """
     position, settings = desk.accountant.position(), request.app.state.settings
     if key is None:
@@ -185,4 +201,6 @@ def spend_batch(request: Request, desk: Spender, key: RunKey = None) -> Response
     else:
         held = request.app.state.in_flight.only(desk.key.name, "run", key)
         work = _OfRun(desk, desk.accountant.run(key))
-    return Duplex(work, held, {POSITION: position}, most_line=settings.most_line, idle=settings.body_seconds)
+    return Duplex(
+        _checked(desk, work), held, {POSITION: position}, most_line=settings.most_line, idle=settings.body_seconds
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import Header, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -14,10 +14,10 @@ from ldp_budget.catalogue.collections import collection_of
 
 from ..answers import told
 from ..asked import Asked, MechanismAsked
-from ..callers import Officer, Reader
+from ..callers import Caller, Reader, router_of
 from ..problems import documented, json_answer
 
-router = APIRouter(tags=["collections"])
+router = router_of(tags=["collections"])
 
 MOST_CATEGORIES = 100_000
 MOST_TEXT = 10_000
@@ -64,7 +64,7 @@ def list_collections(desk: Reader) -> Response:
 
 
 @router.post("/v1/collections", response_model=CollectionAnswer, responses=documented("name-taken", "unknown-name"))
-def add_collection(asked: CollectionAsked, desk: Officer) -> Response:
+def add_collection(asked: CollectionAsked, desk: Caller) -> Response:
     """Store a collection. The same again is no error; another one of its name is."""
     desk.check_collection(asked.name)
     about = About(asked.title, asked.question, asked.purpose, asked.contact, asked.languages)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
 from fastapi.responses import Response
 from pydantic import BaseModel
 
+from ..callers import router_of
 from ..kinds import MEANINGS, STATUSES, TYPE, ServiceError
 from ..problems import documented, json_answer
 
-router = APIRouter(tags=["about"])
+router = router_of(tags=["about"])
 
 
 class KindAnswer(BaseModel):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..answers import told
 from ..asked import Asked
-from ..callers import Admin, Auditor, AuditReader, Reader
+from ..callers import Caller, Reader, router_of
 from ..ndjson import DOCUMENTED, streamed
 from ..problems import documented
 
-router = APIRouter(tags=["ledger"])
+router = router_of(tags=["ledger"])
 
 MOST_USERS = 100_000
 
@@ -59,20 +59,18 @@ class JournalAsked(Asked):
 @router.get("/v1/ledger/stats", response_model=StatsAnswer, responses=documented())
 def stats(desk: Reader) -> Response:
     """The counts of what the ledger holds, and its newest link (`head`)."""
-    desk.check_unbound()
     return told(desk.accountant.position(), desk.accountant.stats())
 
 
 @router.get("/v1/ledger/verify", response_model=IntegrityAnswer, responses=documented("in-flight"))
 def verify(
     request: Request,
-    desk: AuditReader,
+    desk: Reader,
     expect: Annotated[
         str | None, Query(max_length=1000, description="A `head` noted earlier: nothing before it may be gone.")
     ] = None,
 ) -> Response:
     """Work everything out again: links, sums, costs, seals. It takes as long as the ledger is; one at a time."""
-    desk.check_unbound()
     position = desk.accountant.position()
     with request.app.state.in_flight.only("verify"):
         found = desk.accountant.verify(expect or None)
@@ -80,30 +78,26 @@ def verify(
 
 
 @router.get("/v1/ledger/journal", response_class=Response, responses=documented() | DOCUMENTED)
-def journal(desk: AuditReader) -> Response:
+def journal(desk: Reader) -> Response:
     """Every entry in order, as one moment of the ledger saw it; users appear as the numbers of their accounts."""
-    desk.check_unbound()
     return streamed(desk.accountant.position(), desk.accountant.journal())
 
 
 @router.post("/v1/ledger/journal", response_class=Response, responses=documented() | DOCUMENTED)
-def named_journal(asked: JournalAsked, desk: AuditReader) -> Response:
+def named_journal(asked: JournalAsked, desk: Reader) -> Response:
     """The same, in which each entry also says the `user`, if it is one of these whose account it is."""
-    desk.check_unbound()
     return streamed(desk.accountant.position(), desk.accountant.journal(asked.users))
 
 
 @router.post("/v1/ledger/checkpoint", response_model=HeadAnswer, responses=documented())
-def checkpoint(desk: Auditor) -> Response:
+def checkpoint(desk: Caller) -> Response:
     """Put down where every lane ends. If nothing was written since the newest checkpoint, that is the one."""
-    desk.check_unbound()
     head = desk.accountant.checkpoint()
     return told(desk.accountant.position(), {"head": head})
 
 
 @router.post("/v1/ledger/repair-clock", response_model=RepairAnswer, responses=documented())
-def repair_clock(desk: Admin) -> Response:
+def repair_clock(desk: Caller) -> Response:
     """Go on from the clock as it is now, where the newest entries are dated later. The journal says so."""
-    desk.check_unbound()
     repaired = desk.accountant.repair_clock()
     return told(desk.accountant.position(), {"repaired": repaired})

@@ -7,22 +7,22 @@ in `units`, from which a client makes the library's own objects again.
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Annotated, Any
 
-from fastapi import APIRouter
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
 from ldp_budget.accounting.policies import DEFAULT
 from ldp_budget.remote import forms
 
-from ..answers import Row, told
+from ..answers import FIRST, MOST, Row, told, told_history
 from ..asked import Asked
-from ..callers import Eraser, Reader
+from ..callers import Caller, Reader, router_of
 from ..problems import documented
 from .users import BalanceAnswer, ErasedAnswer
 
-router = APIRouter(tags=["users"])
+router = router_of(tags=["users"])
 
 UserName = Annotated[str, Field(min_length=1, examples=["alice"])]
 
@@ -31,6 +31,13 @@ class UserAsked(Asked):
     """A user."""
 
     user: UserName
+
+
+class HistoryAsked(UserAsked):
+    """A user, and which part of their history."""
+
+    first: int = FIRST
+    most: int = MOST
 
 
 class LimitsAsked(UserAsked):
@@ -66,10 +73,14 @@ class KnownErased(BaseModel):
 
 @router.post("/v1/users:balance", response_model=BalanceAnswer, responses=documented("unknown-name"))
 def balance(asked: LimitsAsked, desk: Reader) -> Response:
-    """What the user has spent under each limit of a policy, with what was charged, and without the odometer."""
+    """What the user has spent under each limit of a policy, with what was charged, and without the odometer.
+
+    A key that is bound to policies is not told what was charged, as other policies have a part in that.
+    """
     desk.check_policy(asked.policy)
     position = desk.accountant.position(asked.user)
-    return told(position, forms.balance_form(desk.accountant.balance(asked.user, asked.policy)))
+    found = desk.accountant.balance(asked.user, asked.policy)
+    return told(position, forms.balance_form(replace(found, charges=()) if desk.bound else found))
 
 
 @router.post("/v1/users:remaining", response_model=list[Row], responses=documented("unknown-name"))
@@ -82,10 +93,12 @@ def remaining(asked: LimitsAsked, desk: Reader) -> Response:
 
 
 @router.post("/v1/users:history", response_model=list[Row], responses=documented())
-def history(asked: UserAsked, desk: Reader) -> Response:
-    """The user's part of the journal, oldest first; a reservation's `state` says what has become of it."""
-    position = desk.accountant.position(asked.user)
-    return told(position, [row for row in desk.accountant.history(asked.user) if desk.sees(row)])
+def history(asked: HistoryAsked, desk: Reader) -> Response:
+    """The user's part of the journal, oldest first; a reservation's `state` says what has become of it.
+
+    Where there is more, the header `Next-Entry` says the `first` of the next part.
+    """
+    return told_history(desk, asked.user, asked.first, asked.most)
 
 
 @router.post("/v1/users:reservations", response_model=list[Row], responses=documented())
@@ -112,8 +125,7 @@ def is_erased(asked: UserAsked, desk: Reader) -> Response:
 
 
 @router.post("/v1/users:erase", response_model=ErasedAnswer, responses=documented("unknown-name"))
-def erase(asked: EraseAsked, desk: Eraser) -> Response:
+def erase(asked: EraseAsked, desk: Caller) -> Response:
     """Forget whose account it is: keys, labels and notes go, the sums stay, and there is no fresh budget."""
-    desk.check_unbound()
     erased = desk.accountant.erase(asked.user, unknown=asked.unknown)
     return told(desk.accountant.position(asked.user), {"user": asked.user, "erased": erased})

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict
 
 from ldp_budget.accounting.policies import DEFAULT
+from ldp_budget.remote.accountant import MOST_ENTRIES
 
 from ..answers import Row, told
+from ..callers import Invited, router_of
 from ..problems import documented
-from ..respondents import Invited
 
-router = APIRouter(tags=["respondents"])
+router = router_of(tags=["respondents"])
 
 _SHOWN = ("at", "kind", "state", "collection", "mechanism", "reports", "epsilon", "delta")
 _CHARGES = {"spent", "reserved", "committed", "voided", "expired"}
@@ -37,7 +37,7 @@ class MeAnswer(BaseModel):
 
 @router.get("/v1/me", response_model=MeAnswer, responses=documented("unknown-name"))
 def me(invited: Invited) -> Response:
-    """What an invitation is for, the respondent's balance, what a report would cost now, and what was charged.
+    """What an invitation is for, the respondent's balance, what a report costs now, and the collection's charges.
 
     The report that is sent under it has the idempotency key `key` and is of the definition `digest`.
     """
@@ -53,7 +53,9 @@ def me(invited: Invited) -> Response:
         **{name: value for name, value in balance.to_row().items() if name != "user"},
         "quote": _quote(invited),
         "charges": [
-            {name: row[name] for name in _SHOWN} for row in accountant.history(user) if row["kind"] in _CHARGES
+            {name: row[name] for name in _SHOWN}
+            for row in accountant.history(user, most=MOST_ENTRIES)
+            if row["kind"] in _CHARGES and row["collection"] == collection.name
         ],
     }
     return told(position, shown, {"Cache-Control": "no-store"})

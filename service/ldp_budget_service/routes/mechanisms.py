@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
 from fastapi.responses import Response
 
 from ldp_budget.catalogue.listing import mechanism_rows
 
 from ..answers import Row, told
-from ..callers import Reader
+from ..callers import Reader, router_of
 from ..problems import documented
 
-router = APIRouter(tags=["questions"])
+router = router_of(tags=["questions"])
 
 
 @router.get("/v1/mechanisms", response_model=list[Row], responses=documented())

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
 from ..answers import Row, told
-from ..callers import Officer
+from ..callers import Caller, router_of
 from ..problems import documented
 from .overview import SECONDS
 
-router = APIRouter(prefix="/v1/officer", tags=["officer"])
+router = router_of(prefix="/v1/officer", tags=["officer"])
 
 MOST_RECORDS = 1000
 _SECRET = ("hash",)
@@ -34,9 +34,8 @@ class SummaryAnswer(BaseModel):
 
 
 @router.get("", response_model=SummaryAnswer, responses=documented())
-def summary(request: Request, desk: Officer) -> Response:
+def summary(request: Request, desk: Caller) -> Response:
     """How many policies, active keys and erased users there are, and how many alerts are still to be sent."""
-    desk.check_unbound()
     state, position, now = request.app.state, desk.accountant.position(), desk.accountant.now()
     state.overview.look(SECONDS)
     counts = {
@@ -50,30 +49,27 @@ def summary(request: Request, desk: Officer) -> Response:
 
 
 @router.get("/policies", response_model=OfficerAnswer, responses=documented())
-def policies(request: Request, desk: Officer) -> Response:
+def policies(request: Request, desk: Caller) -> Response:
     """Every version of every policy: its terms, when it was set, by which key, and whether it admits more than the
     one before."""
-    desk.check_unbound()
     overview, position = request.app.state.overview, desk.accountant.position()
     overview.look(SECONDS)
     return told(position, {"rows": overview.policies()})
 
 
 @router.get("/keys", response_model=OfficerAnswer, responses=documented())
-def keys(request: Request, desk: Officer) -> Response:
+def keys(request: Request, desk: Caller) -> Response:
     """Every API key there ever was, with what it is good for and whether it still is. Nobody knows the secrets."""
-    desk.check_unbound()
     position, now = desk.accountant.position(), desk.accountant.now()
     return told(position, {"rows": [key.to_json(now) for key in request.app.state.keys.all()][::-1]})
 
 
 @router.get("/records", response_model=OfficerAnswer, responses=documented())
 def records(
-    desk: Officer,
+    desk: Caller,
     most: Annotated[int, Query(ge=1, le=MOST_RECORDS, description="How many at most.")] = 200,
 ) -> Response:
     """What was put on record, with when and by whom: keys, invitations, consents, verifications and alerts."""
-    desk.check_unbound()
     position = desk.accountant.position()
     found = desk.accountant.records(max(1, desk.accountant.newest_record - most + 1))[-most:]
     return told(position, {"rows": [_without_hash(record.to_json()) for record in found[::-1]]})

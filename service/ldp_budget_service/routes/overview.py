@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
@@ -17,10 +17,10 @@ from ldp_budget.catalogue.certificates import checked
 from ldp_budget.catalogue.plugins import registry
 
 from ..answers import Row, told
-from ..callers import Desk, Reader
+from ..callers import Desk, Reader, router_of
 from ..problems import documented
 
-router = APIRouter(prefix="/v1/overview", tags=["overview"])
+router = router_of(prefix="/v1/overview", tags=["overview"])
 
 SECONDS = 1.0
 """How long an answer may read on in the ledger."""
@@ -113,7 +113,6 @@ class _Look:
     """One look at the overview of this process, by somebody who may have it."""
 
     def __init__(self, request: Request, desk: Desk) -> None:
-        desk.check_unbound()
         # Whatever was written by then is in the figures, once they are complete.
         self._position = desk.accountant.position()
         self.overview = request.app.state.overview

@@ -5,18 +5,17 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import Query, Request
 from fastapi.responses import Response
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from ldp_budget import Limit, Plan
 from ldp_budget.accounting.limits import as_limits
 from ldp_budget.guarantees import from_json
-from ldp_budget.remote.forms import binding_form
 
 from ..answers import Row, told
-from ..asked import Asked, MechanismAsked, charged
-from ..callers import Desk, Officer, Reader
+from ..asked import Asked, MechanismAsked, mechanism_asked
+from ..callers import Caller, Desk, Reader, router_of
 from ..kinds import ServiceError
 from ..problems import documented
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
     from ldp_budget.guarantees import Guarantee
 
-router = APIRouter(tags=["policies"])
+router = router_of(tags=["policies"])
 
 MOST_LIMITS = 50
 MOST_SHARES = 1000
@@ -144,10 +143,11 @@ def list_policies(desk: Reader) -> Response:
 @router.get(
     "/v1/policies/{name:name}/simulation",
     response_model=list[Row],
-    responses=documented("unknown-name"),
+    responses=documented("unknown-name", "too-much-work", "overloaded"),
 )
 def simulate(
     name: str,
+    request: Request,
     desk: Reader,
     every: Annotated[Literal["day", "week", "month"], Query(description="How often reports are asked.")],
     collection: Annotated[str | None, Query(description="Of which collection.")] = None,
@@ -161,10 +161,11 @@ def simulate(
     """When each limit of the policy binds first for somebody who is asked again and again, and has spent nothing."""
     desk.check_policy(name)
     desk.check_collection(collection)
-    charge = charged(desk, None if mechanism is None else MechanismAsked.read(mechanism), collection)
-    position, begun = desk.accountant.position(), None if start is None else _in_range(start)
-    found = desk.accountant.simulate(charge, every=every, reports=reports, start=begun, policy=name)
-    return told(position, [binding_form(binding) for binding in found])
+    chosen = mechanism_asked(desk, None if mechanism is None else MechanismAsked.read(mechanism), collection)
+    position, found = desk.accountant.position(), desk.accountant.policy(name)
+    begun = desk.accountant.now() if start is None else _in_range(start)
+    asked = {"policy": found.to_json(), "every": every, "reports": reports, "start": begun.isoformat()}
+    return told(position, request.app.state.workers.ask("simulate", {**chosen, **asked}))
 
 
 @router.get(
@@ -184,7 +185,7 @@ def policy(name: str, desk: Reader) -> Response:
     response_model=PolicyAnswer,
     responses=documented("unknown-name", "approval-needed"),
 )
-def set_policy(name: str, asked: PolicyAsked, desk: Officer) -> Response:
+def set_policy(name: str, asked: PolicyAsked, desk: Caller) -> Response:
     """Store a policy, as a new version where there is one of that name; what was spent stays spent."""
     desk.check_policy(name)
     plan = None if asked.plan is None else asked.plan.plan(desk)

@@ -5,24 +5,30 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import APIRouter, Path, Request
+from fastapi import Path, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
-from ldp_budget import NotSupported, UnknownName
+from ldp_budget import InvalidParameter, NotSupported, UnknownName
+from ldp_budget.accounting.access.approvals import reasons_of
 
 from ..answers import Row, told
 from ..asked import Asked
-from ..callers import Desk, Officer
+from ..callers import Caller, Desk, router_of
 from ..problems import documented
 from .policies import PolicyAnswer, PolicyAsked
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
     from ldp_budget.accounting.access.approvals import Approvals
+    from ldp_budget.accounting.policies import Policy
     from ldp_budget.accounting.raising import Proposal
 
-router = APIRouter(tags=["policies"])
+router = router_of(tags=["policies"])
 
+MOST_ROWS = 1000
 Number = Annotated[int, Path(ge=1, le=2**62)]
 _CONFLICTS = documented("unknown-name", "approval-conflict")
 
@@ -52,23 +58,25 @@ class ProposalsAnswer(DemandAnswer):
 
 
 @router.get("/v1/proposals", response_model=ProposalsAnswer, responses=documented())
-def proposals(request: Request, desk: Officer) -> Response:
-    """Every proposal: who wants what, why that is more than before, and what has become of it.
+def proposals(
+    request: Request,
+    desk: Caller,
+    most: Annotated[int, Query(ge=1, le=MOST_ROWS, description="How many, the newest first.")] = 200,
+) -> Response:
+    """The proposals: who wants what, why that is more than before, and what has become of it.
 
     `state` is `open`, `approved` and still to be set, `withdrawn`, or `past`: the policy has been changed since.
     """
-    desk.check_unbound()
     position, approvals = desk.accountant.position(), request.app.state.approvals
-    found = approvals.all()
+    policies = {policy.name: policy for policy in desk.accountant.policies()}
+    found = approvals.all()[-most:]
     times = {record.number: record.at for record in desk.accountant.records(found[0].number)} if found else {}
-    rows = [
-        _row(desk, approvals, each, times[each.number].isoformat().replace("+00:00", "Z")) for each in found[::-1]
-    ]
+    rows = [{**_row(desk, policies, each), "at": _iso(times[each.number])} for each in found[::-1]]
     return told(position, {"demanded": approvals.demanded, "rows": rows})
 
 
 @router.post("/v1/proposals", response_model=Row, responses=documented("unknown-name"))
-def propose(asked: ProposalAsked, request: Request, desk: Officer) -> Response:
+def propose(asked: ProposalAsked, request: Request, desk: Caller) -> Response:
     """Propose a version of a policy. Nothing is set by it."""
     desk.check_policy(asked.name)
     proposal = _mine(request, desk).propose(
@@ -80,23 +88,26 @@ def propose(asked: ProposalAsked, request: Request, desk: Officer) -> Response:
         plan=None if asked.plan is None else asked.plan.plan(desk),
         shares=asked.parts(),
     )
-    return told(desk.accountant.position(), _row(desk, request.app.state.approvals, proposal, None))
+    policies = {policy.name: policy for policy in desk.accountant.policies()}
+    return told(desk.accountant.position(), _row(desk, policies, proposal))
 
 
 @router.post("/v1/proposals/{number}/approve", response_model=Row, responses=_CONFLICTS)
-def approve(number: Number, request: Request, desk: Officer) -> Response:
+def approve(number: Number, request: Request, desk: Caller) -> Response:
     """Approve what another key has proposed. It is not set by that: either of the two does it."""
     _check(request, desk, number)
     proposal = _mine(request, desk).approve(number)
-    return told(desk.accountant.position(), _row(desk, request.app.state.approvals, proposal, None))
+    policies = {policy.name: policy for policy in desk.accountant.policies()}
+    return told(desk.accountant.position(), _row(desk, policies, proposal))
 
 
 @router.post("/v1/proposals/{number}/withdraw", response_model=Row, responses=_CONFLICTS)
-def withdraw(number: Number, request: Request, desk: Officer) -> Response:
+def withdraw(number: Number, request: Request, desk: Caller) -> Response:
     """End a proposal, one's own or another's, so that nobody approves it any more."""
     _check(request, desk, number)
     proposal = _mine(request, desk).withdraw(number)
-    return told(desk.accountant.position(), _row(desk, request.app.state.approvals, proposal, None))
+    policies = {policy.name: policy for policy in desk.accountant.policies()}
+    return told(desk.accountant.position(), _row(desk, policies, proposal))
 
 
 @router.post(
@@ -104,7 +115,7 @@ def withdraw(number: Number, request: Request, desk: Officer) -> Response:
     response_model=PolicyAnswer,
     responses=documented("unknown-name", "approval-conflict"),
 )
-def set_approved(number: Number, request: Request, desk: Officer) -> Response:
+def set_approved(number: Number, request: Request, desk: Caller) -> Response:
     """Set the policy of an approved proposal."""
     _check(request, desk, number)
     policy = _mine(request, desk).apply(number)
@@ -112,9 +123,8 @@ def set_approved(number: Number, request: Request, desk: Officer) -> Response:
 
 
 @router.put("/v1/approvals", response_model=DemandAnswer, responses=documented("approval-conflict"))
-def demand(asked: DemandAsked, request: Request, desk: Officer) -> Response:
+def demand(asked: DemandAsked, request: Request, desk: Caller) -> Response:
     """Demand, from now on, the approval of two for each change that raises what may be charged."""
-    desk.check_unbound()
     _mine(request, desk).demand(asked.demanded)
     return told(desk.accountant.position(), {"demanded": asked.demanded})
 
@@ -133,29 +143,33 @@ def _check(request: Request, desk: Desk, number: int) -> None:
     desk.check_policy(found.policy)
 
 
-def _row(desk: Desk, approvals: Approvals, proposal: Proposal, at: str | None) -> dict[str, Any]:
-    current = any(each.number == proposal.number for each in approvals.pending())
-    versions = {policy.name: policy.version for policy in desk.accountant.policies()}
-    stands = versions.get(proposal.policy, 0) == proposal.against
-    state = "open" if current else "withdrawn" if proposal.ended == "withdrawn" else "past"
-    if proposal.ended == "approved" and stands:
-        state = "approved"
+def _row(desk: Desk, policies: Mapping[str, Policy], proposal: Proposal) -> dict[str, Any]:
+    policy = policies.get(proposal.policy)
+    stands = (0 if policy is None else policy.version) == proposal.against
+    if proposal.ended is None:
+        state = "open" if stands else "past"
+    else:
+        state = "approved" if proposal.ended == "approved" and stands else proposal.ended.replace("approved", "past")
     return {
         "number": proposal.number,
         "policy": proposal.policy,
         "against": proposal.against,
         "terms": json.loads(proposal.terms),
-        "at": at,
+        "at": None,
         "by": proposal.by,
         "mine": proposal.by == desk.key.name,
         "state": state,
         "ended_by": proposal.ended_by,
-        "reasons": _reasons(approvals, proposal) if state in ("open", "approved") else [],
+        "reasons": _reasons(policy, proposal) if state in ("open", "approved") else [],
     }
 
 
-def _reasons(approvals: Approvals, proposal: Proposal) -> list[str]:
+def _iso(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+def _reasons(policy: Policy | None, proposal: Proposal) -> list[str]:
     try:
-        return list(approvals.reasons(proposal))
-    except NotSupported as error:
+        return list(reasons_of(policy, proposal))
+    except (NotSupported, InvalidParameter) as error:
         return [str(error)]

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from ldp_budget import InvalidParameter
 
 from ..answers import Row
-from ..asked import Asked, MechanismAsked
-from ..callers import Desk, Reader
-from ..kinds import ServiceError
+from ..asked import Asked, MechanismAsked, mechanism_asked
+from ..callers import Reader, router_of
 from ..problems import documented, json_answer
 
-router = APIRouter(tags=["questions"])
+router = router_of(tags=["questions"])
 
 MOST_REPORTS = 10**6
 MOST_USERS = 10**12
@@ -106,21 +105,21 @@ class RulesAnswer(BaseModel):
 def calibrate(asked: CalibrateAsked, request: Request, desk: Reader) -> Response:
     """The parameters of a mechanism that meet a privacy target, and what they promise and cost."""
     mechanism = asked.mechanism
-    return _asked(request, "calibrate", {**_of_mechanism(mechanism), "users": asked.users})
+    return _asked(request, "calibrate", {**mechanism_asked(desk, mechanism, None), "users": asked.users})
 
 
 @router.post("/v1/compose", response_model=RulesAnswer, responses=_RESPONSES)
 def compose(asked: ComposeAsked, request: Request, desk: Reader) -> Response:
     """The total loss of many reports of one user, under every rule."""
     told = asked.model_dump(include={"reports", "total_delta", "shuffled"})
-    return _asked(request, "compose", {**_chosen(desk, asked), **told})
+    return _asked(request, "compose", {**mechanism_asked(desk, asked.mechanism, asked.collection), **told})
 
 
 @router.post("/v1/plan", response_model=RulesAnswer, responses=_RESPONSES)
 def plan(asked: PlanAsked, request: Request, desk: Reader) -> Response:
     """The largest ε of one report for which so many reports fit a total, under every rule."""
     told = asked.model_dump(include={"reports", "total_epsilon", "total_delta"})
-    chosen = {**_chosen(desk, asked), "at_epsilon": asked.collection is not None}
+    chosen = {**mechanism_asked(desk, asked.mechanism, asked.collection), "at_epsilon": asked.collection is not None}
     return _asked(request, "plan", {**chosen, **told})
 
 
@@ -133,19 +132,3 @@ def compare(asked: CompareAsked, request: Request, desk: Reader) -> Response:
 
 def _asked(request: Request, question: str, asked: dict[str, Any]) -> Response:
     return json_answer(request.app.state.workers.ask(question, asked))
-
-
-def _of_mechanism(mechanism: MechanismAsked) -> dict[str, Any]:
-    return {"name": mechanism.name, "options": mechanism.options}
-
-
-def _chosen(desk: Desk, asked: ComposeAsked | PlanAsked) -> dict[str, Any]:
-    """The mechanism that is named, or that of the collection."""
-    if (asked.mechanism is None) == (asked.collection is None):
-        raise ServiceError("malformed", "mechanism: expected a mechanism, or a collection in its place")
-    if asked.mechanism is not None:
-        return _of_mechanism(asked.mechanism)
-    assert asked.collection is not None
-    desk.check_collection(asked.collection)
-    mechanism = desk.collection(asked.collection).mechanism
-    return {"name": mechanism.name, "options": dict(mechanism.declared)}

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi import Depends, Header, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from ldp_budget import Collection
 
 from ..answers import ReceiptAnswer, answered, told
-from ..callers import Admin, Reader
+from ..callers import Caller, Reader, router_of
 from ..inboxes import Inboxes
 from ..kinds import ServiceError
 from ..problems import documented
-from ..senders import Sending
+from ..senders import From
 
-router = APIRouter(tags=["reports"])
+router = router_of(tags=["reports"])
 
 RAW = "application/octet-stream"
 MOST_CANDIDATES = 10_000
@@ -45,7 +45,7 @@ _RAW_BODY = {
 )
 def take(
     request: Request,
-    sender: Sending,
+    sender: From,
     report: Report,
     digest: Annotated[
         str | None, Header(alias="X-Collection", description="The digest of the definition it is of.")
@@ -56,8 +56,9 @@ def take(
 ) -> Response:
     """Check a report, charge its user, and keep it; or refuse with 409 and every limit that failed.
 
-    The same report under the same key is charged and kept once, however often it is sent. It is sent by an
-    application, under an API key for whoever `X-User` names, or by a respondent under an invitation, once for each
+    The first report under a key is charged and kept once, however often it is sent. Another report under that key
+    gets the same answer, and is neither charged nor kept: no answer says which report was the first. An application
+    sends it under an API key, for the user that `X-User` names; a respondent under an invitation, once for each
     round and under the key that `GET /v1/me` says.
     """
     if not report:
@@ -105,14 +106,18 @@ class RoundAnswer(BaseModel):
 @router.post(
     "/v1/collections/{name:name}/rounds",
     response_model=RoundAnswer,
-    responses=documented("unknown-name", "name-taken", "in-flight"),
+    responses=documented("unknown-name", "name-taken", "in-flight", "too-few-reports"),
 )
-def seal(name: str, asked: RoundAsked, request: Request, desk: Admin) -> Response:
-    """Close a round: what was taken since the last one is sealed in random order, and nobody is named in it."""
+def seal(name: str, asked: RoundAsked, request: Request, desk: Caller) -> Response:
+    """Close a round: seal what was taken since the last one, in random order and without any user's name.
+
+    The reports are sealed in whole groups of the smallest number that is ever estimated; the rest waits for the next
+    round. So no reader isolates a report by asking before and after. Fewer reports than a group are not sealed (409).
+    """
     desk.check_collection(name)
     collection, inboxes = desk.collection(name), request.app.state.inboxes
     with request.app.state.in_flight.only("seal", name):
-        count = inboxes.seal(collection, asked.round)
+        count = inboxes.seal(collection, asked.round, request.app.state.settings.least_reports)
     return told(desk.accountant.position(), {"round": asked.round, "reports": count})
 
 

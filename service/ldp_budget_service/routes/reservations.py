@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import Response
 from pydantic import Field
 
@@ -12,11 +12,11 @@ from ldp_budget.accounting.reservations import MOST_SECONDS
 
 from ..answers import ReceiptAnswer, Row, answered, told
 from ..asked import ChargeAsked, KeyHeader, required
-from ..callers import Reader, Spender
+from ..callers import Caller, Reader, router_of
 from ..problems import documented
 from .spends import check_bounds, terms
 
-router = APIRouter(tags=["spending"])
+router = router_of(tags=["spending"])
 
 MOST_ROWS = 1000
 
@@ -32,7 +32,7 @@ class ReservationAsked(ChargeAsked):
     response_model=ReceiptAnswer,
     responses=documented("unknown-name", "budget-exceeded", "in-flight", "key-conflict"),
 )
-def reserve(asked: ReservationAsked, request: Request, desk: Spender, key: KeyHeader = None) -> Response:
+def reserve(asked: ReservationAsked, request: Request, desk: Caller, key: KeyHeader = None) -> Response:
     """Charge now, and decide within `expires` seconds: commit keeps the charge, void takes it back.
 
     What is not voided in time stays charged, for the report may be out already.
@@ -60,7 +60,7 @@ def list_reservations(
     response_model=ReceiptAnswer,
     responses=documented("unknown-name", "reservation-conflict"),
 )
-def commit(receipt: str, desk: Spender) -> Response:
+def commit(receipt: str, desk: Caller) -> Response:
     """Keep what a reservation charged. One that expired before is answered so, and stays charged as well."""
     desk.check_reservation(receipt)
     return answered(desk.accountant, desk.accountant.commit(receipt), None)
@@ -71,7 +71,7 @@ def commit(receipt: str, desk: Spender) -> Response:
     response_model=ReceiptAnswer,
     responses=documented("unknown-name", "reservation-conflict"),
 )
-def void(receipt: str, desk: Spender) -> Response:
+def void(receipt: str, desk: Caller) -> Response:
     """Give back what a reservation charged, while that is possible."""
     desk.check_reservation(receipt)
     return answered(desk.accountant, desk.accountant.void(receipt), None)

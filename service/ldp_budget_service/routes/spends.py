@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 from pydantic import Field
@@ -14,10 +14,10 @@ from ldp_budget.remote.forms import receipt_form
 
 from ..answers import ReceiptAnswer, answered_at, told
 from ..asked import ChargeAsked, KeyHeader, required
-from ..callers import Credentials, Desk, desk_soon
+from ..callers import Caller, Desk, router_of
 from ..problems import documented
 
-router = APIRouter(tags=["spending"])
+router = router_of(tags=["spending"])
 
 
 class SpendAsked(ChargeAsked):
@@ -31,9 +31,8 @@ class SpendAsked(ChargeAsked):
     response_model=ReceiptAnswer,
     responses=documented("unknown-name", "budget-exceeded", "in-flight", "key-conflict"),
 )
-async def spend(asked: SpendAsked, request: Request, credentials: Credentials, key: KeyHeader = None) -> Response:
+async def spend(asked: SpendAsked, request: Request, desk: Caller, key: KeyHeader = None) -> Response:
     """Charge reports of a mechanism or a collection to a user, or refuse with 409 and every limit that failed."""
-    desk = await desk_soon(request, credentials, "spend")
     check_bounds(desk, asked)
     if asked.dry_run:
         return await run_in_threadpool(_quoted, desk, asked)

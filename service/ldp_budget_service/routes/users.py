@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict
 
 from ldp_budget.accounting.policies import DEFAULT
+from ldp_budget.remote.accountant import MOST_ENTRIES
 
-from ..answers import Row, told
-from ..callers import Eraser, Reader
+from ..answers import Row, told, told_history
+from ..callers import Caller, Reader, router_of
 from ..problems import documented
 
-router = APIRouter(tags=["users"])
+router = router_of(tags=["users"])
 
 PolicyQuery = Annotated[str, Query(description="The policy to hold it against.")]
-MOST_SHUFFLED = 10**12
 
 
 class BalanceAnswer(BaseModel):
@@ -45,28 +45,29 @@ def balance(
     user: str,
     desk: Reader,
     policy: PolicyQuery = DEFAULT,
-    shuffled: Annotated[
-        int | None,
-        Query(ge=1, le=MOST_SHUFFLED, description="Also the central loss if reports were shuffled among so many."),
-    ] = None,
-    odometer: Annotated[bool, Query(description="Also the exact loss of all that was charged.")] = True,
 ) -> Response:
-    """What the user has spent under each limit of a policy, in the windows that are open now, and has left."""
+    """What the user has spent under each limit of a policy, in the windows that are open now, and has left.
+
+    The exact loss of all charges takes long to work out: `POST /v1/users:balance` has what a client needs for that.
+    """
     desk.check_policy(policy)
     position = desk.accountant.position(user)
-    found = desk.accountant.balance(user, policy)
-    shown = found.to_json() if odometer else found.to_row()
-    return told(position, shown if shuffled is None else {**shown, "shuffled": found.shuffled(shuffled)})
+    return told(position, desk.accountant.balance(user, policy).to_row())
 
 
 @router.get("/v1/users/{user:name}/history", response_model=list[Row], responses=documented())
-def history(user: str, desk: Reader) -> Response:
+def history(
+    user: str,
+    desk: Reader,
+    first: Annotated[int, Query(ge=1, le=2**62, description="The number of the entry from which on.")] = 1,
+    most: Annotated[int, Query(ge=1, le=MOST_ENTRIES, description="How many entries at most.")] = MOST_ENTRIES,
+) -> Response:
     """The user's part of the journal, oldest first; a reservation's `state` says what has become of it.
 
-    A key that is bound to policies or collections sees what was charged under those.
+    Where there is more, the header `Next-Entry` says the `first` of the next part. A key that is bound to policies or
+    collections sees what was charged under those.
     """
-    position = desk.accountant.position(user)
-    return told(position, [row for row in desk.accountant.history(user) if desk.sees(row)])
+    return told_history(desk, user, first, most)
 
 
 @router.get(
@@ -84,10 +85,9 @@ def remaining(user: str, desk: Reader, policy: PolicyQuery = DEFAULT) -> Respons
 @router.delete("/v1/users/{user:name}", response_model=ErasedAnswer, responses=documented("unknown-name"))
 def erase(
     user: str,
-    desk: Eraser,
+    desk: Caller,
     unknown: Annotated[bool, Query(description="Block the name for good even where it was never seen.")] = False,
 ) -> Response:
     """Forget whose account it is: keys, labels and notes go, the sums stay, and there is no fresh budget."""
-    desk.check_unbound()
     erased = desk.accountant.erase(user, unknown=unknown)
     return told(desk.accountant.position(user), {"user": user, "erased": erased})

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 
+from ..callers import router_of
 from ..problems import documented, problem
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _FRESH_SECONDS = 1.0
 
 _log = logging.getLogger("ldp_budget_service")
 
-router = APIRouter(tags=["watching"])
+router = router_of(tags=["watching"])
 
 
 class Alive(BaseModel):

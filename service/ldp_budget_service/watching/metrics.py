@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Request, Response
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
     CollectorRegistry,
@@ -22,7 +21,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 import ldp_budget
 from ldp_budget import LdpBudgetError
 
-from ..callers import bearer, desk_for
+from ..callers import router_of
 from ..problems import documented
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 PERIODS = ("lifetime", "day", "week", "month", "plan")
 OTHER = "other"
 
-router = APIRouter(tags=["watching"])
+router = router_of(tags=["watching"])
 
 
 class Metrics:
@@ -136,29 +135,12 @@ class _OfTheLedger:
         yield CounterMetricFamily("ldp_budget_journal_entries", "Entries of the journal", float(entries))
 
 
-def _may_look(request: Request, credentials: Annotated[Any, Depends(bearer)]) -> None:
-    """Whoever has the scope `read`; and, where that was set, anybody on this machine."""
-    if not (request.app.state.settings.open_metrics and is_local(request)):
-        desk_for(request, credentials, "read")
-
-
-def is_local(request: Request) -> bool:
-    """Whether a request comes from this machine, and nobody says that it was passed on."""
-    if request.client is None or {"x-forwarded-for", "forwarded"} & set(request.headers):
-        return False
-    try:
-        return ipaddress.ip_address(request.client.host).is_loopback
-    except ValueError:
-        return False
-
-
 @router.get(
     "/metrics",
     response_class=Response,
-    dependencies=[Depends(_may_look)],
     responses={200: {"content": {"text/plain": {}}}, **documented()},
 )
 def metrics(request: Request) -> Response:
-    """The figures of this process since it was started, for Prometheus."""
+    """The figures of this process since it was started, for Prometheus; for keys that are not bound."""
     registry = request.app.state.metrics.registry
     return Response(generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget.accounting.access.following import Following
+from ldp_budget.accounting.record_kinds import ALERT, ALERT_GIVEN_UP, ALERT_SENT, ALERT_TRIED
 
 from .recording import append
 
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from ldp_budget.accounting.records import Record
 
     from .alerts import Alert
-
-ALERT, TRIED, SENT, GIVEN_UP = "alert", "alert-tried", "alert-sent", "alert-given-up"
-"""The kinds of record that alerts are made of."""
 
 BACKOFF = (30.0, 120.0, 600.0, 3600.0, 10_800.0, 21_600.0, 43_200.0)
 """Seconds after each try before the next; each is longer than a try may take."""
@@ -93,18 +91,20 @@ class _State:
 
 
 def _follow(state: _State, record: Record) -> _State:
+    if record.fault is not None:
+        return state
     if record.kind == ALERT:
         raised = Raised(record.number, record.name, record.body["type"], record.body["data"], record.at, record.by)
         state.names.add(record.name)
         return replace(state, alerts=_kept({**state.alerts, raised.number: raised}))
-    if record.kind not in (TRIED, SENT, GIVEN_UP):
+    if record.kind not in (ALERT_TRIED, ALERT_SENT, ALERT_GIVEN_UP):
         return state
     found = state.alerts.get(record.body["alert"])
     if found is None:
         return state
-    if record.kind == TRIED:
+    if record.kind == ALERT_TRIED:
         found = replace(found, tries=record.body["try"], tried=record.at)
-    elif record.kind == SENT:
+    elif record.kind == ALERT_SENT:
         found = replace(found, sent=record.at)
     else:
         found = replace(found, given_up=record.body["why"])
@@ -172,7 +172,7 @@ class Outbox:
             found = state.alerts.get(raised.number)
             if found is None or not found.waits or found.due(self._backoff) > now:
                 raise _Done
-            return TRIED, found.name, {"alert": found.number, "try": found.tries + 1}
+            return ALERT_TRIED, found.name, {"alert": found.number, "try": found.tries + 1}
 
         try:
             append(self._following, self._accountant, decide)
@@ -182,11 +182,11 @@ class Outbox:
 
     def was_sent(self, raised: Raised) -> None:
         """Say that a receiver has taken it."""
-        self._end(raised, SENT, {"alert": raised.number, "try": raised.tries})
+        self._end(raised, ALERT_SENT, {"alert": raised.number, "try": raised.tries})
 
     def give_up(self, raised: Raised, why: str) -> None:
         """Say that it is tried no more."""
-        self._end(raised, GIVEN_UP, {"alert": raised.number, "why": why})
+        self._end(raised, ALERT_GIVEN_UP, {"alert": raised.number, "why": why})
 
     def is_last_try(self, raised: Raised) -> bool:
         """Whether there is none after this."""

@@ -27,7 +27,7 @@ def append(
         state, newest = following.now()
         kind, name, body = decide(state)
         try:
-            return accountant.record(kind, name, body, expected=newest)
+            return accountant._record_own(kind, name, body, expected=newest)
         except RecordConflict as error:
             conflict = error
     raise conflict

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ldp_budget.accounting.access.following import Following
+from ldp_budget.accounting.record_kinds import VERIFIED
 
 from .recording import append
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from ldp_budget.accounting.records import Record
     from ldp_budget.ledger.integrity import Integrity
 
-VERIFIED = "verified"
-"""The kind of record that says so."""
 _NAME = "ledger"
 
 
@@ -36,7 +35,7 @@ class Verified(NamedTuple):
 
 
 def _follow(last: Verified | None, record: Record) -> Verified | None:
-    if record.kind != VERIFIED:
+    if record.kind != VERIFIED or record.fault is not None:
         return last
     body = record.body
     return Verified(record.number, record.at, body["ok"], body["entries"], body["problems"], record.by)

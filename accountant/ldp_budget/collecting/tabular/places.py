@@ -93,6 +93,23 @@ def opened(path: str) -> Iterator[io.BufferedReader[Any]]:
         yield file
 
 
+def exists(path: str) -> bool:
+    """Whether anything is at a place.
+
+    Parameters:
+        path: a path or an address.
+
+    Raises:
+        OSError: that cannot be found out.
+        NotSupported: it is an address, and what opens those is not installed.
+    """
+    if not is_address(path):
+        return os.path.lexists(local_path(path))
+    system, place = _system(path)
+    with _told(path):
+        return bool(system.exists(place))
+
+
 def inside(path: str) -> list[str] | None:
     """The paths or addresses of what lies right in a folder, in any order; None where no folder is.
 

@@ -179,7 +179,11 @@ class Policies {
     const more = ["checked", "unbounded", "relation", "plan"];
     this.table.update(rows.map((row) => ({
       ...row,
-      terms: [...row.limits, ...more.filter((name) => row[name]).map((name) => t(`policies.${name}`))].join("; "),
+      terms: [
+        ...row.limits,
+        ...more.filter((name) => row[name]).map((name) => t(`policies.${name}`)),
+        ...(row.override ? [t("policies.override", { reason: row.override })] : []),
+      ].join("; "),
     })));
   }
 }

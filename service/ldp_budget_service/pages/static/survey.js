@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 25 files with the digest 2be2e3e705442c4c6159f971c968d8a53e69cea59b22ce5d710d23efc353d2f7
+// made by clients/survey/build.mjs from 29 files with the digest ccaec980216ddcdae1f874d7c00cd315bee96c6db93ac43755baa2acd225377a
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
@@ -26,14 +26,186 @@ function halves(bytes2) {
 }
 function joined(...parts) {
   const all = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
-  let at = 0;
+  let at2 = 0;
   for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
+    all.set(part, at2);
+    at2 += part.length;
   }
   return all;
 }
 var toHex = (bytes2) => Array.from(bytes2, (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+// clients/js/src/hashes.js
+var primes = [2];
+for (let n = 3; primes.length < 64; n += 2) if (primes.every((p) => n % p)) primes.push(n);
+var fraction = (x) => x % 1 * 2 ** 32 | 0;
+var K = primes.map((p) => fraction(Math.cbrt(p)));
+function root(p) {
+  let x = 1n << 67n;
+  for (let i = 0; i < 20; i++) x = x + (BigInt(p) << 128n) / x >> 1n;
+  return littleEndian(x, 8);
+}
+var START = halves(joined(...primes.slice(0, 8).map(root)));
+function sha256(message) {
+  const data = new Uint8Array(message.length + 72 >> 6 << 6);
+  data.set(message);
+  data[message.length] = 128;
+  const view = new DataView(data.buffer);
+  view.setUint32(data.length - 4, message.length * 8);
+  const h = START.filter((_, i) => i & 1);
+  const w = new Int32Array(64);
+  const right = (x, n) => x >>> n | x << 32 - n;
+  for (let start2 = 0; start2 < data.length; start2 += 64) {
+    let [a, b, c, d, e, f, g, k] = h;
+    for (let i = 0; i < 64; i++) {
+      const x = w[i - 15];
+      const y = w[i - 2];
+      w[i] = i < 16 ? view.getInt32(start2 + 4 * i) : w[i - 16] + w[i - 7] + (right(x, 7) ^ right(x, 18) ^ x >>> 3) + (right(y, 17) ^ right(y, 19) ^ y >>> 10);
+      const one = k + (right(e, 6) ^ right(e, 11) ^ right(e, 25)) + (e & f ^ ~e & g) + K[i] + w[i];
+      const two = (right(a, 2) ^ right(a, 13) ^ right(a, 22)) + (a & b ^ a & c ^ b & c);
+      [a, b, c, d, e, f, g, k] = [one + two | 0, a, b, c, d + one | 0, e, f, g];
+    }
+    [a, b, c, d, e, f, g, k].forEach((x, i) => h[i] += x);
+  }
+  return new Uint8Array(32).map((_, i) => h[i >> 2] >>> 8 * (~i & 3));
+}
+var TURNS = new Uint8Array(72);
+for (let t = 0, x = 1, y = 0; t < 24; t++) {
+  const from = 2 * (x + 5 * y);
+  const turn2 = (t + 1) * (t + 2) / 2 % 64;
+  [x, y] = [y, (2 * x + 3 * y) % 5];
+  TURNS.set([from + (turn2 >> 5), turn2 & 31, 2 * (x + 5 * y)], 3 * t);
+}
+var ROUNDS = Array.from({ length: 24 }, () => [0, 0]);
+for (let round = 0, state = 1; round < 24; round++) {
+  for (let j = 0; j < 7; j++) {
+    const place2 = 2 ** j - 1;
+    if (state & 1) ROUNDS[round][place2 >> 5] |= 1 << (place2 & 31);
+    state = state << 1 ^ (state >> 7) * 369;
+  }
+}
+function keccak(s, b) {
+  const c = new Int32Array(10);
+  for (const [low, high] of ROUNDS) {
+    for (let x = 0; x < 10; x++) c[x] = s[x] ^ s[x + 10] ^ s[x + 20] ^ s[x + 30] ^ s[x + 40];
+    for (let x = 0; x < 10; x++) {
+      const next = (x + 2) % 10;
+      const turned = (c[next] << 1 | c[next ^ 1] >>> 31) ^ c[(x + 8) % 10];
+      for (let y = x; y < 50; y += 10) s[y] ^= turned;
+    }
+    b[0] = s[0];
+    b[1] = s[1];
+    for (let i = 0; i < 72; i += 3) {
+      const n = TURNS[i + 1];
+      const to = TURNS[i + 2];
+      const one = s[TURNS[i]];
+      const other = s[TURNS[i] ^ 1];
+      b[to] = one << n | other >>> 32 - n;
+      b[to + 1] = other << n | one >>> 32 - n;
+    }
+    for (let y = 0; y < 50; y += 10) {
+      for (let i = y; i < y + 2; i++) {
+        s[i] = b[i] ^ ~b[i + 2] & b[i + 4];
+        s[i + 2] = b[i + 2] ^ ~b[i + 4] & b[i + 6];
+        s[i + 4] = b[i + 4] ^ ~b[i + 6] & b[i + 8];
+        s[i + 6] = b[i + 6] ^ ~b[i + 8] & b[i];
+        s[i + 8] = b[i + 8] ^ ~b[i] & b[i + 2];
+      }
+    }
+    s[0] ^= low;
+    s[1] ^= high;
+  }
+}
+function shake(rate, message, size) {
+  const state = new Int32Array(50);
+  const between = new Int32Array(50);
+  const data = new Uint8Array(rate * Math.ceil((message.length + 1) / rate));
+  data.set(message);
+  data[message.length] = 31;
+  data[data.length - 1] ^= 128;
+  halves(data).forEach((half, i) => {
+    const place2 = i % (rate / 4);
+    if (i && !place2) keccak(state, between);
+    state[place2] ^= half;
+  });
+  return new Uint8Array(size).map((_, i) => {
+    const place2 = i % rate;
+    if (!place2) keccak(state, between);
+    return state[place2 >> 2] >>> 8 * (place2 & 3);
+  });
+}
+var SIGMA = Array.from(
+  "0123456789abcdefea489fd61c02b753b8c052fdae3671947931dcbe265a40f8905724afe1bc683d2c6a0b834d75fe19c51fed4a0763928bdb7ec13950f4862a6fe9b308c2d714a5a2847615fb9e3cd0",
+  (digit) => 2 * parseInt(digit, 16)
+);
+var PLACES = Array.from({ length: 8 }, (_, i) => [0, 1, 2, 3].map((row) => 8 * row + 2 * (i + row * (i >> 2) & 3)));
+var NO_KEY = new Uint8Array(0);
+function blakeRound(v, m, round) {
+  for (let i = 0; i < 16; i++) {
+    const [a, b, c, d] = PLACES[i >> 1];
+    add(v, a, v, b);
+    add(v, a, m, SIGMA[16 * (round % 10) + i]);
+    turn(v, d, a, i & 1 ? 16 : 32);
+    add(v, c, v, d);
+    turn(v, b, c, i & 1 ? 63 : 24);
+  }
+}
+function add(v, to, from, at2) {
+  const low = v[to] + from[at2];
+  v[to] = low;
+  v[to + 1] += from[at2 + 1] + (low > 4294967295 ? 1 : 0);
+}
+function turn(v, to, by, n) {
+  const low = v[to] ^ v[by];
+  const high = v[to + 1] ^ v[by + 1];
+  const swap = n >> 5;
+  v[to + swap] = low >>> n | high << 1 << 31 - n;
+  v[to + 1 - swap] = high >>> n | low << 1 << 31 - n;
+}
+function blake2b(message, { size, key = NO_KEY, person = "" }) {
+  const parameters = new Uint8Array(64);
+  parameters.set([size, key.length, 1, 1]);
+  parameters.set(utf8(person), 48);
+  const h = halves(parameters).map((half, i) => half ^ START[i]);
+  const start2 = key.length && 128;
+  const length = start2 + message.length;
+  const blocks = Math.ceil(length / 128) || 1;
+  const data = new Uint8Array(128 * blocks);
+  data.set(key);
+  data.set(message, start2);
+  const v = new Uint32Array(32);
+  for (let block = 1; block <= blocks; block++) {
+    const m = halves(data.subarray(128 * block - 128, 128 * block));
+    v.set(h);
+    v.set(START, 16);
+    v[24] ^= Math.min(128 * block, length);
+    if (block === blocks) for (const half of [28, 29]) v[half] = ~v[half];
+    for (let round = 0; round < 12; round++) blakeRound(v, m, round);
+    for (let i = 0; i < 16; i++) h[i] ^= v[i] ^ v[i + 16];
+  }
+  return new Uint8Array(size).map((_, i) => h[i >> 2] >>> 8 * (i & 3));
+}
+
+// clients/js/src/definition.js
+function canonical(value) {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+  if (value && typeof value === "object") {
+    const entries = Object.keys(value).sort().map((name) => `${canonical(name)}:${canonical(value[name])}`);
+    return `{${entries.join(",")}}`;
+  }
+  if (typeof value === "number" && !Number.isSafeInteger(value)) throw new TypeError(`not a whole number: ${value}`);
+  const escaped = (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return JSON.stringify(value).replace(/[\u007f-\uffff]/g, escaped);
+}
+function digestOf({ digest, ...rest }) {
+  return toHex(sha256(utf8(canonical(rest))));
+}
+function checkDigest(definition, expected) {
+  const found = digestOf(definition);
+  for (const digest of [definition.digest, expected ?? found]) {
+    if (digest !== found) throw new TypeError(`expected a definition with the digest ${digest}; found ${found}`);
+  }
+}
 
 // clients/js/src/normal.js
 var PROPOSALS = 10;
@@ -104,8 +276,8 @@ function trial(draws, whole, fraction2, slots) {
 function belowRatio(draws, whole, fraction2, slots) {
   const interval = draws.belowEach(slots.map((slot) => 2 * whole[slot] + 1));
   const undecided = slots.filter((slot, i) => interval[i] === 2 * whole[slot]);
-  const drawn = draws.deviates(undecided.length);
-  return slots.filter((slot, i) => interval[i] < 2 * whole[slot] || interval[i] === 2 * whole[slot] && draws.isLess(drawn[undecided.indexOf(slot)], fraction2[slot]));
+  const drawn2 = draws.deviates(undecided.length);
+  return slots.filter((slot, i) => interval[i] < 2 * whole[slot] || interval[i] === 2 * whole[slot] && draws.isLess(drawn2[undecided.indexOf(slot)], fraction2[slot]));
 }
 
 // clients/js/src/numbers.js
@@ -179,9 +351,9 @@ function rank(vector, number) {
 }
 function floyd(vector, least) {
   const chosen = /* @__PURE__ */ new Set();
-  return vector.map((drawn, place2) => {
-    drawn = drawn.valueOf();
-    const own = chosen.has(drawn) ? small(BigInt(least) - 1n + BigInt(place2)) : drawn;
+  return vector.map((drawn2, place2) => {
+    drawn2 = drawn2.valueOf();
+    const own = chosen.has(drawn2) ? small(BigInt(least) - 1n + BigInt(place2)) : drawn2;
     chosen.add(own);
     return own;
   });
@@ -208,12 +380,12 @@ var HALF2 = ONE >> 1n;
 var LOW = (1n << 56n) - 1n;
 var MOST_BOUND = 1n << 63n;
 var BLOCK = 1 << 18;
-var PLACES = 40;
+var PLACES2 = 40;
 var MOST_BYTES = 65536;
 var POOL = 256;
 function systemBytes(count) {
   const bytes2 = new Uint8Array(count);
-  for (let at = 0; at < count; at += MOST_BYTES) globalThis.crypto.getRandomValues(bytes2.subarray(at, at + MOST_BYTES));
+  for (let at2 = 0; at2 < count; at2 += MOST_BYTES) globalThis.crypto.getRandomValues(bytes2.subarray(at2, at2 + MOST_BYTES));
   return bytes2;
 }
 function systemStream() {
@@ -346,8 +518,8 @@ var Draws = class {
     for (; ; ) {
       const repeated = row.flatMap((number, i) => i && number === row[i - 1] ? [i] : []);
       if (!repeated.length) return row;
-      const drawn = this.belows(population, repeated.length);
-      repeated.forEach((place2, i) => row[place2] = drawn[i]);
+      const drawn2 = this.belows(population, repeated.length);
+      repeated.forEach((place2, i) => row[place2] = drawn2[i]);
       row.sort(ascending);
     }
   }
@@ -369,7 +541,7 @@ var Draws = class {
   }
   /** @param {Whole} k */
   laplace(k) {
-    const places = Number(within(k, 0, PLACES));
+    const places = Number(within(k, 0, PLACES2));
     for (let whole = 0; ; whole++) {
       const [first] = this.deviates(1);
       let last = first;
@@ -383,7 +555,7 @@ var Draws = class {
   }
   /** @param {Whole} k */
   normal(k) {
-    return normal(this, Number(within(k, 0, PLACES)));
+    return normal(this, Number(within(k, 0, PLACES2)));
   }
   /**
    * Uniform deviates that are drawn together, as their digits of 32 bits: two that are drawn at once.
@@ -391,9 +563,9 @@ var Draws = class {
    */
   deviates(count) {
     const found = halves(this.read(8 * count));
-    const drawn = [];
-    for (let i = 0; i < found.length; i += 2) drawn.push([found[i + 1], found[i]]);
-    return drawn;
+    const drawn2 = [];
+    for (let i = 0; i < found.length; i += 2) drawn2.push([found[i + 1], found[i]]);
+    return drawn2;
   }
   /**
    * Whether one deviate is less than another; further digits are drawn as far as that asks for them.
@@ -407,178 +579,6 @@ var Draws = class {
     }
   }
 };
-
-// clients/js/src/hashes.js
-var primes = [2];
-for (let n = 3; primes.length < 64; n += 2) if (primes.every((p) => n % p)) primes.push(n);
-var fraction = (x) => x % 1 * 2 ** 32 | 0;
-var K = primes.map((p) => fraction(Math.cbrt(p)));
-function root(p) {
-  let x = 1n << 67n;
-  for (let i = 0; i < 20; i++) x = x + (BigInt(p) << 128n) / x >> 1n;
-  return littleEndian(x, 8);
-}
-var START = halves(joined(...primes.slice(0, 8).map(root)));
-function sha256(message) {
-  const data = new Uint8Array(message.length + 72 >> 6 << 6);
-  data.set(message);
-  data[message.length] = 128;
-  const view = new DataView(data.buffer);
-  view.setUint32(data.length - 4, message.length * 8);
-  const h = START.filter((_, i) => i & 1);
-  const w = new Int32Array(64);
-  const right = (x, n) => x >>> n | x << 32 - n;
-  for (let start2 = 0; start2 < data.length; start2 += 64) {
-    let [a, b, c, d, e, f, g, k] = h;
-    for (let i = 0; i < 64; i++) {
-      const x = w[i - 15];
-      const y = w[i - 2];
-      w[i] = i < 16 ? view.getInt32(start2 + 4 * i) : w[i - 16] + w[i - 7] + (right(x, 7) ^ right(x, 18) ^ x >>> 3) + (right(y, 17) ^ right(y, 19) ^ y >>> 10);
-      const one = k + (right(e, 6) ^ right(e, 11) ^ right(e, 25)) + (e & f ^ ~e & g) + K[i] + w[i];
-      const two = (right(a, 2) ^ right(a, 13) ^ right(a, 22)) + (a & b ^ a & c ^ b & c);
-      [a, b, c, d, e, f, g, k] = [one + two | 0, a, b, c, d + one | 0, e, f, g];
-    }
-    [a, b, c, d, e, f, g, k].forEach((x, i) => h[i] += x);
-  }
-  return new Uint8Array(32).map((_, i) => h[i >> 2] >>> 8 * (~i & 3));
-}
-var TURNS = new Uint8Array(72);
-for (let t = 0, x = 1, y = 0; t < 24; t++) {
-  const from = 2 * (x + 5 * y);
-  const turn2 = (t + 1) * (t + 2) / 2 % 64;
-  [x, y] = [y, (2 * x + 3 * y) % 5];
-  TURNS.set([from + (turn2 >> 5), turn2 & 31, 2 * (x + 5 * y)], 3 * t);
-}
-var ROUNDS = Array.from({ length: 24 }, () => [0, 0]);
-for (let round = 0, state = 1; round < 24; round++) {
-  for (let j = 0; j < 7; j++) {
-    const place2 = 2 ** j - 1;
-    if (state & 1) ROUNDS[round][place2 >> 5] |= 1 << (place2 & 31);
-    state = state << 1 ^ (state >> 7) * 369;
-  }
-}
-function keccak(s, b) {
-  const c = new Int32Array(10);
-  for (const [low, high] of ROUNDS) {
-    for (let x = 0; x < 10; x++) c[x] = s[x] ^ s[x + 10] ^ s[x + 20] ^ s[x + 30] ^ s[x + 40];
-    for (let x = 0; x < 10; x++) {
-      const next = (x + 2) % 10;
-      const turned = (c[next] << 1 | c[next ^ 1] >>> 31) ^ c[(x + 8) % 10];
-      for (let y = x; y < 50; y += 10) s[y] ^= turned;
-    }
-    b[0] = s[0];
-    b[1] = s[1];
-    for (let i = 0; i < 72; i += 3) {
-      const n = TURNS[i + 1];
-      const to = TURNS[i + 2];
-      const one = s[TURNS[i]];
-      const other = s[TURNS[i] ^ 1];
-      b[to] = one << n | other >>> 32 - n;
-      b[to + 1] = other << n | one >>> 32 - n;
-    }
-    for (let y = 0; y < 50; y += 10) {
-      for (let i = y; i < y + 2; i++) {
-        s[i] = b[i] ^ ~b[i + 2] & b[i + 4];
-        s[i + 2] = b[i + 2] ^ ~b[i + 4] & b[i + 6];
-        s[i + 4] = b[i + 4] ^ ~b[i + 6] & b[i + 8];
-        s[i + 6] = b[i + 6] ^ ~b[i + 8] & b[i];
-        s[i + 8] = b[i + 8] ^ ~b[i] & b[i + 2];
-      }
-    }
-    s[0] ^= low;
-    s[1] ^= high;
-  }
-}
-function shake(rate, message, size) {
-  const state = new Int32Array(50);
-  const between = new Int32Array(50);
-  const data = new Uint8Array(rate * Math.ceil((message.length + 1) / rate));
-  data.set(message);
-  data[message.length] = 31;
-  data[data.length - 1] ^= 128;
-  halves(data).forEach((half, i) => {
-    const place2 = i % (rate / 4);
-    if (i && !place2) keccak(state, between);
-    state[place2] ^= half;
-  });
-  return new Uint8Array(size).map((_, i) => {
-    const place2 = i % rate;
-    if (!place2) keccak(state, between);
-    return state[place2 >> 2] >>> 8 * (place2 & 3);
-  });
-}
-var SIGMA = Array.from(
-  "0123456789abcdefea489fd61c02b753b8c052fdae3671947931dcbe265a40f8905724afe1bc683d2c6a0b834d75fe19c51fed4a0763928bdb7ec13950f4862a6fe9b308c2d714a5a2847615fb9e3cd0",
-  (digit) => 2 * parseInt(digit, 16)
-);
-var PLACES2 = Array.from({ length: 8 }, (_, i) => [0, 1, 2, 3].map((row) => 8 * row + 2 * (i + row * (i >> 2) & 3)));
-var NO_KEY = new Uint8Array(0);
-function blakeRound(v, m, round) {
-  for (let i = 0; i < 16; i++) {
-    const [a, b, c, d] = PLACES2[i >> 1];
-    add(v, a, v, b);
-    add(v, a, m, SIGMA[16 * (round % 10) + i]);
-    turn(v, d, a, i & 1 ? 16 : 32);
-    add(v, c, v, d);
-    turn(v, b, c, i & 1 ? 63 : 24);
-  }
-}
-function add(v, to, from, at) {
-  const low = v[to] + from[at];
-  v[to] = low;
-  v[to + 1] += from[at + 1] + (low > 4294967295 ? 1 : 0);
-}
-function turn(v, to, by, n) {
-  const low = v[to] ^ v[by];
-  const high = v[to + 1] ^ v[by + 1];
-  const swap = n >> 5;
-  v[to + swap] = low >>> n | high << 1 << 31 - n;
-  v[to + 1 - swap] = high >>> n | low << 1 << 31 - n;
-}
-function blake2b(message, { size, key = NO_KEY, person = "" }) {
-  const parameters = new Uint8Array(64);
-  parameters.set([size, key.length, 1, 1]);
-  parameters.set(utf8(person), 48);
-  const h = halves(parameters).map((half, i) => half ^ START[i]);
-  const start2 = key.length && 128;
-  const length = start2 + message.length;
-  const blocks = Math.ceil(length / 128) || 1;
-  const data = new Uint8Array(128 * blocks);
-  data.set(key);
-  data.set(message, start2);
-  const v = new Uint32Array(32);
-  for (let block = 1; block <= blocks; block++) {
-    const m = halves(data.subarray(128 * block - 128, 128 * block));
-    v.set(h);
-    v.set(START, 16);
-    v[24] ^= Math.min(128 * block, length);
-    if (block === blocks) for (const half of [28, 29]) v[half] = ~v[half];
-    for (let round = 0; round < 12; round++) blakeRound(v, m, round);
-    for (let i = 0; i < 16; i++) h[i] ^= v[i] ^ v[i + 16];
-  }
-  return new Uint8Array(size).map((_, i) => h[i >> 2] >>> 8 * (i & 3));
-}
-
-// clients/js/src/definition.js
-function canonical(value) {
-  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
-  if (value && typeof value === "object") {
-    const entries = Object.keys(value).sort().map((name) => `${canonical(name)}:${canonical(value[name])}`);
-    return `{${entries.join(",")}}`;
-  }
-  if (typeof value === "number" && !Number.isSafeInteger(value)) throw new TypeError(`not a whole number: ${value}`);
-  const escaped = (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
-  return JSON.stringify(value).replace(/[\u007f-\uffff]/g, escaped);
-}
-function digestOf({ digest, ...rest }) {
-  return toHex(sha256(utf8(canonical(rest))));
-}
-function checkDigest(definition, expected) {
-  const found = digestOf(definition);
-  for (const digest of [definition.digest, expected ?? found]) {
-    if (digest !== found) throw new TypeError(`expected a definition with the digest ${digest}; found ${found}`);
-  }
-}
 
 // clients/js/src/likelihoods.js
 var MOST2 = 2 ** 21;
@@ -617,7 +617,7 @@ function trials(program, report) {
   const made2 = /* @__PURE__ */ new Map();
   const kept2 = /* @__PURE__ */ new Set();
   const path = [];
-  let known = [];
+  let known2 = [];
   let left = MOST2;
   let likely = 0;
   let first;
@@ -630,12 +630,12 @@ function trials(program, report) {
   const times2 = (factor) => {
     likely += Math.log(factor);
   };
-  const be = (drawn, value) => {
-    if (drawn.value !== void 0) times2(+(drawn.value == value));
+  const be = (drawn2, value) => {
+    if (drawn2.value !== void 0) times2(+(drawn2.value == value));
     else {
-      known.push(drawn);
-      times2(chance(drawn, value));
-      drawn.value = value;
+      known2.push(drawn2);
+      times2(chance(drawn2, value));
+      drawn2.value = value;
     }
   };
   const pick = (size) => {
@@ -644,12 +644,12 @@ function trials(program, report) {
   };
   const unknown = (size, odds) => {
     const valueOf = () => {
-      if (drawn.value === void 0) be(drawn, pick(size));
-      return drawn.value;
+      if (drawn2.value === void 0) be(drawn2, pick(size));
+      return drawn2.value;
     };
-    const drawn = { draws: [], size, odds, value: void 0, valueOf, toString: valueOf };
-    drawn.draws.push(drawn);
-    return drawn;
+    const drawn2 = { draws: [], size, odds, value: void 0, valueOf, toString: valueOf };
+    drawn2.draws.push(drawn2);
+    return drawn2;
   };
   const some = (n, size, odds) => {
     const count = sized(n);
@@ -686,17 +686,17 @@ function trials(program, report) {
       return name === "kept_bits" ? draws.bits(a, n) : draws.belows_from(a, n);
     }
   });
-  const solve = (each2, target, [drawn, ...rest]) => {
+  const solve = (each2, target, [drawn2, ...rest]) => {
     spend();
-    if (!drawn) return +(each2.valueOf() == target);
+    if (!drawn2) return +(each2.valueOf() == target);
     let sum = 0;
-    for (drawn.value = 0; drawn.value < drawn.size; drawn.value++) sum += chance(drawn, drawn.value) * solve(each2, target, rest);
-    drawn.value = void 0;
+    for (drawn2.value = 0; drawn2.value < drawn2.size; drawn2.value++) sum += chance(drawn2, drawn2.value) * solve(each2, target, rest);
+    drawn2.value = void 0;
     return sum;
   };
   const once = (answer) => {
-    for (const drawn of known) drawn.value = void 0;
-    known = [];
+    for (const drawn2 of known2) drawn2.value = void 0;
+    known2 = [];
     kept2.clear();
     choice = 0;
     likely = 0;
@@ -718,7 +718,7 @@ function trials(program, report) {
       });
     });
     const seen = /* @__PURE__ */ new Set();
-    for (const [{ draws: draws2 = [] }] of open) for (const drawn of new Set(draws2)) seen.has(drawn) ? drawn.valueOf() : seen.add(drawn);
+    for (const [{ draws: draws2 = [] }] of open) for (const drawn2 of new Set(draws2)) seen.has(drawn2) ? drawn2.valueOf() : seen.add(drawn2);
     for (const [each2, target] of open) {
       if (likely === -Infinity) return 0;
       times2(solve(each2, target, [...new Set(each2.draws)].filter(({ value }) => value === void 0)));
@@ -742,9 +742,9 @@ function likelihoods(program, report) {
   const { kind, count, text } = program.definition.input;
   if (report.length !== program.size) throw new RangeError(`expected a report of ${program.size} bytes; found ${report.length}`);
   if (kind !== "answer" || text || count > MOST2 / RUN) return void 0;
-  let at = 0;
+  let at2 = 0;
   try {
-    return trials(program, program.parts.map((part) => part.read(report.subarray(at, at += part.size))));
+    return trials(program, program.parts.map((part) => part.read(report.subarray(at2, at2 += part.size))));
   } catch {
     return void 0;
   }
@@ -777,14 +777,14 @@ var HASHES = /* @__PURE__ */ new Map(
   ]
 );
 function remembered(work) {
-  const known = /* @__PURE__ */ new Map();
+  const known2 = /* @__PURE__ */ new Map();
   return (...given) => {
     const key = `${given}`;
-    if (!known.has(key)) {
-      if (known.size === MOST_REMEMBERED) known.clear();
-      known.set(key, work(...given));
+    if (!known2.has(key)) {
+      if (known2.size === MOST_REMEMBERED) known2.clear();
+      known2.set(key, work(...given));
     }
-    return known.get(key);
+    return known2.get(key);
   };
 }
 function polynomial(seed) {
@@ -977,10 +977,10 @@ var Program = class {
   run(answer, given = {}) {
     const run = this.evaluate(answer, given);
     const report = new Uint8Array(this.size);
-    let at = 0;
+    let at2 = 0;
     for (const part of this.parts) {
-      part.write(run, report.subarray(at, at + part.size));
-      at += part.size;
+      part.write(run, report.subarray(at2, at2 + part.size));
+      at2 += part.size;
     }
     return report;
   }
@@ -1040,7 +1040,7 @@ function falling({ first, ratio, digits, floor: floor2, count }) {
   const least = BigInt(floor2);
   sized(count);
   const most = 10n ** BigInt(digits);
-  const [times2, power] = decimal(ratio);
+  const [times2, power2] = decimal(ratio);
   let [weight, exponent] = decimal(first);
   let total = 0n;
   const totals = [0];
@@ -1049,17 +1049,17 @@ function falling({ first, ratio, digits, floor: floor2, count }) {
     total += whole > least ? whole : least;
     totals.push(small(total));
     weight *= times2;
-    exponent += power;
+    exponent += power2;
     for (; weight >= most; exponent++) weight /= 10n;
   }
   return totals;
 }
 function decimal(text) {
-  const [, whole, fraction2 = "", power = "0"] = (
+  const [, whole, fraction2 = "", power2 = "0"] = (
     /** @type {RegExpExecArray} */
     /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/.exec(text)
   );
-  return [BigInt(whole + fraction2), Number(power) - fraction2.length];
+  return [BigInt(whole + fraction2), Number(power2) - fraction2.length];
 }
 
 // clients/js/src/index.js
@@ -1126,6 +1126,983 @@ var Client = class {
 };
 var newSecret = () => systemBytes(32);
 
+// clients/js/src/exponentials.js
+var PLACES3 = 512n;
+var ONE2 = 1n << PLACES3;
+var FINE = 2200n;
+var GUARDED = 2000n;
+var LARGEST_EPSILON = 300n;
+function fractionOf(text) {
+  const parts = typeof text === "string" && /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,3}))?$/.exec(text);
+  if (!parts) throw new TypeError(`not a decimal >= 0: ${text}. Write it as text, such as "0.5".`);
+  const [, whole, fraction2 = "", power2 = "0"] = parts;
+  const places = Number(power2) - fraction2.length;
+  const digits = BigInt(whole + fraction2);
+  return places >= 0 ? [digits * 10n ** BigInt(places), 1n] : [digits, 10n ** BigInt(-places)];
+}
+function exponential([a, b], places) {
+  const halvings = 64n;
+  const one = 1n << places;
+  const x = (a << places) / (b << halvings);
+  let sum = one;
+  for (let term = one * x >> places, n = 1n; term; n++, term = term * x / (one * n)) sum += term;
+  for (let i = 0n; i < halvings; i++) sum = sum * sum >> places;
+  return sum;
+}
+function oddsBelow(epsilon) {
+  const [a, b] = fractionOf(epsilon);
+  return exponential(a > LARGEST_EPSILON * b ? [LARGEST_EPSILON, 1n] : [a, b], PLACES3);
+}
+function normalBelow(a, b) {
+  const one = 1n << FINE;
+  const x = ((a < 0n ? -a : a) << FINE) / b;
+  const square = x * x >> FINE;
+  let sum = 0n;
+  for (let term = x, n = 3n; term; term = term * square / (one * n), n += 2n) sum += term;
+  const density = one * one / (exponential([square, 2n * one], FINE) * rootOfTwoPi(one) >> FINE);
+  const half = one / 2n;
+  const upper = sum * density >> FINE;
+  return a < 0n ? half - upper : half + upper;
+}
+function rootOfTwoPi(one) {
+  const arctangent = (n) => {
+    let sum = 0n;
+    for (let power2 = one / n, k = 1n, sign = 1n; power2; power2 /= n * n, k += 2n, sign = -sign) sum += sign * power2 / k;
+    return sum;
+  };
+  const pi = 4n * (4n * arctangent(5n) - arctangent(239n));
+  return rootOf(2n * pi * one);
+}
+function rootOf(square) {
+  let root2 = 1n << BigInt(square.toString(2).length + 1 >> 1);
+  for (let next = root2 + square / root2 >> 1n; next < root2; next = root2 + square / root2 >> 1n) root2 = next;
+  return root2;
+}
+function normalKeeps([s, t], epsilon, delta) {
+  if (s === 0n) return true;
+  const [a, b] = fractionOf(epsilon);
+  const [c, d] = fractionOf(delta);
+  if (a > 50n * b || s > 50n * t || a * t > 50n * b * s || c << 1900n < d) return false;
+  const below = 2n * s * t * b;
+  const upper = normalBelow(s * s * b - 2n * a * t * t, below);
+  const lower = normalBelow(-s * s * b - 2n * a * t * t, below);
+  const found = upper - (exponential([a, b], FINE) * lower >> FINE) + (1n << FINE - GUARDED);
+  return found * d <= c << FINE;
+}
+
+// clients/js/src/intervals.js
+var LARGEST2 = 1n << 4096n;
+var BIT = (
+  /** @type {Interval} */
+  [0n, 1n]
+);
+var Unconfirmed = class extends Error {
+  /** @param {string} why */
+  constructor(why) {
+    super(why);
+    this.name = "Unconfirmed";
+  }
+};
+var hull = (...ends) => [ends.reduce((a, b) => a < b ? a : b), ends.reduce((a, b) => a > b ? a : b)];
+var floored2 = (a, b) => a / b - (a % b !== 0n && a < 0n ? 1n : 0n);
+function requires(holds, why) {
+  if (!holds) throw new Unconfirmed(why);
+}
+var corners = (f) => (a, b) => hull(f(a[0], b[0]), f(a[0], b[1]), f(a[1], b[0]), f(a[1], b[1]));
+var natural = (...each) => each.forEach(([low]) => requires(low >= 0n, "bits of a number below 0"));
+var shifts = ([low, high]) => requires(low >= 0n && high <= 2048n, "a shift that may be too wide");
+var OPERATORS = /* @__PURE__ */ new Map(
+  /** @type {[string, (...given: Interval[]) => Interval][]} */
+  [
+    ["add", (a, b) => [a[0] + b[0], a[1] + b[1]]],
+    ["sub", (a, b) => [a[0] - b[1], a[1] - b[0]]],
+    ["mul", corners((a, b) => a * b)],
+    ["div", (a, b) => (requires(b[0] > 0n, "a division by 0"), corners(floored2)(a, b))],
+    ["mod", (a, b) => (requires(b[0] > 0n, "a division by 0"), a[0] >= 0n && a[1] < b[0] ? a : [0n, b[1] - 1n])],
+    ["shr", (a, b) => (shifts(b), corners((x, y) => x >> y)(a, b))],
+    ["shl", (a, b) => (shifts(b), corners((x, y) => x << y)(a, b))],
+    ["and", (a, b) => (natural(a, b), [0n, a[1] < b[1] ? a[1] : b[1]])],
+    ["xor", (a, b) => (natural(a, b), [0n, (1n << BigInt((a[1] | b[1]).toString(2).length)) - 1n])],
+    ["min", (a, b) => [hull(a[0], b[0])[0], hull(a[1], b[1])[0]]],
+    ["max", (a, b) => [hull(a[0], b[0])[1], hull(a[1], b[1])[1]]],
+    ["lt", (a, b) => a[1] < b[0] ? [1n, 1n] : a[0] >= b[1] ? [0n, 0n] : BIT],
+    ["ge", (a, b) => a[0] >= b[1] ? [1n, 1n] : a[1] < b[0] ? [0n, 0n] : BIT],
+    ["eq", (a, b) => a[1] < b[0] || b[1] < a[0] ? [0n, 0n] : BIT],
+    ["where", (c, a, b) => hull(...a, ...b)],
+    ["parity", (a) => (requires(a[0] >= 0n, "bits of a number below 0"), BIT)]
+  ]
+);
+function intervalOf(name, given) {
+  const operator = OPERATORS.get(name);
+  if (!operator || given.length !== operator.length) {
+    throw new Unconfirmed(`the operator ${name} of ${given.length} arguments`);
+  }
+  const found = operator(...given);
+  requires(found[0] > -LARGEST2 && found[1] < LARGEST2, "numbers without bounds");
+  return found;
+}
+
+// clients/js/src/laws.js
+var WORD = 1n << 64n;
+var BITS = 1n << 63n;
+var MOST_EACH = 1 << 16;
+var MOST_RUNS = 1 << 19;
+var MOST_TRIED = 4;
+var MOST_ORDERS = 5040;
+var tick = 0;
+var Span = class {
+  /**
+   * @param {Interval} ends
+   * @param {boolean} secret whether it depends on the answer
+   * @param {boolean} [fresh] whether each report has another one
+   */
+  constructor([lo, hi], secret, fresh = false) {
+    requires(!(secret && fresh), "the answer meets in each report what that report drew, and what is kept");
+    this.lo = lo;
+    this.hi = hi;
+    this.secret = secret;
+    this.fresh = fresh;
+    this.group = void 0;
+    this.at = void 0;
+  }
+  /** @returns {any[]} */
+  get options() {
+    requires(this.hi - this.lo < MOST_EACH, "a number that depends on the answer takes too many values");
+    return Array.from({ length: Number(this.hi - this.lo) + 1 }, (_, i) => small(this.lo + BigInt(i)));
+  }
+};
+var Threshold = class extends Span {
+  get options() {
+    return [this.lo, this.hi];
+  }
+};
+var Hidden = class {
+  /** @param {() => [any, bigint][]} outcomes as they are for the answer that is looked at */
+  constructor(outcomes) {
+    this.outcomes = outcomes;
+    this.at = void 0;
+  }
+};
+var Mixed = class {
+  /**
+   * @param {Interval} ends
+   * @param {Hidden[]} hidden
+   * @param {Span[]} choices numbers that depend on the answer
+   * @param {() => any} work
+   * @param {boolean} open whether it is not the number but something of which the number is made by what was given away
+   */
+  constructor([lo, hi], hidden, choices, work, open = false) {
+    this.lo = lo;
+    this.hi = hi;
+    this.hidden = [...new Set(hidden)];
+    this.choices = [...new Set(choices)];
+    this.work = work;
+    this.open = open;
+    this.tick = -1;
+    this.known = void 0;
+    this.direct = void 0;
+  }
+  get() {
+    if (this.tick !== tick) {
+      this.known = this.work();
+      this.tick = tick;
+    }
+    return this.known;
+  }
+};
+var Row = class {
+  /** @param {any[][]} rows @param {Span} place */
+  constructor(rows, place2) {
+    this.rows = rows;
+    this.place = place2;
+  }
+};
+var isNumber = (each) => typeof each === "number" || typeof each === "bigint";
+var endsOf = (each) => isNumber(each) ? [BigInt(each), BigInt(each)] : [each.lo, each.hi];
+function now(each) {
+  if (each instanceof Mixed) return each.get();
+  if (each instanceof Span) return each.at;
+  if (each instanceof Row) return each.rows[Number(each.place.at)];
+  return Array.isArray(each) ? each.map(now) : each;
+}
+function partsOf(each) {
+  if (Array.isArray(each)) return each.flatMap(partsOf);
+  return each instanceof Row ? [each.place] : isNumber(each) ? [] : [each];
+}
+var span = (ends, parts) => ends[0] === ends[1] ? small(ends[0]) : spanOf(ends, parts);
+var spanOf = (ends, parts) => new Span(ends, parts.some((each) => each.secret), parts.some((each) => each.fresh));
+function mixed(ends, parts, work) {
+  const inner = parts.filter((each) => each instanceof Mixed);
+  const spans = parts.filter((each) => each instanceof Span);
+  const hidden = inner.flatMap((each) => each.hidden);
+  const choices = [...inner.flatMap((each) => each.choices), ...spans.filter((each) => each.secret)];
+  if (!inner.some((each) => each.open) && spans.every((each) => each.secret)) return new Mixed(ends, hidden, choices, work);
+  requires(spans.every((each) => !each.secret), "the answer is mixed with what was given away in a way that is not followed");
+  return new Mixed(ends, hidden, choices, () => inner.map((each) => `${each.get()}`).join(), true);
+}
+function oneByOne(name, given) {
+  if (given.every(isNumber)) return (
+    /** @type {any} */
+    EACH.get(name)(...given)
+  );
+  if (name === "where" && isNumber(given[0])) return given[0] ? given[1] : given[2];
+  requires(given.every((each) => isNumber(each) || each instanceof Span || each instanceof Mixed), `${name} of vectors within vectors`);
+  const ends = intervalOf(name, given.map(endsOf));
+  if (ends[0] === ends[1]) return small(ends[0]);
+  if (!given.some((each) => each instanceof Mixed)) return span(ends, partsOf(given));
+  const operate = (
+    /** @type {any} */
+    EACH.get(name)
+  );
+  return mixed(ends, partsOf(given), () => operate(...given.map(now)));
+}
+function overVectors2(name, given, answer) {
+  const vector = given.find(Array.isArray);
+  if (!vector) return oneByOne(name, given);
+  requires(given.every((each) => !Array.isArray(each) || each.length === vector.length), "vectors of two lengths");
+  const made2 = vector.map((_, i) => oneByOne(name, given.map((each) => Array.isArray(each) ? each[i] : each)));
+  const other = given.find((each) => each !== vector);
+  if (name === "eq" && vector.distinct && other instanceof Span && other.secret && given.length === 2) {
+    group(made2, 1, other === answer);
+  }
+  return made2;
+}
+function group(bits, limit, once) {
+  const own = { limit, once };
+  for (const bit of bits) if (bit instanceof Span) bit.group = own;
+  return bits;
+}
+function at(vector, place2) {
+  requires(Array.isArray(vector) && vector.length > 0, "a place of no vector");
+  const [lo, hi] = endsOf(place2);
+  requires(lo >= 0n && hi < vector.length, "a place outside a vector");
+  if (isNumber(place2)) return vector[Number(place2)];
+  if (vector.every(Array.isArray)) {
+    requires(place2 instanceof Span && place2.secret && vector.flat().every(isNumber), "a row that is not that of the answer");
+    return new Row(vector, place2);
+  }
+  const ends = hull(...vector.flatMap(endsOf));
+  if (place2 instanceof Span && vector.every(isNumber)) return span(ends, [place2]);
+  requires(place2 instanceof Mixed || vector.some((each) => each instanceof Mixed), "a place of numbers that are not followed");
+  return mixed(ends, partsOf([vector, place2]), () => now(vector[Number(now(place2))]));
+}
+function put2(vector, place2, number, answer, alone) {
+  requires(Array.isArray(vector), "a place of no vector");
+  const [lo, hi] = endsOf(place2);
+  requires(lo >= 0n && hi < vector.length, "a place outside a vector");
+  if (isNumber(place2)) return vector.map((each, i) => i === Number(place2) ? number : each);
+  if (place2 instanceof Span && place2.secret && number instanceof Mixed && number.direct && alone) {
+    const bits = group(vector.map(() => new Span([0n, 1n], true)), 1, place2 === answer);
+    return vector.map((each, i) => {
+      const own = drawn(
+        /** @type {Hidden} */
+        number.direct.outcomes,
+        endsOf(number)
+      );
+      own.choices = number.choices;
+      return mixed(hull(...endsOf(each), ...endsOf(own)), partsOf([bits[i], own, each]), () => bits[i].at ? own.get() : now(each));
+    });
+  }
+  const ends = hull(...vector.flatMap(endsOf), ...endsOf(number));
+  return together([vector, place2, number], () => (
+    /** @type {any} */
+    WHOLE.get("put")(now(vector), now(place2), now(number))
+  ), vector.length, ends);
+}
+function together(given, work, size, ends) {
+  const parts = partsOf(given);
+  requires(parts.some((each) => each instanceof Mixed), "numbers of the answer that are not followed");
+  requires(parts.every((each) => !each.open && (each instanceof Mixed || each.secret)), "a vector of what was given away and what was not");
+  const whole = mixed(ends, parts, work);
+  return Array.from({ length: size }, (_, i) => new Mixed(ends, whole.hidden, whole.choices, () => whole.get()[i]));
+}
+function floyd2(vector, b) {
+  requires(isNumber(b) && Number(b) >= 1, "a bound that is drawn");
+  const ends = hull(...vector.flatMap(endsOf), BigInt(b) - 1n, BigInt(b) - 2n + BigInt(vector.length));
+  if (vector.some((each) => each instanceof Mixed)) {
+    return together(vector, () => (
+      /** @type {any} */
+      WHOLE.get("floyd")(now(vector), b)
+    ), vector.length, ends);
+  }
+  requires(vector.every((each) => isNumber(each) || !each.secret), "numbers of the answer that are not followed");
+  const made2 = vector.map((_, i) => spanOf([ends[0], hull(ends[0], ...vector.slice(0, i + 1).flatMap(endsOf), BigInt(b) - 1n + BigInt(i))[1]], partsOf(vector)));
+  return Object.assign(made2, { distinct: vector.every((each, i) => endsOf(each)[1] <= BigInt(b) - 1n + BigInt(i)) });
+}
+function drawn(outcomes, ends) {
+  const own = new Hidden(outcomes);
+  const found = new Mixed(ends, [own], [], () => own.at);
+  found.direct = own;
+  return found;
+}
+function combinations(m, n) {
+  if (!n) return [[]];
+  return Array.from({ length: m - n + 1 }, (_, i) => n - 1 + i).flatMap((last) => combinations(last, n - 1).map((each) => [...each, last]));
+}
+function orders(n) {
+  if (!n) return [[]];
+  return orders(n - 1).flatMap((each) => Array.from({ length: n }, (_, i) => [...each.slice(0, i), n - 1, ...each.slice(i)]));
+}
+function choose(m, n) {
+  let found = 1n;
+  for (let i = 0n; i < n; i++) found = found * (m - i) / (i + 1n);
+  return found;
+}
+function namesIn(expression) {
+  if (!Array.isArray(expression)) return typeof expression === "string" && !/^-?[0-9]/.test(expression) ? [expression] : [];
+  return expression.slice(MEMO.has(expression[0]) || HASHES.has(expression[0]) ? 2 : 1).flatMap(namesIn);
+}
+var Look = class {
+  /**
+   * @param {any} definition
+   * @param {Set<string>} open names of the draws that are given away
+   * @param {boolean} ever of all reports of an answer: everything that is not kept is given away
+   */
+  constructor(definition, open, ever) {
+    this.definition = definition;
+    this.open = open;
+    this.ever = ever;
+    const { input, tables, steps, report, memo } = definition;
+    const last = input.kind === "answer" ? BigInt(input.count) - 1n : BigInt(Math.trunc(Number(input.last)));
+    this.answer = last ? new Span([0n, last], true) : 0;
+    this.known = /* @__PURE__ */ new Map([["value", this.answer]]);
+    for (const [name, table2] of Object.entries(tables)) this.known.set(name, tabled(table2));
+    const read2 = [...steps.flatMap(([, step]) => namesIn(step)), ...report.parts.map((part) => part[1]), memo];
+    this.uses = (name) => read2.filter((each) => each === name).length;
+    for (const [name, step] of steps) this.known.set(name, this.work(step, name));
+  }
+  /** @param {any} expression @param {string} [step] the step that it is @returns {any} */
+  work(expression, step) {
+    if (!Array.isArray(expression)) return this.known.has(expression) ? this.known.get(expression) : literal(expression);
+    const [name, ...given] = expression;
+    if (DRAWS.has(name)) return this.draw(
+      name,
+      given.map((each) => this.work(each)),
+      /** @type {string} */
+      step,
+      given
+    );
+    if (MEMO.has(name)) return this.keep(
+      name,
+      given,
+      /** @type {string} */
+      step
+    );
+    if (HASHES.has(name)) return this.hash(name, given[0], given.slice(1).map((each) => this.work(each)));
+    const worked = given.map((each) => this.work(each));
+    if (name === "list") return worked;
+    if (WHOLE.has(name)) return this.whole(name, worked, given);
+    requires(EACH.has(name), `the operator ${name}`);
+    return overVectors2(name, worked, this.answer);
+  }
+  /** Whether a draw is read in one place alone. @param {any} name */
+  isAlone(name) {
+    const [, step] = this.definition.steps.find(([each]) => each === name) ?? [];
+    return Array.isArray(step) && DRAWS.has(step[0]) && this.uses(name) === 1;
+  }
+  /** @param {string} name @param {any[]} given @param {any[]} named */
+  whole(name, given, named) {
+    if (given.flat(2).every(isNumber)) return (
+      /** @type {any} */
+      WHOLE.get(name)(...given)
+    );
+    const [vector, place2, number] = given;
+    if (name === "at") return at(vector, place2);
+    if (name === "put") return put2(vector, place2, number, this.answer, this.isAlone(named[2]));
+    if (name === "floyd") return floyd2(vector, place2);
+    if (name === "onehot") return this.onehot(vector, place2);
+    if (name === "rank") return this.rank(vector, place2);
+    requires(Array.isArray(vector), `${name} of no vector`);
+    const ends = hull(...vector.flatMap(endsOf));
+    const operate = (
+      /** @type {any} */
+      WHOLE.get(name)
+    );
+    if (name === "sort") return together(vector, () => operate(now(vector)), vector.length, ends);
+    requires(ends[0] >= 0n && ends[1] <= 1n && vector.length <= 1024, `${name} of what are no bits`);
+    const most = name === "first" ? BigInt(vector.length - 1) : (1n << BigInt(vector.length)) - 1n;
+    if (vector.some((each) => each instanceof Mixed)) return mixed([0n, most], partsOf(vector), () => operate(now(vector)));
+    return span([0n, most], partsOf(vector));
+  }
+  /** @param {any} place @param {any} count */
+  onehot(place2, count) {
+    requires(isNumber(count), "a vector of a length that is drawn");
+    const size = sized(count);
+    const [lo, hi] = endsOf(place2);
+    requires(lo >= 0n && hi < size, "a place outside a vector");
+    if (place2 instanceof Mixed) return together([place2], () => (
+      /** @type {any} */
+      WHOLE.get("onehot")(now(place2), size)
+    ), size, [0n, 1n]);
+    return group(Array.from({ length: size }, () => spanOf([0n, 1n], [place2])), 1, place2 === this.answer);
+  }
+  /** @param {any} vector @param {any} number */
+  rank(vector, number) {
+    const rows = vector instanceof Row ? vector.rows : [vector];
+    requires(rows.every((row) => Array.isArray(row) && row.every((each, i) => isNumber(each) && (!i || row[i - 1] <= each))), "a rank among numbers that are not known");
+    const ends = [0n, BigInt(Math.max(...rows.map((row) => row.length)))];
+    const parts = partsOf([vector instanceof Row ? vector : [], number]);
+    if (parts.some((each) => each instanceof Mixed)) return mixed(ends, parts, () => (
+      /** @type {any} */
+      WHOLE.get("rank")(now(vector), now(number))
+    ));
+    return span(ends, parts);
+  }
+  /** @param {string} name @param {string} seed @param {any[]} given */
+  hash(name, seed, given) {
+    const parts = partsOf(given);
+    if (!parts.length) return (
+      /** @type {any} */
+      HASHES.get(name)(seed)(...given)
+    );
+    requires(parts.every((each) => each instanceof Span), "a hash function that is hidden");
+    const size = given[2];
+    requires(isNumber(size) && size >= 1 && given.every((each) => !Array.isArray(each)), "a hash function of a size that is drawn");
+    requires(endsOf(given[0])[0] >= 0n && endsOf(given[0])[1] < WORD, "a hash function that there is not");
+    if (name === "polynomial") return span([0n, BigInt(size) - 1n], parts);
+    requires(isNumber(given[3]), "a filter of a size that is drawn");
+    return group(Array.from({ length: sized(size) }, () => spanOf([0n, 1n], parts)), sized(given[3]), false);
+  }
+  // -- draws -------------------------------------------------------------------------------------------------------
+  /** @param {any} t @param {boolean} free whether it was given away @param {boolean} [fresh] @returns {any} */
+  bit(t, free, fresh = false) {
+    const [lo, hi] = endsOf(t);
+    requires((isNumber(t) || t instanceof Span) && lo >= 0n && hi <= WORD, "a chance that is drawn, or no chance");
+    if (lo === hi && !(lo % WORD)) return lo ? 1 : 0;
+    if (!isNumber(t)) {
+      requires(!free && t.secret, "a chance that is not followed");
+      const threshold = new Threshold([lo, hi], true);
+      const found = drawn(() => weighted(threshold.at), [0n, 1n]);
+      found.choices = [threshold];
+      return found;
+    }
+    return free ? new Span([0n, 1n], false, fresh) : drawn(() => weighted(lo), [0n, 1n]);
+  }
+  /**
+   * @param {any} b
+   * @param {boolean} free
+   * @param {string} step
+   * @param {bigint | undefined} words of how many it is the rest
+   * @param {boolean} fresh
+   * @returns {any}
+   */
+  below(b, free, step, words2, fresh) {
+    requires(isNumber(b), "a bound that is drawn");
+    const bound2 = BigInt(b);
+    requires(bound2 >= 1n && bound2 <= BITS, "a bound that there is not");
+    if (bound2 === 1n) return 0;
+    if (free) return new Span([0n, bound2 - 1n], false, fresh);
+    const cuts = bound2 > MOST_EACH ? this.cuts(step, bound2) : void 0;
+    requires(cuts !== void 0 || bound2 <= MOST_EACH, "a draw of too many outcomes");
+    const least = cuts ?? Array.from({ length: Number(bound2) }, (_, i) => BigInt(i));
+    const outcomes = least.map((low, i) => {
+      const next = least[i + 1] ?? bound2;
+      const weight = words2 === void 0 ? next - low : ((words2 - 1n - low) / bound2 + 1n) * (next - low);
+      return [small(low), weight];
+    });
+    requires(words2 === void 0 || cuts === void 0, "a draw of too many outcomes");
+    return drawn(() => outcomes, [0n, bound2 - 1n]);
+  }
+  /** Where the rank of a draw changes, if nothing else is made of it. @param {string} step @param {bigint} bound */
+  cuts(step, bound2) {
+    const found = /* @__PURE__ */ new Set([0n]);
+    let ranks = 0;
+    const look = (expression) => {
+      if (!Array.isArray(expression)) return;
+      const [name, among, number] = expression;
+      const table2 = name === "rank" && number === step && this.known.get(Array.isArray(among) && among[0] === "at" ? among[1] : among);
+      if (Array.isArray(table2) && table2.flat().every(isNumber)) {
+        ranks++;
+        for (const each of table2.flat()) if (each > 0 && each < bound2) found.add(BigInt(each));
+      }
+      expression.forEach(look);
+    };
+    for (const [, expression] of this.definition.steps) look(expression);
+    if (!ranks || ranks !== this.uses(step) || found.size > MOST_EACH) return void 0;
+    return [...found].sort((a, b) => a < b ? -1 : 1);
+  }
+  /** @param {string} name @param {any[]} given @param {string} step @param {any[]} named @returns {any} */
+  draw(name, given, step, named) {
+    const fresh = this.ever;
+    const free = fresh || this.open.has(step);
+    const [a, b] = given;
+    const count = () => (requires(isNumber(b), "so many draws that it is drawn how many"), sized(b));
+    if (name === "bit") return this.bit(a, free, fresh);
+    if (name === "bits") return Array.from({ length: count() }, () => this.bit(a, free, fresh));
+    if (name === "bit_at") {
+      requires(endsOf(a)[1] < WORD, "no chance");
+      return this.bit(a, free, fresh);
+    }
+    if (name === "bits_each") return a.map((each) => this.bit(each, free, fresh));
+    if (name === "below") return this.below(a, free, step, void 0, fresh);
+    if (name === "belows") return Array.from({ length: count() }, () => this.below(a, free, step, void 0, fresh));
+    if (name === "belows_from") {
+      requires(isNumber(a), "a bound that is drawn");
+      return Array.from({ length: count() }, (_, i) => this.below(BigInt(a) + BigInt(i), free, step, void 0, fresh));
+    }
+    if (name === "subset") return this.subset(a, count(), free);
+    if (name === "shuffle") return this.shuffle(a, free);
+    throw new Unconfirmed(`draws of ${name} in a program that is not known`);
+  }
+  /** @param {any} m @param {number} n @param {boolean} free @returns {any} */
+  subset(m, n, free) {
+    requires(isNumber(m) && n <= m, "a subset that there is not");
+    const ends = [0n, BigInt(m) - 1n];
+    if (free) return Object.assign(Array.from({ length: n }, () => new Span(ends, false, this.ever)), { distinct: true });
+    requires(choose(BigInt(m), BigInt(n)) <= MOST_EACH, "a subset of too many outcomes");
+    const every = combinations(Number(m), n).map((each) => (
+      /** @type {[any, bigint]} */
+      [each, 1n]
+    ));
+    const whole = new Hidden(() => every);
+    return Array.from({ length: n }, (_, i) => new Mixed(ends, [whole], [], () => whole.at[i]));
+  }
+  /** @param {any[]} vector @param {boolean} free */
+  shuffle(vector, free) {
+    let most = 1;
+    for (let i = 2; i <= vector.length; i++) most *= i;
+    requires(!free && most <= MOST_ORDERS, "an order of too many outcomes");
+    const every = orders(vector.length).map((each) => (
+      /** @type {[any, bigint]} */
+      [each, 1n]
+    ));
+    const order = new Hidden(() => every);
+    const ends = hull(...vector.flatMap(endsOf));
+    const own = new Mixed(ends, [order], [], () => order.at);
+    return together([vector, own], () => order.at.map((i) => now(vector[i])), vector.length, ends);
+  }
+  /** @param {string} name @param {any[]} given @param {string} step */
+  keep(name, given, step) {
+    const [v, a, n] = given.slice(1).map((each) => this.work(each));
+    const free = this.open.has(step);
+    requires(free || given[1] === this.definition.memo, "what is kept is not kept for the answer alone");
+    requires(isNumber(v) || v instanceof Span, "what is kept is kept for a draw");
+    if (name === "kept_top") {
+      requires(isNumber(a) && a >= 0 && a <= 64, "a number of bits that there is not");
+      return this.below(1n << BigInt(a), free, "", void 0, false);
+    }
+    requires(isNumber(n), "so many draws that it is drawn how many");
+    if (name === "kept_bits") return Array.from({ length: sized(n) }, () => this.bit(a, free));
+    requires(isNumber(a), "a bound that is drawn");
+    return Array.from({ length: sized(n) }, (_, i) => this.below(BigInt(a) + BigInt(i), free, "", WORD, false));
+  }
+  // -- what it comes to --------------------------------------------------------------------------------------------
+  /**
+   * The numbers of the report that hidden draws are part of. It is refused where the answer itself is in it, or where it
+   * may have no report.
+   */
+  messages() {
+    return this.definition.report.parts.flatMap(([kind, name, ...more]) => {
+      const found = this.known.get(name);
+      const vector = Array.isArray(found) ? found : [found];
+      const largest = kind === "packed" ? 1n : kind === "uint" ? (1n << BigInt(8 * more[0])) - 1n : void 0;
+      requires(kind === "float64" ? vector.length === 1 : vector.length === more.at(-1), "a vector of another length than the report");
+      for (const each of vector) {
+        requires(isNumber(each) || each instanceof Span || each instanceof Mixed, "a report of vectors within vectors");
+        const [lo, hi] = endsOf(each);
+        requires(largest === void 0 || lo >= 0n && hi <= largest, "a number that a report may not hold");
+        requires(!(each instanceof Span && each.secret), "a report holds what is worked out of the answer without a draw");
+      }
+      return vector.filter((each) => each instanceof Mixed);
+    });
+  }
+  /** Messages that share draws. @returns {Mixed[][]} */
+  components() {
+    const sets = /* @__PURE__ */ new Map();
+    for (const message of this.messages()) {
+      const touched = new Set(message.hidden.map((each) => sets.get(each)).filter(Boolean));
+      const all = [...[...touched].flat(), message];
+      for (const each of all) for (const hidden of each.hidden) sets.set(hidden, all);
+    }
+    return [...new Set([...sets].map(([, messages]) => messages))];
+  }
+  /**
+   * The largest ratio of probabilities of a report for two answers; and of all that is kept for every answer together,
+   * where that is known. In multiples of 2^-PLACES, rounded up.
+   */
+  bound() {
+    let left = MOST_RUNS;
+    let largest = 1n << PLACES3;
+    let every = largest;
+    const groups = /* @__PURE__ */ new Map();
+    for (const messages of this.components()) {
+      const { ratio, up: up2, down: down2, choices, runs } = ratiosOf(messages, left);
+      left -= runs;
+      const own = choices.length === 1 ? choices[0].group : void 0;
+      if (own) {
+        const bits = groups.get(own) ?? /* @__PURE__ */ new Map();
+        const { up: before = 1n << PLACES3, down: below = 1n << PLACES3 } = bits.get(choices[0]) ?? {};
+        groups.set(own, bits.set(choices[0], { up: product(before, up2), down: product(below, down2) }));
+      } else largest = product(largest, ratio);
+      every = own?.once && every ? product(product(every, up2), down2) : choices.length ? void 0 : every;
+    }
+    for (const [{ limit }, found] of groups) {
+      for (
+        const side of
+        /** @type {const} */
+        ["up", "down"]
+      ) {
+        const sorted = [...found].map(([, each]) => each[side]).sort((a, b) => a > b ? -1 : 1);
+        for (const ratio of sorted.slice(0, limit)) largest = product(largest, ratio);
+      }
+    }
+    return { largest, every };
+  }
+  /** How many different draws may be kept. @returns {bigint} */
+  get draws() {
+    const [lo, hi] = endsOf(this.known.get(this.definition.memo));
+    return hi - lo + 1n;
+  }
+};
+var weighted = (t) => (
+  /** @type {[any, bigint][]} */
+  [[0, WORD - t], [1, t]].filter(([, weight]) => weight)
+);
+var product = (a, b) => -(-a * b >> PLACES3);
+var quotient = (a, b) => ((a << PLACES3) + b - 1n) / b;
+function ratiosOf(messages, most) {
+  const hidden = [...new Set(messages.flatMap((each) => each.hidden))];
+  const choices = [...new Set(messages.flatMap((each) => each.choices))];
+  let runs = 0;
+  let law = /* @__PURE__ */ new Map();
+  const drawFrom = (place2, weight) => {
+    if (place2 < hidden.length) {
+      for (const [outcome, own] of hidden[place2].outcomes()) {
+        hidden[place2].at = outcome;
+        drawFrom(place2 + 1, weight * own);
+      }
+      return;
+    }
+    requires((runs += messages.length) <= most, "too many outcomes to go through");
+    tick++;
+    const key = messages.length > 1 ? messages.map((each) => `${each.get()}`).join(";") : `${messages[0].get()}`;
+    law.set(key, (law.get(key) ?? 0n) + weight);
+  };
+  const laws = [];
+  const chooseFrom = (place2) => {
+    if (place2 < choices.length) {
+      for (const option of choices[place2].options) {
+        choices[place2].at = option;
+        chooseFrom(place2 + 1);
+      }
+      return;
+    }
+    law = /* @__PURE__ */ new Map();
+    drawFrom(0, 1n);
+    laws.push(law);
+  };
+  chooseFrom(0);
+  const [zero, one] = laws;
+  const isBit = laws.length === 2;
+  return { ratio: widest(laws), up: isBit ? above(one, zero) : 0n, down: isBit ? above(zero, one) : 0n, choices, runs };
+}
+function widest(laws) {
+  let found = 1n << PLACES3;
+  for (const key of new Set(laws.flatMap((law) => [...law.keys()]))) {
+    const [least, most] = hull(...laws.map((law) => law.get(key) ?? 0n));
+    requires(least > 0n, "a report that one answer can give is impossible for another");
+    const ratio = quotient(most, least);
+    if (ratio > found) found = ratio;
+  }
+  return found;
+}
+function above(one, other) {
+  let found = 1n << PLACES3;
+  for (const [key, weight] of one) {
+    const against = other.get(key);
+    requires(against !== void 0, "a report that one answer can give is impossible for another");
+    const ratio = quotient(
+      weight,
+      /** @type {bigint} */
+      against
+    );
+    if (ratio > found) found = ratio;
+  }
+  return found;
+}
+function checkMemo({ memo, tables, steps, report: { parts } }) {
+  const kept2 = steps.filter(([, step]) => MEMO.has(step[0])).map(([, step]) => step);
+  const labels = kept2.map((step) => step[1]);
+  requires(new Set(labels).size === labels.length, "the same kept words are read twice");
+  if (!kept2.length) return;
+  const told = /* @__PURE__ */ new Set([memo, ...Object.keys(tables)]);
+  const own = /* @__PURE__ */ new Set(["value", ...Object.keys(tables)]);
+  for (const [name, expression] of steps) {
+    const used = namesIn(expression);
+    if (used.every((each) => told.has(each))) told.add(name);
+    if (used.every((each) => own.has(each)) && !DRAWS.has(expression[0])) own.add(name);
+  }
+  const needed = [...parts.map((part) => part[1]), ...kept2.flatMap(namesIn)];
+  requires(needed.every((each) => told.has(each)) && own.has(memo), "reports depend on more of the answer than what they are charged by");
+}
+function openable({ steps, memo }) {
+  const found = steps.filter(([, [name]]) => /^(belows?|belows_from|subset|kept_belows|kept_top)$/.test(name));
+  const free = found.filter(([, step]) => !(MEMO.has(step[0]) && step[2] !== memo));
+  return free.map(([name]) => name);
+}
+function* looks(definition, ever = false) {
+  const free = openable(definition);
+  const tried = free.slice(0, MOST_TRIED);
+  const always = definition.steps.filter(([, step]) => MEMO.has(step[0]) && step[2] !== definition.memo).map(([name]) => name);
+  for (let mask = (1 << tried.length) - 1; mask >= 0; mask--) {
+    const open = /* @__PURE__ */ new Set([...always, ...free.slice(MOST_TRIED), ...tried.filter((_, i) => mask >> i & 1)]);
+    try {
+      const look = new Look(definition, open, ever);
+      yield { look, ...look.bound() };
+    } catch (error) {
+      yield error instanceof Unconfirmed ? error : new Unconfirmed(`the program fails: ${error instanceof Error ? error.message : error}`);
+    }
+  }
+}
+
+// clients/js/src/loss.js
+var WORD2 = 1n << 64n;
+var MOST_BOUND2 = 1n << 63n;
+var SHAPES = [
+  {
+    // One of the answers, kept with chance t/2^64, else another one: each of `n` independent times.
+    steps: [["kept", ["bits", "#t", "#n"]], ["others", ["belows", "#m", "#n"]], ["moved", ["add", "others", ["ge", "others", "value"]]], ["drawn", ["where", "kept", "value", "moved"]]],
+    parts: [["uint", "drawn", "#size", "#n"]],
+    largest({ t, m, n, size }, { input }) {
+      answers(input, m + 1n, size);
+      requires(t > 0n && t < WORD2, "an answer that is always kept, or never");
+      return power(bothWays(t * m, WORD2 - t), n);
+    }
+  },
+  {
+    // A set of n answers, with the own one with chance p/2^64: each such set is as likely, and so is each without it.
+    steps: [
+      ["others", ["subset", "#m", "#n"]],
+      ["included", ["bit", "#p"]],
+      ["place", ["below", "#n"]],
+      ["row", ["add", "others", ["ge", "others", "value"]]],
+      ["report", ["sort", ["put", "row", "place", ["where", "included", "value", ["at", "row", "place"]]]]]
+    ],
+    parts: [["uint", "report", "#size", "#n"]],
+    largest({ m, n, p, size }, { input }) {
+      answers(input, m + 1n, size);
+      requires(p > 0n && p < WORD2 && n > 0n && n <= m, "an answer that is always in the set, or never");
+      return bothWays(p * (m + 1n - n), (WORD2 - p) * n);
+    }
+  },
+  {
+    // The whole part of 2^k·(x + L) for a Laplace deviate L: moved by d/2^k its density changes by e^(d/2^k) at most.
+    steps: [["noise", ["laplace", "#k"]], ["noisy", ["add", "value", "noise"]]],
+    parts: [["float64", "noisy", "*", "*", "#plus"]],
+    largest({ k }, { input, guarantee }) {
+      requires(k <= 40n, "places that a draw does not have");
+      const [a, b] = fractionOf(guarantee.epsilon);
+      requires(lastOf(input) * b <= a << k, "too little noise for what is stated");
+      return ONE2;
+    }
+  },
+  {
+    // A sign and a distance of g periods of a + b numbers and one of these, geometric in g, with two heights.
+    steps: [
+      ["periods", ["geometric", "#t"]],
+      ["digits", ["bits_each", ["list", "#digits…"]]],
+      ["upper", ["below", "#a"]],
+      ["lower", ["below", "#b"]],
+      ["is_upper", ["bit", "#p"]],
+      ["left", ["bit", "#half"]],
+      ["distance", ["add", ["mul", ["add", ["shl", "periods", "#k"], ["join", "digits"]], "#period"], ["where", "is_upper", "upper", ["add", "#a", "lower"]]]],
+      ["cell", ["add", "value", ["where", "left", ["sub", -1, "distance"], "distance"]]]
+    ],
+    parts: [["float64", "cell", "*", "*", "#plus"]],
+    largest({ t, digits, a, b, p, half, k, period }, { input }) {
+      requires(a > 0n && b > 0n && a < MOST_BOUND2 && b < MOST_BOUND2 && period === a + b, "periods that overlap");
+      requires(lastOf(input) <= period && half === WORD2 / 2n && k === BigInt(digits.length) && k <= 40n, "another shape");
+      requires([t, p, ...digits].every((each) => each > 0n && each < WORD2), "an outcome that is impossible");
+      const nexts = [];
+      let [over, under] = [1n, 1n];
+      for (const digit of digits) {
+        nexts.push([over * (WORD2 - digit), under * digit]);
+        [over, under] = [over * digit, under * (WORD2 - digit)];
+      }
+      nexts.push([over * WORD2, under * t]);
+      const [upper, lower] = [p * b, (WORD2 - p) * a];
+      const ratios = nexts.flatMap(([x, y]) => [bothWays(x, y), bothWays(x * lower, y * upper)]);
+      return [bothWays(upper, lower), ...ratios].reduce((one, other) => one > other ? one : other);
+    }
+  },
+  {
+    // Cells of two heights, the higher ones in a window around the answer: over the sum of all, which that window decides.
+    steps: [
+      ["first", ["max", ["sub", "value", "#w"], 0]],
+      ["inside", ["sub", ["min", ["add", "value", "#w"], "#m"], "first"]],
+      ["window", ["mul", "#a", "inside"]],
+      ["drawn", ["below", ["add", "window", ["mul", "#b", ["sub", "#m", "inside"]]]]],
+      ["beside", ["div", ["sub", "drawn", "window"], "#b"]],
+      ["other", ["add", "beside", ["where", ["ge", "beside", "first"], "inside", 0]]],
+      ["own", ["add", "first", ["div", "drawn", "#a"]]],
+      ["cell", ["where", ["lt", "drawn", "window"], "own", "other"]]
+    ],
+    parts: [["float64", "cell", "*", "*", "#plus"]],
+    largest({ w, m, a, b }, { input }) {
+      const last = lastOf(input);
+      requires(w > 0n && w <= m && last <= m && a > 0n && b > 0n, "another shape");
+      const inside = (v) => (v + w < m ? v + w : m) - (v > w ? v - w : 0n);
+      const sum = (count) => a * count + b * (m - count);
+      const sums = [inside(0n), inside(last), 2n * w < m ? 2n * w : m].map(sum);
+      const [least, most] = [sums.reduce((x, y) => x < y ? x : y), sums.reduce((x, y) => x > y ? x : y)];
+      requires(most <= MOST_BOUND2, "a draw that there is not");
+      return product(bothWays(a, b), quotient(most, least));
+    }
+  },
+  {
+    // Cells whose weights fall with the distance from the answer, over the sum of all.
+    steps: [
+      ["left", ["at", "below", "value"]],
+      ["drawn", ["below", ["add", "left", ["at", "below", ["sub", "#m", "value"]]]]],
+      ["is_left", ["lt", "drawn", "left"]],
+      ["distance", ["sub", ["rank", "below", ["where", "is_left", "drawn", ["sub", "drawn", "left"]]], 1]],
+      ["cell", ["where", "is_left", ["sub", ["sub", "value", 1], "distance"], ["add", "value", "distance"]]]
+    ],
+    parts: [["float64", "cell", "*", "*", "#plus"]],
+    largest: ({ m }, { input, tables }) => ofFalling(tables.below, m, lastOf(input))
+  }
+];
+var NORMAL = { steps: [["noise", ["normal", "#k"]], ["noisy", ["add", "value", "noise"]]], parts: [["float64", "noisy", "*", "*", "#plus"]] };
+function ofFalling(table2, m, last) {
+  requires(table2 && !Array.isArray(table2) && BigInt(table2.count) === m && last <= m, "weights that do not fall by a ratio");
+  const [over, under] = fractionOf(table2.ratio);
+  requires(over <= under, "weights that rise");
+  const totals = tabled(table2).map((each) => BigInt(each));
+  const sums = totals.map((each, v) => each + totals[totals.length - 1 - v]);
+  const [first, least] = [totals[1], totals[totals.length - 1] - totals[totals.length - 2]];
+  requires(least > 1n && sums.every((each) => each >= sums[0] && each <= MOST_BOUND2), "a cell that is impossible, or a draw that there is not");
+  const cap = quotient(first, least);
+  requires(table2.digits > 1, "weights of one digit");
+  const kept2 = 10n ** BigInt(table2.digits - 1);
+  const step = quotient(under * kept2, over * (kept2 - 1n));
+  let [largest, power2] = [ONE2, quotient(least + 1n, least - 1n)];
+  const half = Number(m) + 1 >> 1;
+  const count = Number(m);
+  for (let distance = 0; distance <= count; distance++) {
+    if (distance >= half) {
+      const ratio = product(power2 < cap ? power2 : cap, quotient(sums[distance], sums[0]));
+      if (ratio > largest) largest = ratio;
+    }
+    if (power2 < cap) power2 = product(power2, step);
+  }
+  return largest;
+}
+var bothWays = (a, b) => quotient(a > b ? a : b, a > b ? b : a);
+function power(ratio, times2) {
+  let found = ONE2;
+  for (let square = ratio, left = times2; left; left >>= 1n, square = product(square, square)) if (left & 1n) found = product(found, square);
+  return found;
+}
+function answers({ kind, count: found }, count, size) {
+  requires(kind === "answer" && BigInt(found) === count && count > 1n, "another number of answers");
+  requires(count <= 1n << 8n * size, "a number that a report may not hold");
+}
+var lastOf = (input) => input.kind === "number" ? BigInt(input.last) : BigInt(input.count) - 1n;
+function matches(shape, part, found) {
+  if (shape === "*") return true;
+  if (typeof shape === "string" && shape.startsWith("#")) {
+    const number = wholeOf(part);
+    if (number === void 0 || (found[shape.slice(1)] ?? number) !== number) return false;
+    found[shape.slice(1)] = number;
+    return true;
+  }
+  if (!Array.isArray(shape)) return shape === part;
+  if (!Array.isArray(part)) return false;
+  const last = shape.at(-1);
+  if (typeof last === "string" && last.endsWith("…")) {
+    const numbers = part.slice(shape.length - 1).map(wholeOf);
+    found[last.slice(1, -1)] = numbers;
+    return numbers.every((each) => each !== void 0) && matches(shape.slice(0, -1), part.slice(0, shape.length - 1), found);
+  }
+  return shape.length === part.length && shape.every((each, i) => matches(each, part[i], found));
+}
+function wholeOf(part) {
+  try {
+    const number = BigInt(literal(part));
+    return number >= 0n ? number : void 0;
+  } catch {
+    return void 0;
+  }
+}
+function openOf(shape, { steps, report }) {
+  const found = {};
+  return matches(shape.steps, steps, found) && matches(shape.parts, report.parts, found) ? found : void 0;
+}
+function checkInput({ input, answers: answers2 }) {
+  if (input.kind === "answer") {
+    requires(BigInt(input.count) >= 1n && (!answers2 || BigInt(answers2.length) === BigInt(input.count)), "there are more or fewer answers than the program has");
+    return;
+  }
+  const [lower, upper, last, by] = [input.lower, input.upper, input.last, input.times ?? input.step].map(Number);
+  requires(lower <= upper && by > 0 && Number.isFinite(by) && Number.isSafeInteger(last) && last >= 0, "a range of numbers that there is not");
+}
+function check(definition, most) {
+  for (const shape of SHAPES) {
+    const found = openOf(shape, definition);
+    if (found) return requires(shape.largest(found, definition) <= most, "the program gives away more than is stated");
+  }
+  seek(looks(definition), ({ largest }) => largest <= most);
+}
+function seek(found, isEnough) {
+  let why = "";
+  for (const each of found) {
+    if (each instanceof Unconfirmed) why ||= each.message;
+    else if (isEnough(each)) return;
+    else why = "no bound of it is as low as is stated";
+  }
+  throw new Unconfirmed(why);
+}
+function confirmLoss(definition) {
+  try {
+    confirm(definition);
+  } catch (error) {
+    throw error instanceof Unconfirmed ? error : new Unconfirmed(`the program fails: ${error instanceof Error ? error.message : error}`);
+  }
+}
+function confirm(definition) {
+  const { guarantee, memo } = definition;
+  const { epsilon, delta, lifetime_epsilon: lifetime, relation } = guarantee;
+  const cap = guarantee.answer_epsilon ?? epsilon;
+  requires(epsilon !== null && epsilon !== void 0, "nothing is promised");
+  checkInput(definition);
+  const normal2 = openOf(NORMAL, definition);
+  if (normal2) {
+    const shift = (
+      /** @type {[bigint, bigint]} */
+      [lastOf(definition.input), 1n << normal2.k]
+    );
+    requires(normal2.k <= 40n && normalKeeps(shift, epsilon, delta), "the noise is too little for what is stated");
+    return;
+  }
+  fractionOf(delta);
+  checkMemo(definition);
+  check(definition, oddsBelow(epsilon));
+  if (!memo) return;
+  requires(relation !== "any inputs", "it repeats draws, which shows when an answer changes");
+  const most = oddsBelow(cap);
+  seek(looks(definition, true), ({ largest }) => largest <= most);
+  if (!(Number(lifetime) > Number(cap))) return;
+  const [a, b] = fractionOf(lifetime);
+  const [c, d] = fractionOf(cap);
+  const whole = oddsBelow(lifetime);
+  seek(looks(definition, true), ({ look, largest, every }) => largest <= most && look.draws * c * b <= a * d || every !== void 0 && every <= whole);
+}
+var known = /* @__PURE__ */ new WeakMap();
+function confirmOnce(definition) {
+  if (!known.has(definition)) {
+    let why2 = null;
+    try {
+      confirmLoss(definition);
+    } catch (error) {
+      why2 = /** @type {Unconfirmed} */
+      error;
+    }
+    known.set(definition, why2);
+  }
+  const why = known.get(definition);
+  if (why) throw why;
+}
+
 // clients/js/src/budget.js
 var UNITS = 9;
 var STORE = "budget";
@@ -1151,11 +2128,11 @@ var DeviceBudget = class _DeviceBudget {
    * @param {Limits} limits
    * @param {{ name?: string, now?: () => Date, indexedDB?: IDBFactory }} [options]
    */
-  static async open(limits, { name = "ldp-budget", now = () => /* @__PURE__ */ new Date(), indexedDB: indexedDB2 = globalThis.indexedDB } = {}) {
+  static async open(limits, { name = "ldp-budget", now: now2 = () => /* @__PURE__ */ new Date(), indexedDB = globalThis.indexedDB } = {}) {
     const given = { lifetime: unitsOf(limits.lifetime, false), day: limits.day === void 0 ? null : unitsOf(limits.day, false) };
-    const budget = new _DeviceBudget(await opened(indexedDB2, name), now);
+    const budget = new _DeviceBudget(await opened(indexedDB, name), now2);
     budget.fresh = await budget.update((stored) => {
-      if (!stored) return { state: made(given, now()), result: true };
+      if (!stored) return { state: made(given, now2()), result: true };
       checked(stored);
       const day = [stored.limits.day, given.day].filter((limit) => limit !== null);
       const lower = { lifetime: Math.min(stored.limits.lifetime, given.lifetime), day: day.length ? Math.min(.../** @type {number[]} */
@@ -1168,9 +2145,9 @@ var DeviceBudget = class _DeviceBudget {
    * @param {IDBDatabase} database
    * @param {() => Date} now
    */
-  constructor(database, now) {
+  constructor(database, now2) {
     this.database = database;
-    this.now = now;
+    this.now = now2;
     this.fresh = false;
   }
   /**
@@ -1181,19 +2158,23 @@ var DeviceBudget = class _DeviceBudget {
    * @returns {Promise<Uint8Array>}
    * @throws {OverBudget} where it does not fit
    * @throws {RangeError} for an answer that the collection does not have
+   * @throws {import("./loss.js").Unconfirmed} where the program may give away more than the definition states
    */
   async randomize(client, answer) {
     client.program.read(client.numbered(answer));
+    const units = costOf(client.definition.guarantee);
+    confirmOnce(client.definition);
     const { secret } = await this.state();
-    await this.charge(costOf(client.definition.guarantee), onceOf(client, answer, secret));
+    await this.charge(units, onceOf(client, answer, secret), keptBy(client));
     return client.randomize(answer, { secret });
   }
   /**
    * @param {number} units
    * @param {string} [label] of what is charged once only
+   * @param {Kept} [kept] of a program that repeats draws
    */
-  async charge(units, label) {
-    await this.update((stored) => ({ state: charged(checked(stored), units, this.now(), label), result: void 0 }));
+  async charge(units, label, kept2) {
+    await this.update((stored) => ({ state: charged(bound(checked(stored), kept2), units, this.now(), label), result: void 0 }));
   }
   /** What was spent and what is left, as decimal text, and since when it is counted. */
   async balance() {
@@ -1294,9 +2275,20 @@ function onceOf(client, answer, secret) {
   const label = guarantee.answer_epsilon === void 0 ? void 0 : client.label(answer, secret);
   return label && `${digest} ${label}`;
 }
-function charged(state, units, now, label) {
+function keptBy({ definition }) {
+  const { fingerprint, context, input, steps, tables, memo, report } = definition;
+  return memo ? [fingerprint, toHex(sha256(utf8(canonical({ context, input, steps, tables, memo, report }))))] : void 0;
+}
+function bound(state, kept2) {
+  if (!kept2) return state;
+  const programs = state.programs ?? [];
+  const known2 = programs.find(([fingerprint]) => fingerprint === kept2[0]);
+  if (known2 && known2[1] !== kept2[1]) throw new Unconfirmed("another program has read the draws that this device keeps for the collection");
+  return known2 ? state : { ...state, programs: [...programs, kept2] };
+}
+function charged(state, units, now2, label) {
   if (label && state.labels.includes(label)) return state;
-  const spent = today(state.spent, now);
+  const spent = today(state.spent, now2);
   const over = [
     { period: "lifetime", limit: state.limits.lifetime, spent: spent.lifetime },
     ...state.limits.day === null ? [] : [{ period: "day", limit: state.limits.day, spent: spent.day }]
@@ -1305,8 +2297,8 @@ function charged(state, units, now, label) {
   const after = { ...spent, lifetime: spent.lifetime + units, day: spent.day + units };
   return { ...state, spent: after, labels: label ? [...state.labels, label] : state.labels };
 }
-function made(limits, now) {
-  return { secret: newSecret(), since: now.toISOString(), limits, spent: { lifetime: 0, day: 0, date: dateOf(now) }, labels: [] };
+function made(limits, now2) {
+  return { secret: newSecret(), since: now2.toISOString(), limits, spent: { lifetime: 0, day: 0, date: dateOf(now2) }, labels: [] };
 }
 function checked(stored) {
   if (!stored) throw new Error("the budget of this device was cleared; open it again, which starts anew and says so");
@@ -1316,22 +2308,22 @@ function checked(stored) {
   if (whole && typeof spent.date === "string" && Array.isArray(labels) && stored.secret instanceof Uint8Array) return stored;
   throw new Error("the record of this device's budget is damaged; clear it, which starts anew and says so");
 }
-function today(spent, now) {
-  const date2 = dateOf(now);
+function today(spent, now2) {
+  const date2 = dateOf(now2);
   return date2 > spent.date ? { ...spent, day: 0, date: date2 } : spent;
 }
-var dateOf = (now) => now.toISOString().slice(0, 10);
-function costOf({ epsilon, delta, answer_epsilon: together = epsilon }) {
-  if (epsilon === null || together === null || unitsOf(delta, true)) {
+var dateOf = (now2) => now2.toISOString().slice(0, 10);
+function costOf({ epsilon, delta, answer_epsilon: together2 = epsilon }) {
+  if (epsilon === null || together2 === null || unitsOf(delta, true)) {
     throw new TypeError(`a device charges promises of ε alone; this one is ε = ${epsilon}, δ = ${delta}`);
   }
-  return Math.max(unitsOf(epsilon, true), unitsOf(together, true));
+  return Math.max(unitsOf(epsilon, true), unitsOf(together2, true));
 }
 function unitsOf(text, up2) {
   const parts = typeof text === "string" && /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,3}))?$/.exec(text);
   if (!parts) throw new TypeError(`expected a decimal >= 0 as text; found ${text}`);
-  const [, whole, fraction2 = "", power = "0"] = parts;
-  const places = UNITS + Number(power) - fraction2.length;
+  const [, whole, fraction2 = "", power2 = "0"] = parts;
+  const places = UNITS + Number(power2) - fraction2.length;
   const digits = BigInt(whole + fraction2);
   const cut2 = 10n ** BigInt(Math.abs(places));
   const units = Number(places >= 0 ? digits * cut2 : digits / cut2 + (up2 && digits % cut2 ? 1n : 0n));
@@ -1342,8 +2334,8 @@ function epsilonOf(units) {
   const text = String(units).padStart(UNITS + 1, "0");
   return `${text.slice(0, -UNITS)}.${text.slice(-UNITS)}`.replace(/\.?0+$/, "");
 }
-async function opened(indexedDB2, name) {
-  const request2 = indexedDB2.open(name, VERSION2);
+async function opened(indexedDB, name) {
+  const request2 = indexedDB.open(name, VERSION2);
   request2.onupgradeneeded = () => {
     for (const store of STORES) {
       if (!request2.result.objectStoreNames.contains(store)) request2.result.createObjectStore(store);
@@ -1372,6 +2364,7 @@ var Outbox = class {
    * @returns {Promise<Entry>}
    * @throws {import("./budget.js").OverBudget} where it does not fit the budget of the device; nothing was drawn
    * @throws {RangeError} for an answer that the collection does not have
+   * @throws {import("./loss.js").Unconfirmed} where the program may give away more than the definition states
    */
   draw(key, client, answer, { about = {}, uncounted = false } = {}) {
     return this.budget.transact([STORE2], async (transaction) => {
@@ -1380,15 +2373,16 @@ var Outbox = class {
       if (before) return before;
       client.program.read(client.numbered(answer));
       const { definition } = client;
+      if (definition.guarantee.epsilon !== null) confirmOnce(definition);
       const units = uncounted && !counts(definition.guarantee) ? null : costOf(definition.guarantee);
-      const state = await this.budget.stateWithin(transaction);
+      const state = bound(await this.budget.stateWithin(transaction), keptBy(client));
       const { secret } = state;
-      const now = this.budget.now();
-      const after = units === null ? state : charged(state, units, now, onceOf(client, answer, secret));
+      const now2 = this.budget.now();
+      const after = units === null ? state : charged(state, units, now2, onceOf(client, answer, secret));
       this.budget.keepWithin(transaction, after);
       const paid = after.spent.lifetime - state.spent.lifetime;
       const entry = {
-        ...{ key, collection: definition.name, digest: definition.digest, at: now.toISOString(), state: "waiting" },
+        ...{ key, collection: definition.name, digest: definition.digest, at: now2.toISOString(), state: "waiting" },
         ...{ report: client.randomize(answer, { secret }), label: client.label(answer, secret) },
         ...{ units: units === null ? null : paid, about }
       };
@@ -1485,7 +2479,9 @@ async function send(entry) {
   const after = 1e3 * Number(response.headers.get("Retry-After") ?? 0) || 0;
   if (response.ok) {
     const receipt = await response.json().catch(() => void 0);
-    return receipt ? { state: "arrived", receipt } : { state: "waiting", why: "network" };
+    if (!receipt) return { state: "waiting", why: "network" };
+    delete receipt.user;
+    return { state: "arrived", receipt };
   }
   const { code, body } = await codeOf(response);
   if (PASSING.has(response.status) || code === "in-flight") return { state: "waiting", why: "busy", after };
@@ -1638,7 +2634,7 @@ function facts(rows) {
 }
 
 // clients/survey/src/links.js
-var STORE3 = "links";
+var PREFIX = "ldp-budget link ";
 function taken(collection2) {
   const fragment = location.hash.slice(1);
   if (location.hash || location.href.endsWith("#")) history.replaceState(null, "", location.pathname + location.search);
@@ -1646,43 +2642,38 @@ function taken(collection2) {
   if (!/^[\w.=-]{16,2000}$/.test(token) || !/^([0-9a-f]{16,64})?$/.test(agreed)) return void 0;
   return { collection: collection2, token, agreed };
 }
-var Links = class _Links {
-  static async open() {
-    const request2 = indexedDB.open("ldp-budget-links", 1);
-    request2.onupgradeneeded = () => request2.result.createObjectStore(STORE3, { keyPath: "collection" });
-    return new _Links(await answered(request2));
+var Links = class {
+  /** @param {Storage} [storage] */
+  constructor(storage = sessionStorage) {
+    this.storage = storage;
   }
-  /** @param {IDBDatabase} database */
-  constructor(database) {
-    this.database = database;
-    database.onversionchange = () => database.close();
-  }
-  /** @param {"readonly" | "readwrite"} mode */
-  store(mode) {
-    return this.database.transaction(STORE3, mode).objectStore(STORE3);
-  }
-  /** @param {string} collection @returns {Promise<Link | undefined>} */
+  /** @param {string} collection @returns {Link | undefined} */
   find(collection2) {
-    return answered(this.store("readonly").get(collection2));
+    const found = this.storage.getItem(PREFIX + collection2);
+    return found === null ? void 0 : JSON.parse(found);
   }
-  /** @returns {Promise<Link[]>} */
+  /** @returns {Link[]} */
   all() {
-    return answered(this.store("readonly").getAll());
+    const names = Object.keys(this.storage).filter((name) => name.startsWith(PREFIX)).sort();
+    return names.map((name) => JSON.parse(
+      /** @type {string} */
+      this.storage.getItem(name)
+    ));
   }
   /**
    * Keeps an invitation, with all that was known of the same one.
    * @param {Link} link
-   * @returns {Promise<Link>} as it is kept
+   * @returns {Link} as it is kept
    */
-  async keep(link2) {
-    const before = await this.find(link2.collection);
+  keep(link2) {
+    const before = this.find(link2.collection);
     const kept2 = before?.token === link2.token ? { ...before, ...link2 } : link2;
-    await answered(this.store("readwrite").put(kept2));
+    this.storage.setItem(PREFIX + link2.collection, JSON.stringify(kept2));
     return kept2;
   }
   /** @param {string} collection */
-  async forget(collection2) {
-    await answered(this.store("readwrite").delete(collection2));
+  forget(collection2) {
+    this.storage.removeItem(PREFIX + collection2);
   }
 };
 
@@ -1723,7 +2714,7 @@ var survey_de_default = {
   "meaning.approximate": "Was Sie auch antworten: Vergleicht man zwei beliebige Antworten, so kann niemand, der den Bericht sieht, die eine gegenüber der anderen für mehr als {times}-mal so wahrscheinlich halten wie vorher. Es gibt eine Ausnahme mit einer Wahrscheinlichkeit von höchstens {delta}, in der der Bericht Ihre Antwort verraten kann.",
   "meaning.repeated": "Wie oft Sie dieselbe Antwort auch geben: Alle ihre Berichte zusammen machen niemanden mehr als {times}-mal so sicher.",
   "meaning.changed": "Wenn sich Ihre Antworten mit der Zeit ändern, bleibt alles für diese Umfrage Gesendete innerhalb des {times}-Fachen.",
-  "meaning.pattern": "Verglichen werden Sie dabei mit Menschen, deren Antworten sich zu denselben Zeitpunkten ändern: Dass sich eine Antwort geändert hat, kann sichtbar werden.",
+  "meaning.pattern": "Verglichen werden Sie dabei mit Menschen, deren Antworten sich an denselben Stellen wiederholen: Dass sich eine Antwort geändert hat oder wiedergekehrt ist, kann sichtbar werden.",
   "meaning.little": "ε = {epsilon} ist so viel, dass die Zusage wenig bedeutet: Ein Bericht kann Ihre Antwort verraten.",
   "budget.service": "Bei diesem Dienst, {period}",
   "budget.device": "Eigenes Budget dieses Geräts, {period}",
@@ -1736,7 +2727,7 @@ var survey_de_default = {
   "period.week": "pro Woche",
   "period.month": "pro Monat",
   "how.title": "Wie es funktioniert und was Sie prüfen können",
-  "how.draw": "Diese Seite zieht aus Ihrer Antwort einen zufälligen Bericht, mit einem Programm, das Teil der veröffentlichten Definition ist.",
+  "how.draw": "Diese Seite zieht aus Ihrer Antwort einen zufälligen Bericht, mit einem Programm, das Teil der veröffentlichten Definition ist. Die Seite hat aus diesem Programm errechnet, dass ein Bericht nicht mehr verrät, als hier steht.",
   "how.keep": "Bericht und Anrechnung werden in einem Schritt auf Ihrem Gerät festgehalten, bevor etwas gesendet wird. Ihre Antwort wird nicht aufbewahrt.",
   "how.send": "Dieselben Bytes werden gesendet, bis sie angekommen sind. Nichts wird zweimal gezogen oder angerechnet, auch wenn Sie die Seite neu laden.",
   "how.seen": "Danach sehen Sie, was gesendet wurde, wie wahrscheinlich das bei jeder Antwort war, und eine Quittung.",
@@ -1746,24 +2737,24 @@ var survey_de_default = {
   "how.digest": "Prüfsumme der Definition",
   "how.compare": "Vergleichen Sie die Prüfsumme mit der in Ihrer Einwilligung oder Ankündigung. Ist es eine andere, nehmen Sie nicht teil.",
   "declined.title": "Sie nehmen nicht teil",
-  "declined.text": "Es wurde nichts gesendet und nichts angerechnet. Der Link wurde auf diesem Gerät vergessen; öffnen Sie ihn erneut, wenn Sie es sich anders überlegen.",
+  "declined.text": "Es wurde nichts gesendet und nichts angerechnet. Diese Seite hat den Link vergessen; öffnen Sie ihn erneut, wenn Sie es sich anders überlegen.",
   "state.waiting.title": "Unterwegs",
   "state.waiting.text": "Ihr Bericht ist gezogen und bleibt auf diesem Gerät, bis er angekommen ist. Er wird von selbst gesendet und nicht noch einmal gezogen.",
   "state.waiting.short": "unterwegs",
   "state.arrived.title": "Gesendet und angekommen",
-  "state.arrived.text": "Vielen Dank. Ihr Bericht wurde einmal gezählt. Unten steht, was dieses Gerät verlassen hat.",
+  "state.arrived.text": "Vielen Dank. Der Dienst zählt zu diesem Link einen Bericht: den ersten, der ankam. Unten steht, was dieses Gerät verlassen hat.",
   "state.arrived.short": "angekommen",
   "state.refused.title": "Abgelehnt: Ihr Budget reicht nicht",
   "state.refused.text": "Der Dienst hat den Bericht abgelehnt und nicht gezählt. Es wird nichts mehr gesendet.",
   "state.refused.short": "abgelehnt",
   "state.changed.title": "Abgelehnt: Die Umfrage wurde geändert",
-  "state.changed.text": "Der Bericht gehört zu einer anderen Definition, als der Dienst sie jetzt hat. Er wurde nicht gezählt und verworfen; es wird nichts mehr gesendet.",
+  "state.changed.text": "Der Bericht gehört zu einer anderen Definition, als der Dienst sie jetzt hat, und der Dienst hat ihn diesmal nicht angenommen. Ob ein früherer Versuch gezählt oder angerechnet wurde, lässt sich von hier nicht sagen. Der Bericht wurde verworfen; es wird nichts mehr gesendet.",
   "state.changed.short": "abgelehnt, Umfrage geändert",
   "state.taken.title": "Dieser Link wurde schon benutzt",
-  "state.taken.text": "Mit ihm wurde schon ein anderer Bericht gesendet, vielleicht von einem anderen Gerät. Dieser wurde nicht gezählt und verworfen; der Dienst hat dafür nichts angerechnet.",
+  "state.taken.text": "Der Dienst hat zu diesem Link schon eine andere Anfrage. Ob ein Bericht von Ihnen gezählt oder angerechnet wurde, lässt sich von hier nicht sagen. Dieser Bericht wurde verworfen; es wird nichts mehr gesendet. Bitte sagen Sie dem Kontakt der Umfrage Bescheid.",
   "state.taken.short": "Link schon benutzt",
   "state.rejected.title": "Der Dienst hat den Bericht nicht angenommen",
-  "state.rejected.text": "Er wurde nicht gezählt und verworfen; es wird nichts mehr gesendet. Bitte sagen Sie dem Kontakt der Umfrage Bescheid.",
+  "state.rejected.text": "Der Dienst hat ihn diesmal nicht angenommen. Ob ein früherer Versuch gezählt oder angerechnet wurde, lässt sich von hier nicht sagen. Der Bericht wurde verworfen; es wird nichts mehr gesendet. Bitte sagen Sie dem Kontakt der Umfrage Bescheid.",
   "state.rejected.short": "nicht angenommen",
   "waiting.now": "Jetzt versuchen",
   "waiting.network": "Der Dienst ist gerade nicht erreichbar. Ihr Bericht bleibt auf diesem Gerät und geht von selbst hinaus, sobald Sie online sind; er wird nicht noch einmal gezogen.",
@@ -1804,13 +2795,15 @@ var survey_de_default = {
   "problem.network.text": "Dabei wurde nichts gesendet. Bitte versuchen Sie es noch einmal, wenn Sie online sind.",
   "problem.again": "Noch einmal versuchen",
   "problem.unauthorized.title": "Dieser Link gilt nicht oder nicht mehr",
-  "problem.unauthorized.text": "Er kann abgelaufen oder zurückgezogen sein. Es wurde nichts gesendet und nichts angerechnet. Bitten Sie die Einladenden um einen neuen.",
+  "problem.unauthorized.text": "Er kann abgelaufen oder zurückgezogen sein. Beim Öffnen wurde nichts gesendet und nichts angerechnet. Bitten Sie die Einladenden um einen neuen.",
   "problem.forbidden.title": "Dieser Link gehört zu einer anderen Umfrage",
   "problem.forbidden.text": "Es wurde nichts gesendet und nichts angerechnet.",
   "problem.unknown-name.title": "Diese Umfrage gibt es nicht",
   "problem.unknown-name.text": "Prüfen Sie den Link, der Ihnen geschickt wurde. Es wurde nichts gesendet und nichts angerechnet.",
   "problem.changed.title": "Das ist nicht die vereinbarte Umfrage",
-  "problem.changed.text": "Ihre Definition passt nicht zu ihrer Prüfsumme oder nicht zu der, die Ihr Link nennt. Es wurde nichts gesendet und nichts angerechnet, und diese Seite sendet dafür nichts. Bitte sagen Sie dem Kontakt der Umfrage Bescheid.",
+  "problem.changed.text": "Ihre Definition passt nicht zu ihrer Prüfsumme oder nicht zu der, die Ihr Link nennt. Beim Öffnen wurde nichts gesendet und nichts angerechnet, und diese Seite sendet dafür nichts. Bitte sagen Sie dem Kontakt der Umfrage Bescheid.",
+  "problem.unconfirmed.title": "Diese Seite kann nicht bestätigen, was ein Bericht verrät",
+  "problem.unconfirmed.text": "Die Seite hat das Programm durchgerechnet, das Ihren Bericht ziehen würde, und konnte das angegebene ε nicht bestätigen. Darum sendet diese Seite dafür nichts. Beim Öffnen wurde nichts gesendet und nichts angerechnet. Bitte sagen Sie dem Kontakt der Umfrage Bescheid.",
   "problem.storage.title": "Dieser Browser bewahrt für diese Seite nichts auf",
   "problem.storage.text": "Ein Bericht muss aufbewahrt werden, bis er angekommen ist, damit er nie zweimal gezogen wird. Es wurde nichts gesendet und nichts angerechnet. Ein privates Fenster oder eine Einstellung kann der Grund sein.",
   "problem.unexpected.title": "Etwas ist schiefgegangen",
@@ -1825,10 +2818,10 @@ var survey_de_default = {
   "mine.none": "Noch nichts.",
   "mine.service": "Was der Dienst gezählt hat",
   "mine.asking": "Der Dienst wird gefragt …",
-  "mine.nolinks": "Dieses Gerät hat gerade keine Einladung. Öffnen Sie einen Ihrer Links, um zu sehen, was der Dienst für Sie gezählt hat.",
+  "mine.nolinks": "Dieser Tab hat gerade keine Einladung. Öffnen Sie einen Ihrer Links, um zu sehen, was der Dienst für Sie gezählt hat.",
   "mine.uncharged": "Es wurde nichts angerechnet.",
   "mine.charges": "Anrechnungen",
-  "mine.forget": "Diesen Link auf diesem Gerät vergessen",
+  "mine.forget": "Diesen Link vergessen",
   "mine.survey": "Umfrage",
   "mine.what": "Wofür",
   "mine.when": "Wann",
@@ -1877,7 +2870,7 @@ var survey_en_default = {
   "meaning.approximate": "Whatever you answer: take any two answers, and nobody who sees the report can hold one of them, against the other, for more than {times} times as likely as before. There is one exception, with a chance of at most {delta}, in which the report may give your answer away.",
   "meaning.repeated": "However often you give this same answer, all of its reports together make nobody more than {times} times as sure.",
   "meaning.changed": "If your answers change over time, everything sent for this survey stays within {times} times.",
-  "meaning.pattern": "This compares you with people whose answers change at the same moments as yours: that an answer has changed can show.",
+  "meaning.pattern": "This compares you with people whose answers repeat in the same places as yours: that an answer has changed, or came back, can show.",
   "meaning.little": "ε = {epsilon} is so much that the promise means little: a report may give your answer away.",
   "budget.service": "With this service, {period}",
   "budget.device": "This device’s own budget, {period}",
@@ -1890,7 +2883,7 @@ var survey_en_default = {
   "period.week": "per week",
   "period.month": "per month",
   "how.title": "How it works, and what you can check",
-  "how.draw": "This page draws a random report from your answer, by a program that is part of the published definition.",
+  "how.draw": "This page draws a random report from your answer, by a program that is part of the published definition. The page has worked out from that program that a report gives away no more than is stated here.",
   "how.keep": "Report and charge are put down on your device in one step, before anything is sent. Your answer is not kept.",
   "how.send": "The same bytes are sent until they have arrived. Nothing is drawn or charged twice, also if you reload the page.",
   "how.seen": "Afterwards you see what left, how likely it was for each answer, and a receipt.",
@@ -1900,24 +2893,24 @@ var survey_en_default = {
   "how.digest": "Digest of the definition",
   "how.compare": "Compare the digest with the one in your consent form or announcement. If it is another one, do not take part.",
   "declined.title": "You are not taking part",
-  "declined.text": "Nothing was sent and nothing was charged. The link was forgotten on this device; open it again if you change your mind.",
+  "declined.text": "Nothing was sent and nothing was charged. This page has forgotten the link; open it again if you change your mind.",
   "state.waiting.title": "On its way",
   "state.waiting.text": "Your report is drawn and kept on this device until it has arrived. It is sent by itself, and is not drawn again.",
   "state.waiting.short": "on its way",
   "state.arrived.title": "Sent, and received",
-  "state.arrived.text": "Thank you. Your report was counted once. Below is what left this device.",
+  "state.arrived.text": "Thank you. The service counts one report for this link: the first one that reached it. Below is what left this device.",
   "state.arrived.short": "received",
   "state.refused.title": "Refused: your budget does not allow it",
   "state.refused.text": "The service refused the report and did not count it. Nothing more will be sent.",
   "state.refused.short": "refused",
   "state.changed.title": "Refused: the survey was changed",
-  "state.changed.text": "The report belongs to another definition than the service has now. It was not counted and was dropped; nothing more will be sent.",
+  "state.changed.text": "The report belongs to another definition than the service has now, and the service did not take it this time. Whether an earlier attempt was counted or charged cannot be said from here. The report was dropped, and nothing more will be sent.",
   "state.changed.short": "refused, survey changed",
   "state.taken.title": "This link was used before",
-  "state.taken.text": "Another report was sent with it, perhaps from another device. This one was not counted and was dropped; the service charged nothing for it.",
+  "state.taken.text": "The service holds another request under this link. Whether a report of yours was counted or charged cannot be said from here. This report was dropped, and nothing more will be sent. Please tell the contact of the survey.",
   "state.taken.short": "link used before",
   "state.rejected.title": "The service did not accept the report",
-  "state.rejected.text": "It was not counted and was dropped; nothing more will be sent. Please tell the contact of the survey.",
+  "state.rejected.text": "The service did not take it this time. Whether an earlier attempt was counted or charged cannot be said from here. The report was dropped, and nothing more will be sent. Please tell the contact of the survey.",
   "state.rejected.short": "not accepted",
   "waiting.now": "Try now",
   "waiting.network": "The service cannot be reached just now. Your report is kept on this device and goes out by itself once you are online; it is not drawn again.",
@@ -1958,13 +2951,15 @@ var survey_en_default = {
   "problem.network.text": "Nothing was sent by this. Please try again when you are online.",
   "problem.again": "Try again",
   "problem.unauthorized.title": "This link is not valid, or no longer",
-  "problem.unauthorized.text": "It may have expired, or been withdrawn. Nothing was sent, and nothing was charged. Ask those who invited you for another one.",
+  "problem.unauthorized.text": "It may have expired, or been withdrawn. Opening it sent nothing and charged nothing. Ask those who invited you for another one.",
   "problem.forbidden.title": "This link is for another survey",
   "problem.forbidden.text": "Nothing was sent, and nothing was charged.",
   "problem.unknown-name.title": "There is no such survey",
   "problem.unknown-name.text": "Check the link that you were sent. Nothing was sent, and nothing was charged.",
   "problem.changed.title": "This is not the survey that was agreed on",
-  "problem.changed.text": "Its definition does not match its digest, or the one that your link names. Nothing was sent, nothing was charged, and this page sends nothing for it. Please tell the contact of the survey.",
+  "problem.changed.text": "Its definition does not match its digest, or the one that your link names. Opening it sent nothing and charged nothing, and this page sends nothing for it. Please tell the contact of the survey.",
+  "problem.unconfirmed.title": "This page cannot confirm what a report gives away",
+  "problem.unconfirmed.text": "The page worked through the program that would draw your report, and could not confirm the ε that the survey states. So this page sends nothing for it. Opening it sent nothing and charged nothing. Please tell the contact of the survey.",
   "problem.storage.title": "This browser keeps nothing for this page",
   "problem.storage.text": "A report has to be kept until it has arrived, so that it is never drawn twice. Nothing was sent, and nothing was charged. A private window or a setting may be the reason.",
   "problem.unexpected.title": "Something went wrong",
@@ -1979,10 +2974,10 @@ var survey_en_default = {
   "mine.none": "Nothing yet.",
   "mine.service": "What the service has counted",
   "mine.asking": "Asking the service …",
-  "mine.nolinks": "This device has no invitation just now. Open one of your links to see what the service has counted for you.",
+  "mine.nolinks": "This tab has no invitation just now. Open one of your links to see what the service has counted for you.",
   "mine.uncharged": "Nothing was charged.",
   "mine.charges": "Charges",
-  "mine.forget": "Forget this link on this device",
+  "mine.forget": "Forget this link",
   "mine.survey": "Survey",
   "mine.what": "For what",
   "mine.when": "When",
@@ -2031,7 +3026,7 @@ var survey_ko_default = {
   "meaning.approximate": "무엇을 답하든, 어느 두 답을 견주어도 보고서를 본 사람이 한쪽을 다른 쪽보다 그럴듯하게 여기는 정도는 보기 전의 {times}배를 넘을 수 없습니다. 단, 많아야 {delta}의 확률로 보고서가 답을 드러낼 수 있습니다.",
   "meaning.repeated": "같은 답을 몇 번을 하든, 그 보고서를 모두 합쳐도 확신은 {times}배를 넘지 않습니다.",
   "meaning.changed": "시간이 지나며 답이 바뀌어도, 이 설문으로 보낸 모든 것을 합쳐 {times}배 이내입니다.",
-  "meaning.pattern": "이 약속은 답이 당신과 같은 때에 바뀌는 사람들과 견준 것입니다. 답이 바뀌었다는 사실은 드러날 수 있습니다.",
+  "meaning.pattern": "이 약속은 당신과 같은 자리에서 같은 답을 되풀이하는 사람들과 견준 것입니다. 답이 바뀌었거나 되돌아왔다는 사실은 드러날 수 있습니다.",
   "meaning.little": "ε = {epsilon}은 너무 커서 약속이 거의 의미가 없습니다. 보고서가 답을 드러낼 수 있습니다.",
   "budget.service": "이 서비스, {period}",
   "budget.device": "이 기기 자체 예산, {period}",
@@ -2044,7 +3039,7 @@ var survey_ko_default = {
   "period.week": "한 주",
   "period.month": "한 달",
   "how.title": "작동 방식과 확인할 수 있는 것",
-  "how.draw": "이 페이지는 공개된 정의에 포함된 프로그램으로 답변에서 무작위 보고서를 뽑습니다.",
+  "how.draw": "이 페이지는 공개된 정의에 포함된 프로그램으로 답변에서 무작위 보고서를 뽑습니다. 이 페이지는 보고서가 여기에 적힌 것보다 더 드러내지 않는다는 것을 그 프로그램에서 직접 계산했습니다.",
   "how.keep": "보고서와 비용은 무엇이든 전송되기 전에 한 번에 이 기기에 기록됩니다. 답변은 보관하지 않습니다.",
   "how.send": "도착할 때까지 같은 바이트를 보냅니다. 페이지를 새로 고쳐도 다시 뽑거나 두 번 매기지 않습니다.",
   "how.seen": "그 뒤에 무엇이 나갔는지, 답마다 그 확률이 얼마였는지, 영수증을 볼 수 있습니다.",
@@ -2054,24 +3049,24 @@ var survey_ko_default = {
   "how.digest": "정의의 다이제스트",
   "how.compare": "동의서나 공지에 있는 다이제스트와 비교해 보세요. 다르면 참여하지 마세요.",
   "declined.title": "참여하지 않습니다",
-  "declined.text": "아무것도 전송되지 않았고 예산도 쓰이지 않았습니다. 링크는 이 기기에서 지워졌습니다. 마음이 바뀌면 링크를 다시 여세요.",
+  "declined.text": "아무것도 전송되지 않았고 예산도 쓰이지 않았습니다. 이 페이지에서 링크를 지웠습니다. 마음이 바뀌면 링크를 다시 여세요.",
   "state.waiting.title": "전송 중",
   "state.waiting.text": "보고서를 뽑았고 도착할 때까지 이 기기에 보관합니다. 저절로 전송되며 다시 뽑지 않습니다.",
   "state.waiting.short": "전송 중",
   "state.arrived.title": "보고서가 도착했습니다",
-  "state.arrived.text": "감사합니다. 보고서가 한 번 집계되었습니다. 아래는 이 기기에서 나간 것입니다.",
+  "state.arrived.text": "감사합니다. 서비스는 이 링크로 가장 먼저 도착한 보고서 하나를 집계합니다. 아래는 이 기기에서 나간 것입니다.",
   "state.arrived.short": "도착",
   "state.refused.title": "거절됨: 예산이 모자랍니다",
   "state.refused.text": "서비스가 보고서를 거절했고 집계하지 않았습니다. 더는 아무것도 전송되지 않습니다.",
   "state.refused.short": "거절됨",
   "state.changed.title": "거절됨: 설문이 바뀌었습니다",
-  "state.changed.text": "보고서가 서비스의 현재 정의와 다른 정의에 속합니다. 집계되지 않고 버려졌으며 더는 아무것도 전송되지 않습니다.",
+  "state.changed.text": "보고서가 서비스의 현재 정의와 다른 정의에 속하며, 서비스가 이번에는 받지 않았습니다. 이전 시도가 집계되었는지, 비용이 매겨졌는지는 여기서 알 수 없습니다. 보고서는 버려졌으며 더는 아무것도 전송되지 않습니다.",
   "state.changed.short": "거절됨 (설문 변경)",
   "state.taken.title": "이미 사용된 링크입니다",
-  "state.taken.text": "이 링크로 다른 보고서가 이미 전송되었습니다. 다른 기기에서 보냈을 수 있습니다. 이번 보고서는 집계되지 않고 버려졌으며 서비스는 비용을 매기지 않았습니다.",
+  "state.taken.text": "서비스에는 이 링크로 이미 다른 요청이 있습니다. 보고서가 집계되었는지, 비용이 매겨졌는지는 여기서 알 수 없습니다. 이번 보고서는 버려졌으며 더는 아무것도 전송되지 않습니다. 설문 담당자에게 알려 주세요.",
   "state.taken.short": "이미 사용된 링크",
   "state.rejected.title": "서비스가 보고서를 받지 않았습니다",
-  "state.rejected.text": "집계되지 않고 버려졌으며 더는 아무것도 전송되지 않습니다. 설문 담당자에게 알려 주세요.",
+  "state.rejected.text": "서비스가 이번에는 받지 않았습니다. 이전 시도가 집계되었는지, 비용이 매겨졌는지는 여기서 알 수 없습니다. 보고서는 버려졌으며 더는 아무것도 전송되지 않습니다. 설문 담당자에게 알려 주세요.",
   "state.rejected.short": "받지 않음",
   "waiting.now": "지금 시도",
   "waiting.network": "지금은 서비스에 연결할 수 없습니다. 보고서는 이 기기에 보관되며 온라인이 되면 저절로 전송됩니다. 다시 뽑지 않습니다.",
@@ -2112,13 +3107,15 @@ var survey_ko_default = {
   "problem.network.text": "이로 인해 전송된 것은 없습니다. 온라인일 때 다시 시도해 주세요.",
   "problem.again": "다시 시도",
   "problem.unauthorized.title": "유효하지 않거나 만료된 링크입니다",
-  "problem.unauthorized.text": "만료되었거나 취소되었을 수 있습니다. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다. 초대한 쪽에 새 링크를 요청하세요.",
+  "problem.unauthorized.text": "만료되었거나 취소되었을 수 있습니다. 링크를 열 때 전송되거나 매겨진 것은 없습니다. 초대한 쪽에 새 링크를 요청하세요.",
   "problem.forbidden.title": "다른 설문의 링크입니다",
   "problem.forbidden.text": "아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
   "problem.unknown-name.title": "그런 설문이 없습니다",
   "problem.unknown-name.text": "받은 링크를 확인해 주세요. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
   "problem.changed.title": "합의된 설문과 다릅니다",
-  "problem.changed.text": "정의가 다이제스트 또는 링크에 적힌 것과 맞지 않습니다. 아무것도 전송되지 않았고 예산도 쓰이지 않았으며, 이 페이지는 이 설문으로 아무것도 보내지 않습니다. 설문 담당자에게 알려 주세요.",
+  "problem.changed.text": "정의가 다이제스트 또는 링크에 적힌 것과 맞지 않습니다. 링크를 열 때 전송되거나 매겨진 것은 없으며, 이 페이지는 이 설문으로 아무것도 보내지 않습니다. 설문 담당자에게 알려 주세요.",
+  "problem.unconfirmed.title": "이 페이지는 보고서가 무엇을 드러내는지 확인할 수 없습니다",
+  "problem.unconfirmed.text": "이 페이지가 보고서를 뽑을 프로그램을 계산해 보았지만 설문에 적힌 ε을 확인하지 못했습니다. 그래서 이 설문으로는 아무것도 보내지 않습니다. 링크를 열 때 전송되거나 매겨진 것은 없습니다. 설문 담당자에게 알려 주세요.",
   "problem.storage.title": "이 브라우저는 이 페이지의 데이터를 보관하지 않습니다",
   "problem.storage.text": "보고서를 두 번 뽑지 않으려면 도착할 때까지 보관해야 합니다. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다. 시크릿 창이나 설정 때문일 수 있습니다.",
   "problem.unexpected.title": "문제가 발생했습니다",
@@ -2133,10 +3130,10 @@ var survey_ko_default = {
   "mine.none": "아직 없습니다.",
   "mine.service": "서비스가 셈한 것",
   "mine.asking": "서비스에 묻는 중 …",
-  "mine.nolinks": "지금 이 기기에는 초대 링크가 없습니다. 서비스가 셈한 것을 보려면 받은 링크를 여세요.",
+  "mine.nolinks": "지금 이 탭에는 초대 링크가 없습니다. 서비스가 셈한 것을 보려면 받은 링크를 여세요.",
   "mine.uncharged": "매겨진 비용이 없습니다.",
   "mine.charges": "매겨진 비용",
-  "mine.forget": "이 기기에서 링크 지우기",
+  "mine.forget": "링크 지우기",
   "mine.survey": "설문",
   "mine.what": "내용",
   "mine.when": "때",
@@ -2241,9 +3238,10 @@ function meaning(guarantee) {
   const { epsilon, delta, answer_epsilon: cap, lifetime_epsilon: lifetime, relation } = guarantee;
   if (Number(delta) > 0) return [said2("meaning.approximate", epsilon, { delta: up(delta) })];
   const sentences = [said2("meaning.pure", epsilon)];
-  if (cap === void 0) return sentences;
-  sentences.push(said2("meaning.repeated", cap));
-  if (Number(lifetime) > Number(cap)) sentences.push(said2("meaning.changed", lifetime));
+  if (cap !== void 0 && cap !== null) {
+    sentences.push(said2("meaning.repeated", cap));
+    if (Number(lifetime) > Number(cap)) sentences.push(said2("meaning.changed", lifetime));
+  }
   if (relation !== "any inputs") sentences.push(say("meaning.pattern"));
   return sentences;
 }
@@ -2265,7 +3263,7 @@ var Mine = class {
   }
   async start() {
     const { budget, outbox, links } = this.device;
-    const [balance, entries, held] = [await budget.balance(), await outbox.entries(), await links.all()];
+    const [balance, entries, held] = [await budget.balance(), await outbox.entries(), links.all()];
     document.title = say("page.mine");
     const services = el("div", { id: "services" }, el("p", { class: "hint" }, held.length ? say("mine.asking") : say("mine.nolinks")));
     show([
@@ -2312,7 +3310,7 @@ var Mine = class {
   }
   /** @param {string} collection */
   async forget(collection2) {
-    await this.device.links.forget(collection2);
+    this.device.links.forget(collection2);
     await this.start();
     document.getElementById("service")?.scrollIntoView();
   }
@@ -2329,10 +3327,10 @@ function answered2(entries) {
   return table("mine.sent", ["mine.survey", "mine.when", "mine.charged", "mine.state"], rows);
 }
 function charged2(charges) {
-  const rows = charges.map(({ at, collection: collection2, mechanism, epsilon, delta, kind }) => el(
+  const rows = charges.map(({ at: at2, collection: collection2, mechanism, epsilon, delta, kind }) => el(
     "tr",
     {},
-    el("td", {}, el("time", { datetime: at }, date(at))),
+    el("td", {}, el("time", { datetime: at2 }, date(at2))),
     el("td", {}, collection2 ?? mechanism ?? ""),
     el("td", { class: "number" }, price({ epsilon, delta: delta ?? 0 })),
     el("td", {}, said(`kind.${kind}`) ? say(`kind.${kind}`) : kind)
@@ -2349,21 +3347,21 @@ function table(title, columns, rows) {
 
 // clients/survey/src/report.js
 var MOST_SHOWN = 64;
-function partsOf(definition, report) {
-  let at = 0;
+function partsOf2(definition, report) {
+  let at2 = 0;
   return definition.report.parts.map(([kind, name, ...rest]) => {
     const [size, count] = kind === "uint" ? rest.map(Number) : kind === "packed" ? [Math.ceil(Number(rest[0]) / 8), 1] : [8, 1];
-    const own = report.subarray(at, at += size * count);
+    const own = report.subarray(at2, at2 += size * count);
     if (kind === "packed") return { name, values: Array.from({ length: Number(rest[0]) }, (_, i) => String(own[i >> 3] >> (i & 7) & 1)) };
     if (kind === "float64") return { name, values: [String(new DataView(own.buffer, own.byteOffset, 8).getFloat64(0, true))] };
     return { name, values: Array.from({ length: count }, (_, i) => String(fromLittleEndian(own.subarray(i * size, (i + 1) * size)))) };
   });
 }
 var hexOf = (report) => toHex(report).replace(/(..)(?=.)/g, "$1 ");
-function bytesShown(definition, report, answers, label) {
-  const rows = partsOf(definition, report).map(({ name, values }) => {
-    const named = answers && values.length === answers.length && values.length > 1;
-    const shown = values.slice(0, MOST_SHOWN).map((value, i) => named ? `${answers[i]}: ${value}` : value);
+function bytesShown(definition, report, answers2, label) {
+  const rows = partsOf2(definition, report).map(({ name, values }) => {
+    const named = answers2 && values.length === answers2.length && values.length > 1;
+    const shown = values.slice(0, MOST_SHOWN).map((value, i) => named ? `${answers2[i]}: ${value}` : value);
     if (values.length > MOST_SHOWN) shown.push(say("sent.more", { count: values.length - MOST_SHOWN }));
     return el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, named ? el("ul", {}, shown.map((text) => el("li", {}, text))) : shown.join(" ")));
   });
@@ -2376,7 +3374,7 @@ function bytesShown(definition, report, answers, label) {
     el("p", { class: "hint" }, label ? say("sent.label", { label }) : say("sent.nothing_else"))
   );
 }
-function likelihoodsShown(client, report, answers) {
+function likelihoodsShown(client, report, answers2) {
   const found = client.explain(report);
   if (!found || found.length > MOST_SHOWN) return section(say("likely.title"), { id: "likely" }, el("p", {}, say("likely.many")));
   const most = Math.max(...found.map((each) => each.likelihood));
@@ -2386,7 +3384,7 @@ function likelihoodsShown(client, report, answers) {
     return el(
       "tr",
       {},
-      el("th", { scope: "row" }, answers ? answers[i] : answer),
+      el("th", { scope: "row" }, answers2 ? answers2[i] : answer),
       el("td", { class: "number" }, share(likelihood)),
       el("td", { class: "picture", "aria-hidden": "true" }, bar)
     );
@@ -2429,7 +3427,7 @@ var Survey = class {
   }
   async start() {
     const { links } = this.device;
-    this.link = this.link ? await links.keep(this.link) : await links.find(this.collection);
+    this.link = this.link ? links.keep(this.link) : links.find(this.collection);
     try {
       this.client = await this.agreed();
       this.shown = void 0;
@@ -2451,7 +3449,7 @@ var Survey = class {
       throw new Problem("changed", { error });
     }
     if (definition.name !== this.collection || !definition.digest.startsWith(agreed)) throw new Problem("changed");
-    if (this.link) this.link = await this.device.links.keep({ ...this.link, seen: definition.digest, title: definition.title });
+    if (this.link) this.link = this.device.links.keep({ ...this.link, seen: definition.digest, title: definition.title });
     return client;
   }
   get definition() {
@@ -2462,7 +3460,7 @@ var Survey = class {
   }
   /** The texts of the collection, in the language of the page where it has them. */
   get words() {
-    const { title, question, purpose, answers, languages = {} } = this.definition;
+    const { title, question, purpose, answers: answers2, languages = {} } = this.definition;
     const found = Object.keys(languages).find((tag) => tag.toLowerCase() === language) ?? Object.keys(languages).find((tag) => tag.split("-")[0].toLowerCase() === language);
     const translated = found ? languages[found] : {};
     return {
@@ -2471,12 +3469,22 @@ var Survey = class {
       purpose: translated.purpose || purpose,
       answers: (
         /** @type {string[] | undefined} */
-        (translated.answers ?? answers) || void 0
+        (translated.answers ?? answers2) || void 0
       )
     };
   }
   // -- before ------------------------------------------------------------------------------------------------------
+  /** Refuses a program that may give away more than its definition states. */
+  confirm() {
+    if (!promises(this.definition.guarantee)) return;
+    try {
+      confirmOnce(this.definition);
+    } catch (error) {
+      throw error instanceof Unconfirmed ? new Problem("unconfirmed", { error }) : error;
+    }
+  }
   async ask() {
+    this.confirm();
     const { title, purpose } = this.words;
     const head = [
       el("p", { class: "eyebrow" }, say("ask.eyebrow")),
@@ -2490,7 +3498,7 @@ var Survey = class {
     const me = await meAt(this.link.token);
     if (me.collection !== this.collection) throw new Problem("forbidden");
     if (me.digest !== this.definition.digest) throw new Problem("changed");
-    this.link = await this.device.links.keep({ ...this.link, key: me.key });
+    this.link = this.device.links.keep({ ...this.link, key: me.key });
     const entry = await this.device.outbox.entry(me.key);
     if (entry) this.told(entry);
     else this.view([...head, await this.offered(me), this.how()]);
@@ -2541,22 +3549,22 @@ var Survey = class {
   }
   /** What is asked, where it cannot be answered. */
   asked() {
-    const { question, answers } = this.words;
-    const listed2 = answers && answers.length <= FEW ? el("ul", {}, answers.map((answer) => el("li", {}, answer))) : null;
+    const { question, answers: answers2 } = this.words;
+    const listed2 = answers2 && answers2.length <= FEW ? el("ul", {}, answers2.map((answer) => el("li", {}, answer))) : null;
     return question || listed2 ? [el("p", { class: "asked" }, question), listed2] : null;
   }
   /** What is asked, in the way in which it can be answered. */
   question() {
     const { input, answers: names } = this.definition;
-    const { question, answers, title } = this.words;
+    const { question, answers: answers2, title } = this.words;
     const legend = question || title;
-    if (names && answers && names.length <= FEW) {
-      const choices = names.map((name, i) => el("label", { class: "choice" }, el("input", { type: "radio", name: "answer", value: name, required: true, "aria-describedby": "error" }), el("span", {}, answers[i])));
+    if (names && answers2 && names.length <= FEW) {
+      const choices = names.map((name, i) => el("label", { class: "choice" }, el("input", { type: "radio", name: "answer", value: name, required: true, "aria-describedby": "error" }), el("span", {}, answers2[i])));
       return el("fieldset", { class: "question" }, el("legend", {}, legend), choices);
     }
     const given = { id: "answer", name: "answer", required: true, "aria-describedby": "error" };
-    if (names && answers) {
-      const options = names.map((name, i) => el("option", { value: name }, answers[i]));
+    if (names && answers2) {
+      const options = names.map((name, i) => el("option", { value: name }, answers2[i]));
       return el("div", { class: "question" }, el("label", { for: "answer" }, legend), el("select", given, el("option", { value: "" }, say("ask.choose")), options));
     }
     if (input.kind === "answer" && input.text) return el("div", { class: "question" }, el("label", { for: "answer" }, legend), el("input", { ...given, type: "text", maxlength: 1e3 }));
@@ -2638,10 +3646,10 @@ var Survey = class {
   }
   /** @param {any} form @returns {string | number | undefined} */
   answerIn(form) {
-    const { input, answers } = this.definition;
+    const { input, answers: answers2 } = this.definition;
     const given = form.elements.namedItem("answer").value;
     if (given === "") return void 0;
-    return answers || input.text ? given : Number(given);
+    return answers2 || input.text ? given : Number(given);
   }
   /** Charges, draws and keeps a report, and has it sent; there is no way back from here. @param {string | number} answer */
   async draw(answer) {
@@ -2663,7 +3671,7 @@ var Survey = class {
     await this.device.delivery.now();
   }
   async declined() {
-    await this.device.links.forget(this.collection);
+    this.device.links.forget(this.collection);
     this.link = void 0;
     this.view([el("h1", {}, say("declined.title")), el("p", { class: "lead" }, say("declined.text"))], true);
     announce(say("declined.title"));
@@ -2771,7 +3779,7 @@ async function start() {
   const budget = await DeviceBudget.open({ lifetime, day: day || void 0 });
   const outbox = new Outbox(budget);
   const delivery = new Delivery(outbox, (entry, why) => page?.told(entry, why));
-  const device = { budget, outbox, links: await Links.open(), delivery };
+  const device = { budget, outbox, links: new Links(), delivery };
   page = collection ? new Survey(device, collection, link) : new Mine(device);
   await page.start();
   await delivery.now();
