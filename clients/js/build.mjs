@@ -22,6 +22,7 @@ const shorter = {
 for (const [name, entry] of [
   ["ldp-budget", "src/index.js"],
   ["ldp-budget-device", "src/budget.js"],
+  ["ldp-budget-loss", "src/loss.js"],
 ]) {
   const outfile = `dist/${name}.js`;
   const { outputFiles } = await build({ entryPoints: [entry], bundle: true, format: "esm", target: "es2022", minifySyntax: true, write: false, logLevel: "error" });

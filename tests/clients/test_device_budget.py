@@ -84,15 +84,47 @@ def test_a_kept_answer_is_charged_once_where_that_was_promised_of_all_its_report
 
 def test_another_definition_of_the_same_collection_is_charged_anew() -> None:
     """Its program may be another one, of which nothing was charged."""
+    again = definition("every kept bucket")
+    again["title"] = "another"
+    again["digest"] = digest_of(again)
     script = """
         const budget = await open({ lifetime: "9" });
         for (const collection of collections) await budget.randomize(collection, 3);
         console.log(JSON.stringify(await spent(budget)));
     """
+    assert played(script, definition("every kept bucket"), again) == "2"
+
+
+def test_budget_with_second_program_on_the_same_kept_draws_charges_nothing() -> None:
+    """A definition with the fingerprint of another collection read the same kept draws: a report of each gave away
+    the noise and the answer with it, for ε = 1 each."""
+    script = """
+        const budget = await open({ lifetime: "9" });
+        const said = [];
+        for (const collection of collections) said.push(await asks(budget, collection, 3));
+        console.log(JSON.stringify([said, await spent(budget)]));
+    """
+    noise = definition("every kept bucket")
+    noise["steps"] = [*noise["steps"][:-1], ["row", "flips"]]
+    noise["digest"] = digest_of(noise)
+    said, spent = played(script, definition("every kept bucket"), noise)
+    assert said[0] == 1
+    assert said[1].startswith("Unconfirmed: another program has read the draws")
+    assert spent == "1"
+
+
+def test_budget_with_program_without_noise_charges_nothing() -> None:
+    """A definition that states ε = 1 and multiplies its noise by 0 was drawn and charged as ε = 1."""
+    script = """
+        const budget = await open({ lifetime: "9" });
+        console.log(JSON.stringify([await asks(budget, collections[0], 3), await spent(budget)]));
+    """
     leaks = definition("every kept bucket")
     leaks["steps"] = [*leaks["steps"][:-1], ["row", ["xor", ["onehot", "value", 5], ["mul", 0, "flips"]]]]
     leaks["digest"] = digest_of(leaks)
-    assert played(script, definition("every kept bucket"), leaks) == "2"
+    said, spent = played(script, leaks)
+    assert said.startswith("Unconfirmed: a report holds what is worked out of the answer without a draw")
+    assert spent == "0"
 
 
 UNREADABLE: list[dict[str, Any]] = [

@@ -16,7 +16,8 @@ from ldp_budget.catalogue.collections import Collection
 
 pytestmark = pytest.mark.slow
 
-MOST_BYTES = 8 * 1024
+MOST_BYTES = {"ldp-budget": 8 * 1024, "ldp-budget-device": 14 * 1024, "ldp-budget-loss": 12 * 1024}
+"""Of each file, compressed."""
 
 
 def npm(folder: Path, *words: str) -> str:
@@ -50,7 +51,9 @@ def test_its_types_are_checked_strictly(package: Path) -> None:
 
 def test_it_is_small_and_prints_the_digest_that_a_page_names(built: dict[str, dict[str, Any]]) -> None:
     sizes = {file: each["compressed"] for file, each in built.items()}
-    assert sizes["dist/ldp-budget.js"] <= MOST_BYTES
+    most = {f"dist/{name}.js": size for name, size in MOST_BYTES.items()}
+    assert sizes.keys() == most.keys()
+    assert not [file for file, size in sizes.items() if size > most[file]]
     assert all(each["integrity"].startswith("sha384-") for each in built.values())
 
 
@@ -87,6 +90,36 @@ def test_what_is_built_draws_and_explains_as_its_sources_do(package: Path) -> No
     agree, length = done.stdout.split()
     assert agree == "true"
     assert int(length) > 100 * len(CASES)
+
+
+@pytest.mark.usefixtures("built")
+def test_built_loss_confirms_and_refuses_as_its_sources_do(package: Path) -> None:
+    definitions = [Collection(name.replace(" ", "-"), made).definition() for name, made in CASES.items()]
+    script = f"""
+        const definitions = {json.dumps(definitions)};
+        const said = [];
+        for (const file of ["src/loss.js", "dist/ldp-budget-loss.js"]) {{
+            const {{ confirmLoss }} = await import(`./${{file}}`);
+            const judged = (definition, factor) => {{
+                const epsilon = String(Number(definition.guarantee.epsilon) * factor);
+                try {{
+                    confirmLoss({{ ...definition, guarantee: {{ ...definition.guarantee, epsilon }} }});
+                    return "confirmed";
+                }} catch (error) {{
+                    return error.message;
+                }}
+            }};
+            said.push(definitions.map((definition) => [judged(definition, 1), judged(definition, 0.5)]));
+        }}
+        console.log(JSON.stringify(said));
+    """
+    (package / "loss.mjs").write_text(script)
+    done = subprocess.run([node(), "loss.mjs"], cwd=package, capture_output=True, text=True, timeout=120, check=False)
+    assert not done.returncode, done.stderr
+    sources, built = json.loads(done.stdout)
+    assert sources == built
+    assert {first for first, _ in built} == {"confirmed"}
+    assert "confirmed" not in {second for _, second in built}
 
 
 def test_what_is_packed_is_installed_and_runs(package: Path, tmp_path: Path) -> None:

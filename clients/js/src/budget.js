@@ -9,12 +9,19 @@
  * is `fresh`, which a page has to say, for what was sent before is not counted in it.
  */
 
+import { toHex, utf8 } from "./bytes.js";
+import { canonical } from "./definition.js";
+import { sha256 } from "./hashes.js";
 import { newSecret } from "./index.js";
+import { Unconfirmed, confirmOnce } from "./loss.js";
 
 /** @typedef {import("./index.js").Client} Client */
 /** @typedef {{ lifetime: string, day?: string }} Limits ε as decimal text */
 /** @typedef {{ lifetime: number, day: number, date: string }} Spent units */
-/** @typedef {{ secret: Uint8Array, since: string, limits: { lifetime: number, day: number | null }, spent: Spent, labels: string[] }} State */
+/** @typedef {[string, string]} Kept the fingerprint that kept draws belong to, and the digest of the program that reads them */
+/**
+ * @typedef {{ secret: Uint8Array, since: string, limits: { lifetime: number, day: number | null }, spent: Spent, labels: string[], programs?: Kept[] }} State
+ */
 
 const UNITS = 9;
 const STORE = "budget";
@@ -76,20 +83,24 @@ export class DeviceBudget {
    * @returns {Promise<Uint8Array>}
    * @throws {OverBudget} where it does not fit
    * @throws {RangeError} for an answer that the collection does not have
+   * @throws {import("./loss.js").Unconfirmed} where the program may give away more than the definition states
    */
   async randomize(client, answer) {
     client.program.read(client.numbered(answer)); // what is no answer costs nothing
+    const units = costOf(client.definition.guarantee);
+    confirmOnce(client.definition); // what is charged is what it states
     const { secret } = await this.state();
-    await this.charge(costOf(client.definition.guarantee), onceOf(client, answer, secret));
+    await this.charge(units, onceOf(client, answer, secret), keptBy(client));
     return client.randomize(answer, { secret });
   }
 
   /**
    * @param {number} units
    * @param {string} [label] of what is charged once only
+   * @param {Kept} [kept] of a program that repeats draws
    */
-  async charge(units, label) {
-    await this.update((stored) => ({ state: charged(checked(stored), units, this.now(), label), result: undefined }));
+  async charge(units, label, kept) {
+    await this.update((stored) => ({ state: charged(bound(checked(stored), kept), units, this.now(), label), result: undefined }));
   }
 
   /** What was spent and what is left, as decimal text, and since when it is counted. */
@@ -217,6 +228,32 @@ export function onceOf(client, answer, secret) {
   const { digest, guarantee } = client.definition;
   const label = guarantee.answer_epsilon === undefined ? undefined : client.label(answer, secret);
   return label && `${digest} ${label}`;
+}
+
+/**
+ * Which program reads what is kept for a collection, if its program repeats draws.
+ * @param {Client} client
+ * @returns {Kept | undefined}
+ */
+export function keptBy({ definition }) {
+  const { fingerprint, context, input, steps, tables, memo, report } = definition;
+  return memo ? [fingerprint, toHex(sha256(utf8(canonical({ context, input, steps, tables, memo, report }))))] : undefined;
+}
+
+/**
+ * The state of a device that draws by this program. Two programs that read the same kept draws would together give away
+ * more than both are charged, so that the first one stays the only one.
+ * @param {State} state
+ * @param {Kept} [kept]
+ * @returns {State}
+ * @throws {Unconfirmed} where another program read them before
+ */
+export function bound(state, kept) {
+  if (!kept) return state;
+  const programs = state.programs ?? [];
+  const known = programs.find(([fingerprint]) => fingerprint === kept[0]);
+  if (known && known[1] !== kept[1]) throw new Unconfirmed("another program has read the draws that this device keeps for the collection");
+  return known ? state : { ...state, programs: [...programs, kept] };
 }
 
 /**

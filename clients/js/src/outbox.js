@@ -10,7 +10,8 @@
  * The answer is not kept.
  */
 
-import { answered, charged, costOf, onceOf } from "./budget.js";
+import { answered, bound, charged, costOf, keptBy, onceOf } from "./budget.js";
+import { confirmOnce } from "./loss.js";
 
 /** @typedef {import("./index.js").Client} Client */
 /** @typedef {import("./budget.js").DeviceBudget} DeviceBudget */
@@ -46,6 +47,7 @@ export class Outbox {
    * @returns {Promise<Entry>}
    * @throws {import("./budget.js").OverBudget} where it does not fit the budget of the device; nothing was drawn
    * @throws {RangeError} for an answer that the collection does not have
+   * @throws {import("./loss.js").Unconfirmed} where the program may give away more than the definition states
    */
   draw(key, client, answer, { about = {}, uncounted = false } = {}) {
     return this.budget.transact([STORE], async (transaction) => {
@@ -54,8 +56,9 @@ export class Outbox {
       if (before) return before;
       client.program.read(client.numbered(answer)); // what is no answer costs nothing
       const { definition } = client;
+      if (definition.guarantee.epsilon !== null) confirmOnce(definition);
       const units = uncounted && !counts(definition.guarantee) ? null : costOf(definition.guarantee);
-      const state = await this.budget.stateWithin(transaction);
+      const state = bound(await this.budget.stateWithin(transaction), keptBy(client));
       const { secret } = state;
       const now = this.budget.now();
       const after = units === null ? state : charged(state, units, now, onceOf(client, answer, secret));

@@ -20,7 +20,7 @@ const LEAST_SECRET_BYTES = 16;
 const MOST_REMEMBERED = 16;
 const NAME = /^[a-z][a-z0-9_]*$/;
 /** What reads the stream; the first are methods of `Draws` by these names. */
-const DRAWS = new Set(
+export const DRAWS = new Set(
   "bit bits bit_at bits_each below belows belows_from subset shuffle geometric laplace normal".split(" "),
 );
 
@@ -28,7 +28,7 @@ const DRAWS = new Set(
  * What reads the secret in the stream's place, and so draws the same again: what becomes of a word.
  * @type {Map<string, (word: bigint, given: Whole, place: number) => Whole>}
  */
-const MEMO = new Map(
+export const MEMO = new Map(
   /** @type {[string, (word: bigint, given: Whole, place: number) => Whole][]} */ ([
     ["kept_bits", (word, t) => (word < t ? 1 : 0)],
     ["kept_belows", (word, b, i) => small(word % (BigInt(within(b, 1, MOST_BOUND)) + BigInt(i)))],
@@ -40,7 +40,7 @@ const MEMO = new Map(
  * Public hash functions.
  * @type {Map<string, (seed: string) => (...given: any[]) => any>}
  */
-const HASHES = new Map(
+export const HASHES = new Map(
   /** @type {[string, (seed: string) => (...given: any[]) => any][]} */ ([
     ["polynomial", polynomial],
     ["bloom", bloom],
@@ -372,7 +372,7 @@ function toEven(x) {
  * A whole number as it stands in a program.
  * @param {any} number
  */
-function literal(number) {
+export function literal(number) {
   if (Number.isSafeInteger(number) || (typeof number === "string" && NUMBER.test(number))) return small(BigInt(number));
   throw new TypeError(`no number, and nothing before it is called ${number}`);
 }
@@ -388,7 +388,7 @@ function finite(text) {
 }
 
 /** @param {any} table */
-function tabled(table) {
+export function tabled(table) {
   if (!Array.isArray(table)) return falling(table);
   return table.map((row) => (Array.isArray(row) ? row.map(literal) : literal(row)));
 }

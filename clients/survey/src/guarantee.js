@@ -32,10 +32,12 @@ export function meaning(guarantee) {
   const { epsilon, delta, answer_epsilon: cap, lifetime_epsilon: lifetime, relation } = guarantee;
   if (Number(delta) > 0) return [said("meaning.approximate", epsilon, { delta: up(delta) })];
   const sentences = [said("meaning.pure", epsilon)];
-  if (cap === undefined) return sentences;
-  sentences.push(said("meaning.repeated", cap));
-  // It bounds all reports only where it is more than those of one answer; else nothing is said of other answers.
-  if (Number(lifetime) > Number(cap)) sentences.push(said("meaning.changed", lifetime));
+  if (cap !== undefined && cap !== null) {
+    sentences.push(said("meaning.repeated", cap));
+    // It bounds all reports only where it is more than those of one answer; else nothing is said of other answers.
+    if (Number(lifetime) > Number(cap)) sentences.push(said("meaning.changed", lifetime));
+  }
+  // Said whatever else is: a definition that repeats draws need not state what all reports of an answer lose.
   if (relation !== "any inputs") sentences.push(say("meaning.pattern"));
   return sentences;
 }

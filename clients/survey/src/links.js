@@ -1,7 +1,6 @@
 // The invitation: a token in the fragment of the link, which browsers send nowhere. It is taken out of the address bar at
-// once, and kept on the device for a reload and for reports that are still on their way.
-
-import { answered } from "../../js/src/budget.js";
+// once, and kept for a reload in this tab alone: the browser drops it when the tab is closed, so that the next user of a
+// shared device does not find it.
 
 /**
  * @typedef {object} Link
@@ -13,7 +12,7 @@ import { answered } from "../../js/src/budget.js";
  * @property {string} [seen] the digest that the definition had when the link was opened first
  */
 
-const STORE = "links";
+const PREFIX = "ldp-budget link ";
 
 /**
  * The invitation in the fragment, if there is one, which is dropped from there.
@@ -28,49 +27,39 @@ export function taken(collection) {
   return { collection, token, agreed };
 }
 
-/** The invitations that this device has, the newest of each collection. */
+/** The invitations that this tab has, the newest of each collection. */
 export class Links {
-  static async open() {
-    const request = indexedDB.open("ldp-budget-links", 1);
-    request.onupgradeneeded = () => request.result.createObjectStore(STORE, { keyPath: "collection" });
-    return new Links(await answered(request));
+  /** @param {Storage} [storage] */
+  constructor(storage = sessionStorage) {
+    this.storage = storage;
   }
 
-  /** @param {IDBDatabase} database */
-  constructor(database) {
-    this.database = database;
-    database.onversionchange = () => database.close();
-  }
-
-  /** @param {"readonly" | "readwrite"} mode */
-  store(mode) {
-    return this.database.transaction(STORE, mode).objectStore(STORE);
-  }
-
-  /** @param {string} collection @returns {Promise<Link | undefined>} */
+  /** @param {string} collection @returns {Link | undefined} */
   find(collection) {
-    return answered(this.store("readonly").get(collection));
+    const found = this.storage.getItem(PREFIX + collection);
+    return found === null ? undefined : JSON.parse(found);
   }
 
-  /** @returns {Promise<Link[]>} */
+  /** @returns {Link[]} */
   all() {
-    return answered(this.store("readonly").getAll());
+    const names = Object.keys(this.storage).filter((name) => name.startsWith(PREFIX)).sort();
+    return names.map((name) => JSON.parse(/** @type {string} */ (this.storage.getItem(name))));
   }
 
   /**
    * Keeps an invitation, with all that was known of the same one.
    * @param {Link} link
-   * @returns {Promise<Link>} as it is kept
+   * @returns {Link} as it is kept
    */
-  async keep(link) {
-    const before = await this.find(link.collection);
+  keep(link) {
+    const before = this.find(link.collection);
     const kept = before?.token === link.token ? { ...before, ...link } : link;
-    await answered(this.store("readwrite").put(kept));
+    this.storage.setItem(PREFIX + link.collection, JSON.stringify(kept));
     return kept;
   }
 
   /** @param {string} collection */
-  async forget(collection) {
-    await answered(this.store("readwrite").delete(collection));
+  forget(collection) {
+    this.storage.removeItem(PREFIX + collection);
   }
 }

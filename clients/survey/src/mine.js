@@ -17,7 +17,7 @@ export class Mine {
 
   async start() {
     const { budget, outbox, links } = this.device;
-    const [balance, entries, held] = [await budget.balance(), await outbox.entries(), await links.all()];
+    const [balance, entries, held] = [await budget.balance(), await outbox.entries(), links.all()];
     document.title = say("page.mine");
     const services = el("div", { id: "services" }, el("p", { class: "hint" }, held.length ? say("mine.asking") : say("mine.nolinks")));
     show([
@@ -60,7 +60,7 @@ export class Mine {
 
   /** @param {string} collection */
   async forget(collection) {
-    await this.device.links.forget(collection);
+    this.device.links.forget(collection);
     await this.start();
     document.getElementById("service")?.scrollIntoView();
   }

@@ -85,7 +85,9 @@ export async function send(entry) {
   const after = 1000 * Number(response.headers.get("Retry-After") ?? 0) || 0;
   if (response.ok) {
     const receipt = await response.json().catch(() => undefined);
-    return receipt ? { state: "arrived", receipt } : { state: "waiting", why: "network" };
+    if (!receipt) return { state: "waiting", why: "network" };
+    delete receipt.user; // the next user of a shared device need not find who answered
+    return { state: "arrived", receipt };
   }
   const { code, body } = await codeOf(response);
   if (PASSING.has(response.status) || code === "in-flight") return { state: "waiting", why: "busy", after };

@@ -3,6 +3,7 @@
 import { Client } from "../../js/src/index.js";
 import { OverBudget, epsilonOf, unitsOf } from "../../js/src/budget.js";
 import { toHex } from "../../js/src/bytes.js";
+import { Unconfirmed, confirmOnce } from "../../js/src/loss.js";
 import { deviceBars, limitBar, refusedBy } from "./budgets.js";
 import { announce, el, facts, mark, section, show } from "./elements.js";
 import { meaning, price, priceHere, promises } from "./guarantee.js";
@@ -43,7 +44,7 @@ export class Survey {
 
   async start() {
     const { links } = this.device;
-    this.link = this.link ? await links.keep(this.link) : await links.find(this.collection);
+    this.link = this.link ? links.keep(this.link) : links.find(this.collection);
     try {
       this.client = await this.agreed();
       this.shown = undefined;
@@ -66,7 +67,7 @@ export class Survey {
       throw new Problem("changed", { error });
     }
     if (definition.name !== this.collection || !definition.digest.startsWith(agreed)) throw new Problem("changed");
-    if (this.link) this.link = await this.device.links.keep({ ...this.link, seen: definition.digest, title: definition.title });
+    if (this.link) this.link = this.device.links.keep({ ...this.link, seen: definition.digest, title: definition.title });
     return client;
   }
 
@@ -89,7 +90,18 @@ export class Survey {
 
   // -- before ------------------------------------------------------------------------------------------------------
 
+  /** Refuses a program that may give away more than its definition states. */
+  confirm() {
+    if (!promises(this.definition.guarantee)) return; // that nothing is promised is said, and nothing is sent
+    try {
+      confirmOnce(this.definition);
+    } catch (error) {
+      throw error instanceof Unconfirmed ? new Problem("unconfirmed", { error }) : error;
+    }
+  }
+
   async ask() {
+    this.confirm();
     const { title, purpose } = this.words;
     const head = [
       el("p", { class: "eyebrow" }, say("ask.eyebrow")),
@@ -103,7 +115,7 @@ export class Survey {
     const me = await meAt(this.link.token);
     if (me.collection !== this.collection) throw new Problem("forbidden");
     if (me.digest !== this.definition.digest) throw new Problem("changed");
-    this.link = await this.device.links.keep({ ...this.link, key: me.key });
+    this.link = this.device.links.keep({ ...this.link, key: me.key });
     const entry = await this.device.outbox.entry(me.key); // it was answered by another link to the same round
     if (entry) this.told(entry);
     else this.view([...head, await this.offered(me), this.how()]);
@@ -260,7 +272,7 @@ export class Survey {
   }
 
   async declined() {
-    await this.device.links.forget(this.collection);
+    this.device.links.forget(this.collection);
     this.link = undefined;
     this.view([el("h1", {}, say("declined.title")), el("p", { class: "lead" }, say("declined.text"))], true);
     announce(say("declined.title"));

@@ -1,0 +1,338 @@
+/**
+ * What a report gives away at most, worked out on the device from the program that draws it. A definition states it too,
+ * and comes from whoever wants the answers.
+ *
+ *     confirmLoss(definition); // throws an `Unconfirmed` unless the program keeps what the definition states
+ *
+ * Never optimistic: whole numbers alone, ratios rounded up and e^ε rounded down. A program for which no bound is found
+ * is refused, though it may keep what it states.
+ */
+
+import { ONE, fractionOf, normalKeeps, oddsBelow } from "./exponentials.js";
+import { Unconfirmed, requires } from "./intervals.js";
+import { checkMemo, choose, looks, product, quotient } from "./laws.js";
+import { literal, tabled } from "./program.js";
+
+export { Unconfirmed };
+
+const WORD = 1n << 64n;
+const MOST_BOUND = 1n << 63n;
+
+/** @typedef {Record<"a" | "b" | "half" | "k" | "m" | "n" | "p" | "period" | "size" | "t" | "w", bigint> & { digits: bigint[] }} Open */
+
+/**
+ * Programs of which the loss follows by an argument of their own: as they stand, with `#name` for a whole number, `#name…` for
+ * a list of whole numbers, and their parts of the report. What a bound is of is said beside it.
+ * @type {{ steps: any[], parts: any[], largest: (found: Open, definition: any) => bigint }[]}
+ */
+const SHAPES = [
+  {
+    // One of the answers, kept with chance t/2^64, else another one: each of `n` independent times.
+    steps: [["kept", ["bits", "#t", "#n"]], ["others", ["belows", "#m", "#n"]], ["moved", ["add", "others", ["ge", "others", "value"]]], ["drawn", ["where", "kept", "value", "moved"]]],
+    parts: [["uint", "drawn", "#size", "#n"]],
+    largest({ t, m, n, size }, { input }) {
+      answers(input, m + 1n, size);
+      requires(t > 0n && t < WORD, "an answer that is always kept, or never");
+      return power(bothWays(t * m, WORD - t), n);
+    },
+  },
+  {
+    // A set of n answers, with the own one with chance p/2^64: each such set is as likely, and so is each without it.
+    steps: [
+      ["others", ["subset", "#m", "#n"]],
+      ["included", ["bit", "#p"]],
+      ["place", ["below", "#n"]],
+      ["row", ["add", "others", ["ge", "others", "value"]]],
+      ["report", ["sort", ["put", "row", "place", ["where", "included", "value", ["at", "row", "place"]]]]],
+    ],
+    parts: [["uint", "report", "#size", "#n"]],
+    largest({ m, n, p, size }, { input }) {
+      answers(input, m + 1n, size);
+      requires(p > 0n && p < WORD && n > 0n && n <= m, "an answer that is always in the set, or never");
+      return bothWays(p * (m + 1n - n), (WORD - p) * n);
+    },
+  },
+  {
+    // The whole part of 2^k·(x + L) for a Laplace deviate L: moved by d/2^k its density changes by e^(d/2^k) at most.
+    steps: [["noise", ["laplace", "#k"]], ["noisy", ["add", "value", "noise"]]],
+    parts: [["float64", "noisy", "*", "*", "#plus"]],
+    largest({ k }, { input, guarantee }) {
+      requires(k <= 40n, "places that a draw does not have");
+      const [a, b] = fractionOf(guarantee.epsilon);
+      requires(lastOf(input) * b <= a << k, "too little noise for what is stated");
+      return ONE; // it was compared just now
+    },
+  },
+  {
+    // A sign and a distance of g periods of a + b numbers and one of these, geometric in g, with two heights.
+    steps: [
+      ["periods", ["geometric", "#t"]],
+      ["digits", ["bits_each", ["list", "#digits…"]]],
+      ["upper", ["below", "#a"]],
+      ["lower", ["below", "#b"]],
+      ["is_upper", ["bit", "#p"]],
+      ["left", ["bit", "#half"]],
+      ["distance", ["add", ["mul", ["add", ["shl", "periods", "#k"], ["join", "digits"]], "#period"], ["where", "is_upper", "upper", ["add", "#a", "lower"]]]],
+      ["cell", ["add", "value", ["where", "left", ["sub", -1, "distance"], "distance"]]],
+    ],
+    parts: [["float64", "cell", "*", "*", "#plus"]],
+    largest({ t, digits, a, b, p, half, k, period }, { input }) {
+      requires(a > 0n && b > 0n && a < MOST_BOUND && b < MOST_BOUND && period === a + b, "periods that overlap");
+      requires(lastOf(input) <= period && half === WORD / 2n && k === BigInt(digits.length) && k <= 40n, "another shape");
+      requires([t, p, ...digits].every((each) => each > 0n && each < WORD), "an outcome that is impossible");
+      // From one period to the next: digits before the lowest 0 fall, that 0 rises; or all fall, and another one is drawn.
+      const nexts = [];
+      let [over, under] = [1n, 1n];
+      for (const digit of digits) {
+        nexts.push([over * (WORD - digit), under * digit]);
+        [over, under] = [over * digit, under * (WORD - digit)];
+      }
+      nexts.push([over * WORD, under * t]);
+      // Answers are no more than a period apart, and so are the distances of a report from two of them.
+      const [upper, lower] = [p * b, (WORD - p) * a];
+      const ratios = nexts.flatMap(([x, y]) => [bothWays(x, y), bothWays(x * lower, y * upper)]);
+      return [bothWays(upper, lower), ...ratios].reduce((one, other) => (one > other ? one : other));
+    },
+  },
+  {
+    // Cells of two heights, the higher ones in a window around the answer: over the sum of all, which that window decides.
+    steps: [
+      ["first", ["max", ["sub", "value", "#w"], 0]],
+      ["inside", ["sub", ["min", ["add", "value", "#w"], "#m"], "first"]],
+      ["window", ["mul", "#a", "inside"]],
+      ["drawn", ["below", ["add", "window", ["mul", "#b", ["sub", "#m", "inside"]]]]],
+      ["beside", ["div", ["sub", "drawn", "window"], "#b"]],
+      ["other", ["add", "beside", ["where", ["ge", "beside", "first"], "inside", 0]]],
+      ["own", ["add", "first", ["div", "drawn", "#a"]]],
+      ["cell", ["where", ["lt", "drawn", "window"], "own", "other"]],
+    ],
+    parts: [["float64", "cell", "*", "*", "#plus"]],
+    largest({ w, m, a, b }, { input }) {
+      const last = lastOf(input);
+      requires(w > 0n && w <= m && last <= m && a > 0n && b > 0n, "another shape");
+      const inside = (/** @type {bigint} */ v) => (v + w < m ? v + w : m) - (v > w ? v - w : 0n);
+      const sum = (/** @type {bigint} */ count) => a * count + b * (m - count);
+      // A window grows towards the middle, so that the least are at the ends.
+      const sums = [inside(0n), inside(last), 2n * w < m ? 2n * w : m].map(sum);
+      const [least, most] = [sums.reduce((x, y) => (x < y ? x : y)), sums.reduce((x, y) => (x > y ? x : y))];
+      requires(most <= MOST_BOUND, "a draw that there is not");
+      return product(bothWays(a, b), quotient(most, least));
+    },
+  },
+  {
+    // Cells whose weights fall with the distance from the answer, over the sum of all.
+    steps: [
+      ["left", ["at", "below", "value"]],
+      ["drawn", ["below", ["add", "left", ["at", "below", ["sub", "#m", "value"]]]]],
+      ["is_left", ["lt", "drawn", "left"]],
+      ["distance", ["sub", ["rank", "below", ["where", "is_left", "drawn", ["sub", "drawn", "left"]]], 1]],
+      ["cell", ["where", "is_left", ["sub", ["sub", "value", 1], "distance"], ["add", "value", "distance"]]],
+    ],
+    parts: [["float64", "cell", "*", "*", "#plus"]],
+    largest: ({ m }, { input, tables }) => ofFalling(tables.below, m, lastOf(input)),
+  },
+];
+
+/** A normal deviate of standard deviation 1, moved by d/2^k: of the promises with a δ, the one that is known. */
+const NORMAL = { steps: [["noise", ["normal", "#k"]], ["noisy", ["add", "value", "noise"]]], parts: [["float64", "noisy", "*", "*", "#plus"]] };
+
+/**
+ * Weights w_d that fall by a ratio r, the whole part of each or a floor. A report at one distance from an answer is at one
+ * from another which differs by m at most if the answers do, so that likelihoods differ by w_d/w_(d+m) times the
+ * sums. Of all answers those at the ends have the least sum, and are farthest.
+ * @param {any} table
+ * @param {bigint} m
+ * @param {bigint} last
+ */
+function ofFalling(table, m, last) {
+  requires(table && !Array.isArray(table) && BigInt(table.count) === m && last <= m, "weights that do not fall by a ratio");
+  const [over, under] = fractionOf(table.ratio);
+  requires(over <= under, "weights that rise");
+  const totals = tabled(table).map((/** @type {any} */ each) => BigInt(each));
+  const sums = totals.map((/** @type {bigint} */ each, /** @type {number} */ v) => each + totals[totals.length - 1 - v]);
+  const [first, least] = [totals[1], totals[totals.length - 1] - totals[totals.length - 2]];
+  requires(least > 1n && sums.every((/** @type {bigint} */ each) => each >= sums[0] && each <= MOST_BOUND), "a cell that is impossible, or a draw that there is not");
+  const cap = quotient(first, least);
+  // Whole parts are less by 1 at most, and the totals' decimals are cut at each step.
+  requires(table.digits > 1, "weights of one digit");
+  const kept = 10n ** BigInt(table.digits - 1);
+  const step = quotient(under * kept, over * (kept - 1n));
+  let [largest, power] = [ONE, quotient(least + 1n, least - 1n)];
+  const half = (Number(m) + 1) >> 1;
+  const count = Number(m);
+  for (let distance = 0; distance <= count; distance++) {
+    if (distance >= half) {
+      const ratio = product(power < cap ? power : cap, quotient(sums[distance], sums[0]));
+      if (ratio > largest) largest = ratio;
+    }
+    if (power < cap) power = product(power, step);
+  }
+  return largest;
+}
+
+/** The larger one of a/b and b/a. @type {(a: bigint, b: bigint) => bigint} */
+const bothWays = (a, b) => quotient(a > b ? a : b, a > b ? b : a);
+
+/** @param {bigint} ratio @param {bigint} times */
+function power(ratio, times) {
+  let found = ONE;
+  for (let square = ratio, left = times; left; left >>= 1n, square = product(square, square)) if (left & 1n) found = product(found, square);
+  return found;
+}
+
+/** Checks what is asked. @param {any} input @param {bigint} count @param {bigint} size in bytes */
+function answers({ kind, count: found }, count, size) {
+  requires(kind === "answer" && BigInt(found) === count && count > 1n, "another number of answers");
+  requires(count <= 1n << (8n * size), "a number that a report may not hold");
+}
+
+/** The largest number that an answer becomes. @param {any} input @returns {bigint} */
+const lastOf = (input) => (input.kind === "number" ? BigInt(input.last) : BigInt(input.count) - 1n);
+
+/**
+ * Compares a part of a program with a shape, and fills `found` with what it leaves open.
+ * @param {any} shape
+ * @param {any} part
+ * @param {Record<string, any>} found
+ * @returns {boolean}
+ */
+function matches(shape, part, found) {
+  if (shape === "*") return true;
+  if (typeof shape === "string" && shape.startsWith("#")) {
+    const number = wholeOf(part);
+    if (number === undefined || (found[shape.slice(1)] ?? number) !== number) return false;
+    found[shape.slice(1)] = number;
+    return true;
+  }
+  if (!Array.isArray(shape)) return shape === part;
+  if (!Array.isArray(part)) return false;
+  const last = shape.at(-1);
+  if (typeof last === "string" && last.endsWith("…")) {
+    const numbers = part.slice(shape.length - 1).map(wholeOf);
+    found[last.slice(1, -1)] = numbers;
+    return numbers.every((each) => each !== undefined) && matches(shape.slice(0, -1), part.slice(0, shape.length - 1), found);
+  }
+  return shape.length === part.length && shape.every((each, i) => matches(each, part[i], found));
+}
+
+/** A whole number >= 0 of a program. @param {any} part @returns {bigint | undefined} */
+function wholeOf(part) {
+  try {
+    const number = BigInt(literal(part));
+    return number >= 0n ? number : undefined;
+  } catch {
+    return undefined; // a name, or an expression
+  }
+}
+
+/** @param {{ steps: any, parts: any }} shape @param {any} definition @returns {any} what the shape leaves open, if it is that */
+function openOf(shape, { steps, report }) {
+  const found = {};
+  return matches(shape.steps, steps, found) && matches(shape.parts, report.parts, found) ? found : undefined;
+}
+
+/**
+ * Every answer has to become a number, so that none is known by that there is no report of it.
+ * @param {any} definition
+ */
+function checkInput({ input, answers }) {
+  if (input.kind === "answer") {
+    requires(BigInt(input.count) >= 1n && (!answers || BigInt(answers.length) === BigInt(input.count)), "there are more or fewer answers than the program has");
+    return;
+  }
+  const [lower, upper, last, by] = [input.lower, input.upper, input.last, input.times ?? input.step].map(Number);
+  requires(lower <= upper && by > 0 && Number.isFinite(by) && Number.isSafeInteger(last) && last >= 0, "a range of numbers that there is not");
+}
+
+/**
+ * Bounds by any argument that applies; of a program that is none of the shapes, by looking at it.
+ * @param {any} definition
+ * @param {bigint} most
+ */
+function check(definition, most) {
+  for (const shape of SHAPES) {
+    const found = openOf(shape, definition);
+    if (found) return requires(shape.largest(found, definition) <= most, "the program gives away more than is stated");
+  }
+  seek(looks(definition), ({ largest }) => largest <= most);
+}
+
+/**
+ * @param {ReturnType<typeof looks>} found
+ * @param {(each: any) => boolean} isEnough
+ */
+function seek(found, isEnough) {
+  let why = "";
+  for (const each of found) {
+    if (each instanceof Unconfirmed) why ||= each.message;
+    else if (isEnough(each)) return;
+    else why = "no bound of it is as low as is stated";
+  }
+  throw new Unconfirmed(why);
+}
+
+/**
+ * Confirms the loss that a definition states: that its program gives away no more than its definition states: by a report, and, where it repeats what it drew once,
+ * by all reports of an answer and of all answers.
+ * @param {any} definition
+ * @throws {Unconfirmed} where that cannot be confirmed
+ */
+export function confirmLoss(definition) {
+  try {
+    confirm(definition);
+  } catch (error) {
+    // What cannot be looked at is not confirmed.
+    throw error instanceof Unconfirmed ? error : new Unconfirmed(`the program fails: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
+/** @param {any} definition */
+function confirm(definition) {
+  const { guarantee, memo } = definition;
+  const { epsilon, delta, lifetime_epsilon: lifetime, relation } = guarantee;
+  // Where nothing is stated of all reports of an answer, each is charged as the first one is.
+  const cap = guarantee.answer_epsilon ?? epsilon;
+  requires(epsilon !== null && epsilon !== undefined, "nothing is promised");
+  checkInput(definition);
+  const normal = openOf(NORMAL, definition);
+  if (normal) {
+    const shift = /** @type {[bigint, bigint]} */ ([lastOf(definition.input), 1n << normal.k]);
+    requires(normal.k <= 40n && normalKeeps(shift, epsilon, delta), "the noise is too little for what is stated");
+    return;
+  }
+  fractionOf(delta); // a decimal; what holds without a δ holds with any
+  checkMemo(definition);
+  check(definition, oddsBelow(epsilon));
+  if (!memo) return;
+  requires(relation !== "any inputs", "it repeats draws, which shows when an answer changes");
+  const most = oddsBelow(cap);
+  seek(looks(definition, true), ({ largest }) => largest <= most);
+  if (!(Number(lifetime) > Number(cap))) return; // nothing is said of it
+  const [a, b] = fractionOf(lifetime);
+  const [c, d] = fractionOf(cap);
+  const whole = oddsBelow(lifetime);
+  seek(looks(definition, true), ({ look, largest, every }) => (largest <= most && look.draws * c * b <= a * d) || (every !== undefined && every <= whole));
+}
+
+/** @type {WeakMap<any, Unconfirmed | null>} */
+const known = new WeakMap();
+
+/**
+ * The same, worked out once for a definition.
+ * @param {any} definition
+ * @throws {Unconfirmed}
+ */
+export function confirmOnce(definition) {
+  if (!known.has(definition)) {
+    /** @type {Unconfirmed | null} */
+    let why = null;
+    try {
+      confirmLoss(definition);
+    } catch (error) {
+      why = /** @type {Unconfirmed} */ (error);
+    }
+    known.set(definition, why);
+  }
+  const why = known.get(definition);
+  if (why) throw why;
+}
