@@ -2,7 +2,9 @@
 
 In a ```console block `$ ` begins a command and `> ` goes on with it; what follows is its output. Where the line
 before a block is `<!-- random -->` the commands are run all the same, but only the shape of their output is compared.
-All commands of a page run in one shell. A ```python block runs in one namespace with the others of its page, and a
+All commands of a page run in one shell. A ```sh block runs there too; it shows no output, and no command of it may
+fail. A server that is started with `&` ends with the page. A block that cannot run here says why, such as
+```sh no-run: it needs another host. A ```python block runs in one namespace with the others of its page, and a
 ```text block right after it is what it prints; one whose first line names a file, `# name.py`, is written there
 instead, for a command to run.
 """
@@ -13,6 +15,7 @@ import contextlib
 import io
 import os
 import re
+import socket
 import subprocess
 import sys
 import threading
@@ -120,7 +123,14 @@ class Shell:
 
     def __exit__(self, *exception: object) -> None:
         self._limit.cancel()
-        self._process.communicate()  # closes its input, at which it ends
+        # Servers that it has started hold its output open. Then its input is closed, at which it ends.
+        self._process.communicate("kill $(jobs -pr) 2> /dev/null; wait\n")
+
+    def run_block(self, text: str) -> str:
+        """Run all of a block; what is wrong with it, empty where each of its commands succeeded."""
+        printed = self.run(f"failed=; trap 'failed=$BASH_COMMAND' ERR\n{text}trap - ERR; [ -z \"$failed\" ]\n")
+        failed = self.run('echo "$failed"\n').strip()
+        return f"this failed: {failed}\n{printed}" if failed else ""
 
     def run(self, command: str) -> str:
         """What a command prints. Its exit code is `$?` for the next, what it sets or exports stays."""
@@ -134,6 +144,18 @@ class Shell:
                 return "".join([*lines, line.removesuffix(_MARK + "\n")])
             lines.append(line)
         raise AssertionError(f"the shell ended in {command!r} after printing {''.join(lines)!r}")
+
+
+def at_free_port(text: str) -> str:
+    """A block whose service listens at a port that is free, and is a process that a signal ends."""
+    if "ldp-budget serve" not in text:
+        return text
+    with socket.socket() as line:
+        line.bind(("127.0.0.1", 0))
+        port = line.getsockname()[1]
+    return text.replace("ldp-budget serve", f"python -m ldp_budget_cli serve --port {port}").replace(
+        "127.0.0.1:8000", f"127.0.0.1:{port}"
+    )
 
 
 class Reader:
@@ -152,6 +174,10 @@ class Reader:
                 found = differences(command, self._shell.run(command.text))
                 if found:
                     yield command.line, found
+        elif block.kind == "sh":
+            found = self._shell.run_block(at_free_port(block.text))
+            if found:
+                yield block.line, found
         elif block.kind == "python":
             self._python(block)
         elif block.kind == "text" and self._printed is not None and timeless(block.text) != timeless(self._printed):

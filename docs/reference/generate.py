@@ -36,6 +36,7 @@ from ldp_budget_cli.app import cli
 from ldp_budget_cli.mechanism_group import MechanismGroup
 from ldp_budget_service import create_app
 from ldp_budget_service.kinds import MEANINGS, STATUSES
+from ldp_budget_service.scopes import ACCESS
 
 HERE = Path(__file__).resolve().parent
 WIDTH, LINE = 100, 115
@@ -96,18 +97,21 @@ def between(page: str, first: str, lines: Iterator[str]) -> str:
 
 
 def operations() -> Iterator[str]:
-    """Every operation with its scope and what it does, by subject."""
+    """Every operation with its scope, what a bound key may do, and what it does, by subject."""
     with ldp_budget.Accountant(":memory:") as accountant:
         schema = create_app(accountant).openapi()
     by_tag: dict[str, list[str]] = {}
     for path, methods in schema["paths"].items():
         for method, operation in methods.items():
             what = operation.get("description", operation["summary"]).partition("\n\n")[0].replace("\n", " ")
-            row = f"| `{method.upper()} {path}` | {operation['x-scope']} | {what} |"
+            access = ACCESS[method.upper(), path]
+            may = f"{access.scope} | {access.policy} | {access.collection}"
+            row = f"| `{method.upper()} {path}` | {may} | {what} |"
             by_tag.setdefault(operation.get("tags", ["about"])[0], []).append(row)
     for tag, title in SUBJECTS.items():
         if tag in by_tag:
-            yield from ("", f"### {title}", "", "| | scope | |", "| --- | --- | --- |", *by_tag.pop(tag))
+            head = "| operation | scope | policy-bound | collection-bound | what it does |"
+            yield from ("", f"### {title}", "", head, "| --- | --- | --- | --- | --- |", *by_tag.pop(tag))
     assert not by_tag, f"no subject: {', '.join(by_tag)}"
     yield ""
 

@@ -10,6 +10,7 @@ import pytest
 
 import ldp_budget
 from ldp_budget import Accountant, BudgetExceeded, mechanism
+from ldp_budget.collecting.inbox import TooFewReports
 from ldp_budget.errors import (
     ApprovalConflict,
     ApprovalNeeded,
@@ -31,6 +32,7 @@ from ldp_budget.errors import (
     TableError,
     UnknownName,
 )
+from ldp_budget.ledger.store import UnstorableError
 from ldp_budget.remote import ServiceProblem
 from ldp_budget.trust.contract._outcome import Broken, NotChecked
 from ldp_budget_cli.failures import FAILURES, for_the_user
@@ -45,6 +47,7 @@ ERRORS = [
     NotSupported("no such rule"),
     LedgerError("budget.db", "it is locked"),
     LedgerMissing("budget.db"),
+    UnstorableError("budget.db", "a text holds NUL"),
     LedgerKeyMissing("budget.db", 2),
     ClockError("budget.db", "it is far behind", repairable=True),
     RehearsalError("budget.db", True),
@@ -58,6 +61,7 @@ ERRORS = [
     ServiceProblem("forbidden", "the key has not the scope", 403),
     Broken("a promise"),
     NotChecked("no way to"),
+    TooFewReports(3, 20),
 ]
 
 

@@ -122,6 +122,7 @@ ldp_budget.accounting.callers
 ldp_budget.accounting.charging
 ldp_budget.accounting.copying
 ldp_budget.accounting.decision
+ldp_budget.accounting.decision_replay
 ldp_budget.accounting.ending
 ldp_budget.accounting.idempotency
 ldp_budget.accounting.keeping
@@ -136,6 +137,7 @@ ldp_budget.accounting.plans
 ldp_budget.accounting.policies
 ldp_budget.accounting.raising
 ldp_budget.accounting.receipts
+ldp_budget.accounting.record_kinds
 ldp_budget.accounting.records
 ldp_budget.accounting.refusals
 ldp_budget.accounting.rekeying
@@ -204,10 +206,13 @@ ldp_budget.guarantees
 ldp_budget.guarantees.amounts
 ldp_budget.guarantees.evidence
 ldp_budget.guarantees.gaussian
+ldp_budget.guarantees.memoised
 ldp_budget.guarantees.orders
 ldp_budget.guarantees.pairs
+ldp_budget.guarantees.relations
 ldp_budget.guarantees.vocabulary
 ldp_budget.ledger
+ldp_budget.ledger.account_seals
 ldp_budget.ledger.cache
 ldp_budget.ledger.checkpoints
 ldp_budget.ledger.checkup
@@ -257,7 +262,11 @@ ldp_budget.trust.verification
 ldp_budget.trust.verification.dominance
 ldp_budget.trust.verification.estimators
 ldp_budget.trust.verification.laws
+ldp_budget.trust.verification.memos
+ldp_budget.trust.verification.noise
 ldp_budget.trust.verification.programs
+ldp_budget.trust.verification.ranges
+ldp_budget.trust.verification.symmetry
 """
 
 OURS = ("ldp_budget", "ldp_budget_adapters", "ldp_budget_mechanisms", "ldp_budget_cli")

@@ -236,9 +236,15 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         "CountEstimate.named": (COUNTS.named, {"answers": ["a", "b", "c"]}),
         "CountEstimate.to_rows": (COUNTS.to_rows, {"level": 0.9}),
         "MeanEstimate.to_rows": (MEAN.to_rows, {"level": 0.9}),
-        "CountEstimate.repeated": (COUNTS.repeated, {"rounds": [1, 2]}),
+        "CountEstimate.repeated": (
+            COUNTS.repeated,
+            {"rounds": [OUE.estimate(REPORTS[:1]), OUE.estimate(REPORTS[1:])]},
+        ),
         "MeanEstimate.interval": (MEAN.interval, {"level": 0.9}),
-        "MeanEstimate.repeated": (MEAN.repeated, {"rounds": [1, 1]}),
+        "MeanEstimate.repeated": (
+            MEAN.repeated,
+            {"rounds": [LAPLACE.estimate(NUMBERS[:1]), LAPLACE.estimate(NUMBERS[1:])]},
+        ),
         "CountAggregate.merge": (aggregate.merge, {"other": OUE.aggregate(REPORTS)}),
         "SumAggregate.merge": (total.merge, {"other": LAPLACE.aggregate(NUMBERS)}),
         "SumAggregate.of": (

@@ -13,6 +13,7 @@ SELECT create_distributed_table('lanes', 'lane', shard_count => 64);
 SELECT create_distributed_table('users', 'lane', colocate_with => 'lanes');
 SELECT create_distributed_table('tombstones', 'lane', colocate_with => 'lanes');
 SELECT create_distributed_table('accounts', 'lane', colocate_with => 'lanes');
+SELECT create_distributed_table('seals', 'lane', colocate_with => 'lanes');
 SELECT create_distributed_table('labels', 'lane', colocate_with => 'lanes');
 SELECT create_distributed_table('quotas', 'lane', colocate_with => 'lanes');
 SELECT create_distributed_table('periods', 'lane', colocate_with => 'lanes');

@@ -11,8 +11,8 @@
 
 DO $$
 DECLARE
-    tables CONSTANT text[] := ARRAY['meta', 'lanes', 'users', 'tombstones', 'accounts', 'labels', 'quotas', 'periods',
-        'charges', 'policies', 'journal', 'entry_labels', 'notes', 'keys', 'collections', 'checkpoints',
+    tables CONSTANT text[] := ARRAY['meta', 'lanes', 'users', 'tombstones', 'accounts', 'seals', 'labels', 'quotas',
+        'periods', 'charges', 'policies', 'journal', 'entry_labels', 'notes', 'keys', 'collections', 'checkpoints',
         'records'];
     name text;
 BEGIN
@@ -40,14 +40,15 @@ BEGIN
     END LOOP;
 
     -- What is only ever added.
-    GRANT INSERT ON public.users, public.tombstones, public.accounts, public.labels, public.quotas, public.periods,
-        public.charges, public.policies, public.journal, public.entry_labels, public.notes, public.keys,
+    GRANT INSERT ON public.users, public.tombstones, public.accounts, public.seals, public.labels, public.quotas,
+        public.periods, public.charges, public.policies, public.journal, public.entry_labels, public.notes, public.keys,
         public.collections, public.checkpoints, public.records TO ldp_budget_app;
 
     -- The end of a lane, and what is summed up. A bulk run appends its entries first and then sets the link of the
     -- last one: so of the journal the links may be written, and nothing else.
     GRANT UPDATE ON public.lanes TO ldp_budget_app;
     GRANT UPDATE (epsilon, delta, rho, mu_squared) ON public.accounts TO ldp_budget_app;
+    GRANT UPDATE (day, seal) ON public.seals TO ldp_budget_app;
     GRANT UPDATE (reports) ON public.labels TO ldp_budget_app;
     GRANT UPDATE (used) ON public.quotas TO ldp_budget_app;
     GRANT UPDATE (since) ON public.periods TO ldp_budget_app;
@@ -55,7 +56,8 @@ BEGIN
 
     -- Erasure cuts a user off and deletes what could tell of them; it deletes no entry and no user.
     GRANT UPDATE (hash, seal) ON public.users TO ldp_budget_app;
-    GRANT DELETE ON public.accounts, public.labels, public.entry_labels, public.notes, public.keys TO ldp_budget_app;
+    GRANT DELETE ON public.accounts, public.seals, public.labels, public.entry_labels, public.notes, public.keys
+        TO ldp_budget_app;
 
     -- Nothing is written here. Whoever opens the ledger tries whether a row can be locked, and PostgreSQL asks for the
     -- right to change some column of it.
