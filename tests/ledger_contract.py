@@ -33,7 +33,7 @@ from ldp_budget.accounting.records import Record, _add
 from ldp_budget.authoring.base import Mechanism as Base
 from ldp_budget.authoring.fields import integer
 from ldp_budget.catalogue.collections import Collection
-from ldp_budget.errors import ClockError, ReservationConflict
+from ldp_budget.errors import ClockError, ReservationConflict, UserErased
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Approximate, Guarantee, Memoised, Pure, ZeroConcentrated
 
 # The longitudinal curve of one memoised value: first report, two, three; then the cap.
@@ -562,7 +562,10 @@ class LedgerContract:
         assert accountant.erase("alice")
         assert not accountant.erase("alice")
         check(accountant, head)
-        assert accountant.history("alice") == []
+        with pytest.raises(UserErased, match="user 'alice' was erased") as caught:
+            accountant.history("alice")
+        assert caught.value.user == "alice"
+        assert accountant.history("stranger") == []
         assert accountant.spend("alice", coin("0.1")).status == "refused"
         assert accountant.reserve("alice", coin("0.1"), key="k").status == "refused", "the key went with the account"
         assert accountant.spend_many(["alice", "bob"], coin("0.1")).refused_users == ["alice"]

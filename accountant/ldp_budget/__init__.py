@@ -53,6 +53,7 @@ _HOMES = {
     "ReservationConflict": "errors",
     "TableError": "errors",
     "UnknownName": "errors",
+    "UserErased": "errors",
 }
 
 __all__ = sorted(_HOMES)
@@ -98,6 +99,7 @@ if TYPE_CHECKING:
     from .errors import ReservationConflict as ReservationConflict
     from .errors import TableError as TableError
     from .errors import UnknownName as UnknownName
+    from .errors import UserErased as UserErased
     from .trust.auditing import Audit as Audit
     from .trust.auditing import audit as audit
     from .trust.verification import Verification as Verification

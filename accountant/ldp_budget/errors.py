@@ -99,6 +99,21 @@ class UnknownName(LdpBudgetError, LookupError):  # noqa: N818
         super().__init__(f"no {kind} is called {name!r}{names}" + (f". {hint}" if hint else ""))
 
 
+class UserErased(LdpBudgetError):  # noqa: N818
+    """The user was erased: the ledger no longer knows which entries were theirs. Attribute: `user`.
+
+    Nor does it know when that was: the time would lead to the entries.
+    """
+
+    code = "user-erased"
+
+    def __init__(self, user: str) -> None:
+        self.user = user
+        super().__init__(
+            f"user {user!r} was erased; the ledger does not keep which entries were this user's, nor when that was"
+        )
+
+
 class NameTaken(LdpBudgetError):  # noqa: N818
     """A name is already used for something else. Attributes: `kind`, `name`."""
 

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ldp_budget.collecting import LEAST_REPORTS
+
 from .app import open_ledger
 from .files import find_collection
-from .output import json_option, print_json
+from .output import counted, json_option, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,15 +69,36 @@ def take(ctx: click.Context, collection: str, file: TextIO, policy: str, folder:
 @click.argument("collection")
 @click.argument("out", type=click.Path(dir_okay=False))
 @folder_option
+@click.option(
+    "--group",
+    type=click.IntRange(min=1),
+    default=LEAST_REPORTS,
+    metavar="K",
+    help=f"Seal whole groups of K reports [default: {LEAST_REPORTS}]",
+)
 @json_option
 @click.pass_context
-def seal(ctx: click.Context, collection: str, out: str, folder: str | None, as_json: bool) -> None:
-    """Write what was taken to the report file OUT, in random order, with no user, key or time in it."""
-    count = _opened(ctx, collection, folder, "default").seal(out)
+def seal(ctx: click.Context, collection: str, out: str, folder: str | None, group: int, as_json: bool) -> None:
+    """Write what was taken to the report file OUT, in random order, with no user, key or time in it.
+
+    Only the oldest reports that make whole groups of K are written, as the service does it: each report hides among
+    at least K. The rest waits for the next seal. When a survey is over, --group 1 seals what is left.
+    """
+    from ldp_budget.collecting.inbox import TooFewReports
+
+    box = _opened(ctx, collection, folder, "default")
+    try:
+        count = box.seal(out, group)
+    except TooFewReports as error:
+        why = "Or name a smaller --group, and each report hides among fewer others"
+        raise click.ClickException(f"{error} {why}") from None
+    waiting = len(box)
+    if waiting:
+        click.echo(f"{counted(waiting, 'report waits', 'reports wait')} for a whole group of {group}", err=True)
     if as_json:
-        print_json({"reports": count, "out": out})
+        print_json({"reports": count, "out": out, "waiting": waiting})
     else:
-        click.echo(f"{out}: {count} {'report' if count == 1 else 'reports'}")
+        click.echo(f"{out}: {counted(count, 'report')}")
 
 
 @inbox.command("move")

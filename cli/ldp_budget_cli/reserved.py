@@ -43,6 +43,7 @@ OPTIONS = (
     "for",
     "from",
     "give_up",
+    "group",
     "help",
     "host",
     "in_memory",

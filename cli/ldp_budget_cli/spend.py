@@ -45,12 +45,15 @@ _request_options = options(
 
 
 @mechanism_command(
-    "Say what a report would cost USER and whether it fits; change nothing.", arguments=["user"], whole=True
+    "Say what a report would cost USER; exit with 3 if it does not fit. Change nothing.", arguments=["user"], whole=True
 )
 @_request_options
 def quote(mechanism: Chosen, user: str, reports: int, label: str | None, policy: str, as_json: bool) -> None:
     ledger = open_ledger(click.get_current_context())
-    _print(ledger.quote(user, mechanism, reports=reports, label=label, policy=policy), as_json)
+    quoted = ledger.quote(user, mechanism, reports=reports, label=label, policy=policy)
+    _print(quoted, as_json)
+    if quoted.why or quoted.binding:
+        sys.exit(REFUSED)
 
 
 _key_options = options(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from ldp_budget import UserErased
 from ldp_budget.accounting.receipts import Receipt
 from ldp_budget.remote.accountant import MOST_ENTRIES, NEXT_ENTRY
 from ldp_budget.remote.forms import receipt_form
@@ -35,9 +36,17 @@ REPLAYED = "Idempotency-Replayed"
 
 
 def told_history(desk: Desk, user: str, first: int, most: int) -> Response:
-    """A part of a user's history, of which the caller sees the rows that their key is not bound away from."""
+    """A part of a user's history, of which the caller sees the rows that their key is not bound away from.
+
+    A bound key learns of no erasure: the user may have been charged under what is others' alone.
+    """
     position = desk.accountant.position(user)
-    rows = desk.accountant.history(user, first=first, most=most)
+    try:
+        rows = desk.accountant.history(user, first=first, most=most)
+    except UserErased:
+        if not desk.bound:
+            raise
+        rows = []
     following = {NEXT_ENTRY: str(rows[-1]["entry"] + 1)} if len(rows) == most else {}
     return told(position, [row for row in rows if desk.sees(row)], following)
 

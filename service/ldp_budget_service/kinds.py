@@ -24,6 +24,7 @@ STATUSES: dict[str, int] = {
     "table-error": 503,
     "plugin-error": 503,
     "unknown-name": 404,
+    "user-erased": 410,
     "name-taken": 409,
     "budget-exceeded": 409,
     "reservation-conflict": 409,
@@ -67,6 +68,7 @@ MEANINGS: dict[str, str] = {
     "table-error": "A file of answers or users cannot be read here just now.",
     "plugin-error": "A mechanism's plugin is broken: `plugin`, `why`.",
     "unknown-name": "Nothing of that `kind` has that `name`; `known` are those there are, where that may be told.",
+    "user-erased": "The `user` was erased: the ledger no longer knows which entries were theirs, nor when that was.",
     "name-taken": "The name belongs to something else already.",
     "budget-exceeded": "The charge was refused and nobody was charged: `failed` are the limits that it does not fit, "
     "with what is spent and left and when they begin anew, and `affordable_reports` how many such reports still fit.",

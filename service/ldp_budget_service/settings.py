@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ldp_budget.collecting import LEAST_REPORTS
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -45,7 +47,7 @@ class Settings:
     """
 
     reports: Path | None = None
-    least_reports: int = 20
+    least_reports: int = LEAST_REPORTS
     most_bytes: int = 1 << 20
     most_line: int = 1 << 16
     rate: float = 0

@@ -93,11 +93,20 @@ def test_a_key_with_another_request_or_digest_is_a_failure(budget: CommandLine) 
 def test_quote_says_what_would_be_and_changes_nothing(budget: CommandLine) -> None:
     before = files(budget)
     assert budget.json("quote", "alice", *OUE, "--reports", "10")["binding"] == []
-    over = budget.json("quote", "alice", *OUE, "--reports", "11")
+    over = budget.json("quote", "alice", *OUE, "--reports", "11", code=3)
     assert (over["status"], over["binding"], over["affordable_reports"]) == ("quoted", ["lifetime"], 10)
     assert "it fits" in budget("quote", "alice", *OUE).stdout
-    assert "it does not fit" in budget("quote", "alice", *OUE, "--reports", "11").stdout
+    assert "it does not fit" in budget("quote", "alice", *OUE, "--reports", "11", code=3).stdout
     assert files(budget) == before
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_quote_for_an_erased_user_exits_with_3(budget: CommandLine, form: tuple[str, ...]) -> None:
+    """No limit binds then."""
+    budget("spend", "alice", *OUE)
+    budget("erase", "alice", "--yes")
+    budget("quote", "alice", *OUE, *form, code=3)
+    budget("quote", "bob", *OUE, *form)
 
 
 def test_a_mechanism_from_its_parameters_can_be_charged_too(budget: CommandLine) -> None:

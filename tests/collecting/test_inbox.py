@@ -597,7 +597,8 @@ def test_the_commands_take_lines_and_seal_them(command: Any, tmp_path: Path) -> 
     assert "line 5: expected packed reports of 3 bits; found padding bits that are set" in done.stderr
     assert 'line 7: expected {"user": …, "key": …, "report": hex}, each a text' in done.stderr
     assert "line 8: it is no JSON" in done.stderr
-    assert command("inbox", "seal", "party", tmp_path / "out", *folder).stdout == f"{tmp_path / 'out'}: 2 reports\n"
+    sealing = command("inbox", "seal", "party", tmp_path / "out", *folder, "--group", 2)
+    assert sealing.stdout == f"{tmp_path / 'out'}: 2 reports\n"
     assert command.json("estimate", "party", tmp_path / "out")["reports"] == 2
 
 
@@ -615,7 +616,36 @@ def test_a_folder_that_takes_nothing_is_no_fault_of_the_lines(command: Any, tmp_
     assert "it cannot be written" in command.error(*take)
     (tmp_path / "box" / "pending").rmdir()
     assert command(*take).stdout == "0 taken, 1 repeated, 0 refused, 0 invalid\n"
-    assert command("inbox", "seal", "party", tmp_path / "out", *take[4:]).stdout == f"{tmp_path / 'out'}: 1 report\n"
+    sealing = command("inbox", "seal", "party", tmp_path / "out", *take[4:], "--group", 1)
+    assert sealing.stdout == f"{tmp_path / 'out'}: 1 report\n"
+
+
+def test_inbox_seal_takes_whole_groups_as_the_service_does(command: Any, tmp_path: Path) -> None:
+    """It sealed everything: a reader of two files in a row saw one report alone."""
+    command("policy", "set", "default", "--limit", "lifetime=1")
+    command("collection", "add", "party", "oue", "--epsilon", 1, "--categories", "a,b,c")
+    folder, out = ("--inbox", tmp_path / "box"), tmp_path / "out"
+
+    def take(users: int) -> None:
+        lines = [json.dumps({"user": f"user {number}", "key": "1", "report": "01"}) for number in range(users)]
+        (tmp_path / "sent.jsonl").write_text("\n".join(lines))
+        command("inbox", "take", "party", tmp_path / "sent.jsonl", *folder)
+
+    for users in (0, 19):
+        take(users)
+        refused = command.error("inbox", "seal", "party", out, *folder)
+        assert refused == (
+            f"Error: too few reports to seal: {users}. Wait for 20; nothing was sealed. "
+            "Or name a smaller --group, and each report hides among fewer others\n"
+        )
+        assert not out.exists()
+    take(43)
+    done = command("inbox", "seal", "party", out, *folder, "--json")
+    assert json.loads(done.stdout) == {"reports": 40, "out": str(out), "waiting": 3}
+    assert done.stderr == "3 reports wait for a whole group of 20\n"
+    rest = command("inbox", "seal", "party", tmp_path / "rest", *folder, "--group", 1)
+    assert (rest.stdout, rest.stderr) == (f"{tmp_path / 'rest'}: 3 reports\n", "")
+    assert "--group" in command.error("inbox", "seal", "party", tmp_path / "none", *folder, "--group", 0, code=2)
 
 
 @pytest.mark.parametrize("line", [b'{"user": "\xff", "key": "1", "report": "01"}', b"[" * 100_000])

@@ -31,6 +31,7 @@ from ldp_budget.errors import (
     ReservationConflict,
     TableError,
     UnknownName,
+    UserErased,
 )
 from ldp_budget.ledger.store import UnstorableError
 from ldp_budget.remote import ServiceProblem
@@ -42,6 +43,7 @@ ERRORS = [
     InvalidParameter("epsilon", "a number > 0", -1),
     OutsideDomain("0, 1 or 2", 3, 7),
     UnknownName("mechanism", "nothing", ["oue", "krr"], "Ask for one"),
+    UserErased("alice"),
     NameTaken("collection", "poll", "it exists already"),
     PluginError("toy", "it is broken"),
     NotSupported("no such rule"),
@@ -71,6 +73,7 @@ CODES = {
     "InvalidParameter": "invalid-parameter",
     "OutsideDomain": "outside-domain",
     "UnknownName": "unknown-name",
+    "UserErased": "user-erased",
     "NameTaken": "name-taken",
     "PluginError": "plugin-error",
     "NotSupported": "not-supported",

@@ -120,9 +120,13 @@ def said(accountant: Accountant) -> dict[str, Any]:
             for user in (*USERS, *CROWD, "stranger")
             for policy in ("default", "planned", "other")
         },
-        "histories": {user: told(accountant.history(user)) for user in (*USERS, *CROWD)},
+        "histories": {user: told(history_of(accountant, user)) for user in (*USERS, *CROWD)},
         "charged": sorted((row["at"], row["kind"], row["epsilon"]) for row in accountant.journal() if row["account"]),
     }
+
+
+def history_of(accountant: Accountant, user: str) -> list[dict[str, Any]]:
+    return [] if accountant.is_erased(user) else accountant.history(user)
 
 
 def told(history: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from conftest import Clock
-from ldp_budget import Accountant, InvalidParameter, UnknownName
+from ldp_budget import Accountant, InvalidParameter, UnknownName, UserErased
 from ldp_budget.errors import ReservationConflict
 from ldp_budget.ledger.keys import read_key
 from ledger_contract import CURVE, check, coin, everything, in_threads, promising, spent
@@ -107,7 +107,8 @@ def test_nothing_leads_from_a_tombstone_to_an_account(accountant: Accountant, cl
     assert len([account for account, hashed, _ in table(accountant, "users") if hashed is None]) == 2
     entries = [row for row in accountant.journal() if row["kind"] == "erased"]
     assert [(row["account"], row["mechanism"], row["policy"]) for row in entries] == [(None, None, None)] * 2
-    assert accountant.history("alice") == []
+    with pytest.raises(UserErased):
+        accountant.history("alice")
     balance = accountant.balance("alice")
     assert (balance.erased, balance.limits, balance.to_json()["odometer"]) == (True, (), None)
 

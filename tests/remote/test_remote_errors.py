@@ -31,6 +31,7 @@ from ldp_budget.errors import (
     ReservationConflict,
     TableError,
     UnknownName,
+    UserErased,
 )
 from ldp_budget.remote import ServiceProblem
 from ldp_budget.remote.problems import error_of
@@ -51,6 +52,7 @@ SAME = [
     UnknownName("mechanism", "nothing", ["oue", "krr"], "Ask for one"),
     UnknownName("policy", "nothing", []),
     UnknownName("user", "nobody", None, "Nothing was erased"),
+    UserErased("alice"),
     NameTaken("collection", "poll", "it exists already"),
     PluginError("toy", "it is broken"),
     NotSupported("no such rule"),

@@ -308,6 +308,22 @@ def test_a_bound_key_is_told_no_charges_of_others_in_a_balance(site: Site) -> No
     assert everybody.status_code == 403
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_history_of_an_erased_user_is_gone_and_a_bound_key_learns_of_no_erasure(site: Site, method: str) -> None:
+    site.accountant.erase("quinn", unknown=True)
+    told = {}
+    for secret in ("admin", "admin-policy-other", "admin-collection-other"):
+        bearer = {"Authorization": f"Bearer {site.secrets[secret]}"}
+        if method == "GET":
+            answer = site.client.get("/v1/users/quinn/history", headers=bearer)
+        else:
+            answer = site.client.post("/v1/users:history", headers=bearer, json={"user": "quinn"})
+        told[secret] = answer.status_code, answer.json()
+    status, problem = told.pop("admin")
+    assert (status, problem["type"], problem["user"]) == (410, "/problems/user-erased", "quinn")
+    assert set(map(str, told.values())) == {"(200, [])"}
+
+
 @pytest.mark.parametrize("bound", ["admin-policy-other", "admin-collection-other"])
 def test_each_line_of_a_batch_is_held_against_the_bounds(site: Site, bound: str) -> None:
     [line] = site.ask(("POST", "/v1/spends:batch"), bound).text.splitlines()

@@ -18,7 +18,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..guarantees import Guarantee, Memoised, from_json
-from ..guarantees.amounts import LARGEST, ZERO, Costs
+from ..guarantees.amounts import ZERO, Costs, add_amounts
 from ..ledger.entries import CLOCK, COMMITTED, EXPIRED, POLICY_SET, RESERVED, SHARE, SPENT, VOIDED, Entry, Repair
 from ..ledger.replay import Replay
 from ..ledger.windows import DAY_MICROS, LIFETIME, code_at, measure_in, share_in
@@ -105,7 +105,7 @@ class DecisionReplay:
                 return False
             amounts, codes = row[7:11], self._codes_on(row[1] // DAY_MICROS)
             for code in codes:
-                sums[code] = _plus(sums[code], amounts) if code in sums else amounts
+                sums[code] = add_amounts(sums[code], amounts) if code in sums else amounts
             for gauge, counted in found.limits:
                 total = sums[codes[gauge]]
                 for place, most in counted:
@@ -339,11 +339,6 @@ def _identity(entry: Entry) -> tuple[int, ...]:
 def _counted(limit: Limit) -> tuple[tuple[int, int], ...]:
     """The amounts that a limit counts: where they stand in `Costs`, and how much of each it admits."""
     return tuple((place, most) for place, most in enumerate(limit.capacity) if most is not None)
-
-
-def _plus(one: Row, other: Row) -> Row:
-    """`Costs.plus` of plain tuples."""
-    return tuple([None if a is None or b is None or a + b > LARGEST else a + b for a, b in zip(one, other)])  # noqa: B905
 
 
 def _is_below(costs: Costs, guarantee: Guarantee, reports: int) -> bool:

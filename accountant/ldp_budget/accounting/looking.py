@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._checks import check_name, check_whole
 from .._columns import check_texts
+from ..errors import UserErased
 from ..guarantees.amounts import LARGEST
 from ..ledger import listing
 from .balances import account_names, all_balances, balances_of, limit_states, quota_states
@@ -117,7 +118,7 @@ def is_erased(self: Books, user: str) -> bool:
 def history(self: Books, user: str, *, first: int = 1, most: int | None = None) -> list[dict[str, Any]]:
     """The journal entries of a user, oldest first; a reservation's `state` says what has become of it.
 
-    Of a user who was erased there are none, as `is_erased` says: the ledger no longer knows which were that user's.
+    Of a user whom the ledger has never seen there are none.
 
     Parameters:
         user: whose entries.
@@ -126,6 +127,7 @@ def history(self: Books, user: str, *, first: int = 1, most: int | None = None) 
 
     Raises:
         InvalidParameter: one of them is of another kind or out of range.
+        UserErased: the user was erased, so the ledger no longer knows which entries were theirs.
     """
     hashed = self._hash(user)
     check_whole("first", first, 1, LARGEST)
@@ -133,6 +135,8 @@ def history(self: Books, user: str, *, first: int = 1, most: int | None = None) 
         check_whole("most", most, 1, LARGEST)
     with self._ledger.reading(self._ledger.lane_of(hashed)) as reading:
         account = reading.number_of(hashed)
+        if account is None and reading.is_erased(hashed):
+            raise UserErased(user)
         rows = [] if account is None else listing.history_rows(reading, account, first, most)
     return listing.name_callers(self._ledger, rows)
 

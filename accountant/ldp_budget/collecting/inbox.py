@@ -213,28 +213,23 @@ class Inbox:
         """
         self.check(report)
         self._claim()
-        receipt = self._charged(user, key, report, label)
+        receipt = self._charged(user, key, label)
         if receipt and receipt.receipt is not None:
             self._keep(
                 hashlib.sha256(ascii((receipt.receipt, receipt.user, key)).encode()).digest()[:NAME_BYTES], report
             )
         return receipt
 
-    def _charged(self, user: str, key: str, report: bytes, label: str | None) -> Receipt:
+    def _charged(self, user: str, key: str, label: str | None) -> Receipt:
         # Nothing of the report: the ledger keeps this digest, and would say whose report a sealed one is.
         inbox = bytes.fromhex(self._collection.fingerprint) + self._id
 
-        def spend(covered: bytes) -> Receipt:
-            digest = hashlib.sha256(covered).hexdigest()
+        digest = hashlib.sha256(inbox).hexdigest()
+        try:
             return self._accountant.spend(
                 user, self._collection, key=key, label=label, digest=digest, policy=self._policy
             )
-
-        try:
-            return spend(inbox)
         except KeyConflict as error:
-            with suppress(KeyConflict):
-                return spend(inbox + report)  # as 1.0.0rc1 charged it; such a report is sent again
             error.args = (f"{error}; or its report was taken into another inbox than {self._folder}",)
             raise
 

@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    Amounts = tuple[int | None, ...]
+    """Amounts in units, None where unbounded."""
+
 EPSILON_DIGITS = 9
 DELTA_DIGITS = 18
 RHO_DIGITS = 12
@@ -158,11 +161,16 @@ class Costs(NamedTuple):
 
     def plus(self, other: Costs) -> Costs:
         """The costs of both; unbounded absorbs."""
-        return Costs(*[None if a is None or b is None or a + b > LARGEST else a + b for a, b in zip(self, other)])  # noqa: B905
+        return Costs._make(add_amounts(self, other))
 
     def minus(self, other: Costs) -> Costs:
         """These costs with `other` taken back; what is unbounded stays so."""
         return Costs(*(None if a is None or b is None else a - b for a, b in zip(self, other, strict=True)))
+
+
+def add_amounts(amounts: Amounts, others: Amounts) -> Amounts:
+    """The sums of amounts, place by place; unbounded absorbs, and what is too large to count is unbounded."""
+    return tuple([None if a is None or b is None or a + b > LARGEST else a + b for a, b in zip(amounts, others)])  # noqa: B905
 
 
 ZERO = Costs(0, 0, 0, 0)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import proxy
 
 from ..errors import LedgerError
-from ..guarantees.amounts import LARGEST, ZERO, Costs
+from ..guarantees.amounts import ZERO, Costs, add_amounts
 from .entries import CHARGES, Entry, Sealed, SealRow
 from .reading import parts
 from .replay import Replay, promises
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping, Sequence
     from hashlib import blake2b
 
+    from ..guarantees.amounts import Amounts
     from .keys import Secret
     from .reading import Reading
     from .store import Batch
 
-    Amounts = tuple[int | None, ...]
     Sums = dict[int, Amounts]
     """Four amounts by window."""
     Counts = dict[tuple[int | str | bytes, ...], int]
@@ -98,13 +98,8 @@ def _charged(sums: Iterable[Amounts], costs: Mapping[int, Costs]) -> tuple[Amoun
     """Rows of sums with costs added."""
     charged: dict[int | None, Amounts] = {row[0]: row[1:] for row in sums}
     for window, cost in costs.items():
-        charged[window] = _plus(charged[window], cost) if window in charged else cost
+        charged[window] = add_amounts(charged[window], cost) if window in charged else cost
     return tuple([(window, *amounts) for window, amounts in charged.items()])
-
-
-def _plus(amounts: Amounts, cost: Amounts) -> Amounts:
-    """`Costs.plus` of plain tuples."""
-    return tuple([None if a is None or b is None or a + b > LARGEST else a + b for a, b in zip(amounts, cost)])  # noqa: B905
 
 
 class AccountSeals:
@@ -313,7 +308,7 @@ class AccountSeals:
     def _seal_after(self, account: int, number: int, costs: Mapping[int, Costs]) -> bytes:
         sums = self._sums[account]
         for window, cost in costs.items():
-            sums[window] = _plus(sums[window], cost) if window in sums else cost
+            sums[window] = add_amounts(sums[window], cost) if window in sums else cost
         self._newest[account] = number
         return self._sealer.seal(account, self._users[account], number, self._today, sums, self._counts[account])
 

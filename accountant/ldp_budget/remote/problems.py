@@ -28,6 +28,7 @@ from ..errors import (
     ReservationConflict,
     TableError,
     UnknownName,
+    UserErased,
 )
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ _MEMBERS: dict[str, tuple[str, ...]] = {
     "invalid-parameter": ("option", "expected", "found"),
     "outside-domain": ("domain", "found", "position"),
     "unknown-name": ("kind", "name", "known", "hint"),
+    "user-erased": ("user",),
     "name-taken": ("kind", "name"),
     "plugin-error": ("plugin", "why"),
     "key-conflict": ("key",),
@@ -76,6 +78,7 @@ _KINDS: dict[str, type[LdpBudgetError]] = {
         InvalidParameter,
         OutsideDomain,
         UnknownName,
+        UserErased,
         NameTaken,
         PluginError,
         NotSupported,

@@ -92,7 +92,7 @@ def remaining(asked: LimitsAsked, desk: Reader) -> Response:
     return told(position, [forms.remaining_form(each) for each in found])
 
 
-@router.post("/v1/users:history", response_model=list[Row], responses=documented())
+@router.post("/v1/users:history", response_model=list[Row], responses=documented("user-erased"))
 def history(asked: HistoryAsked, desk: Reader) -> Response:
     """The user's part of the journal, oldest first; a reservation's `state` says what has become of it.
 

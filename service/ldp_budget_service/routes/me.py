@@ -54,7 +54,7 @@ def me(invited: Invited) -> Response:
         "quote": _quote(invited),
         "charges": [
             {name: row[name] for name in _SHOWN}
-            for row in accountant.history(user, most=MOST_ENTRIES)
+            for row in ([] if balance.erased else accountant.history(user, most=MOST_ENTRIES))
             if row["kind"] in _CHARGES and row["collection"] == collection.name
         ],
     }

@@ -55,7 +55,7 @@ def balance(
     return told(position, desk.accountant.balance(user, policy).to_row())
 
 
-@router.get("/v1/users/{user:name}/history", response_model=list[Row], responses=documented())
+@router.get("/v1/users/{user:name}/history", response_model=list[Row], responses=documented("user-erased"))
 def history(
     user: str,
     desk: Reader,
