@@ -130,8 +130,9 @@ def test_it_is_certified_as_audited(machine: Machine) -> None:
     for example in checked["examples"]:
         assert {each["verdict"] for each in example["checks"]} == {"passed", "skipped"}
         skipped = {each["check"]: each["why"] for each in example["checks"] if each["verdict"] == "skipped"}
-        # The pair is audited: its inputs are not all listed, and hashes of those that are may collide.
-        assert set(skipped) == {"guarantee_is_exact", "memo_is_kept", "program_law_is_the_channel"}
+        # Of seven answers all pairs are compared. Of a hundred some are, and nothing shows that these stand for all.
+        unproven = {"guarantee_is_exact"} if example["declared"]["domain_size"] == 100 else set()
+        assert set(skipped) == {*unproven, "memo_is_kept", "program_law_is_the_channel"}
         assert skipped["memo_is_kept"] == "it memoises nothing"
         assert skipped["program_law_is_the_channel"].endswith("its draws have more than 20000 outcomes")
     [row] = [row for row in machine.ldp_budget("mechanisms") if row["name"] == "olh"]
