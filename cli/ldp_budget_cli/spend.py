@@ -45,7 +45,9 @@ _request_options = options(
 
 
 @mechanism_command(
-    "Say what a report would cost USER; exit with 3 if it does not fit. Change nothing.", arguments=["user"], whole=True
+    "Say what a report would cost USER; exit with 3 if it does not fit. Change nothing.",
+    arguments=["user"],
+    whole=True,
 )
 @_request_options
 def quote(mechanism: Chosen, user: str, reports: int, label: str | None, policy: str, as_json: bool) -> None:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 @mechanism_command(
     "Charge every user of FILE for one report; a user listed twice is charged twice. FILE is CSV, Parquet or Arrow: "
-    "a path, an address such as s3://…, or - for standard input. It takes no label: what a labelled report costs depends "
-    "on the user's earlier ones, so charge it with spend.",
+    "a path, an address such as s3://…, or - for standard input. It takes no label: what a labelled report costs "
+    "depends on the user's earlier ones, so charge it with spend.",
     arguments=["file"],
     whole=True,
 )

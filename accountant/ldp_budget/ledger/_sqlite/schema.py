@@ -40,8 +40,8 @@ TABLES = (
         account INTEGER NOT NULL, window INTEGER NOT NULL,
         epsilon INTEGER, delta INTEGER, rho INTEGER, mu_squared INTEGER,
         PRIMARY KEY (account, window)) STRICT, WITHOUT ROWID""",
-    # A keyed hash over the user of an account, its sums and label counts in the windows of a day, its used quotas, and
-    # the number of its newest charge.
+    # A keyed hash over the user of an account, its sums and label counts in the windows of a day, its used quotas,
+    # and the number of its newest charge.
     "CREATE TABLE seals (account INTEGER PRIMARY KEY, day INTEGER NOT NULL, seal BLOB NOT NULL) STRICT",
     # How many reports of one memoised value (a keyed hash of its label) were charged in a window.
     """CREATE TABLE labels (
