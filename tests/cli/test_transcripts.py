@@ -14,10 +14,11 @@ A transcript is what somebody at a terminal would see, in a folder of its own wi
 `= file` writes the indented lines to a file; `= needs MODULE` skips the session where an optional package is missing.
 `<` and `>` give and keep standard input and output; `cp`, `cat` and `ls` copy and show files.
 
-What differs from run to run stands as `<folder>`, `<time>`, `<head>`, `<receipt>`, `<secret>` and `<version>`; in a
-command, `<head>` and `<receipt>` are the last ones that were told. Fingerprints stay, as a mechanism has the same one
-everywhere. The client's draws come from a seed made of the command, so that its reports are the same in every run.
-Users of one batch are charged in an order that is not, so no session shows the entries of several.
+What differs from run to run stands as `<folder>`, `<time>`, `<head>`, `<receipt>`, `<secret>`, `<version>` and
+`<sources>`; in a command, `<head>` and `<receipt>` are the last ones that were told. Fingerprints stay, as a
+mechanism has the same one everywhere. The client's draws come from a seed made of the command, so that its reports
+are the same in every run. Users of one batch are charged in an order that is not, so no session shows the entries
+of several.
 
     python tests/cli/test_transcripts.py             # replay, compare to the last digit, and show what differs
     python tests/cli/test_transcripts.py --record    # write down what the commands print now
@@ -76,7 +77,15 @@ RECEIPT = re.compile(
 TIME = re.compile(r"(?P<it>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)")
 VERSION = re.compile(rf"\b(?P<it>{re.escape(ldp_budget.__version__)}|{re.escape(sqlite3.sqlite_version)})\b")
 SECRET = re.compile(r"(?P<it>ldpb_[A-Za-z0-9_-]{43})|#(?P<token>[A-Za-z0-9_.-]{40,})")
-VARYING = {"<head>": HEAD, "<receipt>": RECEIPT, "<time>": TIME, "<version>": VERSION, "<secret>": SECRET}
+SOURCES = re.compile(r'"sources": "(?P<it>[0-9a-f]{64})"')  # a certificate covers ldp-budget's own code
+VARYING = {
+    "<head>": HEAD,
+    "<receipt>": RECEIPT,
+    "<time>": TIME,
+    "<version>": VERSION,
+    "<secret>": SECRET,
+    "<sources>": SOURCES,
+}
 REMEMBERED = ("<head>", "<receipt>")
 """What a later command may name: as it was told last on standard output."""
 
