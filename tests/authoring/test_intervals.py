@@ -255,12 +255,14 @@ def test_rounds_of_the_same_users_are_not_independent() -> None:
     for run in range(runs):
         secrets = [(run * users + user).to_bytes(32, "little") for user in range(users)]
         parts = [mechanism.aggregate(mechanism.randomize(values, secrets=secrets)) for _ in range(rounds)]
+        estimates = [mechanism.estimate(part) for part in parts]
+        # `merge` adds to the first aggregate, so each round is estimated before.
         total = parts[0]
         for part in parts[1:]:
             total = total.merge(part)
         for found, covers in (
             (mechanism.estimate(total), alone),
-            (mechanism.estimate(total).repeated([mechanism.estimate(part) for part in parts]), together),
+            (mechanism.estimate(total).repeated(estimates), together),
         ):
             low, high = found.interval()
             covers.append(((low <= truth) & (truth <= high)).mean())
