@@ -192,7 +192,7 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
 def _override(ledger: Accountant, policy: Policy) -> str | None:
     """The reason of a version that was set without the approval that the ledger demanded."""
     from ldp_budget.accounting.record_kinds import OVERRIDDEN
-    from ldp_budget.remote.problems import ServiceProblem
+    from ldp_budget.api.problem_details import ServiceProblem
 
     try:
         records = [each for each in ledger.records() if each.kind == OVERRIDDEN and each.fault is None]

@@ -22,11 +22,11 @@ def is_service(ledger: str) -> bool:
 
 def open_service(url: str, *, plain_http: bool) -> Accountant:
     """The accountant of a service. Nothing is asked yet. Raises `InvalidParameter` and click's errors."""
+    from ldp_budget.client import Client
     from ldp_budget.errors import InvalidParameter, NotSupported
-    from ldp_budget.remote import RemoteAccountant
 
     try:
-        return RemoteAccountant(url, _key(), plain_http=plain_http)
+        return Client(url, _key(), plain_http=plain_http)
     except InvalidParameter as error:
         names = {"url": "--ledger", "key": KEY_VARIABLE}
         why = error.describe(names.get(error.option, error.option))

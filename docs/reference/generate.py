@@ -22,7 +22,7 @@ os.environ["LDP_BUDGET_NO_PLUGINS"] = "1"
 import click
 
 import ldp_budget
-from ldp_budget import composition, guarantees, randomness, remote, testing
+from ldp_budget import client, composition, guarantees, randomness, testing
 from ldp_budget.accounting import bulk, overview, policies, receipts, remaining
 from ldp_budget.authoring import domain, estimates, fields, packing, quadrature
 from ldp_budget.authoring.operators import OPERATORS
@@ -343,9 +343,9 @@ def _over_http() -> Iterator[str]:
         "Its members are those of `Accountant`; see [the guide](../guides/remote.md).",
         "",
     )
-    for cls in (remote.RemoteAccountant, remote.ServiceProblem):
+    for cls in (client.Client, client.ServiceProblem):
         name = cls.__name__
-        yield from (f"### `{remote.__name__}.{name}`", "", *_code(name, cls), _prose(_own_text(cls)), "")
+        yield from (f"### `{client.__name__}.{name}`", "", *_code(name, cls), _prose(_own_text(cls)), "")
 
 
 def _promises() -> Iterator[str]:

@@ -11,7 +11,7 @@ import pytest
 from conftest import CommandLine
 from ldp_budget import Accountant
 from ldp_budget.accounting.callers import LOCAL
-from remote_places import Keys, shared_service
+from service_places import Keys, shared_service
 
 
 @pytest.fixture

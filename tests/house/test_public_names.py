@@ -152,6 +152,10 @@ ldp_budget.accounting.succession
 ldp_budget.accounting.terms
 ldp_budget.accounting.totals
 ldp_budget.accounting.versions
+ldp_budget.api
+ldp_budget.api.problem_details
+ldp_budget.api.requests
+ldp_budget.api.schemas
 ldp_budget.authoring
 ldp_budget.authoring.base
 ldp_budget.authoring.channels
@@ -176,6 +180,11 @@ ldp_budget.catalogue.hookspecs
 ldp_budget.catalogue.listing
 ldp_budget.catalogue.plugins
 ldp_budget.catalogue.ranking
+ldp_budget.client
+ldp_budget.client.batch
+ldp_budget.client.client
+ldp_budget.client.endpoint
+ldp_budget.client.transport
 ldp_budget.collecting
 ldp_budget.collecting.beam
 ldp_budget.collecting.estimating
@@ -245,14 +254,6 @@ ldp_budget.randomness
 ldp_budget.randomness.memoisation
 ldp_budget.randomness.streams
 ldp_budget.randomness.thresholds
-ldp_budget.remote
-ldp_budget.remote.accountant
-ldp_budget.remote.address
-ldp_budget.remote.asking
-ldp_budget.remote.bodies
-ldp_budget.remote.forms
-ldp_budget.remote.many
-ldp_budget.remote.problems
 ldp_budget.testing
 ldp_budget.trust
 ldp_budget.trust.auditing

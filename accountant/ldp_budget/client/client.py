@@ -1,4 +1,4 @@
-"""`RemoteAccountant`: an accountant whose ledger a service keeps."""
+"""`Client`: an accountant whose ledger a service keeps."""
 
 from __future__ import annotations
 
@@ -38,6 +38,20 @@ from ..accounting.reservations import MOST_SECONDS
 from ..accounting.setting import check_override
 from ..accounting.shares import as_shares
 from ..accounting.simulating import check_series
+from ..api import schemas
+from ..api.problem_details import BUDGET_EXCEEDED, error_of
+from ..api.requests import (
+    asked_for,
+    charge_body,
+    charged,
+    chunks,
+    collection_body,
+    header_of,
+    missing_there,
+    sendable,
+    shares_form,
+)
+from ..api.schemas import MOST_ENTRIES, NEXT_ENTRY
 from ..catalogue.collections import Collection
 from ..errors import (
     InvalidParameter,
@@ -49,20 +63,8 @@ from ..errors import (
     UnknownName,
 )
 from ..guarantees.amounts import LARGEST
-from . import forms, many
-from .asking import Service
-from .bodies import (
-    asked_for,
-    charge_body,
-    charged,
-    chunks,
-    collection_body,
-    header_of,
-    missing_there,
-    sendable,
-    shares_form,
-)
-from .problems import BUDGET_EXCEEDED, error_of
+from .batch import PATH, charge_all, chunks_of, count, line_of
+from .transport import Service
 
 if TYPE_CHECKING:
     import ssl
@@ -80,18 +82,14 @@ if TYPE_CHECKING:
     from ..ledger.exchanging import KeyState
     from ..ledger.integrity import Integrity
     from ..ledger.store import Store
-    from .asking import Answer
+    from .transport import Answer
 
 T = TypeVar("T")
 
 VERIFYING_SECONDS = 3600.0
-NEXT_ENTRY = "Next-Entry"
-"""The header that says where the rest of a history begins."""
-MOST_ENTRIES = 10_000
-"""Of a history in one answer."""
 
 
-class RemoteAccountant(Accountant):
+class Client(Accountant):
     """The privacy budgets of the users of one service: what an `Accountant` does, over HTTP.
 
     Requests are sent again where nothing was heard of them, or the service is busy, until `patience` is over; then
@@ -132,7 +130,7 @@ class RemoteAccountant(Accountant):
         self._newest_record = 0
 
     def __repr__(self) -> str:
-        return f"<RemoteAccountant of {self.name}>"
+        return f"<Client of {self.name}>"
 
     @property
     def name(self) -> str:
@@ -188,16 +186,16 @@ class RemoteAccountant(Accountant):
             "plan": None if plan is None else plan.to_json(),
         }
         path = f"/v1/policies/{_in_path(_policy_name(name))}"
-        return self._read(forms.policy_of, self._service.ask("PUT", path, body, writes=True))
+        return self._read(schemas.policy_of, self._service.ask("PUT", path, body, writes=True))
 
     def policy(self, name: str = DEFAULT) -> Policy:
         check_name("name", name)
         if not name:
             raise UnknownName("policy", name, [policy.name for policy in self.policies()])
-        return self._read(forms.policy_of, self._service.ask("GET", f"/v1/policies/{_in_path(name)}"))
+        return self._read(schemas.policy_of, self._service.ask("GET", f"/v1/policies/{_in_path(name)}"))
 
     def policies(self) -> list[Policy]:
-        return self._read_all(forms.policy_of, self._service.ask("GET", "/v1/policies"))
+        return self._read_all(schemas.policy_of, self._service.ask("GET", "/v1/policies"))
 
     def simulate(
         self,
@@ -218,7 +216,7 @@ class RemoteAccountant(Accountant):
         path = f"/v1/policies/{_in_path(_policy_name(policy))}/simulation"
         with _Named(self.name, mechanism):
             answer = self._service.ask("GET", path, query=query)
-        return tuple(self._read_all(forms.binding_of, answer))
+        return tuple(self._read_all(schemas.binding_of, answer))
 
     # -- charging ---------------------------------------------------------------------------------------
 
@@ -234,7 +232,7 @@ class RemoteAccountant(Accountant):
         body = charge_body(user, mechanism, reports=reports, policy=policy, label=label)
         with _Named(self.name, mechanism):
             answer = self._service.ask("POST", "/v1/spends", {**body, "dry_run": True})
-        return self._read(forms.receipt_of, answer)
+        return self._read(schemas.receipt_of, answer)
 
     def spend(
         self,
@@ -273,11 +271,11 @@ class RemoteAccountant(Accountant):
         run, result = header_of(key), BulkResult()
         check_call("on_batch", on_batch)
         with _Named(self.name, mechanism, run if key is None else key):
-            charged_now = many.charge_all(
+            charged_now = charge_all(
                 self._service, users, common, check_digest(digest), run, mine, ends=key is not None
             )
             for batch, rows in charged_now:
-                refused = self._read_value(partial(many.count, result, batch, fresh=key is None), rows, True)
+                refused = self._read_value(partial(count, result, batch, fresh=key is None), rows, True)
                 if on_batch is not None:
                     on_batch(len(batch.users), refused)
                 else:
@@ -285,7 +283,7 @@ class RemoteAccountant(Accountant):
         return result
 
     def spend_each(self, spends: Sequence[Spend | LdpBudgetError]) -> list[Receipt | LdpBudgetError]:
-        return [receipt for chunk in many.chunks_of(spends) for receipt in self._spend_chunk(chunk)]
+        return [receipt for chunk in chunks_of(spends) for receipt in self._spend_chunk(chunk)]
 
     def run(self, key: str) -> Run:
         raise _not_here("lines of a run are sent to `POST /v1/spends:batch`, or charged by `spend_many`")
@@ -324,7 +322,7 @@ class RemoteAccountant(Accountant):
 
     def balance(self, user: str, policy: str = DEFAULT) -> Balance:
         body = {**_user(user), "policy": check_name("policy", policy)}
-        return self._read(forms.balance_of, self._service.ask("POST", "/v1/users:balance", body))
+        return self._read(schemas.balance_of, self._service.ask("POST", "/v1/users:balance", body))
 
     def balances(self, users: Iterable[str] | None = None, policy: str = DEFAULT) -> Iterator[Balance]:
         # One that there is not is told, even where nobody asks for a balance.
@@ -332,7 +330,7 @@ class RemoteAccountant(Accountant):
 
     def remaining_over_time(self, user: str, policy: str = DEFAULT) -> tuple[Remaining, ...]:
         body = {**_user(user), "policy": check_name("policy", policy)}
-        return tuple(self._read_all(forms.remaining_of, self._service.ask("POST", "/v1/users:remaining", body)))
+        return tuple(self._read_all(schemas.remaining_of, self._service.ask("POST", "/v1/users:remaining", body)))
 
     def is_erased(self, user: str) -> bool:
         answer = self._service.ask("POST", "/v1/users:erased", _user(user))
@@ -387,7 +385,7 @@ class RemoteAccountant(Accountant):
         query = {} if expect is None else {"expect": sendable("expect", check_text("expect", expect))}
         check_call("on_progress", on_progress)
         answer = self._service.ask("GET", "/v1/ledger/verify", query=query, patience=VERIFYING_SECONDS)
-        return self._read(forms.integrity_of, answer)
+        return self._read(schemas.integrity_of, answer)
 
     def repair_clock(self) -> bool:
         answer = self._service.ask("POST", "/v1/ledger/repair-clock", writes=True)
@@ -404,7 +402,7 @@ class RemoteAccountant(Accountant):
 
     def records(self, first: int = 1) -> list[Record]:
         query = {"first": check_whole("first", first, 1)}
-        found = self._read_all(forms.record_of, self._service.ask("GET", "/v1/ledger/records", query=query))
+        found = self._read_all(schemas.record_of, self._service.ask("GET", "/v1/ledger/records", query=query))
         self._newest_record = max([self._newest_record, *(record.number for record in found)])
         return found
 
@@ -429,7 +427,7 @@ class RemoteAccountant(Accountant):
         asked = {**asked, "expected": expected}
         answer = self._service.ask("POST", path, asked, writes=True, accept=RecordConflict.code)
         if answer.code != RecordConflict.code:
-            added = self._read(forms.record_of, answer)
+            added = self._read(schemas.record_of, answer)
             self._newest_record = max(self._newest_record, added.number)
             return added
         # An earlier try, of which nothing was heard, may have added it.
@@ -528,14 +526,14 @@ class RemoteAccountant(Accountant):
             try:
                 if isinstance(spend, LdpBudgetError):
                     raise spend
-                lines.append(many.line_of(spend))
+                lines.append(line_of(spend))
             except LdpBudgetError as error:
                 answers.append(error)
             else:
                 answers.append(None)
                 sent.append(place)
         try:
-            told = [self._one_of_many(row) for row in self._service.exchange(many.PATH, lines)] if lines else []
+            told = [self._one_of_many(row) for row in self._service.exchange(PATH, lines)] if lines else []
         except LdpBudgetError as error:
             told = [error] * len(lines)
         for place, answer in zip(sent, told, strict=True):
@@ -545,7 +543,7 @@ class RemoteAccountant(Accountant):
     def _one_of_many(self, row: Any) -> Receipt | LdpBudgetError:
         if row.get("status") == FAILED:
             return error_of(self.name, row["problem"]["status"], row["problem"])
-        return self._read_value(forms.receipt_of, row)
+        return self._read_value(schemas.receipt_of, row)
 
     def _ask_to_charge(
         self, path: str, body: dict[str, Any], chosen: Mechanism | Collection | object, key: str | None, strict: bool
@@ -555,8 +553,8 @@ class RemoteAccountant(Accountant):
         with _Named(self.name, chosen, sent if key is None else key):
             answer = self._service.ask("POST", path, body, key=sent, writes=True, accept=BUDGET_EXCEEDED)
             if answer.code != BUDGET_EXCEEDED:
-                return self._read(forms.receipt_of, answer)
-            receipt = self._read(lambda told: forms.receipt_of(told, told["outcome"]), answer)
+                return self._read(schemas.receipt_of, answer)
+            receipt = self._read(lambda told: schemas.receipt_of(told, told["outcome"]), answer)
         if strict:
             raise BudgetExceeded(receipt)
         return receipt
@@ -564,7 +562,7 @@ class RemoteAccountant(Accountant):
     def _ask_to_end(self, receipt: str, how: str) -> Receipt:
         check_text("receipt", receipt)
         path = f"/v1/reservations/{_in_path(sendable('receipt', receipt))}/{how}"
-        return self._read(forms.receipt_of, self._service.ask("POST", path, writes=True))
+        return self._read(schemas.receipt_of, self._service.ask("POST", path, writes=True))
 
     def _balances(self, users: Iterable[str] | None, policy: Policy) -> Iterator[Balance]:
         if users is None:
@@ -653,4 +651,4 @@ def _of_version(policy: Policy, told: Any) -> Balance:
     """A balance under a policy. Raises ValueError if it was changed meanwhile."""
     if told["units"]["version"] != policy.version:
         raise ValueError(f"policy {policy.name} was changed meanwhile")
-    return forms.balance_of(told, policy)
+    return schemas.balance_of(told, policy)

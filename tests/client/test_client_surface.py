@@ -11,7 +11,7 @@ import pytest
 
 from ldp_budget import Accountant, Limit, NotSupported, mechanism
 from ldp_budget.accounting.callers import LOCAL
-from ldp_budget.remote import RemoteAccountant
+from ldp_budget.client import Client
 
 PUBLIC = [name for name in dir(Accountant) if not name.startswith("_")]
 
@@ -19,20 +19,20 @@ PUBLIC = [name for name in dir(Accountant) if not name.startswith("_")]
 @pytest.mark.parametrize("name", PUBLIC)
 def test_every_public_name_has_an_answer_of_its_own(name: str) -> None:
     """What is inherited would look for a ledger that is not there."""
-    assert name in vars(RemoteAccountant), name
+    assert name in vars(Client), name
 
 
 @pytest.mark.parametrize("name", [name for name in PUBLIC if inspect.isfunction(getattr(Accountant, name))])
 def test_it_is_called_in_the_same_way_and_documented(name: str) -> None:
-    here, there = (inspect.signature(getattr(cls, name)).parameters for cls in (RemoteAccountant, Accountant))
+    here, there = (inspect.signature(getattr(cls, name)).parameters for cls in (Client, Accountant))
     assert [(each.name, each.kind, each.default) for each in here.values()] == [
         (each.name, each.kind, each.default) for each in there.values()
     ]
-    assert inspect.getdoc(getattr(RemoteAccountant, name))
+    assert inspect.getdoc(getattr(Client, name))
 
 
 def test_nothing_else_is_public() -> None:
-    assert {name for name in vars(RemoteAccountant) if not name.startswith("_")} <= set(PUBLIC)
+    assert {name for name in vars(Client) if not name.startswith("_")} <= set(PUBLIC)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_nothing_else_is_public() -> None:
 )
 def test_what_makes_no_sense_over_http_says_why(name: str, arguments: list[Any]) -> None:
     with (
-        RemoteAccountant("https://budget.example.org", "key") as accountant,
+        Client("https://budget.example.org", "key") as accountant,
         pytest.raises(NotSupported, match="not over HTTP: "),
     ):
         getattr(accountant, name)(*arguments)
@@ -59,8 +59,8 @@ def test_what_makes_no_sense_over_http_says_why(name: str, arguments: list[Any])
 def test_a_digest_is_keyed_by_the_api_key_and_sent_nowhere() -> None:
     """What is digested may be answers; nobody who has not the key can guess them."""
     with (
-        RemoteAccountant("https://unreachable.invalid", "one") as one,
-        RemoteAccountant("https://unreachable.invalid", "other") as other,
+        Client("https://unreachable.invalid", "one") as one,
+        Client("https://unreachable.invalid", "other") as other,
     ):
         assert one.keyed_digest(b"yes") == one.keyed_digest(bytearray(b"yes"))
         assert len({one.keyed_digest(b"yes"), one.keyed_digest(b"no"), other.keyed_digest(b"yes")}) == 3
@@ -78,9 +78,9 @@ def test_what_is_needed_to_speak_http_is_told_where_it_is_missing() -> None:
 import sys
 sys.modules["httpx2"] = None
 from ldp_budget import NotSupported
-from ldp_budget.remote import RemoteAccountant
+from ldp_budget.client import Client
 try:
-    RemoteAccountant("https://budget.example.org", "key")
+    Client("https://budget.example.org", "key")
 except NotSupported as error:
     print(error)
 """
@@ -94,14 +94,14 @@ import sys, ldp_budget
 with ldp_budget.Accountant(":memory:") as accountant:
     accountant.set_policy("default", ["lifetime=9"])
     accountant.spend("alice", ldp_budget.mechanism("randomized-response")(epsilon=1))
-print([name for name in sys.modules if "httpx2" in name or name.startswith("ldp_budget.remote")])
+print([name for name in sys.modules if "httpx2" in name or name.startswith("ldp_budget.client")])
 """
     printed = subprocess.run([sys.executable, "-c", program], check=True, timeout=60, capture_output=True, text=True)
     assert printed.stdout.strip() == "[]"
 
 
 def test_mechanisms_are_told_by_name_and_by_what_was_declared() -> None:
-    from ldp_budget.remote.bodies import charged
+    from ldp_budget.api.requests import charged
 
     oue = mechanism("oue")(epsilon="0.5", domain_size=4)
     assert charged(oue)["mechanism"] == {"name": "oue", **oue.declared}
