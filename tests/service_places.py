@@ -106,7 +106,7 @@ def shared_service() -> Served:
     return Served()
 
 
-class Remote(Client):
+class ServedClient(Client):
     """An accountant of the shared service, with the ledger that is behind it."""
 
     def __init__(self, behind: Accountant) -> None:
@@ -138,12 +138,12 @@ class Behind:
         self.place = place
 
     def open(self, clock: Now) -> Accountant:
-        return Remote(self.place.open(clock))
+        return ServedClient(self.place.open(clock))
 
     def reopen(self, accountant: Accountant, clock: Now) -> Accountant:
-        assert isinstance(accountant, Remote)
+        assert isinstance(accountant, ServedClient)
         accountant.hang_up()
-        return Remote(self.place.reopen(accountant.behind, clock))
+        return ServedClient(self.place.reopen(accountant.behind, clock))
 
 
 class Promised(Promise):

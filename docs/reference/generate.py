@@ -23,7 +23,7 @@ import click
 
 import ldp_budget
 from ldp_budget import client, composition, guarantees, randomness, testing
-from ldp_budget.accounting import bulk, overview, policies, receipts, remaining
+from ldp_budget.accounting import bulk, ledger_operations, overview, policies, receipts, remaining
 from ldp_budget.authoring import domain, estimates, fields, packing, quadrature
 from ldp_budget.authoring.operators import OPERATORS
 from ldp_budget.catalogue import certificates, ranking
@@ -239,6 +239,7 @@ def _sentence(text: str) -> str:
 ANSWERS: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (receipts, ("Receipt", "LimitState", "Balance", "Amounts")),
     (remaining, ("Remaining", "Left")),
+    (ledger_operations, ("LedgerOperations",)),
     (overview, ("Overview",)),
     (bulk, ("BulkResult",)),
     (policies, ("Policy",)),
@@ -303,7 +304,7 @@ TEXTS = {
     "RandomSource": "What `rng` may be: None for cryptographic randomness; a `Stream`; and in tests only an int, "
     "which is a seed, or a `numpy.random.Generator`.",
 }
-NO_MEMBERS = ("MechanismContract",)
+NO_MEMBERS = ("BudgetClient", "MechanismContract")
 
 
 def python() -> Iterator[str]:
@@ -336,11 +337,11 @@ def _entries(module: ModuleType, names: tuple[str, ...]) -> Iterator[str]:
 
 
 def _over_http() -> Iterator[str]:
-    """The accountant of a service, which has the members of any."""
+    """The client of a service."""
     yield from (
         "## Over HTTP",
         "",
-        "Its members are those of `Accountant`; see [the guide](../guides/remote.md).",
+        "Its members are those of `BudgetClient`; see [the guide](../guides/remote.md).",
         "",
     )
     for cls in (client.Client, client.ServiceProblem):

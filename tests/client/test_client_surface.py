@@ -1,59 +1,14 @@
-"""A remote accountant is an accountant: it has every name of one, and nothing behind them needs a ledger at hand."""
+"""What the client of a service sends, what it keeps to itself, and what it loads."""
 
 from __future__ import annotations
 
-import inspect
 import subprocess
 import sys
-from typing import Any
 
 import pytest
 
-from ldp_budget import Accountant, Limit, NotSupported, mechanism
-from ldp_budget.accounting.callers import LOCAL
+from ldp_budget import Limit, mechanism
 from ldp_budget.client import Client
-
-PUBLIC = [name for name in dir(Accountant) if not name.startswith("_")]
-
-
-@pytest.mark.parametrize("name", PUBLIC)
-def test_every_public_name_has_an_answer_of_its_own(name: str) -> None:
-    """What is inherited would look for a ledger that is not there."""
-    assert name in vars(Client), name
-
-
-@pytest.mark.parametrize("name", [name for name in PUBLIC if inspect.isfunction(getattr(Accountant, name))])
-def test_it_is_called_in_the_same_way_and_documented(name: str) -> None:
-    here, there = (inspect.signature(getattr(cls, name)).parameters for cls in (Client, Accountant))
-    assert [(each.name, each.kind, each.default) for each in here.values()] == [
-        (each.name, each.kind, each.default) for each in there.values()
-    ]
-    assert inspect.getdoc(getattr(Client, name))
-
-
-def test_nothing_else_is_public() -> None:
-    assert {name for name in vars(Client) if not name.startswith("_")} <= set(PUBLIC)
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("backup", ["copy.db"]),
-        ("copy_to", ["copy.db"]),
-        ("give_up_copy", ["copy.db"]),
-        *((name, []) for name in ("key_states", "prepare_key", "discard_key", "activate_key")),
-        ("acting_for", [LOCAL]),
-        ("run", ["key"]),
-        ("check_up", []),
-        ("overview", []),
-    ],
-)
-def test_what_makes_no_sense_over_http_says_why(name: str, arguments: list[Any]) -> None:
-    with (
-        Client("https://budget.example.org", "key") as accountant,
-        pytest.raises(NotSupported, match="not over HTTP: "),
-    ):
-        getattr(accountant, name)(*arguments)
 
 
 def test_a_digest_is_keyed_by_the_api_key_and_sent_nowhere() -> None:

@@ -17,6 +17,7 @@ import ldp_budget
 # The names that people import; taking one away breaks them.
 PROMISED = {
     "Accountant",
+    "BudgetClient",
     "BudgetExceeded",
     "FrequencyMechanism",
     "InvalidParameter",
@@ -117,6 +118,7 @@ ldp_budget.accounting.activity
 ldp_budget.accounting.agreed
 ldp_budget.accounting.balances
 ldp_budget.accounting.books
+ldp_budget.accounting.budget_client
 ldp_budget.accounting.bulk
 ldp_budget.accounting.callers
 ldp_budget.accounting.charging
@@ -126,6 +128,7 @@ ldp_budget.accounting.decision_replay
 ldp_budget.accounting.ending
 ldp_budget.accounting.idempotency
 ldp_budget.accounting.keeping
+ldp_budget.accounting.ledger_operations
 ldp_budget.accounting.levels
 ldp_budget.accounting.limits
 ldp_budget.accounting.lines
@@ -140,7 +143,6 @@ ldp_budget.accounting.receipts
 ldp_budget.accounting.record_kinds
 ldp_budget.accounting.records
 ldp_budget.accounting.refusals
-ldp_budget.accounting.rekeying
 ldp_budget.accounting.remaining
 ldp_budget.accounting.request
 ldp_budget.accounting.reservations

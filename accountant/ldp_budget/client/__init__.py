@@ -1,4 +1,4 @@
-"""The budgets of a service from elsewhere: `Client(url, key)` is an `Accountant` over HTTP.
+"""The budgets of a service from elsewhere: `Client(url, key)` is a `BudgetClient` over HTTP.
 
     from ldp_budget.client import Client
 

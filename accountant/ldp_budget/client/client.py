@@ -1,15 +1,14 @@
-"""`Client`: an accountant whose ledger a service keeps."""
+"""`Client`: a `BudgetClient` whose ledger a service keeps."""
 
 from __future__ import annotations
 
 import hmac
 import json
-import os
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote
 
 from .._checks import (
@@ -23,7 +22,7 @@ from .._checks import (
     shown,
 )
 from .._columns import check_texts
-from ..accounting.accountant import Accountant
+from ..accounting.budget_client import BudgetClient
 from ..accounting.bulk import BulkResult, check_shard
 from ..accounting.callers import Caller
 from ..accounting.limits import as_limits
@@ -70,18 +69,14 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ..accounting.copying import Copied
     from ..accounting.limits import Limit
-    from ..accounting.lines import Run, Spend
-    from ..accounting.overview import Overview
+    from ..accounting.lines import Spend
     from ..accounting.policies import Policy
     from ..accounting.receipts import Balance, Receipt
     from ..accounting.remaining import Remaining
     from ..accounting.simulating import Binding
     from ..authoring.base import Mechanism
-    from ..ledger.exchanging import KeyState
     from ..ledger.integrity import Integrity
-    from ..ledger.store import Store
     from .transport import Answer
 
 T = TypeVar("T")
@@ -89,8 +84,8 @@ T = TypeVar("T")
 VERIFYING_SECONDS = 3600.0
 
 
-class Client(Accountant):
-    """The privacy budgets of the users of one service: what an `Accountant` does, over HTTP.
+class Client(BudgetClient):
+    """The privacy budgets of the users of one service: what `BudgetClient` lists, over HTTP.
 
     Requests are sent again where nothing was heard of them, or the service is busy, until `patience` is over; then
     the error is a `LedgerError`, and its `unknown` says whether it may have been done. Whatever charges is sent under
@@ -98,7 +93,7 @@ class Client(Accountant):
     that key. What an API key is not good for raises `ServiceProblem`.
 
     May be shared by threads; after a fork it connects anew. What only the machine of the ledger can do, such as a
-    backup, raises `NotSupported`.
+    backup, is not among its calls.
 
     Parameters:
         url: of the service, `https://…`.
@@ -123,7 +118,6 @@ class Client(Accountant):
         tls: ssl.SSLContext | None = None,
         plain_http: bool = False,
     ) -> None:
-        # Nothing of what a ledger at hand would need is set up.
         self._service = Service(url, key, timeout=timeout, patience=patience, tls=tls, plain_http=plain_http)
         self._digest_key = sha256(b"ldp-budget data\0" + key.encode()).digest()
         self._rehearsal: bool | None = None
@@ -131,6 +125,12 @@ class Client(Accountant):
 
     def __repr__(self) -> str:
         return f"<Client of {self.name}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
     @property
     def name(self) -> str:
@@ -284,9 +284,6 @@ class Client(Accountant):
 
     def spend_each(self, spends: Sequence[Spend | LdpBudgetError]) -> list[Receipt | LdpBudgetError]:
         return [receipt for chunk in chunks_of(spends) for receipt in self._spend_chunk(chunk)]
-
-    def run(self, key: str) -> Run:
-        raise _not_here("lines of a run are sent to `POST /v1/spends:batch`, or charged by `spend_many`")
 
     def reserve(
         self,
@@ -463,44 +460,6 @@ class Client(Accountant):
     def collections(self) -> list[dict[str, Any]]:
         return self._read_all(dict, self._service.ask("GET", "/v1/collections"))
 
-    # -- what stays where the ledger lies -----------------------------------------------------------------
-
-    def acting_for(self, caller: Caller) -> Accountant:
-        check_instance("caller", caller, Caller, "a `Caller`")
-        raise _not_here("by whose key something is done is said by the key that this was opened with")
-
-    def overview(self) -> Overview:
-        raise _not_here("the service shows what its ledger adds up to at `/`")
-
-    def check_up(self) -> dict[str, str | None]:
-        raise _not_here("the service says at `/readyz` whether it could charge somebody")
-
-    def backup(self, path: str | os.PathLike[str]) -> None:
-        raise _not_here("a backup is made on the machine of the ledger, by its path")
-
-    def key_states(self) -> list[KeyState]:
-        raise _not_here(_KEY)
-
-    def prepare_key(self) -> int:
-        raise _not_here(_KEY)
-
-    def discard_key(self) -> bool:
-        raise _not_here(_KEY)
-
-    def activate_key(self, *, on_progress: Callable[[int, int], None] | None = None) -> int:
-        raise _not_here(_KEY)
-
-    def copy_to(
-        self,
-        ledger: str | os.PathLike[str] | Store,
-        *,
-        on_progress: Callable[[int, int], None] | None = None,
-    ) -> Copied:
-        raise _not_here("a ledger is moved on its own machine, by its path")
-
-    def give_up_copy(self, ledger: str | os.PathLike[str] | Store) -> None:
-        raise _not_here("a ledger is moved on its own machine, by its path")
-
     def keyed_digest(self, data: bytes) -> str:
         """A digest of data, in hex, by which nobody without this accountant's API key can guess it.
 
@@ -613,13 +572,6 @@ class _Named:
         if isinstance(error, LedgerError) and error.unknown:
             vars(error)["key"] = self._key
             error.args = (f"{error}; the same request with the key {self._key!r} will tell",)
-
-
-_KEY = "the ledger's own key is exchanged on the machines where it lies"
-
-
-def _not_here(why: str) -> NotSupported:
-    return NotSupported(f"not over HTTP: {why}")
 
 
 def _user(user: str) -> dict[str, Any]:
