@@ -119,7 +119,7 @@ class Accountant:
 
     @property
     def ledger(self) -> LedgerOperations:
-        """What its operator does with a ledger on its own machine: move it, exchange its key, look it over."""
+        """Operations for the operator, on the machine of the ledger: check it, move it, exchange its key."""
         return LedgerOperations(self._ledger, self._read_clock)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""`BudgetClient`: the calls that a ledger at hand and a ledger behind a service have in common."""
+"""`BudgetClient`: the calls that a local ledger and a ledger behind a service have in common."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the operator of a ledger does on its own machine: move it, exchange its key, look it over."""
+"""Operations for the operator of a ledger, on its own machine: check it, move it, exchange its key."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class LedgerOperations:
-    """What only the machine of a ledger can do with it, as `Accountant.ledger`. Over HTTP there is none of it.
+    """Operations that need the machine where a ledger is stored: `Accountant.ledger`. The HTTP client has none.
 
-    It is closed with the accountant.
+    Closing the accountant ends them too.
     """
 
     def __init__(self, ledger: Ledger, clock: Read) -> None:

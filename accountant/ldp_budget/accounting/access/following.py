@@ -21,7 +21,7 @@ _MOST_ATTEMPTS = 100
 
 
 class RecordLog(BudgetClient, Protocol):
-    """An accountant that also adds records of the library's own kinds: `Accountant`, and the client of a service."""
+    """A `BudgetClient` that also adds records of the library's own kinds, as `Accountant` and the HTTP client do."""
 
     def _record_own(
         self, kind: str, name: str, body: dict[str, Any], *, expected: int, remote: bool = False
