@@ -68,7 +68,7 @@ def _entry(module: str, name: str, value: Any) -> Iterator[str]:
     if issubclass(value, errors.LdpBudgetError):
         yield f"{path}, a kind of {', '.join(base.__name__ for base in value.__bases__)} [{value.code}]"
     else:
-        yield f"{path}{'' if name in REFERENCE.NO_MEMBERS else _made(value)}"
+        yield f"{path}{'' if name in (*REFERENCE.NO_MEMBERS, *REFERENCE.NOT_MADE) else _made(value)}"
     yield from sorted(f"{path}.{line}" for line in _members(value))
 
 

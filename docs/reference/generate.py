@@ -304,7 +304,9 @@ TEXTS = {
     "RandomSource": "What `rng` may be: None for cryptographic randomness; a `Stream`; and in tests only an int, "
     "which is a seed, or a `numpy.random.Generator`.",
 }
-NO_MEMBERS = ("BudgetClient", "MechanismContract")
+NO_MEMBERS = ("MechanismContract",)
+NOT_MADE = ("BudgetClient",)
+"""Protocols."""
 
 
 def python() -> Iterator[str]:
@@ -367,7 +369,7 @@ def _entry(value: Any, name: str) -> Iterator[str]:
                 "An error, a kind of " + " and ".join(f"`{base.__name__}`" for base in value.__bases__) + ".",
                 "",
             )
-        else:
+        elif name not in NOT_MADE:
             yield from _code(short, value)
         text = _prose(_own_text(value))
         # A paragraph keeps two lists apart.
