@@ -9,7 +9,6 @@ from datetime import datetime
 from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Self, TypeVar
-from urllib.parse import quote
 
 from .._checks import (
     check_call,
@@ -43,12 +42,16 @@ from ..api.requests import (
     asked_for,
     charge_body,
     charged,
+    check_relation,
     chunks,
     collection_body,
     header_of,
+    in_path,
     missing_there,
+    policy_name,
     sendable,
     shares_form,
+    user_body,
 )
 from ..api.schemas import MOST_ENTRIES, NEXT_ENTRY
 from ..catalogue.collections import Collection
@@ -185,14 +188,14 @@ class Client(BudgetClient):
             "checked": check_switch("checked", checked),
             "plan": None if plan is None else plan.to_json(),
         }
-        path = f"/v1/policies/{_in_path(_policy_name(name))}"
+        path = f"/v1/policies/{in_path(policy_name(name))}"
         return self._read(schemas.policy_of, self._service.ask("PUT", path, body, writes=True))
 
     def policy(self, name: str = DEFAULT) -> Policy:
         check_name("name", name)
         if not name:
             raise UnknownName("policy", name, [policy.name for policy in self.policies()])
-        return self._read(schemas.policy_of, self._service.ask("GET", f"/v1/policies/{_in_path(name)}"))
+        return self._read(schemas.policy_of, self._service.ask("GET", f"/v1/policies/{in_path(name)}"))
 
     def policies(self) -> list[Policy]:
         return self._read_all(schemas.policy_of, self._service.ask("GET", "/v1/policies"))
@@ -213,7 +216,7 @@ class Client(BudgetClient):
             "reports": check_whole("reports", reports, 1, MOST_REPORTS),
             **({} if start is None else {"start": start.isoformat()}),
         }
-        path = f"/v1/policies/{_in_path(_policy_name(policy))}/simulation"
+        path = f"/v1/policies/{in_path(policy_name(policy))}/simulation"
         with _Named(self.name, mechanism):
             answer = self._service.ask("GET", path, query=query)
         return tuple(self._read_all(schemas.binding_of, answer))
@@ -311,14 +314,14 @@ class Client(BudgetClient):
         return self._ask_to_end(receipt, "void")
 
     def erase(self, user: str, *, unknown: bool = False) -> bool:
-        body = {**_user(user), "unknown": check_switch("unknown", unknown)}
+        body = {**user_body(user), "unknown": check_switch("unknown", unknown)}
         answer = self._service.ask("POST", "/v1/users:erase", body, writes=True)
         return self._read(lambda told: check_switch("erased", told["erased"]), answer)
 
     # -- looking at users -------------------------------------------------------------------------------
 
     def balance(self, user: str, policy: str = DEFAULT) -> Balance:
-        body = {**_user(user), "policy": check_name("policy", policy)}
+        body = {**user_body(user), "policy": check_name("policy", policy)}
         return self._read(schemas.balance_of, self._service.ask("POST", "/v1/users:balance", body))
 
     def balances(self, users: Iterable[str] | None = None, policy: str = DEFAULT) -> Iterator[Balance]:
@@ -326,11 +329,11 @@ class Client(BudgetClient):
         return self._balances(users, self.policy(policy))
 
     def remaining_over_time(self, user: str, policy: str = DEFAULT) -> tuple[Remaining, ...]:
-        body = {**_user(user), "policy": check_name("policy", policy)}
+        body = {**user_body(user), "policy": check_name("policy", policy)}
         return tuple(self._read_all(schemas.remaining_of, self._service.ask("POST", "/v1/users:remaining", body)))
 
     def is_erased(self, user: str) -> bool:
-        answer = self._service.ask("POST", "/v1/users:erased", _user(user))
+        answer = self._service.ask("POST", "/v1/users:erased", user_body(user))
         return self._read(lambda told: check_switch("erased", told["erased"]), answer)
 
     def history(self, user: str, *, first: int = 1, most: int | None = None) -> list[dict[str, Any]]:
@@ -341,7 +344,7 @@ class Client(BudgetClient):
         following: int | None = first
         while following is not None and (most is None or len(rows) < most):
             wanted = {} if most is None else {"most": min(most - len(rows), MOST_ENTRIES)}
-            answer = self._service.ask("POST", "/v1/users:history", {**_user(user), "first": following, **wanted})
+            answer = self._service.ask("POST", "/v1/users:history", {**user_body(user), "first": following, **wanted})
             rows += self._read_all(dict, answer)
             said = answer.headers.get(NEXT_ENTRY, "")
             following = int(said) if said.isascii() and said.isdigit() else None
@@ -350,7 +353,7 @@ class Client(BudgetClient):
     def open_reservations(self, most: int | None = 20, *, user: str | None = None) -> list[dict[str, Any]]:
         if most is not None:
             check_whole("most", most)
-        body = {"most": most, **({} if user is None else _user(user))}
+        body = {"most": most, **({} if user is None else user_body(user))}
         return self._read_all(dict, self._service.ask("POST", "/v1/users:reservations", body))
 
     def reservation(self, receipt: str) -> dict[str, Any]:
@@ -391,7 +394,7 @@ class Client(BudgetClient):
     # -- records ----------------------------------------------------------------------------------------
 
     def position(self, user: str | None = None) -> str:
-        answer = self._service.ask("POST", "/v1/ledger/position", {} if user is None else _user(user))
+        answer = self._service.ask("POST", "/v1/ledger/position", {} if user is None else user_body(user))
         return self._read(lambda told: check_text("position", told["position"]), answer)
 
     def positions(self, users: Sequence[str]) -> list[str]:
@@ -446,7 +449,7 @@ class Client(BudgetClient):
 
     def collection(self, name: str) -> Collection:
         check_name("name", name)
-        path = f"/v1/collections/{_in_path(sendable('name', name))}"
+        path = f"/v1/collections/{in_path(sendable('name', name))}"
         try:
             if not name:
                 raise UnknownName("collection", name, [])
@@ -520,7 +523,7 @@ class Client(BudgetClient):
 
     def _ask_to_end(self, receipt: str, how: str) -> Receipt:
         check_text("receipt", receipt)
-        path = f"/v1/reservations/{_in_path(sendable('receipt', receipt))}/{how}"
+        path = f"/v1/reservations/{in_path(sendable('receipt', receipt))}/{how}"
         return self._read(schemas.receipt_of, self._service.ask("POST", path, writes=True))
 
     def _balances(self, users: Iterable[str] | None, policy: Policy) -> Iterator[Balance]:
@@ -572,31 +575,6 @@ class _Named:
         if isinstance(error, LedgerError) and error.unknown:
             vars(error)["key"] = self._key
             error.args = (f"{error}; the same request with the key {self._key!r} will tell",)
-
-
-def _user(user: str) -> dict[str, Any]:
-    return {"user": sendable("user", check_user(user))}
-
-
-def _policy_name(name: object) -> str:
-    if not isinstance(name, str) or not name:
-        raise InvalidParameter("name", "a name of at least one character", shown(name))
-    return sendable("name", name)
-
-
-def check_relation(relation: object) -> str | None:
-    """The relation of a policy, as `Policy` checks it."""
-    from ..accounting.policies import ANY_RELATION
-
-    if relation is None or (isinstance(relation, str) and relation == ANY_RELATION):
-        return ANY_RELATION if relation else None
-    raise InvalidParameter("relation", ANY_RELATION, relation if isinstance(relation, str) else shown(relation))
-
-
-def _in_path(name: str) -> str:
-    """A name as one piece of a path; dots alone would lead to another one."""
-    quoted = quote(name, safe="")
-    return quoted.replace(".", "%2E") if not quoted.strip(".") else quoted
 
 
 def _of_version(policy: Policy, told: Any) -> Balance:
