@@ -25,7 +25,7 @@ LONGEST = 0.25
 def child(source: str, target: str, now: datetime) -> None:
     copying._ENTRIES_TOGETHER = copying._ANSWERS_TOGETHER = 20
     with suppress(LedgerError), Accountant(source, create=False, clock=lambda: now) as accountant:
-        accountant.copy_to(target)
+        accountant.ledger.copy_to(target)
 
 
 def main(source: str, target: str, kills: str, seed: str, moment: str) -> None:

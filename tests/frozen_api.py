@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 import ldp_budget
-from ldp_budget import composition, errors, guarantees, remote
+from ldp_budget import client, composition, errors, guarantees
 from ldp_budget.catalogue import hookspecs
 from ldp_budget.catalogue.plugins import registry
 from ldp_budget_cli import failures
@@ -43,8 +43,8 @@ def python() -> Iterator[str]:
     """Every name that the reference for Python has, with its members, fields and signatures."""
     for name in ldp_budget.__all__:
         yield from _entry("ldp_budget", name, getattr(ldp_budget, name))
-    for name in ("RemoteAccountant", "ServiceProblem"):
-        yield from _entry("ldp_budget.remote", name, getattr(remote, name))
+    for name in ("Client", "ServiceProblem"):
+        yield from _entry("ldp_budget.client", name, getattr(client, name))
     for module, names in (*REFERENCE.ANSWERS, *(part for _, _, parts in REFERENCE.PARTS for part in parts)):
         for name in names:
             yield from _entry(module.__name__, name, getattr(module, name))
@@ -68,7 +68,7 @@ def _entry(module: str, name: str, value: Any) -> Iterator[str]:
     if issubclass(value, errors.LdpBudgetError):
         yield f"{path}, a kind of {', '.join(base.__name__ for base in value.__bases__)} [{value.code}]"
     else:
-        yield f"{path}{'' if name in REFERENCE.NO_MEMBERS else _made(value)}"
+        yield f"{path}{'' if name in (*REFERENCE.NO_MEMBERS, *REFERENCE.NOT_MADE) else _made(value)}"
     yield from sorted(f"{path}.{line}" for line in _members(value))
 
 

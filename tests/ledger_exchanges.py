@@ -12,8 +12,8 @@ COIN = ldp_budget.mechanism("rr")(epsilon="0.5")
 
 def exchange(accountant: Accountant) -> int:
     """A new secret, in force at once."""
-    accountant.prepare_key()
-    return accountant.activate_key()
+    accountant.ledger.prepare_key()
+    return accountant.ledger.activate_key()
 
 
 class Exchanged:

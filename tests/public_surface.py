@@ -90,6 +90,8 @@ def generator() -> ModuleType:
 
 # Whose text is another package's, or speaks to pytest.
 _OTHERS = ("hookimpl", "MechanismContract")
+# Its calls are described where `Accountant` has them.
+_PROTOCOLS = ("BudgetClient",)
 # Among what calls return, what people make as well.
 _MADE = ("Partial", "PartitionWriter", "ReportWriter")
 # What calls return, and nobody makes: their constructors take what their fields are.
@@ -111,7 +113,7 @@ def everything() -> Iterator[Public]:
 
 
 def _of(name: str, value: Any, *, made: bool) -> Iterator[Public]:
-    if name in _OTHERS:
+    if name in (*_OTHERS, *_PROTOCOLS):
         return
     if not inspect.isclass(value):
         yield Public(name, value, inspect.getdoc(value) or "")

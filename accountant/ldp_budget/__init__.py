@@ -15,6 +15,7 @@ __version__ = "1.0.0rc1"
 
 _HOMES = {
     "Accountant": "accounting.accountant",
+    "BudgetClient": "accounting.budget_client",
     "Case": "authoring.channels",
     "Collection": "catalogue.collections",
     "Comparison": "authoring.channels",
@@ -65,6 +66,7 @@ _RENAMED: dict[str, tuple[str, str, str]] = {}
 if TYPE_CHECKING:
     # The same names for type checkers and editors.
     from .accounting.accountant import Accountant as Accountant
+    from .accounting.budget_client import BudgetClient as BudgetClient
     from .accounting.limits import Limit as Limit
     from .accounting.plans import Plan as Plan
     from .accounting.receipts import BudgetExceeded as BudgetExceeded

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from ldp_budget.accounting.accountant import Accountant
+    from ldp_budget.client import Client
 
 LEDGER_VARIABLE = "LDP_BUDGET_LEDGER"
 GLOBAL = {"--ledger": "a path or an address", "--at": "a time"}
@@ -204,7 +205,7 @@ def is_path(ledger: str) -> bool:
     return "://" not in ledger
 
 
-def open_ledger(ctx: click.Context, *, create: bool = False) -> Accountant:
+def open_ledger(ctx: click.Context, *, create: bool = False) -> Accountant | Client:
     """The ledger to use, opened where it is first asked for, and open until the command ends.
 
     With `create`, by a command that may make it. Raises `LedgerError`.
@@ -214,11 +215,23 @@ def open_ledger(ctx: click.Context, *, create: bool = False) -> Accountant:
         make = create and given_time(ctx) is None  # a rehearsal is made by nothing but `ledger init`
         path = place_for_ledger(ctx) if make else ledger_path(ctx)
         root.meta[_OPENED] = root.with_resource(open_place(ctx, path, create=make))
-    opened: Accountant = root.meta[_OPENED]
+    opened: Accountant | Client = root.meta[_OPENED]
     return opened
 
 
-def open_place(ctx: click.Context, place: str, *, create: bool = False, rehearsal: bool | None = None) -> Accountant:
+def check_local(opened: Accountant | Client, why: str) -> Accountant:
+    """`opened`, if its ledger is not a service's. Raises `NotSupported`, which says why a service cannot do it."""
+    from ldp_budget.accounting.accountant import Accountant
+    from ldp_budget.errors import NotSupported
+
+    if not isinstance(opened, Accountant):
+        raise NotSupported(f"not over HTTP: {why}")
+    return opened
+
+
+def open_place(
+    ctx: click.Context, place: str, *, create: bool = False, rehearsal: bool | None = None
+) -> Accountant | Client:
     """The ledger of a place, where it is the time of --at, if one was given; that is for a rehearsal alone.
 
     With `create` it is made if there is none. Of a rehearsal it is said that it is one. Raises `LedgerError`.
@@ -230,7 +243,7 @@ def open_place(ctx: click.Context, place: str, *, create: bool = False, rehearsa
     if is_service(place):
         if at is not None:
             raise click.UsageError("--at: expected no time, as a service goes by its own clock")
-        opened = open_service(place, plain_http=ctx.find_root().meta.get(_PLAIN, False))
+        opened: Accountant | Client = open_service(place, plain_http=ctx.find_root().meta.get(_PLAIN, False))
     elif at is None:
         opened = Accountant(place, create=create, rehearsal=rehearsal)
     else:
@@ -249,7 +262,7 @@ def open_place(ctx: click.Context, place: str, *, create: bool = False, rehearsa
     return opened
 
 
-def make_ledger(ctx: click.Context, *, rehearsal: bool) -> Accountant:
+def make_ledger(ctx: click.Context, *, rehearsal: bool) -> Accountant | Client:
     """A new ledger in the place to use. Raises `LedgerError` where there is one."""
     from ldp_budget.accounting.accountant import Accountant
     from ldp_budget.errors import LedgerError, LedgerMissing
@@ -266,7 +279,9 @@ def make_ledger(ctx: click.Context, *, rehearsal: bool) -> Accountant:
                 there.name, f"expected a place where nothing is yet; found {kind}, which was left as it is"
             )
     except LedgerMissing:
-        return ctx.find_root().with_resource(open_place(ctx, place, create=True, rehearsal=rehearsal))
+        made = open_place(ctx, place, create=True, rehearsal=rehearsal)
+        ctx.find_root().with_resource(made)
+        return made
 
 
 def rehearses(ctx: click.Context | None = None) -> bool:

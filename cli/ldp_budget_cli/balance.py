@@ -28,7 +28,7 @@ from .tables import layout_options
 from .user_lists import check_no_list, listed_users, user_column_option
 
 if TYPE_CHECKING:
-    from ldp_budget.accounting.accountant import Accountant
+    from ldp_budget.accounting.budget_client import BudgetClient
 
 
 @click.command()
@@ -94,7 +94,7 @@ def _check_whose(user: str | None, file: str | None, everybody: bool) -> None:
         raise click.UsageError(f"{given[1]}: expected it without {given[0]}; both were given")
 
 
-def _show_one(ledger: Accountant, user: str, policy: str, shuffled: int | None, form: str | None) -> None:
+def _show_one(ledger: BudgetClient, user: str, policy: str, shuffled: int | None, form: str | None) -> None:
     found = ledger.balance(user, policy)
     central = None if shuffled is None else found.shuffled(shuffled)
     result = {**found.to_json(), **({} if shuffled is None else {"shuffled": central})}
@@ -132,7 +132,7 @@ def _show_one(ledger: Accountant, user: str, policy: str, shuffled: int | None, 
         click.echo(f"no lifetime limit; a year can cost epsilon {shown(result['worst_epsilon_per_year'])}")
 
 
-def _draw(ledger: Accountant, user: str, policy: str, path: str) -> None:
+def _draw(ledger: BudgetClient, user: str, policy: str, path: str) -> None:
     from .plots.balance import plot_balance
 
     over_time = ledger.remaining_over_time(user, policy)

@@ -13,7 +13,7 @@ from .output import CSV, TSV, print_rows, print_table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ldp_budget.accounting.accountant import Accountant
+    from ldp_budget.accounting.budget_client import BudgetClient
     from ldp_budget.accounting.limits import Limit
     from ldp_budget.accounting.policies import Policy
     from ldp_budget.accounting.receipts import Balance
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _PLACE = ("user", "lane", "account")
 
 
-def print_balances(ledger: Accountant, users: Iterable[str] | None, policy: str, form: str | None) -> None:
+def print_balances(ledger: BudgetClient, users: Iterable[str] | None, policy: str, form: str | None) -> None:
     """Print what many users have spent and have left, or with None every account; as text without `form`."""
     balances = ledger.balances(users, policy)
     if form not in (None, CSV, TSV):

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import click
 
-from .app import open_ledger
+from .app import check_local, open_ledger
 from .asking import confirm, yes_option
 from .output import CSV, counted, print_rows, rows_options
 from .tables import layout_options
@@ -79,7 +79,7 @@ def invite(
 
     if file is None and not revoke:
         raise click.UsageError("FILE: expected a file that lists users; nothing was given")
-    ledger = open_ledger(ctx)
+    ledger = check_local(open_ledger(ctx), "links are made and ended on the machine of the ledger")
     invitations = Invitations(ledger, fresh=0)
     repeats = Repeats()
     users = None if file is None else listed_users(file, user_column, delimiter, encoding, no_header)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from ldp_budget.accounting.access.keys import ApiKey
-    from ldp_budget.accounting.accountant import Accountant
+    from ldp_budget.accounting.budget_client import BudgetClient
 
 _days = click.option(
     "--expires", type=click.FloatRange(0, 36_600, min_open=True), metavar="DAYS", help="For how long it is good."
@@ -78,7 +78,7 @@ def create(
 
 
 def _check_known(
-    ledger: Accountant, policies: tuple[str, ...], collections: tuple[str, ...], share: str | None
+    ledger: BudgetClient, policies: tuple[str, ...], collections: tuple[str, ...], share: str | None
 ) -> None:
     """Raise `UnknownName` for a name that the ledger does not have: a key bound to it could do nothing."""
     there = ledger.policies() if policies or share else []
@@ -146,11 +146,11 @@ def revoke(ctx: click.Context, name: str) -> None:
     click.echo(f"revoked {name}; a service that runs knows it within a second", err=True)
 
 
-def _after(ledger: Accountant, days: float | None) -> datetime | None:
+def _after(ledger: BudgetClient, days: float | None) -> datetime | None:
     return None if days is None else ledger.now() + timedelta(days=days)
 
 
-def _show(ledger: Accountant, made: ApiKey, secret: str, as_json: bool) -> None:
+def _show(ledger: BudgetClient, made: ApiKey, secret: str, as_json: bool) -> None:
     shown: dict[str, Any] = made.to_json(ledger.now())
     if as_json:
         print_json({**shown, "secret": secret})

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ldp_budget._files import replacing
 
-from .app import given_time, is_path, ledger_path, make_ledger, open_ledger, open_place
+from .app import check_local, given_time, is_path, ledger_path, make_ledger, open_ledger, open_place
 from .asking import confirm, yes_option
 from .output import (
     LINES,
@@ -26,6 +27,9 @@ from .output import (
 )
 from .tables import layout_options
 from .user_lists import check_no_list, listed_users, user_column_option
+
+if TYPE_CHECKING:
+    from ldp_budget.accounting.ledger_operations import LedgerOperations
 
 
 @click.group()
@@ -105,7 +109,7 @@ def key() -> None:
 @click.pass_context
 def status(ctx: click.Context, form: str | None) -> None:
     """List the key's secrets: pending, activating, active or expired, and in how many lanes each is in force."""
-    rows = [each._asdict() for each in open_ledger(ctx).key_states()]
+    rows = [each._asdict() for each in _operations(ctx).key_states()]
     if form is not None:
         print_rows(rows, form)
         return
@@ -117,7 +121,7 @@ def status(ctx: click.Context, form: str | None) -> None:
 @click.pass_context
 def prepare_key(ctx: click.Context, as_json: bool) -> None:
     """Put a new secret into the key's file, which is not used yet. One that waits there already stays."""
-    _print_key("prepared", open_ledger(ctx).prepare_key(), as_json)
+    _print_key("prepared", _operations(ctx).prepare_key(), as_json)
 
 
 @key.command("discard")
@@ -125,7 +129,7 @@ def prepare_key(ctx: click.Context, as_json: bool) -> None:
 @click.pass_context
 def discard_key(ctx: click.Context, as_json: bool) -> None:
     """Take a secret that is not used yet out of the key's file, for one that was seen on its way."""
-    discarded = open_ledger(ctx).discard_key()
+    discarded = _operations(ctx).discard_key()
     if as_json:
         print_json({"discarded": discarded})
     else:
@@ -142,12 +146,17 @@ def activate_key(ctx: click.Context, yes: bool, as_json: bool) -> None:
     Whoever spends waits while their lane is exchanged, and an instance to whose machine the file was not brought
     refuses from then on. Stopped at any point, the same command goes on.
     """
-    accountant = open_ledger(ctx)
-    if any(each.state == "pending" for each in accountant.key_states()):
+    operations = _operations(ctx)
+    if any(each.state == "pending" for each in operations.key_states()):
         confirm("Is the key's file on every machine that opens this ledger?", yes)
     with progress("exchanging") as on_progress:
-        number = accountant.activate_key(on_progress=on_progress)
+        number = operations.activate_key(on_progress=on_progress)
     _print_key("active", number, as_json)
+
+
+def _operations(ctx: click.Context) -> LedgerOperations:
+    why = "the ledger's own key is exchanged on the machines where it lies"
+    return check_local(open_ledger(ctx), why).ledger
 
 
 def _print_key(what: str, number: int, as_json: bool) -> None:
@@ -185,7 +194,7 @@ def repair_clock(ctx: click.Context, yes: bool, as_json: bool) -> None:
 @click.pass_context
 def backup(ctx: click.Context, file: str, as_json: bool) -> None:
     """Copy the ledger to FILE and its key to FILE.key, while others may write. Nothing that exists is replaced."""
-    open_ledger(ctx).backup(file)
+    check_local(open_ledger(ctx), "a backup is made on the machine of the ledger, by its path").backup(file)
     if as_json:
         print_json({"ledger": ledger_path(ctx), "backup": file})
     else:
@@ -213,9 +222,10 @@ def copy(ctx: click.Context, source: str, target: str, give_up: bool, yes: bool,
     for name, place in (("FROM", source), ("TO", target)):
         if place == ":memory:":
             raise click.UsageError(f"{name}: expected a path or postgresql://…; found {place}")
-    with open_place(ctx, source) as accountant:
+    with open_place(ctx, source) as opened:
+        accountant = check_local(opened, "a ledger is moved on its own machine, by its path")
         if give_up:
-            accountant.give_up_copy(target)
+            accountant.ledger.give_up_copy(target)
             if as_json:
                 print_json({"from": {"ledger": accountant.name}, "given_up": True})
             else:
@@ -223,7 +233,7 @@ def copy(ctx: click.Context, source: str, target: str, give_up: bool, yes: bool,
             return
         confirm(f"Move {accountant.name} to TO? From then on {accountant.name} refuses every charge.", yes)
         with progress("copying") as on_progress:
-            copied = accountant.copy_to(target, on_progress=on_progress)
+            copied = accountant.ledger.copy_to(target, on_progress=on_progress)
     if as_json:
         print_json(copied.to_json())
     else:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from ldp_budget.accounting.accountant import Accountant
+    from ldp_budget.accounting.budget_client import BudgetClient
     from ldp_budget.accounting.limits import Limit
     from ldp_budget.accounting.plans import Plan
     from ldp_budget.accounting.policies import Policy
@@ -141,14 +141,14 @@ def _shares(texts: tuple[str, ...]) -> dict[str, Sequence[Limit | str]] | None:
     return dict(shares) or None
 
 
-def _plan(accountant: Accountant, counts: tuple[str, ...], delta: str) -> Plan:
+def _plan(accountant: BudgetClient, counts: tuple[str, ...], delta: str) -> Plan:
     """The plan of `COLLECTION=COUNT` texts, priced."""
     from ldp_budget.accounting.plans import Plan
 
     return Plan(_charges(accountant, "plan", counts), decimal_option("plan_delta", delta))
 
 
-def _charges(accountant: Accountant, option: str, counts: tuple[str, ...]) -> tuple[tuple[Guarantee, int], ...]:
+def _charges(accountant: BudgetClient, option: str, counts: tuple[str, ...]) -> tuple[tuple[Guarantee, int], ...]:
     """The guarantees of `COLLECTION=COUNT` texts, and how many of each."""
     from ldp_budget.errors import InvalidParameter
 
@@ -189,10 +189,10 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
     _show(found, as_json, _override(ledger, found))
 
 
-def _override(ledger: Accountant, policy: Policy) -> str | None:
+def _override(ledger: BudgetClient, policy: Policy) -> str | None:
     """The reason of a version that was set without the approval that the ledger demanded."""
     from ldp_budget.accounting.record_kinds import OVERRIDDEN
-    from ldp_budget.remote.problems import ServiceProblem
+    from ldp_budget.api.problem_details import ServiceProblem
 
     try:
         records = [each for each in ledger.records() if each.kind == OVERRIDDEN and each.fault is None]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from ldp_budget.accounting.accountant import Accountant
+    from ldp_budget.client import Client
 
 KEY_VARIABLE = "LDP_BUDGET_API_KEY"
 KEY_FILE_VARIABLE = "LDP_BUDGET_API_KEY_FILE"
@@ -20,13 +20,13 @@ def is_service(ledger: str) -> bool:
     return ledger.partition("://")[0].lower() in ("https", "http")
 
 
-def open_service(url: str, *, plain_http: bool) -> Accountant:
-    """The accountant of a service. Nothing is asked yet. Raises `InvalidParameter` and click's errors."""
+def open_service(url: str, *, plain_http: bool) -> Client:
+    """The client of a service. Nothing is asked yet. Raises `InvalidParameter` and click's errors."""
+    from ldp_budget.client import Client
     from ldp_budget.errors import InvalidParameter, NotSupported
-    from ldp_budget.remote import RemoteAccountant
 
     try:
-        return RemoteAccountant(url, _key(), plain_http=plain_http)
+        return Client(url, _key(), plain_http=plain_http)
     except InvalidParameter as error:
         names = {"url": "--ledger", "key": KEY_VARIABLE}
         why = error.describe(names.get(error.option, error.option))

@@ -22,8 +22,8 @@ os.environ["LDP_BUDGET_NO_PLUGINS"] = "1"
 import click
 
 import ldp_budget
-from ldp_budget import composition, guarantees, randomness, remote, testing
-from ldp_budget.accounting import bulk, overview, policies, receipts, remaining
+from ldp_budget import client, composition, guarantees, randomness, testing
+from ldp_budget.accounting import bulk, ledger_operations, overview, policies, receipts, remaining
 from ldp_budget.authoring import domain, estimates, fields, packing, quadrature
 from ldp_budget.authoring.operators import OPERATORS
 from ldp_budget.catalogue import certificates, ranking
@@ -239,6 +239,7 @@ def _sentence(text: str) -> str:
 ANSWERS: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (receipts, ("Receipt", "LimitState", "Balance", "Amounts")),
     (remaining, ("Remaining", "Left")),
+    (ledger_operations, ("LedgerOperations",)),
     (overview, ("Overview",)),
     (bulk, ("BulkResult",)),
     (policies, ("Policy",)),
@@ -304,6 +305,8 @@ TEXTS = {
     "which is a seed, or a `numpy.random.Generator`.",
 }
 NO_MEMBERS = ("MechanismContract",)
+NOT_MADE = ("BudgetClient",)
+"""Protocols."""
 
 
 def python() -> Iterator[str]:
@@ -336,16 +339,16 @@ def _entries(module: ModuleType, names: tuple[str, ...]) -> Iterator[str]:
 
 
 def _over_http() -> Iterator[str]:
-    """The accountant of a service, which has the members of any."""
+    """The client of a service."""
     yield from (
         "## Over HTTP",
         "",
-        "Its members are those of `Accountant`; see [the guide](../guides/remote.md).",
+        "Its members are those of `BudgetClient`; see [the guide](../guides/remote.md).",
         "",
     )
-    for cls in (remote.RemoteAccountant, remote.ServiceProblem):
+    for cls in (client.Client, client.ServiceProblem):
         name = cls.__name__
-        yield from (f"### `{remote.__name__}.{name}`", "", *_code(name, cls), _prose(_own_text(cls)), "")
+        yield from (f"### `{client.__name__}.{name}`", "", *_code(name, cls), _prose(_own_text(cls)), "")
 
 
 def _promises() -> Iterator[str]:
@@ -366,7 +369,7 @@ def _entry(value: Any, name: str) -> Iterator[str]:
                 "An error, a kind of " + " and ".join(f"`{base.__name__}`" for base in value.__bases__) + ".",
                 "",
             )
-        else:
+        elif name not in NOT_MADE:
             yield from _code(short, value)
         text = _prose(_own_text(value))
         # A paragraph keeps two lists apart.

@@ -9,8 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ldp_budget import UserErased
 from ldp_budget.accounting.receipts import Receipt
-from ldp_budget.remote.accountant import MOST_ENTRIES, NEXT_ENTRY
-from ldp_budget.remote.forms import receipt_form
+from ldp_budget.api.schemas import MOST_ENTRIES, NEXT_ENTRY, receipt_form
 
 from . import current
 from .problems import json_answer, refusal

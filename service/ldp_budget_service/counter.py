@@ -14,7 +14,8 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldp_budget import LdpBudgetError, LedgerError
-from ldp_budget.accounting.lines import Spend, spend_together
+from ldp_budget.accounting.accountant import spend_together
+from ldp_budget.accounting.lines import Spend
 
 if TYPE_CHECKING:
     from ldp_budget import Accountant

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ldp_budget import LdpBudgetError, LedgerError, ReportFileError, TableError
-from ldp_budget.remote.problems import members_of
+from ldp_budget.api.problem_details import members_of
 
 from . import current
 

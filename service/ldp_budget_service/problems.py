@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
 from ldp_budget import BudgetExceeded, LdpBudgetError
-from ldp_budget.remote.forms import receipt_form
+from ldp_budget.api.schemas import receipt_form
 
 from .kinds import STATUSES, TYPE, as_json, problem_body, problem_of
 

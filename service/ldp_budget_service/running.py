@@ -238,7 +238,7 @@ def _say_what_is_served(accountant: Accountant, say: Say) -> None:
 
 def _log_record_faults(accountant: Accountant) -> None:
     """Have the log say which administrative records cannot be read, as those are skipped."""
-    for fault in record_faults(accountant):
+    for fault in record_faults(accountant.records()):
         _log.warning("bad record", extra={"said": {"record": fault}})
 
 

@@ -79,7 +79,7 @@ def simulate(asked: Asked) -> Any:
     """When each limit of a policy binds first."""
     from ldp_budget.accounting.policies import Policy
     from ldp_budget.accounting.simulating import simulate
-    from ldp_budget.remote.forms import binding_form
+    from ldp_budget.api.schemas import binding_form
 
     start = datetime.fromisoformat(asked["start"])
     policy = Policy.from_json(asked["policy"])

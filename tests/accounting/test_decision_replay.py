@@ -308,8 +308,8 @@ def test_decide_with_exchanged_users_refuses(database: Database, clock: Clock, d
         assert accountant.spend("alice", coin(2))
         assert accountant.spend("bob", coin("0.25"))
         if rekeyed:
-            accountant.prepare_key()
-            accountant.activate_key()
+            accountant.ledger.prepare_key()
+            accountant.ledger.activate_key()
         check(accountant)
     exchange(database, "users", "hash", "account")
     clock.advance(days=days)
@@ -335,8 +335,8 @@ def test_spend_with_renamed_policies_refuses(database: Database, clock: Clock, r
         accountant.set_policy("pilot", ["lifetime=100"])
         assert accountant.spend("alice", coin(2))
         if rekeyed:
-            accountant.prepare_key()
-            accountant.activate_key()
+            accountant.ledger.prepare_key()
+            accountant.ledger.activate_key()
         check(accountant)
     exchange(database, "policies", "name", "policy")
     with database.open(clock) as accountant:
@@ -424,7 +424,7 @@ def test_verify_of_a_moved_ledger_that_was_opened_by_an_older_row_finds_it(
         assert accountant.spend("alice", coin(1))
     [row] = database.run("SELECT gate, answers, seal FROM lanes")
     with database.open(clock) as accountant:
-        accountant.copy_to(tmp_path / "copy.db")
+        accountant.ledger.copy_to(tmp_path / "copy.db")
         check(accountant)
     database.run("UPDATE lanes SET gate = ?, answers = ?, seal = ?", *row)
     database.run("DELETE FROM keys WHERE place < 0")
@@ -579,11 +579,11 @@ def test_verify_with_a_random_history_finds_nothing(clock: Clock, seed: int, ent
 def test_verify_with_a_copied_history_and_a_new_key_finds_nothing(tmp_path: Path, clock: Clock) -> None:
     with Accountant(tmp_path / "first.db", clock=clock) as accountant:
         live(accountant, clock, 5, 300)
-        accountant.prepare_key()
-        accountant.activate_key()
+        accountant.ledger.prepare_key()
+        accountant.ledger.activate_key()
         accountant.spend("user1", coin("0.25"), policy="b")
         check(accountant)
-        accountant.copy_to(tmp_path / "second.db")
+        accountant.ledger.copy_to(tmp_path / "second.db")
     with Accountant(tmp_path / "second.db", create=False, clock=clock) as copy:
         copy.spend("user2", coin("0.25"), policy="b")
         check(copy)
@@ -595,7 +595,7 @@ def test_verify_with_lanes_copied_into_one_finds_nothing(tmp_path: Path, clock: 
     with Accountant(ToyStore(3), clock=clock) as accountant:
         live(accountant, clock, seed, 100)
         check(accountant)
-        accountant.copy_to(tmp_path / "copy.db")
+        accountant.ledger.copy_to(tmp_path / "copy.db")
     with Accountant(tmp_path / "copy.db", create=False, clock=clock) as copy:
         copy.spend("user2", coin("0.25"), policy="b")
         check(copy)

@@ -106,7 +106,7 @@ def test_it_agrees_with_journal_balances_and_answers(ledger: Accountant, clock: 
     draws = random.Random(7)
     ledger.set_policy("default", [Limit("lifetime", epsilon=6), Limit("day", epsilon=1), Limit("week", epsilon=2)])
     ledger.set_policy("strict", ["lifetime=3,1e-6,zcdp"])
-    overview, refused, open_receipts = ledger.overview(), Counter[tuple[str, str, str]](), list[str]()
+    overview, refused, open_receipts = ledger.ledger.overview(), Counter[tuple[str, str, str]](), list[str]()
     for step in range(160):
         user, day = f"user {draws.randrange(25)}", clock.now.date().isoformat()
         what = draws.random()
@@ -137,7 +137,7 @@ def test_it_agrees_with_journal_balances_and_answers(ledger: Accountant, clock: 
         if step % 16 == 0 or step > 156:
             check(ledger, seen(overview), refused)
     assert refused.total() > 5
-    check(ledger, seen(ledger.overview()), refused)
+    check(ledger, seen(ledger.ledger.overview()), refused)
 
 
 # -- each figure by hand -------------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ def test_users_are_counted_once_a_day(accountant: Accountant, clock: Clock) -> N
         accountant.spend(user, RR(epsilon=1))
     clock.advance(days=2)
     accountant.spend("alice", RR(epsilon=1), reports=3)
-    assert seen(accountant.overview()).days() == [
+    assert seen(accountant.ledger.overview()).days() == [
         {"day": "2026-11-21", "users": 2, "charges": 3, "reports": 3, "voided": 0, "refused": 0},
         {"day": "2026-11-22", "users": 0, "charges": 0, "reports": 0, "voided": 0, "refused": 0},
         {"day": "2026-11-23", "users": 1, "charges": 1, "reports": 3, "voided": 0, "refused": 0},
@@ -161,7 +161,7 @@ def test_a_refusal_under_a_key_is_known_once_and_one_without_never(accountant: A
     for key in ("a", "a", "b", None):
         assert accountant.spend("alice", RR(epsilon=3), key=key).status == "refused"
     accountant.spend("bob", RR(epsilon="1.5"), key="c")
-    overview = seen(accountant.overview())
+    overview = seen(accountant.ledger.overview())
     assert overview.refusals() == [
         {"day": "2026-11-21", "policy": "default", "limit": "day", "refused": 1},
         {"day": "2026-11-21", "policy": "default", "limit": "lifetime and day", "refused": 2},
@@ -172,14 +172,14 @@ def test_a_refusal_under_a_key_is_known_once_and_one_without_never(accountant: A
 def test_what_no_budget_would_help_is_no_limit(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=9"], relation="any")
     assert accountant.spend("alice", KEPT, key="a").why
-    assert [row["limit"] for row in seen(accountant.overview()).refusals()] == ["other"]
+    assert [row["limit"] for row in seen(accountant.ledger.overview()).refusals()] == ["other"]
 
 
 def test_of_a_bulk_run_only_the_number_is_known(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=1"])
     for run in ("a", "b", "b"):
         accountant.spend_many(["alice", "bob"], RR(epsilon=1), key=run)
-    overview = seen(accountant.overview())
+    overview = seen(accountant.ledger.overview())
     assert overview.totals() == {
         **{"users": 2, "erased": 0, "charges": 2, "reports": 2},
         **{"refused": 0, "refused_in_bulk": 2},
@@ -189,7 +189,7 @@ def test_of_a_bulk_run_only_the_number_is_known(accountant: Accountant) -> None:
 def test_a_new_window_is_full_again(accountant: Accountant, clock: Clock) -> None:
     accountant.set_policy("default", ["lifetime=4", "day=1"])
     accountant.spend("alice", RR(epsilon=1))
-    overview = seen(accountant.overview())
+    overview = seen(accountant.ledger.overview())
     assert [row["used"][25] + row["used"][100] for row in overview.limits()] == [1, 1]
     clock.advance(days=1)
     assert [row["used"][25] + row["used"][100] for row in seen(overview).limits()] == [1, 0]
@@ -200,14 +200,14 @@ def test_a_repaired_clock_counts_in_the_windows_that_are_open_now(accountant: Ac
     accountant.set_policy("default", ["lifetime=4", "day=1"])
     clock.advance(days=3)
     accountant.spend("alice", RR(epsilon="0.5"))
-    overview = seen(accountant.overview())
+    overview = seen(accountant.ledger.overview())
     clock.advance(days=-3)
     accountant.repair_clock()
     assert [row["used"][12] + row["used"][50] for row in seen(overview).limits()] == [1, 1]
 
 
 def test_a_limit_that_is_new_is_told_before_anybody_was_charged(accountant: Accountant) -> None:
-    overview = accountant.overview()
+    overview = accountant.ledger.overview()
     for limits in (["lifetime=4"], ["lifetime=4", "day=1"], ["lifetime=2"]):
         accountant.set_policy("default", limits)
         found = [(row["period"], row["epsilon"], row["users"]) for row in seen(overview).limits()]
@@ -218,7 +218,7 @@ def test_whoever_was_erased_is_in_no_limit(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=4"])
     for user in ("alice", "bob"):
         accountant.spend(user, RR(epsilon=1))
-    overview = seen(accountant.overview())
+    overview = seen(accountant.ledger.overview())
     accountant.erase("alice")
     accountant.erase("carol", unknown=True)
     (limit,) = seen(overview).limits()
@@ -230,7 +230,7 @@ def test_nothing_says_who(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=4"])
     accountant.add_collection(Collection("coins", RR(epsilon=1)))
     accountant.spend("alice", accountant.collection("coins"), key="monday", note="a note")
-    overview = seen(accountant.overview())
+    overview = seen(accountant.ledger.overview())
     told = repr([overview.totals(), overview.days(), overview.refusals(), overview.charged(), overview.limits()])
     assert not [word for word in ("alice", "monday", "a note") if word in told]
     assert overview.charged() == [
@@ -248,7 +248,7 @@ def test_nothing_says_who(accountant: Accountant) -> None:
 def test_a_glance_puts_nothing_down(ledger: Accountant) -> None:
     ledger.set_policy("default", ["lifetime=4"])
     ledger.spend("alice", RR(epsilon=1))
-    position, overview = ledger.position(), ledger.overview()
+    position, overview = ledger.position(), ledger.ledger.overview()
     lanes = overview.head()["lanes"]
     assert overview.head()["head"] == (ledger.stats()["head"] if lanes == 1 else None)
     assert ledger.position() == position
@@ -271,7 +271,7 @@ def test_it_goes_on_where_it_was_stopped_and_reads_nothing_twice(
     monkeypatch.setattr(module, "_ACCOUNTS_TOGETHER", 10)
     accountant.set_policy("default", ["lifetime=4"])
     accountant.spend_many([f"user {number}" for number in range(35)], RR(epsilon=1))
-    overview = accountant.overview()
+    overview = accountant.ledger.overview()
     steps = [overview.progress]
     while not overview.look(0):
         steps.append(overview.progress)
@@ -312,7 +312,7 @@ def test_each_version_says_who_set_it_and_what_it_is_to_the_one_before(accountan
     for number, limits in enumerate((["lifetime=4", "day=1"], ["lifetime=4", "day=2"], ["lifetime=3", "day=2"])):
         clock.advance(hours=1)
         (accountant.acting_for(key.caller) if number == 1 else accountant).set_policy("default", limits)
-    rows = seen(accountant.overview()).policies()
+    rows = seen(accountant.ledger.overview()).policies()
     assert [(row["version"], row["at"], row["by"], row["change"], row["limits"]) for row in rows] == [
         (3, "2026-11-21T15:00:00Z", None, "lowered", ["lifetime=3", "day=2"]),
         (2, "2026-11-21T14:00:00Z", "ana", "raised", ["lifetime=4", "day=2"]),

@@ -285,7 +285,7 @@ def test_a_copied_ledger_goes_on_with_a_run(clock: Clock, before: int, after: in
         played(old, ended[:1], 10, "ended")
         target: Any = ToyStore(after, secret=old._ledger.key.secret)
         target.name = "there"
-        old.copy_to(target)
+        old.ledger.copy_to(target)
         store = target
     with Accountant(store, clock=clock) as new:
         answers = played(new, spends, 1000)

@@ -12,7 +12,8 @@ import pytest
 from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, UnknownName
 from ldp_budget.accounting.access.keys import ApiKeys
-from ldp_budget.accounting.lines import Spend, spend_together
+from ldp_budget.accounting.accountant import spend_together
+from ldp_budget.accounting.lines import Spend
 from ldp_budget.accounting.receipts import Receipt
 from ldp_budget.ledger import groups
 from ledger_contract import check, coin

@@ -80,7 +80,7 @@ def test_a_copy_is_given_up(
     with monkeypatch.context() as patch, Accountant(first) as accountant:
         patch.setattr(copying.Copy, "_accounts", lambda self: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            accountant.copy_to(copy)
+            accountant.ledger.copy_to(copy)
     assert "it was moved to" in CommandLine(first).error("spend", "alice", "rr", "--epsilon", "0.1")
     assert "it is being copied from" in CommandLine(copy).error("balance", "alice")
     assert "it is being copied from" in CommandLine(copy).error("spend", "alice", "rr", "--epsilon", "0.1")

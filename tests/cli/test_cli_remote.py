@@ -11,7 +11,7 @@ import pytest
 from conftest import CommandLine
 from ldp_budget import Accountant
 from ldp_budget.accounting.callers import LOCAL
-from remote_places import Keys, shared_service
+from service_places import Keys, shared_service
 
 
 @pytest.fixture
@@ -113,6 +113,9 @@ def test_what_stands_in_the_way_is_said(
     assert "as a service goes by its own clock" in command.error("--at", "2026-11-22", "ledger", "stats", code=2)
     assert "as a service has a ledger already" in command.error("ledger", "init", code=2)
     assert "not over HTTP" in command.error("ledger", "backup", tmp_path / "copy.db")
+    for of_key in (["status"], ["prepare"], ["discard"], ["activate", "--yes"]):
+        assert "not over HTTP" in command.error("ledger", "key", *of_key)
+    assert "not over HTTP" in command.error("invite", "poll", "--revoke", "--yes")
     assert "not over HTTP" in command.error("ledger", "copy", "--yes", command.ledger, tmp_path / "copy.db")
     assert "no policy is called 'default'" in command.error("spend", "alice", *COIN)
     elsewhere = CommandLine("http://budget.example.org")

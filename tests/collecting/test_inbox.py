@@ -163,7 +163,7 @@ def test_a_folder_belongs_to_one_ledger_and_its_copies(box: Inbox, accountant: A
             ReportFileError, match=r"party in another ledger, .*budget\.db; this ledger is .*other\.db"
         ):
             Inbox(other, PARTY, tmp_path / "party.inbox")
-    accountant.copy_to(tmp_path / "moved.db")
+    accountant.ledger.copy_to(tmp_path / "moved.db")
     with Accountant(tmp_path / "moved.db") as moved:
         again = Inbox(moved, PARTY, tmp_path / "party.inbox")
         assert again.take("alice", "poll", b"\x01").repeated

@@ -76,8 +76,8 @@ def test_only_what_the_authors_of_plugins_inherit_needs_pytest(imports: grimp.Im
     assert imports.find_modules_that_directly_import("pytest") == {"ldp_budget.testing"}
 
 
-def test_only_the_accountant_of_a_service_speaks_http(imports: grimp.ImportGraph) -> None:
-    assert imports.find_modules_that_directly_import("httpx2") == {"ldp_budget.remote.asking"}
+def test_only_the_client_speaks_http(imports: grimp.ImportGraph) -> None:
+    assert imports.find_modules_that_directly_import("httpx2") == {"ldp_budget.client.transport"}
 
 
 # -- what stands in the sources -------------------------------------------------------------------------------

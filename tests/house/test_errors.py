@@ -10,6 +10,7 @@ import pytest
 
 import ldp_budget
 from ldp_budget import Accountant, BudgetExceeded, mechanism
+from ldp_budget.client import ServiceProblem
 from ldp_budget.collecting.inbox import TooFewReports
 from ldp_budget.errors import (
     ApprovalConflict,
@@ -34,7 +35,6 @@ from ldp_budget.errors import (
     UserErased,
 )
 from ldp_budget.ledger.store import UnstorableError
-from ldp_budget.remote import ServiceProblem
 from ldp_budget.trust.contract._outcome import Broken, NotChecked
 from ldp_budget_cli.failures import FAILURES, for_the_user
 

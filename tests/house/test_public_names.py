@@ -17,6 +17,7 @@ import ldp_budget
 # The names that people import; taking one away breaks them.
 PROMISED = {
     "Accountant",
+    "BudgetClient",
     "BudgetExceeded",
     "FrequencyMechanism",
     "InvalidParameter",
@@ -117,6 +118,7 @@ ldp_budget.accounting.activity
 ldp_budget.accounting.agreed
 ldp_budget.accounting.balances
 ldp_budget.accounting.books
+ldp_budget.accounting.budget_client
 ldp_budget.accounting.bulk
 ldp_budget.accounting.callers
 ldp_budget.accounting.charging
@@ -126,6 +128,7 @@ ldp_budget.accounting.decision_replay
 ldp_budget.accounting.ending
 ldp_budget.accounting.idempotency
 ldp_budget.accounting.keeping
+ldp_budget.accounting.ledger_operations
 ldp_budget.accounting.levels
 ldp_budget.accounting.limits
 ldp_budget.accounting.lines
@@ -140,7 +143,6 @@ ldp_budget.accounting.receipts
 ldp_budget.accounting.record_kinds
 ldp_budget.accounting.records
 ldp_budget.accounting.refusals
-ldp_budget.accounting.rekeying
 ldp_budget.accounting.remaining
 ldp_budget.accounting.request
 ldp_budget.accounting.reservations
@@ -152,6 +154,10 @@ ldp_budget.accounting.succession
 ldp_budget.accounting.terms
 ldp_budget.accounting.totals
 ldp_budget.accounting.versions
+ldp_budget.api
+ldp_budget.api.problem_details
+ldp_budget.api.requests
+ldp_budget.api.schemas
 ldp_budget.authoring
 ldp_budget.authoring.base
 ldp_budget.authoring.channels
@@ -176,6 +182,11 @@ ldp_budget.catalogue.hookspecs
 ldp_budget.catalogue.listing
 ldp_budget.catalogue.plugins
 ldp_budget.catalogue.ranking
+ldp_budget.client
+ldp_budget.client.batch
+ldp_budget.client.client
+ldp_budget.client.endpoint
+ldp_budget.client.transport
 ldp_budget.collecting
 ldp_budget.collecting.beam
 ldp_budget.collecting.estimating
@@ -245,14 +256,6 @@ ldp_budget.randomness
 ldp_budget.randomness.memoisation
 ldp_budget.randomness.streams
 ldp_budget.randomness.thresholds
-ldp_budget.remote
-ldp_budget.remote.accountant
-ldp_budget.remote.address
-ldp_budget.remote.asking
-ldp_budget.remote.bodies
-ldp_budget.remote.forms
-ldp_budget.remote.many
-ldp_budget.remote.problems
 ldp_budget.testing
 ldp_budget.trust
 ldp_budget.trust.auditing

@@ -139,7 +139,6 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         },
         **{"commit": {"receipt": "1-0"}, "void": {"receipt": "1-0"}, "balance": {"user": "u", "policy": "default"}},
         **{"erase": {"user": "nobody", "unknown": False}, "backup": {"path": "copy.db"}},
-        **{"give_up_copy": {"ledger": "none/x.db"}, "activate_key": {"on_progress": None}},
         "simulate": {"mechanism": OUE, "every": "day", "reports": 1, "start": None, "policy": "default"},
         "remaining_over_time": {"user": "u", "policy": "default"},
         **{"keyed_digest": {"data": b"x"}, "is_erased": {"user": "u"}, "history": {"user": "u"}},
@@ -162,7 +161,7 @@ def calls(accountant: Accountant) -> dict[str, Call]:
             "parse": {"text": "day=1", "asked": ()},
         },
     }
-    policy, overview = accountant.policy(), accountant.overview()
+    policy, overview = accountant.policy(), accountant.ledger.overview()
     overview.look()
     of_overviews = {"look": {"seconds": 1}, "days": {"most": 9}, "refusals": {"most": 9}, "recent": {"hours": 2}}
     aggregate, total = OUE.aggregate(REPORTS), LAPLACE.aggregate(NUMBERS)
@@ -176,7 +175,9 @@ def calls(accountant: Accountant) -> dict[str, Call]:
             {"ledger": ":memory:", "create": True, "clock": lambda: 0, "clock_bound": 3600.0, "rehearsal": None},
         ),
         **{f"Accountant.{name}": (getattr(accountant, name), given) for name, given in own.items()},
-        "Accountant.copy_to": (copied, {"ledger": "copied.db", "on_progress": None}),
+        "LedgerOperations.copy_to": (copied, {"ledger": "copied.db", "on_progress": None}),
+        "LedgerOperations.give_up_copy": (accountant.ledger.give_up_copy, {"ledger": "none/x.db"}),
+        "LedgerOperations.activate_key": (accountant.ledger.activate_key, {"on_progress": None}),
         "Limit": (Limit, {"period": "day", "epsilon": 1, "delta": "1e-6", "rule": "zcdp", "aside": 0}),
         **{f"Limit.{name}": (getattr(LIMIT, name), given) for name, given in of_limits.items()},
         "Plan": (Plan, {"charges": [(OUE, 2)], "delta": "1e-6", "price": None}),
@@ -309,7 +310,7 @@ def copied(ledger: Any, on_progress: Any) -> None:
     Path("copied.db").unlink(missing_ok=True)
     Path("copied.db.key").unlink(missing_ok=True)
     with Accountant(":memory:") as accountant:
-        accountant.copy_to(ledger, on_progress=on_progress)
+        accountant.ledger.copy_to(ledger, on_progress=on_progress)
 
 
 def written(reports: Any) -> None:
@@ -340,7 +341,13 @@ def test_everything_public_is_tried_or_it_is_said_why_not(accountant: Accountant
 
 
 IN_VAIN = (
-    *("Accountant.commit", "Accountant.void", "Accountant.erase", "Accountant.give_up_copy", "Accountant.record"),
+    *(
+        "Accountant.commit",
+        "Accountant.void",
+        "Accountant.erase",
+        "Accountant.record",
+        "LedgerOperations.give_up_copy",
+    ),
     *("Accountant.reservation", "read_reports", "open_partition", "aggregate", "partitions_in"),
 )
 """What is asked for is not there."""
@@ -356,7 +363,8 @@ def test_the_arguments_that_are_replaced_are_right_ones(accountant: Accountant) 
 @pytest.mark.parametrize("public", [*TRIED, PUBLIC["Mechanism"]._replace(name="oue")], ids=lambda public: public.name)
 def test_wrong_arguments_end_in_an_error_that_the_docstring_names(accountant: Accountant, public: Public) -> None:
     call, given = calls(accountant)[public.name]
-    documented = (*public.raises, *((LedgerError,) if public.name.startswith("Accountant") else ()))
+    of_ledger = public.name.startswith(("Accountant", "LedgerOperations"))
+    documented = (*public.raises, *((LedgerError,) if of_ledger else ()))
     failed = [
         f"{name} = {kind_of(wrong)}: {type(error).__name__}: {error}"
         for name in given

@@ -194,7 +194,7 @@ def test_a_copied_ledger_says_what_it_said(tmp_path: Path, clock: Clock, story: 
     for number, kind in enumerate(way):
         there = kinds[kind](f"copy-{number}")
         with Accountant(here, create=False, clock=clock) as accountant:
-            copied = accountant.copy_to(there)
+            copied = accountant.ledger.copy_to(there)
             assert said(accountant) == before, "it can still be read"
             check(accountant, copied.source_head)
             with pytest.raises(LedgerError, match="it was moved to "):
@@ -280,7 +280,7 @@ def test_a_copy_that_is_killed_before_or_after_any_commit_goes_on(
             monkeypatch.setattr(Ledger, "_transact", mortal)
             left[0] = kill
             with Accountant(here, create=False, clock=clock) as accountant, suppress(Killed):
-                accountant.copy_to(there)
+                accountant.ledger.copy_to(there)
             finished = left[0] > 0
             monkeypatch.setattr(Ledger, "_transact", transact)
             with there.snapshot() as rows:
@@ -288,7 +288,7 @@ def test_a_copy_that_is_killed_before_or_after_any_commit_goes_on(
             if begun and not finished:
                 assert [charges(here, clock), charges(there, clock)].count(True) <= 1
         with Accountant(here, create=False, clock=clock) as accountant:
-            accountant.copy_to(there)
+            accountant.ledger.copy_to(there)
         assert not charges(here, clock)
         assert charges(there, clock)
         with Accountant(there, clock=clock) as accountant:
@@ -313,7 +313,7 @@ def test_a_copy_whose_process_is_killed_at_random_goes_on(
     assert int(subprocess.run(command, check=True, capture_output=True, text=True, timeout=300).stdout) > 0
     with Accountant(here, create=False, clock=clock) as accountant:
         before = said(accountant)
-        accountant.copy_to(there)
+        accountant.ledger.copy_to(there)
     with Accountant(there, create=False, clock=clock) as accountant:
         assert said(accountant) == before
         check_story(accountant, story, clock)
@@ -328,12 +328,12 @@ def test_a_copy_that_was_stopped_between_key_and_file_goes_on(
         with monkeypatch.context() as patch:
             patch.setattr(os, "rename", lambda *names: 1 / 0)
             with pytest.raises(ZeroDivisionError):
-                accountant.copy_to(tmp_path / "copy.db")
+                accountant.ledger.copy_to(tmp_path / "copy.db")
         assert (tmp_path / "copy.db.key").exists()
         assert not (tmp_path / "copy.db").exists()
         with pytest.raises(LedgerError, match=r"its key .* is there but the ledger is missing"):
             Accountant(tmp_path / "copy.db")
-        assert accountant.copy_to(tmp_path / "copy.db").accounts == 5
+        assert accountant.ledger.copy_to(tmp_path / "copy.db").accounts == 5
 
 
 # -- what is refused ------------------------------------------------------------------------------------------
@@ -344,7 +344,7 @@ def stopped_copy(accountant: Accountant, there: Path, monkeypatch: pytest.Monkey
     with monkeypatch.context() as patch:
         patch.setattr(before, lambda *given: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            accountant.copy_to(there)
+            accountant.ledger.copy_to(there)
 
 
 @pytest.mark.parametrize("before", ["ldp_budget.accounting.copying.differences", "ldp_budget.ledger.moving._open"])
@@ -365,13 +365,13 @@ def test_physical_copy_of_a_target_never_opens_as_well(
         if before.endswith("_open") and first == "physical copy":
             opens, stays = stays, opens  # the source has chosen the target by then
             with pytest.raises(LedgerError, match=r"second copy of the ledger that was moved to .*target\.db"):
-                accountant.copy_to(stays)
-        accountant.copy_to(opens)
+                accountant.ledger.copy_to(stays)
+        accountant.ledger.copy_to(opens)
         for _ in range(2):
             with pytest.raises(LedgerError, match=f"second copy of the ledger that was moved to {opens}, and"):
-                accountant.copy_to(stays)
+                accountant.ledger.copy_to(stays)
         with pytest.raises(LedgerError, match="second copy of the ledger"):
-            accountant.give_up_copy(stays)
+            accountant.ledger.give_up_copy(stays)
         with pytest.raises(LedgerError, match="it was moved to"):
             accountant.spend("alice", coin("0.001"))
         check(accountant)
@@ -388,11 +388,11 @@ def test_copy_given_up_just_before_it_opened_leaves_the_source_in_use(
     small(tmp_path / "first.db", clock)
     with Accountant(tmp_path / "first.db", clock=clock) as accountant:
         stopped_copy(accountant, tmp_path / "copy.db", monkeypatch, "ldp_budget.ledger.moving._open")
-        accountant.give_up_copy(tmp_path / "copy.db")
+        accountant.ledger.give_up_copy(tmp_path / "copy.db")
         assert accountant.spend("alice", coin("0.001"))
         with pytest.raises(LedgerError, match="was given up"):
-            accountant.copy_to(tmp_path / "copy.db")
-        accountant.copy_to(tmp_path / "second.db")
+            accountant.ledger.copy_to(tmp_path / "copy.db")
+        accountant.ledger.copy_to(tmp_path / "second.db")
     with Accountant(tmp_path / "second.db", clock=clock) as accountant:
         check(accountant)
 
@@ -410,19 +410,19 @@ def test_nothing_is_copied_to_where_something_is(tmp_path: Path, clock: Clock) -
             ("nowhere/copy.db", "nowhere does not exist"),
         ):
             with pytest.raises(LedgerError, match=why):
-                accountant.copy_to(tmp_path / place)
+                accountant.ledger.copy_to(tmp_path / place)
         with pytest.raises(InvalidParameter, match=r"ledger: expected a path .* found :memory:"):
-            accountant.copy_to(":memory:")
+            accountant.ledger.copy_to(":memory:")
         with pytest.raises(InvalidParameter, match="found mysql://"):
-            accountant.copy_to("mysql://somewhere")
+            accountant.ledger.copy_to("mysql://somewhere")
         assert accountant.stats() == before
-        accountant.copy_to(tmp_path / "copy.db")
+        accountant.ledger.copy_to(tmp_path / "copy.db")
         with pytest.raises(LedgerError, match=r"it was moved to .*copy.db"):
-            accountant.copy_to(tmp_path / "second.db")
+            accountant.ledger.copy_to(tmp_path / "second.db")
         with pytest.raises(LedgerError, match=r"moved to .*copy.db, and not to what is now at .*backup.db"):
-            accountant.copy_to(tmp_path / "backup.db")
+            accountant.ledger.copy_to(tmp_path / "backup.db")
         assert not (tmp_path / "second.db").exists()
-        assert accountant.copy_to(tmp_path / "copy.db").accounts == 5, "it is done, and that is told again"
+        assert accountant.ledger.copy_to(tmp_path / "copy.db").accounts == 5, "it is done, and that is told again"
         for change in (
             lambda: accountant.set_policy("default", ["lifetime=99"]),
             lambda: accountant.erase("alice"),
@@ -440,7 +440,7 @@ def test_an_empty_ledger_is_not_copied_onto_itself(tmp_path: Path, clock: Clock)
         os.link(tmp_path / "file.db", tmp_path / "link.db")
         os.link(tmp_path / "file.db.key", tmp_path / "link.db.key")
         with pytest.raises(LedgerError, match="more than one name"):
-            accountant.copy_to(tmp_path / "link.db")
+            accountant.ledger.copy_to(tmp_path / "link.db")
         (tmp_path / "link.db").unlink()
         accountant.set_policy("default", ["lifetime=1"])
         assert accountant.spend("alice", coin("0.1"))
@@ -453,7 +453,7 @@ def test_an_empty_ledger_on_a_server_is_not_copied_onto_itself(clock: Clock) -> 
         pytest.skip("the server that is given has no other name that is known")
     with Accountant(address, clock=clock) as accountant:
         with pytest.raises(LedgerError, match="expected another place than that of the ledger itself"):
-            accountant.copy_to(other)
+            accountant.ledger.copy_to(other)
         accountant.set_policy("default", ["lifetime=1"])
         assert accountant.spend("alice", coin("0.1"))
 
@@ -467,12 +467,12 @@ def test_what_a_copy_has_not_filled_is_not_backed_up(
         with monkeypatch.context() as patch:
             patch.setattr(copying.Copy, "_accounts", lambda self: 1 / 0)
             with pytest.raises(ZeroDivisionError):
-                accountant.copy_to(tmp_path / "half.db")
+                accountant.ledger.copy_to(tmp_path / "half.db")
         with Accountant(tmp_path / "half.db", create=False, clock=clock) as half:
             with pytest.raises(LedgerError, match=r"half.db.* is being copied from .*first.db, and of no use"):
                 half.backup(tmp_path / "backup.db")
             assert not [*tmp_path.glob("backup.db*")]
-            accountant.copy_to(tmp_path / "half.db")
+            accountant.ledger.copy_to(tmp_path / "half.db")
             half.backup(tmp_path / "backup.db")
     with Accountant(tmp_path / "backup.db", create=False, clock=clock) as backup:
         check(backup)
@@ -488,14 +488,14 @@ def test_a_server_gets_no_ledger_of_another_key(
     monkeypatch.setenv("LDP_BUDGET_KEY", str(key))
     with Accountant(tmp_path / "first.db", clock=clock) as accountant:
         with pytest.raises(LedgerError, match=r"expected the key of the ledger that is copied to it in .*named.key"):
-            accountant.copy_to(there)
+            accountant.ledger.copy_to(there)
         with pytest.raises(LedgerMissing):
             Accountant(there, create=False)
         assert accountant.spend("alice", coin("0.001"))
         key.write_bytes((tmp_path / "first.db.key").read_bytes())
         with Accountant(there, clock=clock):
             pass  # made, and empty
-        assert accountant.copy_to(there).accounts == 5
+        assert accountant.ledger.copy_to(there).accounts == 5
 
 
 def test_a_ledger_that_does_not_verify_is_left_as_it_is(tmp_path: Path, clock: Clock) -> None:
@@ -506,7 +506,7 @@ def test_a_ledger_that_does_not_verify_is_left_as_it_is(tmp_path: Path, clock: C
         connection.execute("UPDATE accounts SET epsilon = epsilon - 1 WHERE account = 1 AND window = 0")
     with Accountant(tmp_path / "first.db", clock=clock) as accountant:
         with pytest.raises(LedgerError, match="it does not verify, so it is not copied: accounts: account 1"):
-            accountant.copy_to(tmp_path / "copy.db")
+            accountant.ledger.copy_to(tmp_path / "copy.db")
         assert not (tmp_path / "copy.db").exists()
         assert accountant.spend("zoe", coin("0.001"))
 
@@ -518,26 +518,26 @@ def test_a_copy_may_be_given_up_while_it_is_not_complete(
     there = keyed_toys(3, tmp_path / "first.db")
     with Accountant(tmp_path / "first.db", clock=clock) as accountant:
         with pytest.raises(LedgerError, match="nothing to give up"):
-            accountant.give_up_copy(there)
+            accountant.ledger.give_up_copy(there)
         with monkeypatch.context() as patch:
             patch.setattr(copying.Copy, "_accounts", lambda self: 1 / 0)
             with pytest.raises(ZeroDivisionError):
-                accountant.copy_to(there)
+                accountant.ledger.copy_to(there)
         assert [charges(tmp_path / "first.db", clock), charges(there, clock)] == [False, False]
         with Accountant(there, clock=clock) as half, pytest.raises(LedgerError, match="is being copied from"):
             half.balance("alice")
         with pytest.raises(LedgerError, match="is not what"):
-            accountant.give_up_copy(keyed_toys(3, tmp_path / "first.db"))
+            accountant.ledger.give_up_copy(keyed_toys(3, tmp_path / "first.db"))
         for _ in range(2):
             with suppress(LedgerError):
-                accountant.give_up_copy(there)
+                accountant.ledger.give_up_copy(there)
         assert accountant.spend("alice", coin("0.001"))
         with pytest.raises(LedgerError, match=r"the copy from .*first.db was given up"):
-            accountant.copy_to(there)
+            accountant.ledger.copy_to(there)
         second = keyed_toys(2, tmp_path / "first.db")
-        accountant.copy_to(second)
+        accountant.ledger.copy_to(second)
         with pytest.raises(LedgerError, match="it is complete, and the ledger goes on there"):
-            accountant.give_up_copy(second)
+            accountant.ledger.give_up_copy(second)
     with Accountant(second, clock=clock) as accountant:
         check(accountant)
         assert accountant.commit(receipt).status == "committed"
@@ -557,7 +557,7 @@ def test_whoever_spends_meanwhile_is_charged_once(tmp_path: Path) -> None:
         if number == asked:
             try:
                 with Accountant(here, create=False) as accountant:
-                    accountant.copy_to(there)
+                    accountant.ledger.copy_to(there)
                 stop.wait(0.1)
             finally:
                 stop.set()
@@ -585,7 +585,7 @@ def test_two_who_copy_at_the_same_time_do_no_harm(tmp_path: Path, clock: Clock) 
 
     def copy(number: int) -> Any:
         with Accountant(tmp_path / "first.db", create=False, clock=clock) as accountant:
-            return accountant.copy_to(tmp_path / "copy.db")
+            return accountant.ledger.copy_to(tmp_path / "copy.db")
 
     results = in_threads(3, copy)
     assert all(isinstance(each, LedgerError | Copied) for each in results), results
@@ -617,7 +617,7 @@ def test_a_bulk_run_that_was_interrupted_before_goes_on_after(clock: Clock, monk
         there = ToyStore(lanes, here.key.secret)
         there.name = f"toy of {lanes}"
         with Accountant(here, clock=clock) as accountant:
-            accountant.copy_to(there)
+            accountant.ledger.copy_to(there)
         with Accountant(there, clock=clock) as accountant:
             again = accountant.spend_many(CROWD[:30], coin(1), key="done")
             assert again.to_json() == {"spent": 0, "refused": 0, "repeated": 30}
@@ -649,7 +649,7 @@ def test_windows_that_were_being_filled_are_filled_after(clock: Clock, monkeypat
         assert accountant.spend("user-1", coin("0.25"))
         there = ToyStore(3, here.key.secret)
         there.name = "there"
-        accountant.copy_to(there)
+        accountant.ledger.copy_to(there)
     with Accountant(there, clock=clock) as accountant:
         assert [limit.period for limit in accountant.policy().limits] == ["lifetime"]
         accountant.set_policy("default", ["lifetime=9", "day=1"])
@@ -699,7 +699,7 @@ def _wrong_clock(chance: random.Random, clock: Clock) -> None:
         before = _spent(accountant)
         there = ToyStore(chance.randint(1, 4), here.key.secret)
         there.name = f"toy {copies}"
-        accountant.copy_to(there)
+        accountant.ledger.copy_to(there)
         accountant.close()
         accountant = Accountant(there, clock=clock)
         check(accountant)
@@ -732,7 +732,7 @@ class MovingMachine(LedgerMachine):
         ledger = self.accountant._ledger
         there = ToyStore(lanes, ledger.key.secret)
         there.name = f"toy of generation {ledger._store._rows[0].end()[0].generation + 1}"
-        assert self.accountant.copy_to(there).target == there.name
+        assert self.accountant.ledger.copy_to(there).target == there.name
         with pytest.raises(LedgerError, match=there.name):
             self.accountant.spend("alice", MECHANISMS[TENTH])
         self.accountant = Accountant(there, clock=self._clock)

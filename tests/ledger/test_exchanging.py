@@ -27,7 +27,7 @@ from toy_store import ToyStore
 
 
 def states(accountant: Accountant) -> list[str]:
-    return [each.state for each in accountant.key_states()]
+    return [each.state for each in accountant.ledger.key_states()]
 
 
 @pytest.mark.slow
@@ -118,16 +118,16 @@ def test_reports_of_a_memoised_value_go_on_along_their_curve(accountant: Account
 
 def test_the_states_of_a_secret(accountant: Accountant) -> None:
     lanes = len(ledger_of(accountant).lanes)
-    assert accountant.key_states() == [(1, "active", lanes)]
-    assert accountant.activate_key() == 1, "there is nothing to activate"
-    assert accountant.prepare_key() == accountant.prepare_key() == 2
-    assert accountant.key_states() == [(1, "active", lanes), (2, "pending", 0)]
-    assert accountant.discard_key()
-    assert not accountant.discard_key()
+    assert accountant.ledger.key_states() == [(1, "active", lanes)]
+    assert accountant.ledger.activate_key() == 1, "there is nothing to activate"
+    assert accountant.ledger.prepare_key() == accountant.ledger.prepare_key() == 2
+    assert accountant.ledger.key_states() == [(1, "active", lanes), (2, "pending", 0)]
+    assert accountant.ledger.discard_key()
+    assert not accountant.ledger.discard_key()
     assert states(accountant) == ["active"]
-    assert exchange(accountant) == accountant.activate_key() == 2
-    assert not accountant.discard_key()
-    assert accountant.key_states() == [(1, "expired", 0), (2, "active", lanes)]
+    assert exchange(accountant) == accountant.ledger.activate_key() == 2
+    assert not accountant.ledger.discard_key()
+    assert accountant.ledger.key_states() == [(1, "expired", 0), (2, "active", lanes)]
     kinds = [row["kind"] for row in accountant.journal()]
     assert kinds.count("rekeyed") == 1
 
@@ -137,7 +137,7 @@ def test_a_secret_that_may_be_in_force_somewhere_is_never_taken_out(
 ) -> None:
     """Somebody discards it while somebody else has just begun to activate it: without it the ledger would be lost."""
     in_use(accountant)
-    accountant.prepare_key()
+    accountant.ledger.prepare_key()
 
     def stop(*given: object) -> None:
         raise KeyboardInterrupt
@@ -145,29 +145,29 @@ def test_a_secret_that_may_be_in_force_somewhere_is_never_taken_out(
     with monkeypatch.context() as patch:
         patch.setattr(exchanging, "_take", stop)
         with pytest.raises(KeyboardInterrupt):
-            accountant.activate_key()
+            accountant.ledger.activate_key()
     assert states(accountant) == ["active", "pending"]
-    assert not accountant.discard_key()
-    assert accountant.prepare_key() == 2
-    assert accountant.activate_key() == 2
+    assert not accountant.ledger.discard_key()
+    assert accountant.ledger.prepare_key() == 2
+    assert accountant.ledger.activate_key() == 2
     check(accountant)
 
 
 def test_a_secret_that_is_discarded_before_its_activation_begins_is_not_activated(
     accountant: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    accountant.prepare_key()
+    accountant.ledger.prepare_key()
     ledger = ledger_of(accountant)
     begin = ledger.change_key
 
     def discarded_first(change: Callable[[Key], bytes]) -> None:
         monkeypatch.setattr(ledger, "change_key", begin)
-        assert accountant.discard_key()
+        assert accountant.ledger.discard_key()
         begin(change)
 
     monkeypatch.setattr(ledger, "change_key", discarded_first)
     with pytest.raises(LedgerError, match="was discarded just now"):
-        accountant.activate_key()
+        accountant.ledger.activate_key()
     assert states(accountant) == ["active"]
     check(accountant)
 
@@ -397,7 +397,7 @@ def test_who_has_it_open_takes_the_new_secret_by_itself(tmp_path: Path, clock: C
             if number == 3:
                 break
             exchange(one if number % 2 else other)
-        assert one.check_up() == other.check_up() == dict.fromkeys(["schema", "key", "clock"])
+        assert one.ledger.check_up() == other.ledger.check_up() == dict.fromkeys(["schema", "key", "clock"])
         assert states(other) == ["expired", "expired", "active"]
 
 
@@ -416,7 +416,7 @@ def test_who_has_not_the_new_secret_writes_nothing(tmp_path: Path, clock: Clock)
         for act in (lambda: other.spend("alice", coin(1)), lambda: other.balance("alice"), other.verify):
             with pytest.raises(LedgerKeyMissing, match="has not got the secret 2 that is in force"):
                 act()
-        found = other.check_up()
+        found = other.ledger.check_up()
         assert found["schema"] is None
         assert "the secret 2 that is in force" in str(found["key"])
         assert one.stats()["entries"] == before
@@ -435,11 +435,11 @@ def test_another_secret_of_the_same_number_is_not_taken_for_it(tmp_path: Path, c
     with Accountant(path, clock=clock) as one, Accountant(path, clock=clock) as other:
         one.set_policy("default", ["lifetime=9"])
         one.spend("alice", coin(1))
-        one.prepare_key()
+        one.ledger.prepare_key()
         prepared = key.read_bytes()
-        one.discard_key()
-        assert other.prepare_key() == 2
-        other.activate_key()
+        one.ledger.discard_key()
+        assert other.ledger.prepare_key() == 2
+        other.ledger.activate_key()
         key.write_bytes(prepared)
         with Accountant(path, clock=clock) as third, pytest.raises(LedgerKeyMissing):
             third.spend("alice", coin(1))
@@ -483,7 +483,7 @@ def test_an_exchanged_ledger_goes_on_where_it_is_copied_to(tmp_path: Path, clock
             accountant.spend_many(users, coin("0.5"))
             check(accountant)
             if following is not None:
-                accountant.copy_to(following)
+                accountant.ledger.copy_to(following)
     with Accountant(places[-1], create=False, clock=clock) as accountant:
         assert all(spent(accountant, user)["lifetime"] == 1.5 for user in users)
         assert accountant.spend("alice", coin(1), key="a").repeated
@@ -503,11 +503,11 @@ def test_a_copy_can_be_stopped_and_gone_on_with(tmp_path: Path, clock: Clock) ->
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            accountant.copy_to(tmp_path / "two.db", on_progress=stop)
-        for step in (accountant.prepare_key, lambda: exchange(accountant)):
+            accountant.ledger.copy_to(tmp_path / "two.db", on_progress=stop)
+        for step in (accountant.ledger.prepare_key, lambda: exchange(accountant)):
             with pytest.raises(LedgerError, match="it was moved to"):
                 step()
-        accountant.copy_to(tmp_path / "two.db")
+        accountant.ledger.copy_to(tmp_path / "two.db")
     with Accountant(tmp_path / "two.db", create=False, clock=clock) as accountant:
         assert spent(accountant, "alice")
         assert states(accountant) == ["expired", "active"]
@@ -527,8 +527,8 @@ def test_the_file_is_for_its_owner_alone_and_whole(tmp_path: Path) -> None:
         found = json.loads(key.read_text())
         assert found["active"] == 2
         assert [len(each) for each in found["secrets"]] == [64, 64]
-        accountant.prepare_key()
-        accountant.discard_key()
+        accountant.ledger.prepare_key()
+        accountant.ledger.discard_key()
         assert json.loads(key.read_text()) == found
 
 

@@ -43,7 +43,7 @@ def activate_but_for_the_end(accountant: Accountant) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Key, "with_active", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            accountant.activate_key()
+            accountant.ledger.activate_key()
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -54,16 +54,16 @@ def test_a_secret_that_comes_into_force_meanwhile_is_not_discarded(
     with Accountant(path, clock=clock) as one, Accountant(path, clock=clock) as other:
         one.set_policy("default", ["lifetime=9"])
         one.spend("alice", coin(1))
-        one.prepare_key()
+        one.ledger.prepare_key()
 
         def activate() -> None:
             if whole:
-                other.activate_key()
+                other.ledger.activate_key()
             else:
                 activate_but_for_the_end(other)
 
         at_first(monkeypatch, one._ledger, "change_key", activate)
-        assert not one.discard_key()
+        assert not one.ledger.discard_key()
     with Accountant(path, create=False, clock=clock) as later:
         assert spent(later, "alice")["lifetime"] == 1
         check(later)
@@ -76,19 +76,19 @@ def test_a_secret_in_force_is_not_forgotten_for_a_file_that_has_it_not(tmp_path:
     with Accountant(path, clock=clock) as one, Accountant(path, clock=clock) as other:
         one.set_policy("default", ["lifetime=9"])
         old = key.read_bytes()
-        one.prepare_key()
+        one.ledger.prepare_key()
         activate_but_for_the_end(one)
         other.spend("alice", coin(1))
         new = key.read_bytes()
         key.write_bytes(old)
-        for act in (one.activate_key, one.prepare_key, one.discard_key, other.key_states):
+        for act in (one.ledger.activate_key, one.ledger.prepare_key, one.ledger.discard_key, other.ledger.key_states):
             with pytest.raises(LedgerError, match="another key lies"):
                 act()
         assert key.read_bytes() == old
         for each in (one, other):
             assert each.spend("alice", coin(1))
         key.write_bytes(new)
-        assert one.activate_key() == 2
+        assert one.ledger.activate_key() == 2
         assert spent(one, "alice")["lifetime"] == 3
 
 
@@ -99,19 +99,19 @@ def test_whoever_has_prepared_another_secret_goes_on_when_the_right_file_is_ther
     key = path.with_name("budget.db.key")
     with Accountant(path, clock=clock) as one, Accountant(path, clock=clock) as other:
         one.set_policy("default", ["lifetime=9"])
-        one.prepare_key()
+        one.ledger.prepare_key()
         theirs = key.read_bytes()
-        one.discard_key()
+        one.ledger.discard_key()
         exchange(one)
         ours = key.read_bytes()
         key.write_bytes(theirs)
-        for act in (other.activate_key, lambda: other.spend("alice", coin(1))):
+        for act in (other.ledger.activate_key, lambda: other.spend("alice", coin(1))):
             with pytest.raises(LedgerKeyMissing):
                 act()
         assert key.read_bytes() == theirs
         key.write_bytes(ours)
         assert other.spend("alice", coin(1))
-        assert other.activate_key() == 2
+        assert other.ledger.activate_key() == 2
 
 
 def test_of_many_users_nobody_says_that_none_was_charged_where_some_lanes_have_the_new_secret(clock: Clock) -> None:
@@ -120,13 +120,13 @@ def test_of_many_users_nobody_says_that_none_was_charged_where_some_lanes_have_t
     with Accountant(store, clock=clock) as one:
         one.set_policy("default", ["lifetime=9"])
         elsewhere.key, elsewhere._rows = Key(store.key.secret), store._rows
-        one.prepare_key()
+        one.ledger.prepare_key()
 
         def stop(done: int, total: int) -> None:
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            one.activate_key(on_progress=stop)
+            one.ledger.activate_key(on_progress=stop)
     elsewhere._rows = store._rows
     with Accountant(elsewhere, clock=clock) as other:
         with pytest.raises(LedgerError, match="others of it may have been charged") as raised:
@@ -164,7 +164,7 @@ def test_a_lane_that_goes_back_at_the_end_of_an_exchange_is_found(
     with Accountant(store, clock=clock) as one:
         one.set_policy("default", ["lifetime=9"])
         users = {ledger_of(one).lane_of(store.key.hash(b"user", name)): name for name in "abcdefgh"}
-        one.prepare_key()
+        one.ledger.prepare_key()
         before = copy.deepcopy(store._rows[1])
         activate_but_for_the_end(one)
     file = store.key.with_active(2)  # by now
@@ -184,14 +184,14 @@ def test_a_ledger_whose_key_is_exchanged_meanwhile_is_not_copied(
     path, place = tmp_path / "budget.db", tmp_path / "two.db"
     with Accountant(path, clock=clock) as one, Accountant(path, clock=clock) as other:
         one.set_policy("default", ["lifetime=9"])
-        other.prepare_key()
+        other.ledger.prepare_key()
         receipts = []
 
         def meanwhile() -> None:
-            other.activate_key()
+            other.ledger.activate_key()
             receipts.append(str(other.reserve("alice", coin(1)).receipt))
 
         at_first(monkeypatch, copying, step, meanwhile)
         with pytest.raises(LedgerError, match="exchanged"):
-            one.copy_to(place)
+            one.ledger.copy_to(place)
         assert other.commit(receipts[0]).status == "committed"

@@ -123,8 +123,8 @@ EXCHANGERS = """
             (os, "replace"),
         ):
             around(owner, name)
-        accountant.prepare_key()
-        accountant.activate_key()
+        accountant.ledger.prepare_key()
+        accountant.ledger.activate_key()
         accountant.close()
 
     for step in itertools.count(1):
@@ -160,10 +160,10 @@ def test_whoever_is_killed_at_any_step_leaves_a_whole_ledger(address: str) -> No
             with Accountant(address, create=False) as later:
                 assert later.spend("user-1", COIN, key=f"{step}").repeated
                 assert later.stats()["users"] == 20
-            number = max(state.secret for state in other.key_states() if state.lanes)
+            number = max(state.secret for state in other.ledger.key_states() if state.lanes)
             check(other)
         assert killed > 15
         assert number > 1
-        assert [state.state for state in other.key_states()].count("active") == 1
+        assert [state.state for state in other.ledger.key_states()].count("active") == 1
         check(other)
         assert other.balance("user-1").limits[0].to_json()["spent"]["epsilon"] == 0.5 * (1 + killed)

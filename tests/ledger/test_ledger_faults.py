@@ -383,7 +383,7 @@ def test_writer_that_can_only_read_is_replaced_by_the_next(tmp_path: Path, fallb
             with pytest.raises(LedgerError, match="it can only be read"):
                 accountant.spend("alice", coin("0.1"))
             assert accountant.spend("alice", coin("0.1"))
-        assert accountant.check_up() == {"schema": None, "key": None, "clock": None}
+        assert accountant.ledger.check_up() == {"schema": None, "key": None, "clock": None}
 
 
 def test_check_up_of_a_ledger_that_cannot_be_written_says_so(tmp_path: Path) -> None:
@@ -392,7 +392,7 @@ def test_check_up_of_a_ledger_that_cannot_be_written_says_so(tmp_path: Path) -> 
         accountant.set_policy("default", ["lifetime=1"])
         uri = f"file:{tmp_path / 'budget.db'}?mode=ro"
         replace_writer(accountant, sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False))
-        assert "it can only be read" in str(accountant.check_up()["schema"])
+        assert "it can only be read" in str(accountant.ledger.check_up()["schema"])
 
 
 def test_backup_that_stays_locked_gives_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -124,7 +124,7 @@ def problems_of(accountant: Accountant) -> str:
     try:
         return "\n".join(accountant.verify().problems)
     except LedgerError:
-        return str(accountant.check_up()["schema"])
+        return str(accountant.ledger.check_up()["schema"])
 
 
 def test_every_change_of_the_catalogue_is_refused_and_found_by_verify(looks_each_time: None) -> None:
@@ -142,9 +142,9 @@ def test_every_change_of_the_catalogue_is_refused_and_found_by_verify(looks_each
             assert "nothing was charged" in str(told.value)
             with refused:
                 Accountant(address, create=False)
-            assert accountant.check_up()["schema"] is not None
+            assert accountant.ledger.check_up()["schema"] is not None
             ask(address, undo)
-            assert set(accountant.check_up().values()) == {None}, reported
+            assert set(accountant.ledger.check_up().values()) == {None}, reported
         assert spent(accountant, "alice") == {"lifetime": 1}
         check(accountant)
 
@@ -167,7 +167,7 @@ def test_triggers_and_row_security_that_hide_charges_are_refused(looks_each_time
         for user in ("alice", "bob") * 3:
             with pytest.raises(LedgerError, match=r"trigger one.*nothing was charged"):
                 accountant.spend(user, coin(1))
-        assert "trigger one" in str(accountant.check_up()["schema"])
+        assert "trigger one" in str(accountant.ledger.check_up()["schema"])
         assert spent(accountant, "alice") == {"lifetime": 1, "day": 1}
 
 

@@ -55,14 +55,14 @@ def test_a_server_that_falls_silent_is_reported_and_found_again(impatient: None)
         with Accountant(f"{with_port(ledger, hole.port)}&connect_timeout=2") as accountant:
             accountant.set_policy("default", ["lifetime=9"])
             assert accountant.spend("alice", coin(1))
-            assert set(accountant.check_up().values()) == {None}
+            assert set(accountant.ledger.check_up().values()) == {None}
             hole.swallows.set()
             with pytest.raises(LedgerError, match=r"has not answered for 1 s.*nothing was charged"):
                 accountant.spend("alice", coin(1), key="k")
-            assert accountant.check_up()["schema"] is not None
+            assert accountant.ledger.check_up()["schema"] is not None
             hole.swallows.clear()
             assert accountant.spend("alice", coin(1), key="k")
-            assert set(accountant.check_up().values()) == {None}
+            assert set(accountant.ledger.check_up().values()) == {None}
             assert spent(accountant, "alice") == {"lifetime": 2}
             check(accountant)
         hole.cut_all()

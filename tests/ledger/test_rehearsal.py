@@ -269,21 +269,21 @@ def test_a_copy_stays_what_it_is_and_goes_to_nothing_else(address: Address, tmp_
     with Accountant(tmp_path / "first.db", rehearsal=True, clock=clock) as first:
         receipt = first.reserve("carol", coin(1)).receipt or ""
         with pytest.raises(LedgerError, match=r"found a ledger that counts, and .* is a rehearsal: nothing goes"):
-            first.copy_to(real)
+            first.ledger.copy_to(real)
         assert first.spend("alice", coin("0.1")), "nothing was closed"
-        first.copy_to(there)
+        first.ledger.copy_to(there)
     with pytest.raises(RehearsalError):
         Accountant(there, create=False)
     with Accountant(there, rehearsal=True, clock=clock) as second:
         assert second.commit(receipt).status == "committed"
-        second.copy_to(back)
+        second.ledger.copy_to(back)
     with Accountant(back, rehearsal=True, clock=clock) as third:
         assert third.verify().ok
         assert third.commit(receipt).repeated
     with Accountant(real, create=False) as unchanged:
         assert unchanged.stats()["users"] == 0
         with pytest.raises(LedgerError, match=r"found a rehearsal, and .* is a ledger that counts"):
-            unchanged.copy_to(back)
+            unchanged.ledger.copy_to(back)
 
 
 def test_a_receipt_of_a_rehearsal_resolves_nothing_elsewhere(clock: Clock) -> None:

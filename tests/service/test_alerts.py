@@ -47,7 +47,7 @@ def receiving() -> Iterator[Callable[..., Receiver]]:
 
 
 def watchman(accountant: Accountant, settings: Settings, receiver: Receiver) -> Watchman:
-    return Watchman(accountant, accountant.overview(), replace(settings, alert_webhook=receiver.url))
+    return Watchman(accountant, accountant.ledger.overview(), replace(settings, alert_webhook=receiver.url))
 
 
 def told(receiver: Receiver) -> list[tuple[Any, ...]]:
@@ -338,4 +338,4 @@ def test_what_is_no_address_is_refused_and_not_repeated(url: str) -> None:
 
 def test_a_webhook_without_a_secret_is_refused(accountant: Accountant) -> None:
     with pytest.raises(InvalidParameter, match="alert_secret_file"):
-        Watchman(accountant, accountant.overview(), Settings(alert_webhook="https://example.org/"))
+        Watchman(accountant, accountant.ledger.overview(), Settings(alert_webhook="https://example.org/"))

@@ -24,6 +24,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from ldp_budget import Accountant
+from ldp_budget.accounting.ledger_operations import LedgerOperations
 from ldp_budget_service.settings import Settings
 from ldp_budget_service.watching import health, logs
 from ldp_budget_service.watching.tracing import Traced
@@ -247,7 +248,7 @@ def test_a_ledger_that_does_not_answer_is_not_waited_for(
 ) -> None:
     go_on = threading.Event()
     monkeypatch.setattr(health, "SECONDS", 0.2)
-    monkeypatch.setattr(Accountant, "check_up", lambda self: go_on.wait(PATIENCE) and {})
+    monkeypatch.setattr(LedgerOperations, "check_up", lambda self: go_on.wait(PATIENCE) and {})
     for _ in range(3):
         assert served.ask("GET", "/readyz").json()["detail"] == "not ready: schema"
         assert served.ask("GET", "/livez").status == 200

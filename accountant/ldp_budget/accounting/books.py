@@ -1,27 +1,19 @@
-"""What the calls of an `Accountant` work on, each of which stands in a file with others of its subject."""
+"""What a ledger has stored of a policy, and the hash by which it knows a user."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from .._checks import check_user
-from .callers import LOCAL, Caller
 from .policies import Policy
 
 if TYPE_CHECKING:
     from ..ledger import Ledger, Reading
-    from ..ledger.clock import Read
 
 
-class Books:
-    """A ledger, and who uses it."""
-
-    _ledger: Ledger
-    _read_clock: Read
-    _caller: Caller = LOCAL
-
-    def _hash(self, user: str) -> bytes:
-        return self._ledger.key.hash(b"user", check_user(user))
+def user_hash(ledger: Ledger, user: str) -> bytes:
+    """The hash of a user by the ledger's key. Raises `InvalidParameter`."""
+    return ledger.key.hash(b"user", check_user(user))
 
 
 def policy_in(reading: Reading, name: str) -> tuple[int, Policy]:

@@ -10,7 +10,7 @@ from ..ledger.names import Name, find, place_of
 from ..ledger.windows import holds
 from . import reservations
 from .balances import limit_states
-from .books import Books, policy_in, policy_version
+from .books import policy_in, policy_version
 from .receipts import Receipt, is_receipt, name_in
 
 if TYPE_CHECKING:
@@ -20,40 +20,14 @@ if TYPE_CHECKING:
     from .reservations import Resolved
 
 
-def commit(self: Books, receipt: str) -> Receipt:
-    """Keep what a reservation charged.
-
-    Parameters:
-        receipt: that of the reservation, as `reserve` gave it out.
-
-    Returns:
-        A receipt that says `committed`, or `expired`: then it stays charged as well.
-
-    Raises:
-        ReservationConflict: it was voided.
-        UnknownName: this ledger has no such reservation.
-        InvalidParameter: the receipt is no text.
-        ClockError: the clock cannot be believed.
-    """
-    return _end(self._ledger, receipt, reservations.commit)
+def commit(ledger: Ledger, receipt: str) -> Receipt:
+    """Keep what a reservation charged."""
+    return _end(ledger, receipt, reservations.commit)
 
 
-def void(self: Books, receipt: str) -> Receipt:
-    """Give back what a reservation charged, while that is possible.
-
-    Parameters:
-        receipt: that of the reservation, as `reserve` gave it out.
-
-    Returns:
-        A receipt that says `voided`.
-
-    Raises:
-        ReservationConflict: it was committed, or has expired, and stays charged.
-        UnknownName: this ledger has no such reservation.
-        InvalidParameter: the receipt is no text.
-        ClockError: the clock cannot be believed.
-    """
-    return _end(self._ledger, receipt, reservations.void)
+def void(ledger: Ledger, receipt: str) -> Receipt:
+    """Give back what a reservation charged, while that is possible."""
+    return _end(ledger, receipt, reservations.void)
 
 
 def _end(ledger: Ledger, receipt: str, how: Callable[[Transaction, str, int], Resolved]) -> Receipt:

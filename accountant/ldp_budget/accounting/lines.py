@@ -32,11 +32,11 @@ from .spending import charge_in, piece_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..ledger import Transaction
+    from ..ledger import Ledger, Transaction
     from ..ledger.entries import StoredAnswer
     from ..ledger.groups import Piece
     from ..ledger.keys import Key
-    from .books import Books
+    from .callers import Caller
     from .receipts import Receipt
     from .request import Charge
 
@@ -111,9 +111,9 @@ class Run:
     Made by `Accountant.run`.
     """
 
-    def __init__(self, books: Books, key: str) -> None:
-        self._books = books
-        self._ledger = books._ledger
+    def __init__(self, ledger: Ledger, caller: Caller, key: str) -> None:
+        self._ledger = ledger
+        self._caller = caller
         self._name = check_key(key)
         self._lanes = len(self._ledger.lanes)
         self._kinds = _Kinds()
@@ -168,7 +168,7 @@ class Run:
         the run has, if this chunk is its last.
         """
         secret = self._ledger.key
-        chunk = _Chunk(key_hash(secret, name, self._books._caller.name), _digest(secret, lines, ()))
+        chunk = _Chunk(key_hash(secret, name, self._caller.name), _digest(secret, lines, ()))
         answers: list[LineAnswer] = []
 
         def bind(transaction: Transaction) -> StoredAnswer | None:
@@ -198,7 +198,7 @@ class Run:
         False where an earlier run went on from there.
         """
         secret = self._ledger.key
-        chunk = _Chunk(key_hash(secret, f"{self._name}@{lines}", self._books._caller.name), _digest(secret, (), ()))
+        chunk = _Chunk(key_hash(secret, f"{self._name}@{lines}", self._caller.name), _digest(secret, (), ()))
 
         def bind(transaction: Transaction) -> bool:
             stored = transaction.answer_to(NOBODY, chunk.key)
@@ -295,7 +295,7 @@ class Run:
         """Charge lines of distinct users and of one kind."""
         kind = lines[0].kind
         try:
-            terms = terms_in(transaction, kind.policy, kind.charge, self._books._caller.share)
+            terms = terms_in(transaction, kind.policy, kind.charge, self._caller.share)
         except LdpBudgetError as error:
             return [LineAnswer(FAILED, error=error) for _ in lines]
         if len(lines) < FEW or not kind.together or terms.policy.plan is not None:
@@ -316,67 +316,33 @@ class Run:
         return LineAnswer(FAILED, error=told) if isinstance(told, LdpBudgetError) else _answer(told)
 
     def _request(self, line: _Line) -> Request:
-        return _requested(self._books, line.spend)
+        return _requested(self._ledger, self._caller, line.spend)
 
 
-def run(self: Books, key: str) -> Run:
-    """Charge many users each for something of their own, line by line; see `Run`.
-
-    Parameters:
-        key: names the run; repeated from its first line, it tells again what was charged and goes on.
-
-    Returns:
-        The run, before its first line.
-
-    Raises:
-        InvalidParameter: the key is no text.
-    """
-    return Run(self, key)
-
-
-def spend_each(self: Books, spends: Sequence[Spend | LdpBudgetError]) -> list[Receipt | LdpBudgetError]:
-    """Charge many users each for something of their own, with a key of their own, many in a transaction.
-
-    Parameters:
-        spends: what `spend` takes, of each; what cannot be read is the error that says why.
-
-    Returns:
-        What `spend` returns or raises, for each; also a `LedgerError`, which only the same lines again can tell the
-        end of.
-
-    Raises:
-        InvalidParameter: one of them is no `Spend`. Nobody was charged.
-    """
+def spend_each(
+    ledger: Ledger, caller: Caller, spends: Sequence[Spend | LdpBudgetError]
+) -> list[Receipt | LdpBudgetError]:
+    """Charge many users each for something of their own, with a key of their own, many in a transaction."""
     asked = list(check_many("spends", spends, _SPENDS))
     for spend in asked:
         if not isinstance(spend, Spend | LdpBudgetError):
             raise InvalidParameter("spends", _SPENDS, shown(spend))
-    return spend_together([(self, spend) for spend in asked])
+    return spend_together([(ledger, caller, spend) for spend in asked])
 
 
-def spend_together(asked: Sequence[tuple[Books, Spend | LdpBudgetError]]) -> list[Receipt | LdpBudgetError]:
-    """The same for several callers of one ledger, each with what they ask.
-
-    Parameters:
-        asked: each spend with the accountant that acts for its caller.
-
-    Returns:
-        As for `spend_each`.
-
-    Raises:
-        Nothing.
-    """
+def spend_together(asked: Sequence[tuple[Ledger, Caller, Spend | LdpBudgetError]]) -> list[Receipt | LdpBudgetError]:
+    """`spend_each` for several callers of one ledger: each spend with its caller, and the ledger as they use it."""
     answers: list[Receipt | LdpBudgetError | None] = [None] * len(asked)
     pieces: dict[int, Piece[Receipt]] = {}
-    for place, (books, spend) in enumerate(asked):
+    for place, (ledger, caller, spend) in enumerate(asked):
         try:
             if isinstance(spend, LdpBudgetError):
                 raise spend
-            pieces[place] = books._ledger.piece(*piece_of(books, _requested(books, spend)))
+            pieces[place] = ledger.piece(*piece_of(ledger, _requested(ledger, caller, spend)))
         except LdpBudgetError as error:
             answers[place] = error
     if pieces:
-        told = asked[0][0]._ledger.run_all(list(pieces.values()))
+        told = asked[0][0].run_all(list(pieces.values()))
         for place, answer in zip(pieces, told, strict=True):
             if isinstance(answer, Exception) and not isinstance(answer, LdpBudgetError):
                 raise answer
@@ -395,10 +361,10 @@ def _charge_one(transaction: Transaction, request: Request) -> Receipt | LdpBudg
         return error
 
 
-def _requested(books: Books, spend: Spend) -> Request:
+def _requested(ledger: Ledger, caller: Caller, spend: Spend) -> Request:
     user, mechanism, reports, label, digest, note, policy, key = spend
     return Request(
-        books._ledger.key,
+        ledger.key,
         user,
         mechanism,
         reports=reports,
@@ -406,7 +372,7 @@ def _requested(books: Books, spend: Spend) -> Request:
         label=label,
         digest=digest,
         key=key,
-        caller=books._caller,
+        caller=caller,
         note=note,
     )
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from .._checks import check_call, check_name, check_user
 from ..errors import LedgerError
-from .books import Books
 from .bulk import (
     LANES_TOGETHER,
     BulkCharge,
@@ -24,7 +23,6 @@ from .bulk import (
 )
 from .charging import terms_in
 from .idempotency import check_key, once
-from .policies import DEFAULT
 from .request import charge_of, check_digest, check_note
 
 if TYPE_CHECKING:
@@ -34,52 +32,25 @@ if TYPE_CHECKING:
     from ..catalogue.collections import Collection
     from ..ledger import Ledger, Transaction
     from .bulk import Outcome
+    from .callers import Caller
     from .idempotency import IdempotencyKey
     from .request import Charge
 
 
 def spend_many(
-    self: Books,
+    ledger: Ledger,
+    caller: Caller,
     users: Iterable[str],
     mechanism: Mechanism | Collection | object,
     *,
-    key: str | None = None,
-    digest: str | None = None,
-    note: str | None = None,
-    policy: str = DEFAULT,
-    shard: tuple[int, int] | None = None,
-    on_batch: Callable[[int, list[str]], None] | None = None,
+    key: str | None,
+    digest: str | None,
+    note: str | None,
+    policy: str,
+    shard: tuple[int, int] | None,
+    on_batch: Callable[[int, list[str]], None] | None,
 ) -> BulkResult:
-    """Charge one report to each of many users, in batches; whoever does not fit is refused, the others go on.
-
-    Each batch is one transaction in each lane of the ledger.
-
-    Parameters:
-        users: who is charged, a stream or a column of any length; a user who comes twice is charged twice.
-        mechanism: a mechanism with its parameters; a collection, whose mechanism is charged then, and which is
-            named in the journal; or an object of another library, see `guarantee_of`.
-        key: names the run; repeated, it skips what was charged. A run that was gone through to its end takes no
-            other users, no more of them and no fewer.
-        digest: hexadecimal; binds the reports to the key.
-        note: one line of at most 500 characters, written beside every charge; each goes with its user.
-        policy: the policy to hold it against.
-        shard: of a run with a key that several processes share, which batches are charged here: (2, 4) is the second
-            of every four. All are to be given the same users, which nobody compares until the run is gone through
-            whole; it may go on in any other number of shards, or in none.
-        on_batch: called as `on_batch(users, refused)` after each batch, with how many users it had and which of
-            them were refused; without it, the result names these.
-
-    Returns:
-        How many were charged, refused, or had been charged by an earlier run of the same key.
-
-    Raises:
-        InvalidParameter: one of them is of another kind. Batches before that of a wrong user were charged.
-        UnknownName: there is no such policy.
-        NotSupported: the policy holds a plan; or the mechanism is of another library, and says nothing about two
-            values of one user.
-        KeyConflict: the key was used for a run of other users, or of something else.
-        ClockError: the clock cannot be believed.
-    """
+    """Charge one report to each of many users, in batches; whoever does not fit is refused, the others go on."""
     result = BulkResult()
     charge, note = charge_of(mechanism), check_note(note)
     identity = ("spend_many", *charge.identity, check_digest(digest), check_name("policy", policy))
@@ -88,15 +59,13 @@ def spend_many(
     check_call("on_batch", on_batch)
     for number, given in batches(users, check_shard(shard, key)):
         batch = [check_user(user) for user in given]
-        bound = batch_key(self._ledger.key, key, number, batch, identity, self._caller.name)
+        bound = batch_key(ledger.key, key, number, batch, identity, caller.name)
         if not batch:
             if bound is not None:
-                self._ledger.run(_binding(charge, policy, batch, bound), self._ledger.lane_of(bound.hash))
+                ledger.run(_binding(charge, policy, batch, bound), ledger.lane_of(bound.hash))
             break
         refused: list[str] = []
-        for part, (of_part, repeated) in _charge_batch(
-            self._ledger, charge, policy, batch, bound, note, self._caller.share
-        ):
+        for part, (of_part, repeated) in _charge_batch(ledger, charge, policy, batch, bound, note, caller.share):
             result.count(len(part), of_part, repeated)
             refused += of_part
         if given != batch:  # each refused user is told by the given name

@@ -11,93 +11,51 @@ from .._checks import check_call, check_path, check_switch, shown
 from ..errors import InvalidParameter
 from ..ledger import Ledger
 from ..ledger.keys import check_kind
-from .books import Books
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..ledger.clock import Read
     from ..ledger.store import Store
     from .copying import Copied
 
 
-def backup(self: Books, path: str | os.PathLike[str]) -> None:
-    """Copy the ledger, as it is at one moment, and its key; others may write meanwhile.
-
-    Parameters:
-        path: of the copy; the key goes to `path` with `.key`.
-
-    Raises:
-        InvalidParameter: it is no path.
-        LedgerError: something is there already, or `copy_to` has not filled this ledger yet.
-        NotSupported: the ledger lies in a database, which has tools of its own for that.
-    """
-    self._ledger.backup(check_path("path", path))
-
-
 def copy_to(
-    self: Books,
-    ledger: str | os.PathLike[str] | Store,
+    ledger: Ledger,
+    clock: Read,
+    target: str | os.PathLike[str] | Store,
     *,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: Callable[[int, int], None] | None,
 ) -> Copied:
-    """Move everything to another place, a file or `postgresql://…`, where it goes on as a ledger of the same key.
-
-    This ledger charges nobody any more, from before anything is copied; it can still be read. The other one is of
-    no use before all is there and both were verified. Stopped at any point, the same call goes on. Receipts and
-    keys stay what they are.
-
-    Parameters:
-        ledger: the other place, as for `Accountant`.
-        on_progress: called as `on_progress(done, total)` from time to time, with steps.
-
-    Returns:
-        The names of both, their heads to note, and how much was copied.
-
-    Raises:
-        InvalidParameter: one of them is of another kind.
-        LedgerError: something else lies there, or this ledger does not verify; then nothing was changed.
-        ClockError: the clock cannot be believed.
-        NotSupported: it lies in a database, and what speaks to that is not installed.
-    """
+    """Move everything to another place, a file or `postgresql://…`, where it goes on as a ledger of the same key."""
     check_call("on_progress", on_progress)
     from ..ledger._sqlite import SqliteScratch
     from .copying import copy_ledger
 
-    if isinstance(ledger, str) and ledger == ":memory:":
-        raise InvalidParameter("ledger", "a path or postgresql://…, that does not end with this process", ledger)
+    if isinstance(target, str) and target == ":memory:":
+        raise InvalidParameter("ledger", "a path or postgresql://…, that does not end with this process", target)
     scratch = SqliteScratch()
     try:
-        open_target = partial(_half_copied, self, ledger)
-        return copy_ledger(self._ledger, open_target, scratch, on_progress or (lambda done, total: None))
+        open_target = partial(_half_copied, ledger, clock, target)
+        return copy_ledger(ledger, open_target, scratch, on_progress or (lambda done, total: None))
     finally:
         scratch.close()
 
 
-def give_up_copy(self: Books, ledger: str | os.PathLike[str] | Store) -> None:
-    """Open this ledger again, of which a copy was begun by `copy_to` and is not complete.
-
-    What there is of the copy can never be used, nor gone on with.
-
-    Parameters:
-        ledger: the other place, as for `copy_to`.
-
-    Raises:
-        InvalidParameter: it is no place of a ledger.
-        LedgerError: the copy is complete, or is not there: nobody could tell then that nobody is charged there.
-        NotSupported: it lies in a database, and what speaks to that is not installed.
-    """
+def give_up_copy(ledger: Ledger, clock: Read, target: str | os.PathLike[str] | Store) -> None:
+    """Open this ledger again, of which a copy was begun by `copy_to` and is not complete."""
     from .copying import give_up_copy
 
-    target = _half_copied(self, ledger, create=False)
+    half = _half_copied(ledger, clock, target, create=False)
     try:
-        give_up_copy(self._ledger, target)
+        give_up_copy(ledger, half)
     finally:
-        target.close()
+        half.close()
 
 
-def _half_copied(self: Books, ledger: str | os.PathLike[str] | Store, create: bool) -> Ledger:
-    key = self._ledger.key
-    return Ledger(open_store(ledger, create, key.secret, book=key.book or None), self._read_clock, half=True)
+def _half_copied(ledger: Ledger, clock: Read, target: str | os.PathLike[str] | Store, create: bool) -> Ledger:
+    key = ledger.key
+    return Ledger(open_store(target, create, key.secret, book=key.book or None), clock, half=True)
 
 
 def open_store(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from .._checks import check_instance, check_text, check_whole, shown
@@ -17,7 +17,6 @@ from .._json import canonical_json
 from ..errors import InvalidParameter, RecordConflict
 from ..guarantees.amounts import LARGEST
 from ..ledger.windows import from_micros
-from .books import Books
 from .raising import check_key_maker
 from .record_kinds import KEY, body_of, fault_of, is_own, name_of_key
 
@@ -76,81 +75,8 @@ class Record:
         }
 
 
-def records(self: Books, first: int = 1) -> list[Record]:
-    """The administrative records of the ledger, such as which keys were made, in order.
-
-    Parameters:
-        first: the number from which on they are told.
-
-    Raises:
-        InvalidParameter: `first` is no whole number from 1.
-    """
-    return _read(self._ledger, first)
-
-
-def record(self: Books, kind: str, name: str, body: dict[str, Any], *, expected: int) -> Record:
-    """Add a record, unless somebody else has added one meanwhile. It is journalled, and stays for good.
-
-    The kinds that the library and its service write themselves, such as `key`, are refused: a call of its own, for
-    example `ApiKeys.create`, writes such a record.
-
-    Parameters:
-        kind: what it says, a word of your own, such as `note`: small letters and hyphens.
-        name: whom or what it is about, at most 200 characters.
-        body: the rest, an object that JSON can hold, of at most 100,000 bytes.
-        expected: the number of the newest record that was known when this was decided; 0 if there was none.
-
-    Returns:
-        The record, with its number.
-
-    Raises:
-        RecordConflict: there is a newer one. Nothing was changed.
-        InvalidParameter: one of them is of another kind or out of range, or `kind` is one of the library's own.
-    """
-    check_record(kind, name, body, expected)
-    return _add(self._ledger, self._caller, kind, name, body, expected)
-
-
-def record_own(
-    self: Books, kind: str, name: str, body: dict[str, Any], *, expected: int, remote: bool = False
-) -> Record:
-    """Add a record of one of the library's own kinds, as `record` does for others; `remote`: for another machine.
-
-    Raises:
-        RecordConflict: there is a newer one. Nothing was changed.
-        ApprovalConflict: the holder of a key makes a key where approvals are demanded.
-        InvalidParameter: the kind is not one of the library's own, or the body has not the shape of the kind.
-    """
-    check_own_record(kind, name, body, expected)
-    # Who makes a key holds two, and would approve with the second what they propose with the first.
-    check = check_key_maker if kind == KEY and (remote or self._caller.number) else None
-    return _add(self._ledger, self._caller, kind, name, body, expected, check)
-
-
-def record_faults(self: Books) -> tuple[str, ...]:
-    """Which records cannot be used as what their kind says, and why; those are skipped.
-
-    Raises:
-        Nothing but `LedgerError`.
-    """
-    return tuple(
-        f"record {each.number} ({each.kind} {each.name!r}) is skipped: {each.fault}"
-        for each in _read(self._ledger, 1)
-        if each.fault is not None
-    )
-
-
-def now(self: Books) -> datetime:
-    """What time it is by the ledger's clock, in UTC; that of the newest entry where it is not to be believed.
-
-    Raises:
-        ClockError: the clock of a rehearsal was set to a time before that.
-    """
-    return self._ledger.now().at.astimezone(UTC)
-
-
-def _read(ledger: Ledger, first: int) -> list[Record]:
-    """The records from a number on."""
+def records(ledger: Ledger, first: int) -> list[Record]:
+    """The administrative records of the ledger, such as which keys were made, in order."""
     check_whole("first", first, 1, LARGEST)
     with ledger.reading() as reading:
         found = list(reading.rows.records(first))
@@ -158,6 +84,31 @@ def _read(ledger: Ledger, first: int) -> list[Record]:
     if found:
         ledger.see_record(found[-1].number)
     return [_shown(stored, names) for stored in found]
+
+
+def record(ledger: Ledger, caller: Caller, kind: str, name: str, body: dict[str, Any], *, expected: int) -> Record:
+    """Add a record, unless somebody else has added one meanwhile. It is journalled, and stays for good."""
+    check_record(kind, name, body, expected)
+    return _add(ledger, caller, kind, name, body, expected)
+
+
+def record_own(
+    ledger: Ledger, caller: Caller, kind: str, name: str, body: dict[str, Any], *, expected: int, remote: bool
+) -> Record:
+    """Add a record of one of the library's own kinds, as `record` does for others; `remote`: for another machine."""
+    check_own_record(kind, name, body, expected)
+    # Who makes a key holds two, and would approve with the second what they propose with the first.
+    check = check_key_maker if kind == KEY and (remote or caller.number) else None
+    return _add(ledger, caller, kind, name, body, expected, check)
+
+
+def record_faults(found: Iterable[Record]) -> tuple[str, ...]:
+    """Which records cannot be used as what their kind says, and why; those are skipped."""
+    return tuple(
+        f"record {each.number} ({each.kind} {each.name!r}) is skipped: {each.fault}"
+        for each in found
+        if each.fault is not None
+    )
 
 
 def _add(

@@ -8,8 +8,8 @@ from .._checks import check_name, check_text, shown
 from .._json import canonical_json
 from ..errors import ApprovalNeeded, InvalidParameter, NotSupported
 from ..ledger.filling import fill_ahead
-from .books import Books, policy_in
-from .policies import DEFAULT, Policy
+from .books import policy_in
+from .policies import Policy
 from .raising import unapproved
 from .record_kinds import MOST_REASON, OVERRIDDEN
 from .records import newest_number
@@ -22,60 +22,32 @@ if TYPE_CHECKING:
 
     from ..authoring.base import Mechanism
     from ..catalogue.collections import Collection
-    from ..ledger import Transaction
+    from ..ledger import Ledger, Transaction
+    from .callers import Caller
     from .limits import Limit
     from .plans import Plan
     from .simulating import Binding
 
 
 def set_policy(
-    self: Books,
+    ledger: Ledger,
+    caller: Caller,
     name: str,
     limits: Sequence[Limit | str],
     *,
-    relation: str | None = None,
-    unbounded: bool = False,
-    checked: bool = False,
-    plan: Plan | None = None,
-    shares: dict[str, Sequence[Limit | str]] | None = None,
-    override: str | None = None,
+    relation: str | None,
+    unbounded: bool,
+    checked: bool,
+    plan: Plan | None,
+    shares: dict[str, Sequence[Limit | str]] | None,
+    override: str | None,
 ) -> Policy:
-    """Store a policy, as a new version where there is one of that name; what was spent stays spent.
-
-    With a plan, set again as it is, it stays as it is; a plan that the ledger knows keeps the price it came with.
-    The windows of a period that nothing limited before are filled from the journal first; others write meanwhile.
-
-    Parameters:
-        name: of the policy; `default` is the one that is held against where none is named.
-        limits: a list of limits, each a `Limit` or the text that `Limit.parse` reads; all of them must fit.
-        relation: "any" refuses guarantees that hold only for neighbours of the same change pattern.
-        unbounded: said aloud where there is no limit for a lifetime.
-        checked: refuse mechanisms whose promise nobody has checked, see `certificates`.
-        plan: admit only its charges, each up to its quota.
-        shares: parts of the limits by name, each a list of limits: what one user is charged by keys that are bound to
-            the share must fit these too. None keeps the shares that there are, {} takes them away.
-        override: why it is set without the approval that this ledger demands; only on the machine of the ledger. A
-            record keeps the reason; `policy show` and the officer's page show it. Nothing is recorded of a change
-            that needs no approval.
-
-    Returns:
-        The policy as it was stored, with its version.
-
-    Raises:
-        InvalidParameter: one of them is of another kind, or the policy makes no sense; it changes the rule or δ
-            of a limit that was charged already; shares exceed
-            their limit; or its plan succeeds others, and all of them fit no lifetime
-            limit together.
-        ApprovalNeeded: it raises what may be charged, this ledger demands approvals, no approval was given, and
-            `override` gives no reason.
-        NotSupported: `override` is given through an API key.
-        ClockError: the clock cannot be believed.
-    """
+    """Store a policy, as a new version where there is one of that name; what was spent stays spent."""
     proposed = propose(
         name, limits, relation=relation, unbounded=unbounded, checked=checked, plan=plan, shares=shares
     )
 
-    check_override(override, by_key=bool(self._caller.number))
+    check_override(override, by_key=bool(caller.number))
     filled: set[str] = set()
     recorded: list[int] = []
 
@@ -100,13 +72,13 @@ def set_policy(
                 recorded.append(transactions[0].add_record(record, OVERRIDDEN, name, canonical_json(body)).number)
         return policy, new
 
-    policy, new = self._ledger.run_together(store, self._ledger.lanes)
+    policy, new = ledger.run_together(store, ledger.lanes)
     while new:
-        fill_ahead(self._ledger, new)
+        fill_ahead(ledger, new)
         filled.update(new)
-        policy, new = self._ledger.run_together(store, self._ledger.lanes)
+        policy, new = ledger.run_together(store, ledger.lanes)
     for number in recorded[-1:]:
-        self._ledger.see_record(number)
+        ledger.see_record(number)
     return policy
 
 
@@ -120,64 +92,33 @@ def check_override(reason: str | None, *, by_key: bool) -> None:
         raise NotSupported("override is for the machine of the ledger; with an API key, propose the change")
 
 
-def policy(self: Books, name: str = DEFAULT) -> Policy:
-    """The newest version of a policy.
-
-    Parameters:
-        name: of the policy.
-
-    Raises:
-        UnknownName: there is none of that name.
-        InvalidParameter: the name is no text.
-    """
+def policy(ledger: Ledger, name: str) -> Policy:
+    """The newest version of a policy."""
     check_name("name", name)
-    with self._ledger.reading() as reading:
+    with ledger.reading() as reading:
         return policy_in(reading, name)[1]
 
 
-def policies(self: Books) -> list[Policy]:
-    """The newest version of every policy.
-
-    Raises:
-        Nothing but `LedgerError`.
-    """
-    with self._ledger.reading() as reading:
+def policies(ledger: Ledger) -> list[Policy]:
+    """The newest version of every policy."""
+    with ledger.reading() as reading:
         return [Policy.read(stored.definition) for stored in reading.newest_policies()]
 
 
 def simulate(
-    self: Books,
+    ledger: Ledger,
     mechanism: Mechanism | Collection | object,
     *,
     every: str,
-    reports: int = 1,
-    start: datetime | None = None,
-    policy: str = DEFAULT,
+    reports: int,
+    start: datetime | None,
+    policy: str,
 ) -> tuple[Binding, ...]:
-    """When each limit of a policy binds first for somebody who is asked again and again.
-
-    By the decisions of a spend, in calendar windows (UTC), and with nothing charged before; nothing is written.
-    Reports of a mechanism that memoises repeat one value.
-
-    Parameters:
-        mechanism: a mechanism with its parameters, or a collection.
-        every: "day", "week" or "month".
-        reports: how many reports each time.
-        start: when the first are asked, an aware datetime; by default now.
-        policy: the policy to hold it against.
-
-    Returns:
-        What is found of each limit. A plan comes last, as a limit of the period `plan`.
-
-    Raises:
-        InvalidParameter: one of them is of another kind or out of range.
-        UnknownName: there is no such policy.
-        NotSupported: the policy admits no such report whatever it costs.
-    """
+    """When each limit of a policy binds first for somebody who is asked again and again."""
     from .simulating import simulate
 
     check_name("policy", policy)
-    with self._ledger.reading() as reading:
+    with ledger.reading() as reading:
         found = policy_in(reading, policy)[1]
         begun = reading.moment.at if start is None else start
     return simulate(found, mechanism_of(mechanism), every=every, start=begun, reports=reports)

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ..accounting.accountant import Accountant
+    from ..accounting.access.following import RecordLog
     from ..accounting.receipts import Receipt
     from ..accounting.records import Record
 
@@ -101,7 +101,7 @@ class Inbox:
 
     def __init__(
         self,
-        accountant: Accountant,
+        accountant: RecordLog,
         collection: Collection,
         folder: str | os.PathLike[str],
         *,
@@ -129,7 +129,7 @@ class Inbox:
         """Where the reports are kept."""
         return self._folder
 
-    def using(self, accountant: Accountant, policy: str) -> Inbox:
+    def using(self, accountant: RecordLog, policy: str) -> Inbox:
         """The same inbox, charging through another accountant of the ledger, as one that acts for a caller."""
         other = copy.copy(self)
         other._accountant, other._policy = accountant, policy

@@ -28,7 +28,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self
 from .._checks import check_instance, check_name, check_path, check_user, shown
 from .._columns import check_texts
 from .._files import open_alone, sync_folder
-from ..accounting.accountant import Accountant
+from ..accounting.budget_client import BudgetClient
 from ..accounting.bulk import refused_places
 from ..catalogue.collections import Collection
 from ..errors import InvalidParameter, ReportFileError
@@ -72,7 +72,7 @@ class Released:
 def release(
     out: str | os.PathLike[str],
     collection: Collection,
-    accountant: Accountant,
+    accountant: BudgetClient,
     values: NDArray[Any],
     users: Sequence[str],
     *,
@@ -168,7 +168,8 @@ def check_out(out: str | os.PathLike[str]) -> str:
 def _checked(collection: Any, accountant: Any, values: Any, users: Any) -> list[str]:
     """The users as they were given, if all is of its kind, and each value has one. Raises `InvalidParameter`."""
     check_instance("collection", collection, Collection, "a collection")
-    check_instance("accountant", accountant, Accountant, "an accountant")
+    if isinstance(accountant, type) or not isinstance(accountant, BudgetClient):
+        raise InvalidParameter("accountant", "an accountant", shown(accountant))
     if getattr(values, "ndim", 0) != 1:
         raise InvalidParameter("values", "a one-dimensional array of values", shown(values))
     listed = list(check_texts("users", users, "users, one for each value"))
@@ -187,7 +188,7 @@ def _check_drawable(collection: Collection, values: NDArray[Any], secrets: Seque
 class _Charge:
     """The charges of one batch, under keys of their run, which is that of one input."""
 
-    def __init__(self, accountant: Accountant, collection: Collection, policy: str, key: str) -> None:
+    def __init__(self, accountant: BudgetClient, collection: Collection, policy: str, key: str) -> None:
         self._accountant = accountant
         self._collection = collection
         self._policy = policy

@@ -8,7 +8,7 @@ from fastapi.responses import Response
 from pydantic import Field
 
 from ldp_budget.accounting.policies import DEFAULT
-from ldp_budget.remote.forms import balance_row
+from ldp_budget.api.schemas import balance_row
 
 from ..asked import Asked
 from ..callers import Reader, router_of

@@ -13,8 +13,8 @@ from pydantic_core import from_json
 from ldp_budget import KeyConflict, LdpBudgetError, LedgerError
 from ldp_budget.accounting.lines import FAILED, LineAnswer, Run, Spend
 from ldp_budget.accounting.receipts import Receipt
+from ldp_budget.api.schemas import receipt_form
 from ldp_budget.ledger.entries import SPENT
-from ldp_budget.remote.forms import receipt_form
 
 from .. import current
 from ..answers import POSITION

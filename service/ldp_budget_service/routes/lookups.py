@@ -14,7 +14,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
 from ldp_budget.accounting.policies import DEFAULT
-from ldp_budget.remote import forms
+from ldp_budget.api import schemas
 
 from ..answers import FIRST, MOST, Row, told, told_history
 from ..asked import Asked
@@ -80,7 +80,7 @@ def balance(asked: LimitsAsked, desk: Reader) -> Response:
     desk.check_policy(asked.policy)
     position = desk.accountant.position(asked.user)
     found = desk.accountant.balance(asked.user, asked.policy)
-    return told(position, forms.balance_form(replace(found, charges=()) if desk.bound else found))
+    return told(position, schemas.balance_form(replace(found, charges=()) if desk.bound else found))
 
 
 @router.post("/v1/users:remaining", response_model=list[Row], responses=documented("unknown-name"))
@@ -89,7 +89,7 @@ def remaining(asked: LimitsAsked, desk: Reader) -> Response:
     desk.check_policy(asked.policy)
     position = desk.accountant.position(asked.user)
     found = desk.accountant.remaining_over_time(asked.user, asked.policy)
-    return told(position, [forms.remaining_form(each) for each in found])
+    return told(position, [schemas.remaining_form(each) for each in found])
 
 
 @router.post("/v1/users:history", response_model=list[Row], responses=documented("user-erased"))

@@ -8,7 +8,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict
 
 from ldp_budget.accounting.policies import DEFAULT
-from ldp_budget.remote.accountant import MOST_ENTRIES
+from ldp_budget.api.schemas import MOST_ENTRIES
 
 from ..answers import Row, told
 from ..callers import Invited, router_of

@@ -10,7 +10,7 @@ from fastapi.responses import Response
 from pydantic import Field
 
 from ldp_budget.accounting.lines import Spend
-from ldp_budget.remote.forms import receipt_form
+from ldp_budget.api.schemas import receipt_form
 
 from ..answers import ReceiptAnswer, answered_at, told
 from ..asked import ChargeAsked, KeyHeader, required

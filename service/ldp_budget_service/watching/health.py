@@ -70,7 +70,7 @@ class Health:
 
     def _look(self) -> dict[str, str | None]:
         if time.monotonic() - self._seen[0] > _FRESH_SECONDS:
-            self._seen = time.monotonic(), {**self._accountant.check_up(), "disk": self._room()}
+            self._seen = time.monotonic(), {**self._accountant.ledger.check_up(), "disk": self._room()}
         return self._seen[1]
 
     def _room(self) -> str | None:

@@ -308,7 +308,7 @@ def test_override_is_recorded_and_shown(accountant: Accountant, officer: Account
     assert (record.kind, record.name, record.by, record.fault) == ("approval-overridden", "default", None, None)
     raised = ["it raises the limit lifetime=4 to lifetime=5"]
     assert record.body == {"version": 2, "reason": "both are on leave", "reasons": raised}
-    overview = accountant.overview()
+    overview = accountant.ledger.overview()
     overview.look(1)
     assert [row["override"] for row in overview.policies()] == ["both are on leave", None]
     check(accountant)

@@ -127,8 +127,8 @@ def test_invitations_stay_good_when_the_ledgers_key_is_exchanged(
     accountant: Accountant, invitations: Invitations, clock: Clock
 ) -> None:
     before = token(invitations, clock, round="1")
-    accountant.prepare_key()
-    accountant.activate_key()
+    accountant.ledger.prepare_key()
+    accountant.ledger.activate_key()
     after = token(invitations, clock, round="1")
     assert before.partition(".")[2] != after.partition(".")[2], "the old secret does not sign what is made now"
     assert found(invitations, before).key == found(invitations, after).key
@@ -141,8 +141,8 @@ def test_a_revocation_ends_what_the_old_secret_of_the_ledgers_key_signs(
 ) -> None:
     """Whoever has that dates tokens as they like, and would go on for ever."""
     old, book = accountant._ledger.key._all()[0], accountant._ledger.key.book
-    accountant.prepare_key()
-    accountant.activate_key()
+    accountant.ledger.prepare_key()
+    accountant.ledger.activate_key()
     clock.advance(days=1)
     alice, bob = (forged(old, book, user, clock) for user in ("alice", "bob"))
     assert found(invitations, alice).user == "alice", "as what was signed before the exchange may have been sent"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from ...errors import RecordConflict
+from ..budget_client import BudgetClient
 
 if TYPE_CHECKING:
-    from ..accountant import Accountant
     from ..records import Record
 
 S = TypeVar("S")
@@ -18,6 +18,15 @@ S = TypeVar("S")
 FRESH_SECONDS = 1.0
 """How old what is known may be before the ledger is asked for newer records."""
 _MOST_ATTEMPTS = 100
+
+
+class RecordLog(BudgetClient, Protocol):
+    """A `BudgetClient` that also adds records of the library's own kinds, as `Accountant` and the HTTP client do."""
+
+    def _record_own(
+        self, kind: str, name: str, body: dict[str, Any], *, expected: int, remote: bool = False
+    ) -> Record:
+        """Add a record of one of the library's own kinds; `remote`: for another machine."""
 
 
 class Following(Generic[S]):
@@ -30,7 +39,7 @@ class Following(Generic[S]):
     """
 
     def __init__(
-        self, accountant: Accountant, empty: S, add: Callable[[S, Record], S], *, fresh: float = FRESH_SECONDS
+        self, accountant: RecordLog, empty: S, add: Callable[[S, Record], S], *, fresh: float = FRESH_SECONDS
     ) -> None:
         self._accountant = accountant
         self._add = add

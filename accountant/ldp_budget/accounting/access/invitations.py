@@ -94,7 +94,7 @@ class Invitations:
     """
 
     def __init__(self, accountant: Accountant, *, fresh: float = FRESH_SECONDS) -> None:
-        self._accountant = accountant
+        self._accountant, self._ledger = accountant, accountant._ledger
         self._revoked = Following(accountant, _Revoked({}), _follow, fresh=fresh)
 
     def __repr__(self) -> str:
@@ -126,7 +126,7 @@ class Invitations:
         if expires <= now:
             raise InvalidParameter("expires", f"a moment after now, {now.isoformat()}", expires.isoformat())
         until = expires.astimezone(UTC)
-        secret = secret_in_force(self._accountant)
+        secret = secret_in_force(self._ledger)
         invited = check_texts("users", users, "many users; a single text would be read letter by letter")
         return (
             (user, self._write(Invitation(collection, _user(user), round, now, until, ""), secret))
@@ -147,7 +147,7 @@ class Invitations:
         if found is None or self._accountant.now() >= found[0].expires:
             return None
         read, signed = found
-        secrets = range(1, newest_secret(self._accountant) + 1)
+        secrets = range(1, newest_secret(self._ledger) + 1)
         for whom in (_EVERYBODY, *(self._whom(read.collection, read.user, secret) for secret in secrets)):
             end = until.get((read.collection, whom))
             if end is not None and (read.made <= end.at or signed < end.secret):
@@ -174,7 +174,7 @@ class Invitations:
             InvalidParameter: one of them is no text.
         """
         self._accountant.collection(collection)
-        secret = secret_in_force(self._accountant)
+        secret = secret_in_force(self._ledger)
         whom = _EVERYBODY if user is None else self._whom(collection, _user(user), secret)
         under = {} if secret == 1 else {"secret": secret}
         self._revoked.append(lambda _: (INVITATIONS_REVOKED, collection, {"user": whom, **under}))
@@ -194,7 +194,7 @@ class Invitations:
         if not isinstance(token, str) or len(token) > _MOST_TOKEN or not token.isascii():
             return None
         content, _, signature = token.partition(".")
-        secrets = range(newest_secret(self._accountant), 0, -1)
+        secrets = range(newest_secret(self._ledger), 0, -1)
         signed = [number for number in secrets if compare_digest(signature, self._signature(content, number))]
         if not signed:
             return None
@@ -215,7 +215,7 @@ class Invitations:
 
     def _digest(self, secret: int, purpose: str, *texts: str) -> str:
         data = canonical_json(["ldp-budget invitation 1", purpose, *texts]).encode()
-        return digest_under(self._accountant, secret, data)
+        return digest_under(self._ledger, secret, data)
 
 
 def invite(

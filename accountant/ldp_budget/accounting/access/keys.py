@@ -17,12 +17,11 @@ from ..._checks import check_many, check_text, shown
 from ...errors import InvalidParameter, NameTaken, UnknownName
 from ..callers import Caller
 from ..record_kinds import ADMIN, KEY, KEY_NAME, KEY_REVOKED, SCOPES, moment_of, sets_limits
-from .following import FRESH_SECONDS, Following
+from .following import FRESH_SECONDS, Following, RecordLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ..accountant import Accountant
     from ..records import Record
 
 PENDING, ACTIVE, EXPIRED, REVOKED = "pending", "active", "expired", "revoked"
@@ -188,7 +187,7 @@ class ApiKeys:
         fresh: in seconds; 0 asks the ledger each time.
     """
 
-    def __init__(self, accountant: Accountant, *, fresh: float = FRESH_SECONDS) -> None:
+    def __init__(self, accountant: RecordLog, *, fresh: float = FRESH_SECONDS) -> None:
         self._accountant = accountant
         self._keys = Following(accountant, _NONE, _follow, fresh=fresh)
 

@@ -13,10 +13,10 @@ import pytest
 from conftest import Clock
 from ldp_budget import Accountant, LedgerError
 from ldp_budget.accounting.callers import LOCAL
-from ldp_budget.remote import RemoteAccountant
+from ldp_budget.client import Client
 from ledger_contract import check, coin, in_threads, spent
 from postgres_proxy import Link, Proxy
-from remote_places import HOST, Keys, shared_service
+from service_places import HOST, Keys, shared_service
 
 
 class Cable(Proxy):
@@ -51,8 +51,8 @@ class Behind:
         self._secret = keys.secret_of(LOCAL)
         shared_service().serve(ledger, keys)
 
-    def client(self, patience: float = 20.0) -> RemoteAccountant:
-        return RemoteAccountant(f"http://{HOST}:{self.cable.port}", self._secret, patience=patience, timeout=10.0)
+    def client(self, patience: float = 20.0) -> Client:
+        return Client(f"http://{HOST}:{self.cable.port}", self._secret, patience=patience, timeout=10.0)
 
 
 @pytest.fixture

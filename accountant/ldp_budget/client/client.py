@@ -1,16 +1,14 @@
-"""`RemoteAccountant`: an accountant whose ledger a service keeps."""
+"""`Client`: a `BudgetClient` whose ledger a service keeps."""
 
 from __future__ import annotations
 
 import hmac
 import json
-import os
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from .._checks import (
     check_call,
@@ -23,7 +21,7 @@ from .._checks import (
     shown,
 )
 from .._columns import check_texts
-from ..accounting.accountant import Accountant
+from ..accounting.budget_client import BudgetClient
 from ..accounting.bulk import BulkResult, check_shard
 from ..accounting.callers import Caller
 from ..accounting.limits import as_limits
@@ -38,6 +36,24 @@ from ..accounting.reservations import MOST_SECONDS
 from ..accounting.setting import check_override
 from ..accounting.shares import as_shares
 from ..accounting.simulating import check_series
+from ..api import schemas
+from ..api.problem_details import BUDGET_EXCEEDED, error_of
+from ..api.requests import (
+    asked_for,
+    charge_body,
+    charged,
+    check_relation,
+    chunks,
+    collection_body,
+    header_of,
+    in_path,
+    missing_there,
+    policy_name,
+    sendable,
+    shares_form,
+    user_body,
+)
+from ..api.schemas import MOST_ENTRIES, NEXT_ENTRY
 from ..catalogue.collections import Collection
 from ..errors import (
     InvalidParameter,
@@ -49,50 +65,30 @@ from ..errors import (
     UnknownName,
 )
 from ..guarantees.amounts import LARGEST
-from . import forms, many
-from .asking import Service
-from .bodies import (
-    asked_for,
-    charge_body,
-    charged,
-    chunks,
-    collection_body,
-    header_of,
-    missing_there,
-    sendable,
-    shares_form,
-)
-from .problems import BUDGET_EXCEEDED, error_of
+from .batch import PATH, charge_all, chunks_of, count, line_of
+from .transport import Service
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ..accounting.copying import Copied
     from ..accounting.limits import Limit
-    from ..accounting.lines import Run, Spend
-    from ..accounting.overview import Overview
+    from ..accounting.lines import Spend
     from ..accounting.policies import Policy
     from ..accounting.receipts import Balance, Receipt
     from ..accounting.remaining import Remaining
     from ..accounting.simulating import Binding
     from ..authoring.base import Mechanism
-    from ..ledger.exchanging import KeyState
     from ..ledger.integrity import Integrity
-    from ..ledger.store import Store
-    from .asking import Answer
+    from .transport import Answer
 
 T = TypeVar("T")
 
 VERIFYING_SECONDS = 3600.0
-NEXT_ENTRY = "Next-Entry"
-"""The header that says where the rest of a history begins."""
-MOST_ENTRIES = 10_000
-"""Of a history in one answer."""
 
 
-class RemoteAccountant(Accountant):
-    """The privacy budgets of the users of one service: what an `Accountant` does, over HTTP.
+class Client(BudgetClient):
+    """The privacy budgets of the users of one service: what `BudgetClient` lists, over HTTP.
 
     Requests are sent again where nothing was heard of them, or the service is busy, until `patience` is over; then
     the error is a `LedgerError`, and its `unknown` says whether it may have been done. Whatever charges is sent under
@@ -100,7 +96,7 @@ class RemoteAccountant(Accountant):
     that key. What an API key is not good for raises `ServiceProblem`.
 
     May be shared by threads; after a fork it connects anew. What only the machine of the ledger can do, such as a
-    backup, raises `NotSupported`.
+    backup, is not among its calls.
 
     Parameters:
         url: of the service, `https://…`.
@@ -125,14 +121,19 @@ class RemoteAccountant(Accountant):
         tls: ssl.SSLContext | None = None,
         plain_http: bool = False,
     ) -> None:
-        # Nothing of what a ledger at hand would need is set up.
         self._service = Service(url, key, timeout=timeout, patience=patience, tls=tls, plain_http=plain_http)
         self._digest_key = sha256(b"ldp-budget data\0" + key.encode()).digest()
         self._rehearsal: bool | None = None
         self._newest_record = 0
 
     def __repr__(self) -> str:
-        return f"<RemoteAccountant of {self.name}>"
+        return f"<Client of {self.name}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
     @property
     def name(self) -> str:
@@ -187,17 +188,17 @@ class RemoteAccountant(Accountant):
             "checked": check_switch("checked", checked),
             "plan": None if plan is None else plan.to_json(),
         }
-        path = f"/v1/policies/{_in_path(_policy_name(name))}"
-        return self._read(forms.policy_of, self._service.ask("PUT", path, body, writes=True))
+        path = f"/v1/policies/{in_path(policy_name(name))}"
+        return self._read(schemas.policy_of, self._service.ask("PUT", path, body, writes=True))
 
     def policy(self, name: str = DEFAULT) -> Policy:
         check_name("name", name)
         if not name:
             raise UnknownName("policy", name, [policy.name for policy in self.policies()])
-        return self._read(forms.policy_of, self._service.ask("GET", f"/v1/policies/{_in_path(name)}"))
+        return self._read(schemas.policy_of, self._service.ask("GET", f"/v1/policies/{in_path(name)}"))
 
     def policies(self) -> list[Policy]:
-        return self._read_all(forms.policy_of, self._service.ask("GET", "/v1/policies"))
+        return self._read_all(schemas.policy_of, self._service.ask("GET", "/v1/policies"))
 
     def simulate(
         self,
@@ -215,10 +216,10 @@ class RemoteAccountant(Accountant):
             "reports": check_whole("reports", reports, 1, MOST_REPORTS),
             **({} if start is None else {"start": start.isoformat()}),
         }
-        path = f"/v1/policies/{_in_path(_policy_name(policy))}/simulation"
+        path = f"/v1/policies/{in_path(policy_name(policy))}/simulation"
         with _Named(self.name, mechanism):
             answer = self._service.ask("GET", path, query=query)
-        return tuple(self._read_all(forms.binding_of, answer))
+        return tuple(self._read_all(schemas.binding_of, answer))
 
     # -- charging ---------------------------------------------------------------------------------------
 
@@ -234,7 +235,7 @@ class RemoteAccountant(Accountant):
         body = charge_body(user, mechanism, reports=reports, policy=policy, label=label)
         with _Named(self.name, mechanism):
             answer = self._service.ask("POST", "/v1/spends", {**body, "dry_run": True})
-        return self._read(forms.receipt_of, answer)
+        return self._read(schemas.receipt_of, answer)
 
     def spend(
         self,
@@ -273,11 +274,11 @@ class RemoteAccountant(Accountant):
         run, result = header_of(key), BulkResult()
         check_call("on_batch", on_batch)
         with _Named(self.name, mechanism, run if key is None else key):
-            charged_now = many.charge_all(
+            charged_now = charge_all(
                 self._service, users, common, check_digest(digest), run, mine, ends=key is not None
             )
             for batch, rows in charged_now:
-                refused = self._read_value(partial(many.count, result, batch, fresh=key is None), rows, True)
+                refused = self._read_value(partial(count, result, batch, fresh=key is None), rows, True)
                 if on_batch is not None:
                     on_batch(len(batch.users), refused)
                 else:
@@ -285,10 +286,7 @@ class RemoteAccountant(Accountant):
         return result
 
     def spend_each(self, spends: Sequence[Spend | LdpBudgetError]) -> list[Receipt | LdpBudgetError]:
-        return [receipt for chunk in many.chunks_of(spends) for receipt in self._spend_chunk(chunk)]
-
-    def run(self, key: str) -> Run:
-        raise _not_here("lines of a run are sent to `POST /v1/spends:batch`, or charged by `spend_many`")
+        return [receipt for chunk in chunks_of(spends) for receipt in self._spend_chunk(chunk)]
 
     def reserve(
         self,
@@ -316,26 +314,26 @@ class RemoteAccountant(Accountant):
         return self._ask_to_end(receipt, "void")
 
     def erase(self, user: str, *, unknown: bool = False) -> bool:
-        body = {**_user(user), "unknown": check_switch("unknown", unknown)}
+        body = {**user_body(user), "unknown": check_switch("unknown", unknown)}
         answer = self._service.ask("POST", "/v1/users:erase", body, writes=True)
         return self._read(lambda told: check_switch("erased", told["erased"]), answer)
 
     # -- looking at users -------------------------------------------------------------------------------
 
     def balance(self, user: str, policy: str = DEFAULT) -> Balance:
-        body = {**_user(user), "policy": check_name("policy", policy)}
-        return self._read(forms.balance_of, self._service.ask("POST", "/v1/users:balance", body))
+        body = {**user_body(user), "policy": check_name("policy", policy)}
+        return self._read(schemas.balance_of, self._service.ask("POST", "/v1/users:balance", body))
 
     def balances(self, users: Iterable[str] | None = None, policy: str = DEFAULT) -> Iterator[Balance]:
         # One that there is not is told, even where nobody asks for a balance.
         return self._balances(users, self.policy(policy))
 
     def remaining_over_time(self, user: str, policy: str = DEFAULT) -> tuple[Remaining, ...]:
-        body = {**_user(user), "policy": check_name("policy", policy)}
-        return tuple(self._read_all(forms.remaining_of, self._service.ask("POST", "/v1/users:remaining", body)))
+        body = {**user_body(user), "policy": check_name("policy", policy)}
+        return tuple(self._read_all(schemas.remaining_of, self._service.ask("POST", "/v1/users:remaining", body)))
 
     def is_erased(self, user: str) -> bool:
-        answer = self._service.ask("POST", "/v1/users:erased", _user(user))
+        answer = self._service.ask("POST", "/v1/users:erased", user_body(user))
         return self._read(lambda told: check_switch("erased", told["erased"]), answer)
 
     def history(self, user: str, *, first: int = 1, most: int | None = None) -> list[dict[str, Any]]:
@@ -346,7 +344,7 @@ class RemoteAccountant(Accountant):
         following: int | None = first
         while following is not None and (most is None or len(rows) < most):
             wanted = {} if most is None else {"most": min(most - len(rows), MOST_ENTRIES)}
-            answer = self._service.ask("POST", "/v1/users:history", {**_user(user), "first": following, **wanted})
+            answer = self._service.ask("POST", "/v1/users:history", {**user_body(user), "first": following, **wanted})
             rows += self._read_all(dict, answer)
             said = answer.headers.get(NEXT_ENTRY, "")
             following = int(said) if said.isascii() and said.isdigit() else None
@@ -355,7 +353,7 @@ class RemoteAccountant(Accountant):
     def open_reservations(self, most: int | None = 20, *, user: str | None = None) -> list[dict[str, Any]]:
         if most is not None:
             check_whole("most", most)
-        body = {"most": most, **({} if user is None else _user(user))}
+        body = {"most": most, **({} if user is None else user_body(user))}
         return self._read_all(dict, self._service.ask("POST", "/v1/users:reservations", body))
 
     def reservation(self, receipt: str) -> dict[str, Any]:
@@ -387,7 +385,7 @@ class RemoteAccountant(Accountant):
         query = {} if expect is None else {"expect": sendable("expect", check_text("expect", expect))}
         check_call("on_progress", on_progress)
         answer = self._service.ask("GET", "/v1/ledger/verify", query=query, patience=VERIFYING_SECONDS)
-        return self._read(forms.integrity_of, answer)
+        return self._read(schemas.integrity_of, answer)
 
     def repair_clock(self) -> bool:
         answer = self._service.ask("POST", "/v1/ledger/repair-clock", writes=True)
@@ -396,7 +394,7 @@ class RemoteAccountant(Accountant):
     # -- records ----------------------------------------------------------------------------------------
 
     def position(self, user: str | None = None) -> str:
-        answer = self._service.ask("POST", "/v1/ledger/position", {} if user is None else _user(user))
+        answer = self._service.ask("POST", "/v1/ledger/position", {} if user is None else user_body(user))
         return self._read(lambda told: check_text("position", told["position"]), answer)
 
     def positions(self, users: Sequence[str]) -> list[str]:
@@ -404,7 +402,7 @@ class RemoteAccountant(Accountant):
 
     def records(self, first: int = 1) -> list[Record]:
         query = {"first": check_whole("first", first, 1)}
-        found = self._read_all(forms.record_of, self._service.ask("GET", "/v1/ledger/records", query=query))
+        found = self._read_all(schemas.record_of, self._service.ask("GET", "/v1/ledger/records", query=query))
         self._newest_record = max([self._newest_record, *(record.number for record in found)])
         return found
 
@@ -429,7 +427,7 @@ class RemoteAccountant(Accountant):
         asked = {**asked, "expected": expected}
         answer = self._service.ask("POST", path, asked, writes=True, accept=RecordConflict.code)
         if answer.code != RecordConflict.code:
-            added = self._read(forms.record_of, answer)
+            added = self._read(schemas.record_of, answer)
             self._newest_record = max(self._newest_record, added.number)
             return added
         # An earlier try, of which nothing was heard, may have added it.
@@ -451,7 +449,7 @@ class RemoteAccountant(Accountant):
 
     def collection(self, name: str) -> Collection:
         check_name("name", name)
-        path = f"/v1/collections/{_in_path(sendable('name', name))}"
+        path = f"/v1/collections/{in_path(sendable('name', name))}"
         try:
             if not name:
                 raise UnknownName("collection", name, [])
@@ -464,44 +462,6 @@ class RemoteAccountant(Accountant):
 
     def collections(self) -> list[dict[str, Any]]:
         return self._read_all(dict, self._service.ask("GET", "/v1/collections"))
-
-    # -- what stays where the ledger lies -----------------------------------------------------------------
-
-    def acting_for(self, caller: Caller) -> Accountant:
-        check_instance("caller", caller, Caller, "a `Caller`")
-        raise _not_here("by whose key something is done is said by the key that this was opened with")
-
-    def overview(self) -> Overview:
-        raise _not_here("the service shows what its ledger adds up to at `/`")
-
-    def check_up(self) -> dict[str, str | None]:
-        raise _not_here("the service says at `/readyz` whether it could charge somebody")
-
-    def backup(self, path: str | os.PathLike[str]) -> None:
-        raise _not_here("a backup is made on the machine of the ledger, by its path")
-
-    def key_states(self) -> list[KeyState]:
-        raise _not_here(_KEY)
-
-    def prepare_key(self) -> int:
-        raise _not_here(_KEY)
-
-    def discard_key(self) -> bool:
-        raise _not_here(_KEY)
-
-    def activate_key(self, *, on_progress: Callable[[int, int], None] | None = None) -> int:
-        raise _not_here(_KEY)
-
-    def copy_to(
-        self,
-        ledger: str | os.PathLike[str] | Store,
-        *,
-        on_progress: Callable[[int, int], None] | None = None,
-    ) -> Copied:
-        raise _not_here("a ledger is moved on its own machine, by its path")
-
-    def give_up_copy(self, ledger: str | os.PathLike[str] | Store) -> None:
-        raise _not_here("a ledger is moved on its own machine, by its path")
 
     def keyed_digest(self, data: bytes) -> str:
         """A digest of data, in hex, by which nobody without this accountant's API key can guess it.
@@ -528,14 +488,14 @@ class RemoteAccountant(Accountant):
             try:
                 if isinstance(spend, LdpBudgetError):
                     raise spend
-                lines.append(many.line_of(spend))
+                lines.append(line_of(spend))
             except LdpBudgetError as error:
                 answers.append(error)
             else:
                 answers.append(None)
                 sent.append(place)
         try:
-            told = [self._one_of_many(row) for row in self._service.exchange(many.PATH, lines)] if lines else []
+            told = [self._one_of_many(row) for row in self._service.exchange(PATH, lines)] if lines else []
         except LdpBudgetError as error:
             told = [error] * len(lines)
         for place, answer in zip(sent, told, strict=True):
@@ -545,7 +505,7 @@ class RemoteAccountant(Accountant):
     def _one_of_many(self, row: Any) -> Receipt | LdpBudgetError:
         if row.get("status") == FAILED:
             return error_of(self.name, row["problem"]["status"], row["problem"])
-        return self._read_value(forms.receipt_of, row)
+        return self._read_value(schemas.receipt_of, row)
 
     def _ask_to_charge(
         self, path: str, body: dict[str, Any], chosen: Mechanism | Collection | object, key: str | None, strict: bool
@@ -555,16 +515,16 @@ class RemoteAccountant(Accountant):
         with _Named(self.name, chosen, sent if key is None else key):
             answer = self._service.ask("POST", path, body, key=sent, writes=True, accept=BUDGET_EXCEEDED)
             if answer.code != BUDGET_EXCEEDED:
-                return self._read(forms.receipt_of, answer)
-            receipt = self._read(lambda told: forms.receipt_of(told, told["outcome"]), answer)
+                return self._read(schemas.receipt_of, answer)
+            receipt = self._read(lambda told: schemas.receipt_of(told, told["outcome"]), answer)
         if strict:
             raise BudgetExceeded(receipt)
         return receipt
 
     def _ask_to_end(self, receipt: str, how: str) -> Receipt:
         check_text("receipt", receipt)
-        path = f"/v1/reservations/{_in_path(sendable('receipt', receipt))}/{how}"
-        return self._read(forms.receipt_of, self._service.ask("POST", path, writes=True))
+        path = f"/v1/reservations/{in_path(sendable('receipt', receipt))}/{how}"
+        return self._read(schemas.receipt_of, self._service.ask("POST", path, writes=True))
 
     def _balances(self, users: Iterable[str] | None, policy: Policy) -> Iterator[Balance]:
         if users is None:
@@ -617,40 +577,8 @@ class _Named:
             error.args = (f"{error}; the same request with the key {self._key!r} will tell",)
 
 
-_KEY = "the ledger's own key is exchanged on the machines where it lies"
-
-
-def _not_here(why: str) -> NotSupported:
-    return NotSupported(f"not over HTTP: {why}")
-
-
-def _user(user: str) -> dict[str, Any]:
-    return {"user": sendable("user", check_user(user))}
-
-
-def _policy_name(name: object) -> str:
-    if not isinstance(name, str) or not name:
-        raise InvalidParameter("name", "a name of at least one character", shown(name))
-    return sendable("name", name)
-
-
-def check_relation(relation: object) -> str | None:
-    """The relation of a policy, as `Policy` checks it."""
-    from ..accounting.policies import ANY_RELATION
-
-    if relation is None or (isinstance(relation, str) and relation == ANY_RELATION):
-        return ANY_RELATION if relation else None
-    raise InvalidParameter("relation", ANY_RELATION, relation if isinstance(relation, str) else shown(relation))
-
-
-def _in_path(name: str) -> str:
-    """A name as one piece of a path; dots alone would lead to another one."""
-    quoted = quote(name, safe="")
-    return quoted.replace(".", "%2E") if not quoted.strip(".") else quoted
-
-
 def _of_version(policy: Policy, told: Any) -> Balance:
     """A balance under a policy. Raises ValueError if it was changed meanwhile."""
     if told["units"]["version"] != policy.version:
         raise ValueError(f"policy {policy.name} was changed meanwhile")
-    return forms.balance_of(told, policy)
+    return schemas.balance_of(told, policy)

@@ -6,9 +6,11 @@ import secrets
 from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from .._checks import check_name, check_text, check_user, check_whole, shown
 from ..accounting.idempotency import check_key
+from ..accounting.policies import ANY_RELATION
 from ..accounting.request import MOST_REPORTS, charge_of, check_digest, check_note, chosen_of, mechanism_of
 from ..catalogue.collections import Collection
 from ..catalogue.plugins import registry
@@ -123,3 +125,28 @@ def chunks(users: Iterable[Any]) -> Iterator[list[str]]:
         size += length
     if chunk:
         yield chunk
+
+
+def user_body(user: str) -> Body:
+    """Who is asked about."""
+    return {"user": sendable("user", check_user(user))}
+
+
+def policy_name(name: object) -> str:
+    """The name of a policy, as a path needs it. Raises `InvalidParameter` where it is empty."""
+    if not isinstance(name, str) or not name:
+        raise InvalidParameter("name", "a name of at least one character", shown(name))
+    return sendable("name", name)
+
+
+def check_relation(relation: object) -> str | None:
+    """The relation of a policy, as `Policy` checks it."""
+    if relation is None or (isinstance(relation, str) and relation == ANY_RELATION):
+        return ANY_RELATION if relation else None
+    raise InvalidParameter("relation", ANY_RELATION, relation if isinstance(relation, str) else shown(relation))
+
+
+def in_path(name: str) -> str:
+    """A name as one segment of a path; dots alone would lead to another one."""
+    quoted = quote(name, safe="")
+    return quoted.replace(".", "%2E") if not quoted.strip(".") else quoted

@@ -15,10 +15,10 @@ from ldp_budget.authoring.base import Mechanism
 from ldp_budget.catalogue import plugins
 from ldp_budget.catalogue.foreign import charged_for
 from ldp_budget.catalogue.plugins import Plugin, Registry
+from ldp_budget.client import Client
 from ldp_budget.guarantees import Memoised, Pure
-from ldp_budget.remote import RemoteAccountant
 from ledger_contract import coin, promising
-from remote_places import Keys, plugin_of_promises, shared_service
+from service_places import Keys, plugin_of_promises, shared_service
 
 
 @pytest.fixture
@@ -29,10 +29,10 @@ def ledger(clock: Clock) -> Iterator[Accountant]:
 
 
 @pytest.fixture
-def accountant(ledger: Accountant) -> Iterator[RemoteAccountant]:
+def accountant(ledger: Accountant) -> Iterator[Client]:
     keys = Keys()
     shared_service().serve(ledger, keys)
-    with RemoteAccountant(shared_service().url, keys.secret_of(LOCAL)) as made:
+    with Client(shared_service().url, keys.secret_of(LOCAL)) as made:
         yield made
 
 
@@ -55,11 +55,11 @@ class ToyThere(Toy):
 
 
 def test_a_mechanism_that_the_service_has_not_is_told_with_its_plugin(
-    accountant: RemoteAccountant, monkeypatch: pytest.MonkeyPatch
+    accountant: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = plugins.registry()
     asking = Registry([*own.plugins, Plugin("ldp-budget-toys", "1.2", (Toy,))])
-    monkeypatch.setattr("ldp_budget.remote.bodies.registry", lambda: asking)
+    monkeypatch.setattr("ldp_budget.api.requests.registry", lambda: asking)
     told = "has no mechanism 'toy'; here ldp-budget-toys 1.2 brings it, and the service needs that plugin too"
     for ask in (
         lambda: accountant.spend("alice", Toy()),
@@ -76,7 +76,7 @@ def test_a_mechanism_that_the_service_has_not_is_told_with_its_plugin(
 
 
 def test_a_copy_of_a_mechanism_that_promises_more_there_charges_nobody(
-    accountant: RemoteAccountant, ledger: Accountant, monkeypatch: pytest.MonkeyPatch
+    accountant: Client, ledger: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise the report would cost more than it was charged for."""
     serving = Registry([*plugins.registry().plugins, Plugin("ldp-budget-toys", "2", (ToyThere,))])
@@ -94,9 +94,7 @@ def test_a_copy_of_a_mechanism_that_promises_more_there_charges_nobody(
     assert accountant.spend("alice", ToyThere()).epsilon == 0.25
 
 
-def test_a_collection_of_the_ledger_is_charged_with_its_own_mechanism(
-    accountant: RemoteAccountant, ledger: Accountant
-) -> None:
+def test_a_collection_of_the_ledger_is_charged_with_its_own_mechanism(accountant: Client, ledger: Accountant) -> None:
     party = Collection("party", mechanism("oue")(epsilon=1, domain_size=2), ("a", "b"))
     accountant.add_collection(party)
     assert accountant.collection("party") == ledger.collection("party") == party
@@ -107,7 +105,7 @@ def test_a_collection_of_the_ledger_is_charged_with_its_own_mechanism(
     assert [row["collection"] for row in accountant.history("alice")] == ["party"]
 
 
-def test_amounts_are_those_of_the_ledger_to_the_unit(accountant: RemoteAccountant, ledger: Accountant) -> None:
+def test_amounts_are_those_of_the_ledger_to_the_unit(accountant: Client, ledger: Accountant) -> None:
     """Plain numbers are rounded; what decides is not."""
     ledger.set_policy("default", ["lifetime=3,1e-6,zcdp", "day=9.123456789,0.123456789012345678", "week=7,1e-6,gdp"])
     curve = Memoised(("0.3", "0.5"), "0.65")
@@ -136,7 +134,7 @@ def test_amounts_are_those_of_the_ledger_to_the_unit(accountant: RemoteAccountan
 
 
 def test_an_object_of_another_library_is_charged_by_a_service_that_has_not_got_it(
-    accountant: RemoteAccountant, ledger: Accountant, monkeypatch: pytest.MonkeyPatch
+    accountant: Client, ledger: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is sent is the guarantee and where it comes from."""
     event = events().SelfComposedDpEvent(events().RandomizedResponseDpEvent(0.5, 4), 2)

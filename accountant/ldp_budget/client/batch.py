@@ -16,14 +16,14 @@ from .._checks import check_user
 from .._columns import check_texts
 from ..accounting.bulk import BulkResult, in_shard
 from ..accounting.lines import FAILED
+from ..api.problem_details import error_of
+from ..api.requests import charge_body, header_of, sendable
 from ..ledger.entries import SPENT
-from .bodies import charge_body, header_of, sendable
-from .problems import error_of
 
 if TYPE_CHECKING:
     from ..accounting.bulk import Shard
     from ..accounting.lines import Spend
-    from .asking import Service
+    from .transport import Service
 
 T = TypeVar("T")
 

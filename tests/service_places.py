@@ -24,7 +24,7 @@ from ldp_budget.accounting.access.keys import ApiKey
 from ldp_budget.accounting.callers import LOCAL, Caller
 from ldp_budget.catalogue import plugins
 from ldp_budget.catalogue.plugins import Plugin, Registry
-from ldp_budget.remote import RemoteAccountant
+from ldp_budget.client import Client
 from ldp_budget_service import Settings, create_app
 from ledger_contract import PROMISED, Place, Promise
 
@@ -106,18 +106,18 @@ def shared_service() -> Served:
     return Served()
 
 
-class Remote(RemoteAccountant):
+class ServedClient(Client):
     """An accountant of the shared service, with the ledger that is behind it."""
 
     def __init__(self, behind: Accountant) -> None:
-        self.behind, self.keys, self._others = behind, Keys(), list[RemoteAccountant]()
+        self.behind, self.keys, self._others = behind, Keys(), list[Client]()
         self._url = shared_service().url
         shared_service().serve(behind, self.keys)
         super().__init__(self._url, self.keys.secret_of(LOCAL), patience=PATIENCE)
 
     def acting_for(self, caller: Caller) -> Accountant:
         """Who acts is told by the key: another accountant, with that of the caller."""
-        self._others.append(RemoteAccountant(self._url, self.keys.secret_of(caller), patience=PATIENCE))
+        self._others.append(Client(self._url, self.keys.secret_of(caller), patience=PATIENCE))
         return self._others[-1]
 
     def hang_up(self) -> None:
@@ -138,12 +138,12 @@ class Behind:
         self.place = place
 
     def open(self, clock: Now) -> Accountant:
-        return Remote(self.place.open(clock))
+        return ServedClient(self.place.open(clock))
 
     def reopen(self, accountant: Accountant, clock: Now) -> Accountant:
-        assert isinstance(accountant, Remote)
+        assert isinstance(accountant, ServedClient)
         accountant.hang_up()
-        return Remote(self.place.reopen(accountant.behind, clock))
+        return ServedClient(self.place.reopen(accountant.behind, clock))
 
 
 class Promised(Promise):

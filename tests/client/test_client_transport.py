@@ -22,10 +22,10 @@ import pytest
 from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, NotSupported
 from ldp_budget.accounting.callers import LOCAL
-from ldp_budget.remote import RemoteAccountant, ServiceProblem, asking
-from ldp_budget.remote.bodies import header_of
+from ldp_budget.api.requests import header_of
+from ldp_budget.client import Client, ServiceProblem, transport
 from ledger_contract import coin, in_threads
-from remote_places import Keys, shared_service
+from service_places import Keys, shared_service
 
 KEY = "ldpb_a-secret-key"
 RECEIPT = {
@@ -98,8 +98,8 @@ def script() -> Iterator[Script]:
 
 
 @pytest.fixture
-def accountant(script: Script) -> Iterator[RemoteAccountant]:
-    with RemoteAccountant(script.url, KEY, patience=5.0, timeout=2.0) as made:
+def accountant(script: Script) -> Iterator[Client]:
+    with Client(script.url, KEY, patience=5.0, timeout=2.0) as made:
         yield made
 
 
@@ -123,7 +123,7 @@ DONE = (200, {}, json.dumps(RECEIPT))
 )
 @pytest.mark.some(3)
 def test_what_may_be_better_later_is_asked_again_with_the_same_key(
-    script: Script, accountant: RemoteAccountant, answer: Any, reason: str
+    script: Script, accountant: Client, answer: Any, reason: str
 ) -> None:
     script.answers = [answer, answer, DONE]
     assert accountant.spend("alice", coin(1)).status == "spent"
@@ -139,14 +139,14 @@ def test_what_may_be_better_later_is_asked_again_with_the_same_key(
     ("status", "code"),
     [(400, "malformed"), (401, "unauthorized"), (403, "forbidden"), (413, "too-large"), (409, "wrong-collection")],
 )
-def test_what_is_wrong_is_told_at_once(script: Script, accountant: RemoteAccountant, status: int, code: str) -> None:
+def test_what_is_wrong_is_told_at_once(script: Script, accountant: Client, status: int, code: str) -> None:
     script.answers = [(status, {}, problem(code))]
     with pytest.raises(ServiceProblem) as told:
         accountant.spend("alice", coin(1))
     assert (told.value.code, told.value.status, len(script.asked)) == (code, status, 1)
 
 
-def test_a_service_that_does_not_know_what_is_asked_is_said_to(script: Script, accountant: RemoteAccountant) -> None:
+def test_a_service_that_does_not_know_what_is_asked_is_said_to(script: Script, accountant: Client) -> None:
     script.answers = [(404, {}, problem("not-found"))]
     with pytest.raises(NotSupported, match="has no answer to this"):
         accountant.stats()
@@ -177,7 +177,7 @@ def test_after_all_tries_the_error_says_whether_it_may_have_been_done(
     script: Script, answer: Any, unknown: bool
 ) -> None:
     script.answers = [answer]
-    with RemoteAccountant(script.url, KEY, patience=0.4) as accountant:
+    with Client(script.url, KEY, patience=0.4) as accountant:
         started = time.monotonic()
         with pytest.raises(LedgerError) as told:
             accountant.spend("alice", coin(1), key="k")
@@ -191,18 +191,18 @@ def test_what_stands_in_the_way_later_says_nothing_of_what_was_done_before(scrip
     """A first try may have been charged though the key was revoked, or the clock set, before the second."""
     for late in ((401, {}, problem("unauthorized")), (503, {}, problem("clock-error"))):
         script.answers = [(502, {}, ""), late]
-        with RemoteAccountant(script.url, KEY, patience=5) as accountant, pytest.raises(LedgerError) as told:
+        with Client(script.url, KEY, patience=5) as accountant, pytest.raises(LedgerError) as told:
             accountant.spend("alice", coin(1))
         assert told.value.unknown
     script.answers = [(502, {}, ""), (422, {}, problem("key-conflict", key="x"))]
-    with RemoteAccountant(script.url, KEY, patience=5) as accountant, pytest.raises(KeyConflict) as conflict:
+    with Client(script.url, KEY, patience=5) as accountant, pytest.raises(KeyConflict) as conflict:
         accountant.spend("alice", coin(1), key="k")
     assert conflict.value.key == "k"
 
 
 def test_a_service_that_asks_to_wait_longer_than_anybody_will_is_left_at_once(script: Script) -> None:
     script.answers = [(429, {"Retry-After": "3600"}, problem("too-many-requests"))]
-    with RemoteAccountant(script.url, KEY, patience=30) as accountant:
+    with Client(script.url, KEY, patience=30) as accountant:
         started = time.monotonic()
         with pytest.raises(LedgerError, match="too many requests"):
             accountant.spend("alice", coin(1))
@@ -214,10 +214,10 @@ def test_a_service_that_asks_to_wait_longer_than_anybody_will_is_left_at_once(sc
 
 
 def test_two_who_are_told_the_same_seconds_do_not_come_back_at_the_same_moment(
-    script: Script, accountant: RemoteAccountant, monkeypatch: pytest.MonkeyPatch
+    script: Script, accountant: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited: list[float] = []
-    monkeypatch.setattr(asking.time, "sleep", waited.append)
+    monkeypatch.setattr(transport.time, "sleep", waited.append)
     for _ in range(2):
         script.answers = [(429, {"Retry-After": "1"}, problem("too-many-requests")), DONE]
         assert accountant.spend("alice", coin(1))
@@ -225,14 +225,14 @@ def test_two_who_are_told_the_same_seconds_do_not_come_back_at_the_same_moment(
     assert len(set(waited)) == 2
 
 
-def test_a_question_that_takes_too_long_is_not_asked_again(script: Script, accountant: RemoteAccountant) -> None:
+def test_a_question_that_takes_too_long_is_not_asked_again(script: Script, accountant: Client) -> None:
     script.answers = [(503, {}, problem("timed-out"))]
     with pytest.raises(LedgerError, match="timed-out") as told:
         accountant.verify()
     assert (told.value.unknown, len(script.asked)) == (False, 1)
 
 
-def test_a_redirect_is_not_followed(script: Script, accountant: RemoteAccountant) -> None:
+def test_a_redirect_is_not_followed(script: Script, accountant: Client) -> None:
     """The key would go wherever it leads."""
     script.answers = [(307, {"Location": f"{script.url}/elsewhere"}, ""), DONE]
     with pytest.raises(LedgerError, match="307 was answered"):
@@ -247,7 +247,7 @@ def test_neither_key_nor_user_stands_in_a_log_a_message_or_a_path(
     script: Script, caplog: pytest.LogCaptureFixture
 ) -> None:
     script.answers = [(500, {}, "oops")]
-    with caplog.at_level(logging.DEBUG), RemoteAccountant(script.url, KEY, patience=0.2) as accountant:
+    with caplog.at_level(logging.DEBUG), Client(script.url, KEY, patience=0.2) as accountant:
         told = [repr(accountant), str(accountant), accountant.name, str(vars(accountant))]
         for ask in (
             lambda: accountant.spend("alice@example.org", coin(1)),
@@ -297,7 +297,7 @@ def test_neither_key_nor_user_stands_in_a_log_a_message_or_a_path(
 )
 def test_what_is_no_address_of_a_service_is_refused(url: Any) -> None:
     with pytest.raises(InvalidParameter, match="url: expected") as told:
-        RemoteAccountant(url, KEY)
+        Client(url, KEY)
     assert "secret" not in str(told.value)
 
 
@@ -306,20 +306,20 @@ def test_what_is_no_address_of_a_service_is_refused(url: Any) -> None:
 )
 def test_without_encryption_only_this_machine_is_asked(host: str) -> None:
     with pytest.raises(InvalidParameter, match="https://, as without it anybody on the way reads the key"):
-        RemoteAccountant(f"http://{host}:8000", KEY)
-    RemoteAccountant(f"http://{host}:8000", KEY, plain_http=True).close()
-    RemoteAccountant(f"https://{host}:8000", KEY).close()
+        Client(f"http://{host}:8000", KEY)
+    Client(f"http://{host}:8000", KEY, plain_http=True).close()
+    Client(f"https://{host}:8000", KEY).close()
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST", "127.0.0.1", "127.8.9.1", "[::1]"])
 def test_this_machine_may_be_asked_without(host: str) -> None:
-    RemoteAccountant(f"http://{host}", KEY).close()
+    Client(f"http://{host}", KEY).close()
 
 
 @pytest.mark.parametrize("key", ["", "two words", "a\nb", "ä", "k" * 501, None, b"key", 7])
 def test_what_is_no_key_is_refused_and_not_shown(key: Any) -> None:
     with pytest.raises(InvalidParameter, match="key: expected an API key") as told:
-        RemoteAccountant("https://budget.example.org", key)
+        Client("https://budget.example.org", key)
     assert not isinstance(key, str) or not key or key not in str(told.value)
 
 
@@ -328,7 +328,7 @@ def test_what_is_no_key_is_refused_and_not_shown(key: Any) -> None:
 )
 def test_what_is_no_option_is_refused(option: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameter, match=next(iter(option))):
-        RemoteAccountant("https://budget.example.org", KEY, **option)
+        Client("https://budget.example.org", KEY, **option)
 
 
 def test_keys_of_any_text_are_sent_each_in_its_own_way() -> None:
@@ -357,13 +357,13 @@ def test_a_certificate_that_nobody_vouches_for_is_refused_at_once(tmp_path: Any)
     made.answers = [DONE]
     url = made.url.replace("http://127.0.0.1", "https://localhost")
     try:
-        with RemoteAccountant(url, KEY, patience=60) as accountant:
+        with Client(url, KEY, patience=60) as accountant:
             with pytest.raises(LedgerError, match="its certificate cannot be verified") as told:
                 accountant.spend("alice", coin(1))
             assert not told.value.unknown
             assert accountant.repeated == {}
         trusting = ssl.create_default_context(cafile=str(certificate))
-        with RemoteAccountant(url, KEY, tls=trusting) as accountant:
+        with Client(url, KEY, tls=trusting) as accountant:
             assert accountant.spend("alice", coin(1)).status == "spent"
     finally:
         made.close()
@@ -404,24 +404,24 @@ def self_signed(folder: Any) -> tuple[Any, Any]:
 
 
 @pytest.fixture
-def served(clock: Clock) -> Iterator[RemoteAccountant]:
+def served(clock: Clock) -> Iterator[Client]:
     """A client of a real service."""
     with Accountant(":memory:", clock=clock) as ledger:
         ledger.set_policy("default", ["lifetime=9"])
         keys = Keys()
         shared_service().serve(ledger, keys)
-        with RemoteAccountant(shared_service().url, keys.secret_of(LOCAL)) as accountant:
+        with Client(shared_service().url, keys.secret_of(LOCAL)) as accountant:
             yield accountant
 
 
-def test_threads_share_one(served: RemoteAccountant) -> None:
+def test_threads_share_one(served: Client) -> None:
     granted = in_threads(16, lambda number: bool(served.spend("alice", coin(1))))
     assert sorted(granted) == [False] * 7 + [True] * 9
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_child_connects_anew(served: RemoteAccountant) -> None:
+def test_a_child_connects_anew(served: Client) -> None:
     assert served.spend("alice", coin(1))
     child = os.fork()
     if child == 0:
@@ -438,7 +438,7 @@ def test_a_child_connects_anew(served: RemoteAccountant) -> None:
     assert served.repeated == {}
 
 
-def test_what_is_closed_says_so(served: RemoteAccountant) -> None:
+def test_what_is_closed_says_so(served: Client) -> None:
     served.close()
     served.close()
     with pytest.raises(LedgerError, match="it is closed"):
@@ -447,7 +447,7 @@ def test_what_is_closed_says_so(served: RemoteAccountant) -> None:
         list(served.balances(["alice"]))
 
 
-def test_it_does_not_go_into_another_process(served: RemoteAccountant) -> None:
+def test_it_does_not_go_into_another_process(served: Client) -> None:
     """A pickle would hold the key."""
     with pytest.raises(TypeError):
         pickle.dumps(served)

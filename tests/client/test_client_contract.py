@@ -1,4 +1,4 @@
-"""The ledger's contract, kept by a `RemoteAccountant` whose service keeps the ledger in SQLite or PostgreSQL."""
+"""The ledger's contract, kept by a `Client` whose service keeps the ledger in SQLite or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ldp_budget import Accountant, LedgerError, UnknownName
 from ledger_contract import LedgerContract, check, coin, everything, spent
 from ledger_places import InFile
 from postgres_places import Emptied
-from remote_places import Behind, plugin_of_promises
+from service_places import Behind, plugin_of_promises
 
 
 def but_for_keys(accountant: Accountant) -> list[Any]:

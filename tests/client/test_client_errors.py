@@ -11,6 +11,8 @@ import pytest
 
 import ldp_budget
 from ldp_budget import BudgetExceeded
+from ldp_budget.api.problem_details import error_of
+from ldp_budget.client import ServiceProblem
 from ldp_budget.errors import (
     ApprovalConflict,
     ApprovalNeeded,
@@ -33,8 +35,6 @@ from ldp_budget.errors import (
     UnknownName,
     UserErased,
 )
-from ldp_budget.remote import ServiceProblem
-from ldp_budget.remote.problems import error_of
 from ldp_budget_service.kinds import STATUSES, ServiceError
 from ldp_budget_service.problems import answer_to
 

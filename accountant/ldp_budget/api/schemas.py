@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 
 Form = dict[str, Any]
 
+NEXT_ENTRY = "Next-Entry"
+"""The header that says where the rest of a history begins."""
+MOST_ENTRIES = 10_000
+"""Of a history in one answer."""
+
 
 def receipt_form(receipt: Receipt) -> Form:
     """A receipt."""

@@ -12,7 +12,7 @@ from hypothesis import settings
 from ledger_model import LedgerMachine
 from ledger_places import InFile
 from postgres_places import Emptied
-from remote_places import Behind, plugin_of_promises
+from service_places import Behind, plugin_of_promises
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -20,6 +20,7 @@ from weakref import WeakSet
 
 from .._checks import check_instance, shown
 from ..accounting.lines import FAILED
+from ..api.problem_details import ServiceProblem, code_of, error_of
 from ..errors import (
     ApprovalConflict,
     ApprovalNeeded,
@@ -41,8 +42,7 @@ from ..errors import (
     TableError,
     UnknownName,
 )
-from .address import checked, checked_key
-from .problems import ServiceProblem, code_of, error_of
+from .endpoint import checked, checked_key
 
 if TYPE_CHECKING:
     import httpx2
@@ -119,7 +119,7 @@ class Failure(NamedTuple):
 class Service:
     """One service, as it is asked with one API key. May be shared by threads; after a fork it connects anew.
 
-    Parameters as those of `RemoteAccountant`.
+    Parameters as those of `Client`.
     """
 
     def __init__(

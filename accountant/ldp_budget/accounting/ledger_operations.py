@@ -1,0 +1,157 @@
+"""Operations for the operator of a ledger, on its own machine: check it, move it, exchange its key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._checks import check_call
+from ..ledger import exchanging
+from ..ledger.checkup import check_up
+from . import places
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    from ..ledger import Ledger
+    from ..ledger.clock import Read
+    from ..ledger.exchanging import KeyState
+    from ..ledger.store import Store
+    from .copying import Copied
+    from .overview import Overview
+
+
+class LedgerOperations:
+    """Operations that need the machine where a ledger is stored: `Accountant.ledger`. The HTTP client has none.
+
+    Closing the accountant ends them too.
+    """
+
+    def __init__(self, ledger: Ledger, clock: Read) -> None:
+        self._ledger, self._clock = ledger, clock
+
+    def __repr__(self) -> str:
+        return f"<LedgerOperations of {self._ledger.name}>"
+
+    def check_up(self) -> dict[str, str | None]:
+        """Whether somebody could be charged just now, and if not, why; changes nothing.
+
+        Returns:
+            What is wrong, or None, with each of three: `schema` (the tables can be read, and the ledger is open),
+            `key` (it lies where it lay when the ledger was opened, is the same, and has the secret that is in force)
+            and `clock` (it can be believed). `clock` is left out where the tables cannot be read.
+
+        Raises:
+            Nothing.
+        """
+        return check_up(self._ledger)
+
+    def overview(self) -> Overview:
+        """What the ledger adds up to without naming anybody: charges and refusals by day, and what is left of limits.
+
+        Keep it: it remembers what it has read, and reads on from there.
+
+        Raises:
+            Nothing.
+        """
+        from .overview import Overview
+
+        return Overview(self._ledger)
+
+    def copy_to(
+        self,
+        ledger: str | os.PathLike[str] | Store,
+        *,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> Copied:
+        """Move everything to another place, a file or `postgresql://…`, where it goes on as a ledger of the same key.
+
+        This ledger charges nobody any more, from before anything is copied; it can still be read. The other one is of
+        no use before all is there and both were verified. Stopped at any point, the same call goes on. Receipts and
+        keys stay what they are.
+
+        Parameters:
+            ledger: the other place, as for `Accountant`.
+            on_progress: called as `on_progress(done, total)` from time to time, with steps.
+
+        Returns:
+            The names of both, their heads to note, and how much was copied.
+
+        Raises:
+            InvalidParameter: one of them is of another kind.
+            LedgerError: something else lies there, or this ledger does not verify; then nothing was changed.
+            ClockError: the clock cannot be believed.
+            NotSupported: it lies in a database, and what speaks to that is not installed.
+        """
+        return places.copy_to(self._ledger, self._clock, ledger, on_progress=on_progress)
+
+    def give_up_copy(self, ledger: str | os.PathLike[str] | Store) -> None:
+        """Open this ledger again, of which a copy was begun by `copy_to` and is not complete.
+
+        What there is of the copy can never be used, nor gone on with.
+
+        Parameters:
+            ledger: the other place, as for `copy_to`.
+
+        Raises:
+            InvalidParameter: it is no place of a ledger.
+            LedgerError: the copy is complete, or is not there: nobody could tell then that nobody is charged there.
+            NotSupported: it lies in a database, and what speaks to that is not installed.
+        """
+        places.give_up_copy(self._ledger, self._clock, ledger)
+
+    def key_states(self) -> list[KeyState]:
+        """The secrets of the ledger's key, the oldest first: pending, activating, active or expired.
+
+        Returns:
+            Of each its number, its state and in how many lanes it is in force.
+
+        Raises:
+            Nothing but `LedgerError`.
+        """
+        return exchanging.states(self._ledger)
+
+    def prepare_key(self) -> int:
+        """Put a new secret into the key's file, which is not used yet; one that is not active yet stays.
+
+        Bring the file to every machine that opens the ledger then. Nobody has to open it anew.
+
+        Returns:
+            The number of the secret.
+
+        Raises:
+            LedgerError: the ledger is shut, or the file cannot be written.
+        """
+        return exchanging.prepare(self._ledger)
+
+    def discard_key(self) -> bool:
+        """Take a secret that is pending out of the key's file.
+
+        Returns:
+            Whether there was one.
+
+        Raises:
+            LedgerError: the file cannot be written.
+        """
+        return exchanging.discard(self._ledger)
+
+    def activate_key(self, *, on_progress: Callable[[int, int], None] | None = None) -> int:
+        """Have the pending secret in force, and the one before it no more.
+
+        Stopped at any point, the same call goes on. In each lane that is one transaction, for which whoever writes
+        there waits. From then on the old secret neither finds users' names in what is stored nor makes anything that
+        would be believed. On another machine, whose key's file was brought there, it says in that file that the
+        secret is active.
+
+        Parameters:
+            on_progress: called as `on_progress(done, total)` from time to time, with lanes.
+
+        Returns:
+            The number of the secret that is active now.
+
+        Raises:
+            InvalidParameter: it is no function.
+            LedgerError: the ledger was changed by somebody, or is shut; lanes that have the secret keep it.
+        """
+        check_call("on_progress", on_progress)
+        return exchanging.activate(self._ledger, on_progress or (lambda done, total: None))

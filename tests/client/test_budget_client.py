@@ -1,0 +1,74 @@
+"""`Accountant` and `Client` implement `BudgetClient`: by their types, which mypy reads here, and at run time."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ldp_budget import Accountant, BudgetClient, InvalidParameter, mechanism
+from ldp_budget.accounting.access.following import RecordLog
+from ldp_budget.catalogue.collections import Collection
+from ldp_budget.client import Client
+from ldp_budget.collecting.release import release
+
+NAMES = sorted(name for name in vars(BudgetClient) if not name.startswith("_"))
+CALLS = [name for name in NAMES if inspect.isfunction(getattr(BudgetClient, name))]
+OF_ALL = {"caller", "rehearsal"}
+"""Properties that both have. Those of a service are asked for, which `isinstance` must not do."""
+LOCAL = {"acting_for", "backup", "ledger", "run"}
+"""What only the machine of a ledger can do."""
+
+
+def types_agree(accountant: Accountant, client: Client) -> tuple[BudgetClient, BudgetClient, RecordLog, RecordLog]:
+    """For mypy: assignments that it refuses where a call is missing or differs."""
+    one: BudgetClient = accountant
+    other: BudgetClient = client
+    first: RecordLog = accountant
+    second: RecordLog = client
+    return one, other, first, second
+
+
+def test_both_are_budget_clients() -> None:
+    with Accountant(":memory:") as accountant, Client("https://unreachable.invalid", "key") as client:
+        assert isinstance(accountant, BudgetClient)
+        assert isinstance(client, BudgetClient)
+        assert types_agree(accountant, client) == (accountant, client, accountant, client)
+    assert not isinstance(object(), BudgetClient)
+
+
+@pytest.mark.parametrize("cls", [Accountant, Client])
+@pytest.mark.parametrize("name", NAMES)
+def test_each_name_is_written_in_the_class(cls: type, name: str) -> None:
+    """What `Client` would inherit is a call without a body."""
+    assert name in vars(cls)
+
+
+@pytest.mark.parametrize("cls", [Accountant, Client])
+@pytest.mark.parametrize("name", CALLS)
+def test_it_is_called_in_the_same_way_and_documented(cls: type, name: str) -> None:
+    assert inspect.signature(getattr(cls, name)) == inspect.signature(getattr(BudgetClient, name))
+    assert inspect.getdoc(getattr(cls, name))
+
+
+def test_nothing_else_is_public() -> None:
+    def public(cls: type) -> set[str]:
+        return {name for name in vars(cls) if not name.startswith("_")}
+
+    assert public(Client) == {*NAMES, *OF_ALL}
+    assert public(Accountant) == {*NAMES, *OF_ALL, *LOCAL}
+
+
+def test_no_function_of_a_module_stands_in_the_class() -> None:
+    functions = [member for member in vars(Accountant).values() if inspect.isfunction(member)]
+    assert {function.__module__ for function in functions} == {Accountant.__module__}
+    assert all(function.__qualname__ == f"Accountant.{function.__name__}" for function in functions)
+
+
+@pytest.mark.parametrize("wrong", [None, "budget.db", Accountant])
+def test_a_release_refuses_what_is_no_budget_client(tmp_path: Path, wrong: Any) -> None:
+    poll = Collection("poll", mechanism("oue")(epsilon=1, domain_size=3))
+    with pytest.raises(InvalidParameter, match="an accountant"):
+        release(tmp_path / "out", poll, wrong, [0], users=["alice"], policy="default")  # type: ignore[arg-type]

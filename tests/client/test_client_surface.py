@@ -1,0 +1,63 @@
+"""What the client of a service sends, what it keeps to itself, and what it loads."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from ldp_budget import Limit, mechanism
+from ldp_budget.client import Client
+
+
+def test_a_digest_is_keyed_by_the_api_key_and_sent_nowhere() -> None:
+    """What is digested may be answers; nobody who has not the key can guess them."""
+    with (
+        Client("https://unreachable.invalid", "one") as one,
+        Client("https://unreachable.invalid", "other") as other,
+    ):
+        assert one.keyed_digest(b"yes") == one.keyed_digest(bytearray(b"yes"))
+        assert len({one.keyed_digest(b"yes"), one.keyed_digest(b"no"), other.keyed_digest(b"yes")}) == 3
+
+
+@pytest.mark.parametrize("text", ["lifetime=4", "day=0.1,1e-6", "week=4,9e-7+1e-7,zcdp", "month=30,1e-6,renyi:3"])
+def test_a_limit_is_sent_as_the_text_that_says_all_of_it(text: str) -> None:
+    limit = Limit.parse(text)
+    assert Limit.parse(str(limit)) == limit
+    assert Limit.parse(str(limit)).capacity == limit.capacity
+
+
+def test_what_is_needed_to_speak_http_is_told_where_it_is_missing() -> None:
+    program = """
+import sys
+sys.modules["httpx2"] = None
+from ldp_budget import NotSupported
+from ldp_budget.client import Client
+try:
+    Client("https://budget.example.org", "key")
+except NotSupported as error:
+    print(error)
+"""
+    printed = subprocess.run([sys.executable, "-c", program], check=True, timeout=60, capture_output=True, text=True)
+    assert "pip install 'ldp-budget[remote]'" in printed.stdout
+
+
+def test_who_only_charges_at_home_loads_nothing_of_it() -> None:
+    program = """
+import sys, ldp_budget
+with ldp_budget.Accountant(":memory:") as accountant:
+    accountant.set_policy("default", ["lifetime=9"])
+    accountant.spend("alice", ldp_budget.mechanism("randomized-response")(epsilon=1))
+print([name for name in sys.modules if "httpx2" in name or name.startswith("ldp_budget.client")])
+"""
+    printed = subprocess.run([sys.executable, "-c", program], check=True, timeout=60, capture_output=True, text=True)
+    assert printed.stdout.strip() == "[]"
+
+
+def test_mechanisms_are_told_by_name_and_by_what_was_declared() -> None:
+    from ldp_budget.api.requests import charged
+
+    oue = mechanism("oue")(epsilon="0.5", domain_size=4)
+    assert charged(oue)["mechanism"] == {"name": "oue", **oue.declared}
+    assert charged(oue)["at_least"] == list(oue.guarantee.least_costs())
