@@ -167,18 +167,18 @@ class LedgerKeyMissing(LedgerError):  # noqa: N818
         super().__init__(path, why)
 
 
-class RehearsalError(LedgerError):
-    """A rehearsal was to be used as a ledger that counts, or the reverse.
+class SandboxError(LedgerError):
+    """A sandbox was to be used as a ledger that counts, or the reverse.
 
-    Attributes: `path`, `rehearsal` (whether it is one).
+    Attributes: `path`, `sandbox` (whether it is one).
     """
 
-    code = "rehearsal-error"
+    code = "sandbox-error"
 
-    def __init__(self, path: str, rehearsal: bool) -> None:
-        self.rehearsal = rehearsal
-        kinds = "a ledger that counts", "a rehearsal, in which nothing counts"
-        super().__init__(path, f"expected {kinds[not rehearsal]}; found {kinds[rehearsal]}")
+    def __init__(self, path: str, sandbox: bool) -> None:
+        self.sandbox = sandbox
+        kinds = "a ledger that counts", "a sandbox, in which nothing counts"
+        super().__init__(path, f"expected {kinds[not sandbox]}; found {kinds[sandbox]}")
 
 
 class ClockError(LedgerError):

@@ -31,7 +31,7 @@ STATUSES: dict[str, int] = {
     "approval-needed": 409,
     "approval-conflict": 409,
     "key-conflict": 422,
-    "rehearsal-error": 503,
+    "sandbox-error": 503,
     "ledger-missing": 503,
     "ledger-key-missing": 503,
     "ledger-error": 503,
@@ -75,7 +75,7 @@ MEANINGS: dict[str, str] = {
     "approval-needed": "The change raises what may be charged, and another key holder has to approve it first.",
     "approval-conflict": "The proposal cannot be approved, withdrawn or set: its `why` says what is in the way.",
     "key-conflict": "The idempotency key was used for another request. A new report needs a new key.",
-    "rehearsal-error": "The ledger is a rehearsal and was to be one that counts, or the reverse.",
+    "sandbox-error": "The ledger is a sandbox and was to be one that counts, or the reverse.",
     "ledger-missing": "There is no ledger.",
     "ledger-key-missing": "The ledger's key was exchanged, and this instance has not got it. Nothing was charged.",
     "ledger-error": "The ledger cannot be used just now. With `unknown`, nobody knows whether something was charged: "

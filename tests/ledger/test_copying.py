@@ -348,7 +348,7 @@ def stopped_copy(accountant: Accountant, there: Path, monkeypatch: pytest.Monkey
 def test_physical_copy_of_a_target_never_opens_as_well(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, before: str, first: str
 ) -> None:
-    """`ledger copy` was stopped while it filled a file, the file was copied with `cp`, and `ledger copy` was run
+    """`ledger move` was stopped while it filled a file, the file was copied with `cp`, and `ledger move` was run
     again to each of the two: both opened, and every user had two budgets.
     """
     small(tmp_path / "first.db", clock)

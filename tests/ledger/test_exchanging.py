@@ -554,12 +554,12 @@ def test_a_damaged_file_is_no_key(tmp_path: Path, damage: Callable[[str], str]) 
         Accountant(path)
 
 
-def test_the_key_of_a_rehearsal_stays_one(tmp_path: Path, clock: Clock) -> None:
+def test_the_key_of_a_sandbox_stays_one(tmp_path: Path, clock: Clock) -> None:
     path = tmp_path / "budget.db"
-    with Accountant(path, rehearsal=True, clock=clock) as accountant:
+    with Accountant(path, sandbox=True, clock=clock) as accountant:
         exchange(accountant)
-        assert accountant.rehearsal
-    with pytest.raises(LedgerError, match="found a rehearsal"):
+        assert accountant.sandbox
+    with pytest.raises(LedgerError, match="found a sandbox"):
         Accountant(path)
 
 

@@ -26,9 +26,9 @@ from ldp_budget.errors import (
     OutsideDomain,
     PluginError,
     RecordConflict,
-    RehearsalError,
     ReportFileError,
     ReservationConflict,
+    SandboxError,
     TableError,
     UnknownName,
 )
@@ -70,7 +70,7 @@ OF_A_LEDGER = [
     LedgerKeyMissing(SECRET_PLACE, 2),
     ClockError(SECRET_PLACE, "it is far behind", repairable=True, newest=NEWEST),
     ClockError(SECRET_PLACE, "it has run away"),
-    RehearsalError(SECRET_PLACE, True),
+    SandboxError(SECRET_PLACE, True),
     ReportFileError(SECRET_PLACE, f"{SECRET_PLACE} is truncated"),
     TableError(SECRET_PLACE, f"{SECRET_PLACE} is truncated"),
 ]

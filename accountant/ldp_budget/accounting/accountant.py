@@ -42,16 +42,16 @@ class Accountant(Books):
         ledger: the path of a file, made with its key if neither exists; ":memory:"; the address `postgresql://…` of a
             database (see the guide to scaling); or a `Store`.
         create: whether it may be made.
-        clock: a function that returns now, as an aware datetime or in seconds since 1970; for tests and rehearsals.
+        clock: a function that returns now, as an aware datetime or in seconds since 1970; for tests and sandboxes.
         clock_bound: in seconds. If the default clock jumps by more than that within this process, it is refused.
-        rehearsal: True makes or opens a rehearsal, a ledger in which nothing counts, to play a survey with a clock of
-            your own, and refuses a ledger that counts; False refuses a rehearsal; None opens either. Which of the two
+        sandbox: True makes or opens a sandbox, a ledger in which nothing counts, to play a survey with a clock of
+            your own, and refuses a ledger that counts; False refuses a sandbox; None opens either. Which of the two
             it is was settled when it was made.
 
     Raises:
         InvalidParameter: one of them is of another kind.
         LedgerMissing: there is no ledger, and none was to be made.
-        RehearsalError: it is a rehearsal and was to be a ledger that counts, or the reverse.
+        SandboxError: it is a sandbox and was to be a ledger that counts, or the reverse.
         LedgerError: it cannot be opened or trusted.
         NotSupported: it lies in a database, and what speaks to that is not installed.
     """
@@ -65,13 +65,13 @@ class Accountant(Books):
         create: bool = True,
         clock: Callable[[], datetime | float] = time.time,
         clock_bound: float = BOUND_SECONDS,
-        rehearsal: bool | None = False,
+        sandbox: bool | None = False,
     ) -> None:
         if not callable(clock):
             raise InvalidParameter("clock", "a function that says what time it is", shown(clock))
         check_bound(clock_bound)
         self._read_clock = clock
-        self._ledger = Ledger(places.open_store(ledger, create, rehearsal=rehearsal), clock, clock_bound)
+        self._ledger = Ledger(places.open_store(ledger, create, sandbox=sandbox), clock, clock_bound)
         self._keeper = Keeper(self._ledger)
         if len(self._ledger.lanes) > 1:
             self._ledger.after_commit = self._keeper.wake
@@ -96,9 +96,9 @@ class Accountant(Books):
         return self._caller
 
     @property
-    def rehearsal(self) -> bool:
-        """Whether the ledger is a rehearsal, in which nothing counts."""
-        return self._ledger.key.rehearsal
+    def sandbox(self) -> bool:
+        """Whether the ledger is a sandbox, in which nothing counts."""
+        return self._ledger.key.sandbox
 
     def close(self) -> None:
         """Close the ledger. It may be closed twice, and used no more. What `acting_for` gave is closed with it alone.

@@ -57,7 +57,7 @@ def collection(self: Books, name: str) -> Collection:
         stored = reading.collection(name)
         if stored is None:
             raise UnknownName("collection", name, [other.name for other in reading.collections()])
-    return replace(Collection.from_json(json.loads(stored.definition)), rehearsal=self._ledger.key.rehearsal)
+    return replace(Collection.from_json(json.loads(stored.definition)), sandbox=self._ledger.key.sandbox)
 
 
 def collections(self: Books) -> list[dict[str, Any]]:

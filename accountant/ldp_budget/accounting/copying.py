@@ -47,7 +47,7 @@ class Copied:
         return f"<Copied: {much} from {self.source} to {self.target}, head {self.target_head}>"
 
     def to_json(self) -> dict[str, Any]:
-        """What `ledger copy --json` prints."""
+        """What `ledger move --json` prints."""
         return {
             "from": {"ledger": self.source, "head": self.source_head},
             "to": {"ledger": self.target, "head": self.target_head},
@@ -117,10 +117,10 @@ def _is_done(source: Ledger, target: Ledger) -> bool:
     """Whether the copy from the one to the other is complete. Raises `LedgerError` where there can be none."""
     if source.name == target.name or source.identity == target.identity:
         raise LedgerError(target.name, "expected another place than that of the ledger itself")
-    if source.key.rehearsal != target.key.rehearsal:
-        kinds = "a ledger that counts", "a rehearsal"
-        why = f"expected a place where nothing is yet; found {kinds[target.key.rehearsal]}, and {source.name} is"
-        raise LedgerError(target.name, f"{why} {kinds[source.key.rehearsal]}: nothing goes from the one to the other")
+    if source.key.sandbox != target.key.sandbox:
+        kinds = "a ledger that counts", "a sandbox"
+        why = f"expected a place where nothing is yet; found {kinds[target.key.sandbox]}, and {source.name} is"
+        raise LedgerError(target.name, f"{why} {kinds[source.key.sandbox]}: nothing goes from the one to the other")
     if not compare_digest(source.key.secret, target.key.secret):
         raise LedgerError(target.name, "expected a place where nothing is yet; found a ledger with another key")
     with source.reading() as here, target.reading() as there:

@@ -104,18 +104,18 @@ def open_store(
     ledger: str | os.PathLike[str] | Store,
     create: bool,
     secret: bytes | None = None,
-    rehearsal: bool | None = None,
+    sandbox: bool | None = None,
     book: str | None = None,
 ) -> Store:
     """The store of a ledger; one that is made here gets the secret and the id of its source, if there is one."""
     check_switch("create", create)
-    if rehearsal is not None:
-        check_switch("rehearsal", rehearsal)
+    if sandbox is not None:
+        check_switch("sandbox", sandbox)
     if isinstance(ledger, str | os.PathLike):
         if str(ledger).startswith(("postgresql://", "postgres://")):
             from ..ledger._postgres import PostgresStore
 
-            return PostgresStore(str(ledger), create=create, secret=secret, rehearsal=rehearsal, book=book)
+            return PostgresStore(str(ledger), create=create, secret=secret, sandbox=sandbox, book=book)
         if "://" in str(ledger):
             scheme = str(ledger).partition("://")[0]  # what follows may be a password
             raise InvalidParameter("ledger", "a path, :memory: or postgresql://…", f"{scheme}://…")
@@ -124,10 +124,10 @@ def open_store(
         from ..ledger._sqlite import SqliteStore
 
         place = ":memory:" if str(ledger) == ":memory:" else check_path("ledger", ledger)
-        return SqliteStore(place, create=create, secret=secret, rehearsal=rehearsal, book=book)
+        return SqliteStore(place, create=create, secret=secret, sandbox=sandbox, book=book)
     if isinstance(ledger, type) or not all(hasattr(ledger, name) for name in _OF_A_STORE):
         raise InvalidParameter("ledger", "a path, :memory:, postgresql://… or a store", shown(ledger))
-    check_kind(ledger.key, ledger.name, rehearsal)
+    check_kind(ledger.key, ledger.name, sandbox)
     if book is not None:
         ledger.key.belong_to(book)
     return ledger

@@ -144,7 +144,7 @@ def now(self: Books) -> datetime:
     """What time it is by the ledger's clock, in UTC; that of the newest entry where it is not to be believed.
 
     Raises:
-        ClockError: the clock of a rehearsal was set to a time before that.
+        ClockError: the clock of a sandbox was set to a time before that.
     """
     return self._ledger.now().at.astimezone(UTC)
 

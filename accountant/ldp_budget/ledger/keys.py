@@ -3,7 +3,7 @@
 It lies beside the ledger as `PATH.key`, readable by the owner alone. Ledger and key are made together, and one
 without the other is an error: a ledger recreated beside an old key, or the reverse, would hand out fresh budgets.
 
-The key says whether the ledger is a *rehearsal*, in which nothing counts. That of a rehearsal is longer, so the
+The key says whether the ledger is a *sandbox*, in which nothing counts. That of a sandbox is longer, so the
 same name has unrelated hashes under the two kinds, and every seal and link of the one fails in the other. Nothing in
 the ledger itself says it, so no value in there can be changed to turn a ledger of one kind into one of the other.
 
@@ -26,14 +26,14 @@ from typing import TYPE_CHECKING
 
 from .._files import replacing, sync_file, sync_folder
 from .._json import canonical_json
-from ..errors import LedgerError, RehearsalError
+from ..errors import LedgerError, SandboxError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 KEY_BYTES = 32
-REHEARSAL = b"rehearsal"
-"""What the key of a rehearsal ends with, beyond the bytes of any other."""
+SANDBOX = b"sandbox"
+"""What the key of a sandbox ends with, beyond the bytes of any other."""
 HASH_BYTES = 16
 LINK_BYTES = 32
 SEAL_BYTES = 8
@@ -179,9 +179,9 @@ class Key(Secret):
             each.book = book
 
     @property
-    def rehearsal(self) -> bool:
-        """Whether its ledger is a rehearsal."""
-        return self._secret[KEY_BYTES:] == REHEARSAL
+    def sandbox(self) -> bool:
+        """Whether its ledger is a sandbox."""
+        return self._secret[KEY_BYTES:] == SANDBOX
 
     @property
     def newest(self) -> int:
@@ -217,7 +217,7 @@ class Key(Secret):
 
     def with_new_secret(self) -> bytes:
         """What its file is to hold with one secret more, that is in force nowhere."""
-        return _write(self.active, self.begun, [*self._all(), new_key(self.rehearsal)])
+        return _write(self.active, self.begun, [*self._all(), new_key(self.sandbox)])
 
     def without_new_secrets(self, used: int) -> bytes:
         """What its file is to hold without the secrets that are in force nowhere, which those up to `used` are."""
@@ -241,7 +241,7 @@ class Key(Secret):
 
 def _parse(content: bytes) -> tuple[int, int, list[bytes]]:
     """Which secret is active, up to which they may be in force, and all of them. Raises `ValueError`."""
-    if len(content) == KEY_BYTES or content[KEY_BYTES:] == REHEARSAL:
+    if len(content) == KEY_BYTES or content[KEY_BYTES:] == SANDBOX:
         return 1, 1, [content]
     try:
         found = json.loads(content)
@@ -251,7 +251,7 @@ def _parse(content: bytes) -> tuple[int, int, list[bytes]]:
         raise ValueError(f"has {len(content)} bytes instead of {KEY_BYTES}") from None
     if type(active) is not int or type(begun) is not int:
         raise ValueError("was changed")
-    whole = all(len(each) == KEY_BYTES or each[KEY_BYTES:] == REHEARSAL for each in secrets)
+    whole = all(len(each) == KEY_BYTES or each[KEY_BYTES:] == SANDBOX for each in secrets)
     numbered = active in range(1, len(secrets) + 1) and begun in range(active, len(secrets) + 1)
     if not whole or not numbered or len({len(each) for each in secrets}) != 1:
         raise ValueError("was changed")
@@ -271,8 +271,8 @@ def key_path(path: Path) -> Path:
     return path.with_name(path.name + ".key")
 
 
-def new_key(rehearsal: bool | None = None) -> bytes:
-    return secrets.token_bytes(KEY_BYTES) + (REHEARSAL if rehearsal else b"")
+def new_key(sandbox: bool | None = None) -> bytes:
+    return secrets.token_bytes(KEY_BYTES) + (SANDBOX if sandbox else b"")
 
 
 def new_book() -> str:
@@ -292,13 +292,13 @@ def read_book(key: Key, stored: bytes | None) -> str | None:
     return book if stored is not None and compare_digest(write_book(key, book), bytes(stored)) else None
 
 
-def check_kind(key: Key, ledger: str, rehearsal: bool | None) -> Key:
-    """The key itself, if its ledger is a rehearsal, or is none, as is wanted; None takes either.
+def check_kind(key: Key, ledger: str, sandbox: bool | None) -> Key:
+    """The key itself, if its ledger is a sandbox, or is none, as is wanted; None takes either.
 
-    Raises `RehearsalError`.
+    Raises `SandboxError`.
     """
-    if rehearsal is not None and key.rehearsal != rehearsal:
-        raise RehearsalError(ledger, key.rehearsal)
+    if sandbox is not None and key.sandbox != sandbox:
+        raise SandboxError(ledger, key.sandbox)
     return key
 
 

@@ -44,7 +44,7 @@ class Ledger:
         self._store = store
         # Whether it may be read while it is copied in part only, which is for whoever copies it.
         self._half = half
-        self._clock = Clock(read_clock, store.name, clock_bound, rehearsal=store.key.rehearsal)
+        self._clock = Clock(read_clock, store.name, clock_bound, sandbox=store.key.sandbox)
         self._caches = [Cache() for _ in range(store.lanes)]
         # Where each lane ended when it was last told to anybody here; it can only have grown.
         self._told: list[End | None] = [None] * store.lanes

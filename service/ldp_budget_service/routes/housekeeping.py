@@ -30,7 +30,7 @@ class CallerAnswer(BaseModel):
 class AboutAnswer(BaseModel):
     """Whether nothing counts in this ledger, what time it is there, and who asks."""
 
-    rehearsal: bool
+    sandbox: bool
     now: datetime
     caller: CallerAnswer
 
@@ -55,7 +55,7 @@ class KeyRevoked(Asked):
 
 
 class KeyAsked(KeyRevoked):
-    """An API key as `ldp-budget key create` makes it."""
+    """An API key as `ldp-budget api-key create` makes it."""
 
     scopes: list[str] = Field(examples=[["spend"]])
     policies: list[str] | None = None
@@ -80,7 +80,7 @@ class RecordAsked(Asked):
 def about(desk: Caller) -> Response:
     """Whether nothing counts in this ledger, what time it is there, and who asks; for any key, whatever it may do."""
     found = desk.accountant
-    about = {"rehearsal": found.rehearsal, "now": found.now().isoformat(), "caller": found.caller._asdict()}
+    about = {"sandbox": found.sandbox, "now": found.now().isoformat(), "caller": found.caller._asdict()}
     return told(found.position(), about)
 
 

@@ -68,7 +68,7 @@ class PostgresStore:
         *,
         create: bool,
         secret: bytes | None = None,
-        rehearsal: bool | None = None,
+        sandbox: bool | None = None,
         book: str | None = None,
     ) -> None:
         self._address = address.read(ledger)
@@ -84,18 +84,18 @@ class PostgresStore:
             if not self._schema:
                 why = "no schema of the role's search_path is there. Create one, or put options=-csearch_path%3DNAME"
                 raise LedgerError(self.name, f"{why} into the address")
-            self.key, self.lanes = self._open(connection, create, secret, rehearsal, book)
+            self.key, self.lanes = self._open(connection, create, secret, sandbox, book)
             self._check_tables(connection)
             with first_connection(self._address) as other:
                 promises.check_isolation(connection, other, self._schema, self._address)
 
     def _open(
-        self, connection: Connection, create: bool, given: bytes | None, rehearsal: bool | None, book: str | None
+        self, connection: Connection, create: bool, given: bytes | None, sandbox: bool | None, book: str | None
     ) -> tuple[Key, int]:
         if not self._is_made(connection):
             if not create:
                 raise LedgerMissing(self.name)
-            self._create(connection, given, rehearsal, new_book() if book is None else book)
+            self._create(connection, given, sandbox, new_book() if book is None else book)
         with self._looking(connection):
             meta: dict[str, bytes] = dict(connection.execute("SELECT name, value FROM meta").fetchall())
         version = bytes(meta.get("schema", b"?")).decode("ascii", "replace")
@@ -107,7 +107,7 @@ class PostgresStore:
             )
             raise LedgerError(self.name, f"{why} from a backup")
         self.identity = bytes(meta["ledger"]).decode("ascii")
-        key = check_kind(secret.read(self.identity, self._address), self.name, rehearsal)
+        key = check_kind(secret.read(self.identity, self._address), self.name, sandbox)
         with self._looking(connection):
             (lanes,) = connection.execute("SELECT count(*) FROM lanes").fetchone() or (0,)
         if bytes(meta["key_check"]) != schema.key_check(key, lanes):
@@ -137,7 +137,7 @@ class PostgresStore:
             catalog.check_catalog(catalog.ask_catalog(Unit(connection, self._schema)), self.name)
         self._tables_checked = time.monotonic()
 
-    def _create(self, connection: Connection, given: bytes | None, rehearsal: bool | None, book: str) -> None:
+    def _create(self, connection: Connection, given: bytes | None, sandbox: bool | None, book: str) -> None:
         """Make the tables and the key. Of several who do so at the same time one does, and the others find it.
 
         By which error the server tells the others depends on how far the one had come: a table, a type of the same
@@ -146,7 +146,7 @@ class PostgresStore:
         from psycopg import errors
 
         ledger = secrets.token_hex(8)
-        key = secret.make(ledger, self._address, given, rehearsal)
+        key = secret.make(ledger, self._address, given, sandbox)
         try:
             with self._looking(connection):
                 for statement in schema.TABLES:

@@ -78,7 +78,7 @@ def check_book(connection: sqlite3.Connection, key: keys.Key, path: str) -> None
     key.belong_to(book)
 
 
-def create(file: Path, secret: bytes | None = None, rehearsal: bool | None = None, book: str | None = None) -> None:
+def create(file: Path, secret: bytes | None = None, sandbox: bool | None = None, book: str | None = None) -> None:
     """Make key and ledger, unless somebody else just has; the ledger appears whole, under its name, last.
 
     `secret`, `book`: the key and the id of the ledger which is to be copied here.
@@ -92,7 +92,7 @@ def create(file: Path, secret: bytes | None = None, rehearsal: bool | None = Non
             _finish(file)
             return
         draft = _draft_of(file, _COPY if secret else _NEW)
-        secret = secret or keys.new_key(rehearsal)
+        secret = secret or keys.new_key(sandbox)
         refuse_strays(file)
         book = keys.new_book() if book is None else book
         _put(file, draft, secret, lambda: _write_empty(draft, keys.Key(secret), book))

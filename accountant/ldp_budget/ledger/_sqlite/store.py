@@ -49,7 +49,7 @@ class SqliteStore:
         *,
         create: bool,
         secret: bytes | None = None,
-        rehearsal: bool | None = None,
+        sandbox: bool | None = None,
         book: str | None = None,
     ) -> None:
         # The file itself, wherever links to it lie, and wherever the process goes before it opens it again.
@@ -67,19 +67,19 @@ class SqliteStore:
         self._place: Place | None = None
         with _forks.opening(self):
             if self.name == MEMORY:
-                self.key = keys.Key(secret or keys.new_key(rehearsal))
+                self.key = keys.Key(secret or keys.new_key(sandbox))
                 self.key.belong_to(keys.new_book() if book is None else book)
                 self._writer = files.open_memory(self.key, self.key.book)
             else:
-                self._open_file(Path(self.name), create, secret, rehearsal, book)
+                self._open_file(Path(self.name), create, secret, sandbox, book)
 
     def _open_file(
-        self, file: Path, create: bool, secret: bytes | None, rehearsal: bool | None, book: str | None
+        self, file: Path, create: bool, secret: bytes | None, sandbox: bool | None, book: str | None
     ) -> None:
         if create and not file.exists():
-            files.create(file, secret, rehearsal, book)
+            files.create(file, secret, sandbox, book)
         files.require_both(file, secret)
-        self.key = keys.check_kind(keys.read_key(file), self.name, rehearsal)
+        self.key = keys.check_kind(keys.read_key(file), self.name, sandbox)
         self._place = Place(self.name, self.key)
         # Whoever comes first uses it, to read or to write.
         self._readers = [self._place.open()]
