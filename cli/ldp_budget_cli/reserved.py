@@ -8,6 +8,7 @@ from __future__ import annotations
 from ldp_budget.catalogue.hookspecs import hookimpl
 
 OPTIONS = (
+    "activate",
     "address_burst",
     "address_rate",
     "adjust",
@@ -34,6 +35,7 @@ OPTIONS = (
     "csv",
     "delimiter",
     "digest",
+    "discard",
     "distribution",
     "drain",
     "encoding",
@@ -75,6 +77,7 @@ OPTIONS = (
     "plot",
     "policy",
     "port",
+    "prepare",
     "proxy",
     "purpose",
     "question",
@@ -96,6 +99,7 @@ OPTIONS = (
     "skip_invalid",
     "skipped_to",
     "spend",
+    "status",
     "threads",
     "title",
     "to",

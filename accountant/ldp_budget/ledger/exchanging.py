@@ -111,7 +111,7 @@ class KeyState(NamedTuple):
 
     secret: int
     state: str
-    lanes: int
+    partitions: int
 
 
 def states(ledger: Ledger) -> list[KeyState]:
