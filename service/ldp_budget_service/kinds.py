@@ -77,7 +77,7 @@ MEANINGS: dict[str, str] = {
     "key-conflict": "The idempotency key was used for another request. A new report needs a new key.",
     "sandbox-error": "The ledger is a sandbox and was to be one that counts, or the reverse.",
     "ledger-missing": "There is no ledger.",
-    "ledger-key-missing": "The ledger's key was exchanged, and this instance has not got it. Nothing was charged.",
+    "ledger-key-missing": "The ledger's key was rotated, and this instance has not got it. Nothing was charged.",
     "ledger-error": "The ledger cannot be used just now. With `unknown`, nobody knows whether something was charged: "
     "ask again with the same key.",
     "clock-error": "The clock cannot be charged by, and nothing was charged.",
