@@ -161,8 +161,8 @@ class LedgerKeyMissing(LedgerError):  # noqa: N818
     def __init__(self, path: str, secret: int) -> None:
         self.secret = secret
         why = (
-            f"its key was exchanged, and the one here has not got the secret {secret} that is in force there, or the "
-            "end of its journal was changed; copy the key's file from where it was exchanged. Nothing was charged"
+            f"its key was rotated, and the one here has not got the secret {secret} that is in force there, or the "
+            "end of its journal was changed; copy the key's file from where it was rotated. Nothing was charged"
         )
         super().__init__(path, why)
 

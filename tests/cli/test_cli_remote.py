@@ -114,6 +114,7 @@ def test_what_stands_in_the_way_is_said(
     assert "as a service has a ledger already" in command.error("ledger", "init", code=2)
     assert "not over HTTP" in command.error("ledger", "backup", tmp_path / "copy.db")
     assert "not over HTTP" in command.error("ledger", "move", "--yes", command.ledger, tmp_path / "copy.db")
+    assert "not over HTTP" in command.error("ledger", "rotate-key", "--yes")
     assert "no policy is called 'default'" in command.error("spend", "alice", *COIN)
     elsewhere = CommandLine("http://budget.example.org")
     assert "or --plain-http, before the command" in elsewhere.error("ledger", "stats", code=2)
