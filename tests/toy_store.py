@@ -11,30 +11,30 @@ from typing import Any, TypeAlias
 
 from ldp_budget.guarantees.amounts import ZERO, Costs
 from ldp_budget.ledger import entries as e
-from ldp_budget.ledger.journal import seal_counters
+from ldp_budget.ledger.journal import counters_mac
 from ldp_budget.ledger.keys import Key, new_key
-from ldp_budget.ledger.store import NO_SUM, Hint, Lanes, Renew, Rooms
+from ldp_budget.ledger.store import NO_SUM, Hint, Partitions, Renew, Rooms
 
 Table: TypeAlias = dict[Any, Any]
 
 
-class ToyRows:  # of a lane, each table a dictionary by its key
+class ToyRows:  # of a partition, each table a dictionary by its key
     def __init__(self, key: Key) -> None:
-        self._end, self._seal = e.End(), seal_counters(key, e.End())
+        self._end, self._mac = e.PartitionHead(), counters_mac(key, e.PartitionHead())
         self._users: dict[int, e.User] = {}
-        self._tombstones, self._keys, self._seals, self._collections = Table(), Table(), Table(), Table()
+        self._tombstones, self._keys, self._macs, self._collections = Table(), Table(), Table(), Table()
         self._sums: dict[tuple[int, int], Costs] = {}
         self._labels: dict[tuple[int, bytes, int, int], int] = {}
         self._quotas: dict[tuple[int, str, str], int] = {}
         self._journal, self._links, self._notes, self._charges = Table(), Table(), Table(), Table()
-        self._checkpoints, self._records = list[e.Checkpoint](), list[e.StoredRecord]()
+        self._checkpoints, self._records = list[e.Checkpoint](), list[e.AdminLogEntry]()
         self._entry_labels, self._policies, self._periods = Table(), Table(), {"lifetime": 0}
 
-    def end(self) -> tuple[e.End, bytes]:
-        return self._end, self._seal
+    def end(self) -> tuple[e.PartitionHead, bytes]:
+        return self._end, self._mac
 
-    def set_end(self, end: e.End, seal: bytes | None) -> None:
-        self._end, self._seal = end, seal or self._seal
+    def set_end(self, end: e.PartitionHead, row_mac: bytes | None) -> None:
+        self._end, self._mac = end, row_mac or self._mac
 
     def accounts(self, users: Sequence[bytes], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
         for user in [each for each in self._users.values() if each.hash in users]:
@@ -44,9 +44,9 @@ class ToyRows:  # of a lane, each table a dictionary by its key
         for account in [each for each in accounts if each in self._users and self._users[each].hash is not None]:
             charges = [n for n, row in self._journal.items() if row[3] == account and row[2] in e.CHARGES]
             more = any(key[0] == account for key in (*self._labels, *self._quotas)), self._users[account].hash
-            seal = max(charges, default=None), *self._seals.get(account, (0, None, None))[1:], *more
+            row_mac = max(charges, default=None), *self._macs.get(account, (0, None, None))[1:], *more
             for window in [each for each in windows if (account, each) in self._sums] or [None]:
-                yield (account, window, *self._sums.get((account, window), [None] * 4), *seal)
+                yield (account, window, *self._sums.get((account, window), [None] * 4), *row_mac)
 
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
         return [user for user in users if user in self._tombstones]
@@ -57,7 +57,7 @@ class ToyRows:  # of a lane, each table a dictionary by its key
     def spent(self, account: int, window: int) -> Costs | None:
         return self._sums.get((account, window))
 
-    def label_reports(self, account: int, label: bytes, charge: int, window: int) -> int:
+    def memoised_reports(self, account: int, label: bytes, charge: int, window: int) -> int:
         return self._labels.get((account, label, charge, window), 0)
 
     def quota_used(self, account: int, plan: str, promise: str) -> int:
@@ -66,10 +66,10 @@ class ToyRows:  # of a lane, each table a dictionary by its key
     def plans_used(self, account: int) -> Iterable[str]:
         return {plan for (owner, plan, _), used in self._quotas.items() if owner == account and used}
 
-    def answers(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[e.StoredAnswer]:
+    def answers(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[e.IdempotencyRecord]:
         return [each for (user, key), each in self._keys.items() if user in users and key in keys]
 
-    def answers_of(self, user: bytes) -> Iterator[e.StoredAnswer]:
+    def idempotency_records_of(self, user: bytes) -> Iterator[e.IdempotencyRecord]:
         return iter([each for each in self._keys.values() if each.user == user])
 
     def entries(self, first: int, last: int) -> Iterator[tuple[tuple[Any, ...], bytes | None]]:
@@ -95,7 +95,7 @@ class ToyRows:  # of a lane, each table a dictionary by its key
         for account in sorted({row[3] for row in self._journal.values() if first <= row[3] <= last}):
             yield from (row for row in self.history(account) if since is None or row[1] >= since)
 
-    def notes(self, first: int, last: int, account: int | None = None) -> Iterator[e.StoredNote]:
+    def notes(self, first: int, last: int, account: int | None = None) -> Iterator[e.EntryNote]:
         among = (self._notes[entry] for entry in sorted(self._notes) if first <= entry <= last)
         return iter([note for note in among if account in (None, self._journal[note.entry][3])])
 
@@ -103,15 +103,15 @@ class ToyRows:  # of a lane, each table a dictionary by its key
         rows = (row for row in self._journal.values() if row[12] is not None and row[12] > after)
         return iter([row for row in rows if account in (None, row[3]) and self.resolution(row[0]) is None])
 
-    def add_notes(self, notes: Sequence[e.StoredNote]) -> None:
+    def add_notes(self, notes: Sequence[e.EntryNote]) -> None:
         self._notes.update((note.entry, note) for note in notes)
 
-    def add_entries(self, rows: list[tuple[Any, ...]], link: bytes | None) -> None:
+    def add_entries(self, rows: list[tuple[Any, ...]], chain_hash: bytes | None) -> None:
         self._journal.update((row[0], row) for row in rows)
-        self._links.update({} if link is None else {rows[-1][0]: link})
+        self._links.update({} if chain_hash is None else {rows[-1][0]: chain_hash})
 
-    def set_link(self, number: int, link: bytes) -> None:
-        self._links[number] = link
+    def set_chain_hash(self, number: int, chain_hash: bytes) -> None:
+        self._links[number] = chain_hash
 
     def add_label(self, label: e.EntryLabel) -> None:
         self._entry_labels[label.entry] = label
@@ -122,28 +122,28 @@ class ToyRows:  # of a lane, each table a dictionary by its key
     def set_sums(self, rows: Iterable[tuple[Any, ...]]) -> None:
         self._sums.update(((row[0], row[1]), Costs(*row[2:])) for row in rows)
 
-    def set_seals(self, rows: Sequence[e.SealRow]) -> None:
-        self._seals.update((row.account, row) for row in rows)
+    def set_account_macs(self, rows: Sequence[e.AccountMac]) -> None:
+        self._macs.update((row.account, row) for row in rows)
 
-    def seals(self, first: int, last: int) -> Iterator[e.SealRow]:
-        return iter([self._seals[account] for account in sorted(self._seals) if first <= account <= last])
+    def row_macs(self, first: int, last: int) -> Iterator[e.AccountMac]:
+        return iter([self._macs[account] for account in sorted(self._macs) if first <= account <= last])
 
-    def set_label_reports(self, row: e.LabelRow) -> None:
+    def set_memoised_reports(self, row: e.MemoisedCount) -> None:
         self._labels[row[:4]] = row.reports
 
-    def set_quota_used(self, row: e.QuotaRow) -> None:
+    def set_quota_used(self, row: e.QuotaUse) -> None:
         self._quotas[row[:3]] = row.used
 
-    def add_answers(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        self._keys.update((tuple(row[:2]), e.StoredAnswer(*row)) for row in rows)
+    def add_idempotency_records(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._keys.update((tuple(row[:2]), e.IdempotencyRecord(*row)) for row in rows)
 
-    def forget(self, tombstone: e.Tombstone, cut_off: e.User | None, answers: Iterable[e.StoredAnswer]) -> None:
+    def forget(self, tombstone: e.Tombstone, cut_off: e.User | None, answers: Iterable[e.IdempotencyRecord]) -> None:
         self._tombstones[tombstone.hash] = tombstone
         self._keys = {key: each for key, each in self._keys.items() if key[0] != tombstone.hash}
-        self.add_answers(answers)
+        self.add_idempotency_records(answers)
         if cut_off is not None:
             account, labels = cut_off.account, self._entry_labels.values()
-            self._seals.pop(account, None)
+            self._macs.pop(account, None)
             self._entry_labels = {each.entry: each for each in labels if self._journal[each.entry][3] != account}
             self._notes = {entry: n for entry, n in self._notes.items() if self._journal[entry][3] != account}
             self._labels = {key: reports for key, reports in self._labels.items() if key[0] != account}
@@ -166,14 +166,14 @@ class ToyRows:  # of a lane, each table a dictionary by its key
     def add_period(self, period: str, since: int) -> None:
         self._periods[period] = since
 
-    def charge_number(self, fingerprint: str, guarantee: str, collection: str) -> int | None:
+    def priced_mechanism_number(self, fingerprint: str, guarantee: str, collection: str) -> int | None:
         numbers = {(each.fingerprint, each.guarantee, each.collection): each.number for each in self.charges()}
         return numbers.get((fingerprint, guarantee, collection))
 
-    def charges(self, first: int = 1) -> Iterator[e.StoredCharge]:
+    def charges(self, first: int = 1) -> Iterator[e.PricedMechanism]:
         return iter([charge for number, charge in sorted(self._charges.items()) if number >= first])
 
-    def add_charge(self, charge: e.StoredCharge) -> None:
+    def add_priced_mechanism(self, charge: e.PricedMechanism) -> None:
         self._charges[charge.number] = charge
 
     def policy(self, name: str) -> e.StoredPolicy | None:
@@ -200,10 +200,10 @@ class ToyRows:  # of a lane, each table a dictionary by its key
     def add_checkpoint(self, checkpoint: e.Checkpoint) -> None:
         self._checkpoints.append(checkpoint)
 
-    def records(self, first: int = 1) -> Iterator[e.StoredRecord]:
+    def records(self, first: int = 1) -> Iterator[e.AdminLogEntry]:
         return iter([record for record in self._records if record.number >= first])
 
-    def add_record(self, record: e.StoredRecord) -> None:
+    def add_record(self, record: e.AdminLogEntry) -> None:
         self._records.append(record)
 
     def add_collection(self, collection: e.StoredCollection) -> None:
@@ -215,19 +215,21 @@ class ToyRows:  # of a lane, each table a dictionary by its key
     def tombstones(self) -> Iterator[e.Tombstone]:
         return iter(self._tombstones.values())
 
-    def sums(self, first: int, last: int) -> Iterator[e.SumRow]:
-        return iter([e.SumRow(*key, *self._sums[key]) for key in sorted(self._sums) if first <= key[0] <= last])
+    def sums(self, first: int, last: int) -> Iterator[e.WindowSum]:
+        return iter([e.WindowSum(*key, *self._sums[key]) for key in sorted(self._sums) if first <= key[0] <= last])
 
-    def label_counts(self, first: int, last: int) -> Iterator[e.LabelRow]:
-        return iter([e.LabelRow(*key, self._labels[key]) for key in sorted(self._labels) if first <= key[0] <= last])
+    def memoised_counts(self, first: int, last: int) -> Iterator[e.MemoisedCount]:
+        return iter(
+            [e.MemoisedCount(*key, self._labels[key]) for key in sorted(self._labels) if first <= key[0] <= last]
+        )
 
-    def quotas(self, first: int, last: int) -> Iterator[e.QuotaRow]:
-        return iter([e.QuotaRow(*key, self._quotas[key]) for key in sorted(self._quotas) if first <= key[0] <= last])
+    def quotas(self, first: int, last: int) -> Iterator[e.QuotaUse]:
+        return iter([e.QuotaUse(*key, self._quotas[key]) for key in sorted(self._quotas) if first <= key[0] <= last])
 
-    def answers_after(self, position: int, most: int) -> tuple[Iterable[e.StoredAnswer], int | None]:
+    def idempotency_records_after(self, position: int, most: int) -> tuple[Iterable[e.IdempotencyRecord], int | None]:
         return self._keys.values(), None
 
-    def answers_apart(self, first: int, last: int) -> Iterator[e.StoredAnswer]:
+    def answers_apart(self, first: int, last: int) -> Iterator[e.IdempotencyRecord]:
         return iter([each for each in self._keys.values() if -last <= each.place <= -first])
 
     def counts(self) -> dict[str, Any]:
@@ -264,12 +266,18 @@ class ToyBatch:  # many users charged alike, one by one
 
     def sealed(self, day: int, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
         for account in self._accounts():
-            [(newest, sealed_on, seal, counted, user)] = {row[6:] for row in self._rows.sealed([account], windows)}
+            [(newest, sealed_on, row_mac, counted, user)] = {row[6:] for row in self._rows.sealed([account], windows)}
             sums = [self._rows.spent(account, window) or (NO_SUM, None, None, None) for window in windows]
-            yield (account, user, newest, None if counted or sealed_on != day else seal, *sum(map(tuple, sums), ()))
+            yield (
+                account,
+                user,
+                newest,
+                None if counted or sealed_on != day else row_mac,
+                *sum(map(tuple, sums), ()),
+            )
 
-    def open_accounts(self, first: int, users: list[bytes], seals: list[bytes]) -> None:
-        self._rows._users.update((n, e.User(n, *u)) for n, u in enumerate(zip(users, seals, strict=True), first))
+    def open_accounts(self, first: int, users: list[bytes], row_macs: list[bytes]) -> None:
+        self._rows._users.update((n, e.User(n, *u)) for n, u in enumerate(zip(users, row_macs, strict=True), first))
 
     def _accounts(self) -> list[int]:
         return sorted(row[1] for row in self._rows.accounts(self._left, []))
@@ -284,28 +292,37 @@ class ToyBatch:  # many users charged alike, one by one
             self._rows._journal[number] = (number, at, kind, account, *charged, 1, *amounts, None, None, None, kept)
         return self._accounts()
 
-    def seal(self, day: int, seals: list[bytes]) -> None:
-        self._rows.set_seals([e.SealRow(a, day, seal) for a, seal in zip(self._accounts(), seals, strict=True)])
+    def row_mac(self, day: int, row_macs: list[bytes]) -> None:
+        self._rows.set_account_macs(
+            [e.AccountMac(a, day, row_mac) for a, row_mac in zip(self._accounts(), row_macs, strict=True)]
+        )
 
 
 class ToyStore:
     """A store whose transactions work on a copy, which takes the place of the rows at their end."""
 
-    def __init__(self, lanes: int = 1, secret: bytes | None = None) -> None:
-        self.name, self.identity, self.lanes, self.key = "toy", f"toy {id(self)}", lanes, Key(secret or new_key())
-        self._rows = [ToyRows(self.key) for _ in range(lanes)]
+    def __init__(self, partitions: int = 1, secret: bytes | None = None) -> None:
+        self.name, self.identity, self.partitions, self.key = (
+            "toy",
+            f"toy {id(self)}",
+            partitions,
+            Key(secret or new_key()),
+        )
+        self._rows = [ToyRows(self.key) for _ in range(partitions)]
         self.repeated, self._lock = Counter[str](), threading.Lock()
 
-    def run(self, work: Callable[[Lanes], Any], lanes: Sequence[int] = (0,), hint: Hint | None = None) -> Any:
+    def run(
+        self, work: Callable[[Partitions], Any], partitions: Sequence[int] = (0,), hint: Hint | None = None
+    ) -> Any:
         with self._lock:
             for _ in range(2):  # as an engine may ask for it again
                 rows = copy.deepcopy(self._rows)
-                result = work({lane: rows[lane] for lane in lanes})
+                result = work({partition: rows[partition] for partition in partitions})
             self._rows = rows
             return result
 
-    def snapshot(self, lane: int = 0) -> AbstractContextManager[ToyRows]:
-        return nullcontext(self._rows[lane])
+    def snapshot(self, partition: int = 0) -> AbstractContextManager[ToyRows]:
+        return nullcontext(self._rows[partition])
 
     def entries(self) -> list[int]:
         return [rows.end()[0].entries for rows in self._rows]

@@ -104,7 +104,7 @@ def key() -> None:
 @rows_options
 @click.pass_context
 def status(ctx: click.Context, form: str | None) -> None:
-    """List the key's secrets: pending, activating, active or expired, and in how many lanes each is in force."""
+    """List the key's secrets: pending, activating, active or expired, and in how many partitions each is in force."""
     rows = [each._asdict() for each in open_ledger(ctx).key_states()]
     if form is not None:
         print_rows(rows, form)
@@ -139,7 +139,7 @@ def discard_key(ctx: click.Context, as_json: bool) -> None:
 def activate_key(ctx: click.Context, yes: bool, as_json: bool) -> None:
     """Have the secret that waits in the key's file in force, and the one before it no more. Asks first.
 
-    Whoever spends waits while their lane is exchanged, and an instance to whose machine the file was not brought
+    Whoever spends waits while their partition is exchanged, and an instance to whose machine the file was not brought
     refuses from then on. Stopped at any point, the same command goes on.
     """
     accountant = open_ledger(ctx)
@@ -202,7 +202,7 @@ def backup(ctx: click.Context, file: str, as_json: bool) -> None:
 def copy(ctx: click.Context, source: str, target: str, give_up: bool, yes: bool, as_json: bool) -> None:
     """Move the ledger FROM to TO, where it goes on: users, sums, policies, keys, receipts, all there is. Asks first.
 
-    Each is a file or postgresql://HOST/DATABASE; of a new one ?lanes=64 says in how many lanes. TO gets FROM's key,
+    Each is a file or postgresql://HOST/DATABASE; of a new one ?partitions=64 says in how many partitions. TO gets FROM's key,
     and nothing may lie there yet.
 
     First FROM is verified and closed: from then on it refuses every spend and names TO. It can still be read. Then

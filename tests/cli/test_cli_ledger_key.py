@@ -17,8 +17,8 @@ def test_a_key_is_exchanged_step_by_step(command: CommandLine) -> None:
     assert command.json("ledger", "key", "prepare") == {"prepared": 2}
     assert "--yes: expected where nobody can be asked" in command.error("ledger", "key", "activate", code=2)
     assert command.json("ledger", "key", "status") == [
-        {"secret": 1, "state": "active", "lanes": 1},
-        {"secret": 2, "state": "pending", "lanes": 0},
+        {"secret": 1, "state": "active", "partitions": 1},
+        {"secret": 2, "state": "pending", "partitions": 0},
     ]
     assert command("ledger", "key", "discard").stdout == "discarded\n"
     assert command.json("ledger", "key", "discard") == {"discarded": False}
@@ -28,7 +28,7 @@ def test_a_key_is_exchanged_step_by_step(command: CommandLine) -> None:
     assert command("ledger", "key", "activate", "--yes").stdout == "active: secret 2\n"
     assert command.json("ledger", "key", "activate") == {"active": 2}, "nothing is pending, so nothing is asked"
     assert [line.split() for line in command("ledger", "key", "status").stdout.splitlines()] == [
-        ["secret", "state", "lanes"],
+        ["secret", "state", "partitions"],
         ["1", "expired", "0"],
         ["2", "active", "1"],
     ]

@@ -509,13 +509,13 @@ class Undo(Exception):  # noqa: N818 - not an error
 class OneMoment:
     """A ledger as a transaction sees it."""
 
-    lanes = range(1)
+    partitions = range(1)
 
     def __init__(self, rows: Any, key: Key) -> None:
         self.key = key
         self._rows = rows
 
-    def reading(self, lane: int = 0) -> Any:
+    def reading(self, partition: int = 0) -> Any:
         return nullcontext(Reading(self._rows, self.key, Clock()))  # type: ignore[arg-type]
 
 
@@ -524,9 +524,9 @@ def problems_after(accountant: Accountant, *statements: tuple[str, tuple[Any, ..
     found: tuple[str, ...] = ()
     try:
 
-        def change(lanes: Any) -> None:
+        def change(partitions: Any) -> None:
             nonlocal found
-            rows = lanes[0]
+            rows = partitions[0]
             for sql, values in statements:
                 rows._connection.execute(sql, values)
             rows.known_end = None  # what this process remembers of its last transaction
@@ -550,7 +550,7 @@ COLUMNS = {
     " mark expires resolves keyed link",
     "keys": "user key place request answer seal",
     "labels": "account label charge window reports",
-    "lanes": "lane accounts charges policies collections answers checkpoints periods gate seal",
+    "partitions": "partition accounts charges policies collections answers checkpoints periods gate seal",
     "notes": "entry note seal",
     "periods": "period since",
     "policies": "policy name version created_at definition seal",
@@ -640,13 +640,13 @@ def test_a_deleted_row_is_found(rich: Accountant, table: str) -> None:
     "statements",
     [
         ["UPDATE users SET hash = NULL WHERE account = 1"],
-        ["DELETE FROM users WHERE account = 1", "DELETE FROM accounts WHERE account = 1"],
+        ["DELETE FROM users WHERE account = 1", "DELETE FROM window_sums WHERE account = 1"],
         [
-            "UPDATE accounts SET account = -account WHERE account < 3",
-            "UPDATE accounts SET account = 3 + account WHERE account < 0",
+            "UPDATE window_sums SET account = -account WHERE account < 3",
+            "UPDATE window_sums SET account = 3 + account WHERE account < 0",
         ],
-        ["INSERT INTO labels SELECT account, label, charge, window + 4000, 3 FROM labels"],
-        ["INSERT INTO accounts SELECT account, window + 4000, 1, 1, 1, 1 FROM accounts"],
+        ["INSERT INTO memoised_counts SELECT account, label, charge, window + 4000, 3 FROM memoised_counts"],
+        ["INSERT INTO window_sums SELECT account, window + 4000, 1, 1, 1, 1 FROM window_sums"],
         ["INSERT INTO quotas SELECT account, plan, promise || ' ', -5 FROM quotas"],
         ["INSERT INTO periods VALUES ('week', 0)"],
         ["INSERT INTO tombstones SELECT x'00', seal FROM tombstones"],
@@ -658,17 +658,17 @@ def test_a_deleted_row_is_found(rich: Accountant, table: str) -> None:
         ],
         ["INSERT INTO policies SELECT NULL, name, version + 9, created_at, definition, seal FROM policies"],
         [
-            "INSERT INTO charges SELECT NULL, fingerprint, mechanism, '{}', guarantee || ' ', 0, 0, 0, 0, collection,"
-            " seal FROM charges"
+            "INSERT INTO priced_mechanisms SELECT NULL, fingerprint, mechanism, '{}', guarantee || ' ', 0, 0, 0, 0, collection,"
+            " seal FROM priced_mechanisms"
         ],
         [
-            "INSERT INTO charges SELECT NULL, fingerprint, mechanism, declared, guarantee, 0, 0, 0, 0, 'a', seal"
-            " FROM charges"
+            "INSERT INTO priced_mechanisms SELECT NULL, fingerprint, mechanism, declared, guarantee, 0, 0, 0, 0, 'a', seal"
+            " FROM priced_mechanisms"
         ],
         ["INSERT INTO notes SELECT entry, 'a', (SELECT seal FROM notes) FROM journal WHERE keyed < 2"],
         ["UPDATE journal SET keyed = keyed - 2 WHERE keyed > 1"],
         ["UPDATE journal SET link = NULL"],
-        ["DELETE FROM journal", "DELETE FROM accounts", "DELETE FROM users"],
+        ["DELETE FROM journal", "DELETE FROM window_sums", "DELETE FROM users"],
     ],
     ids=lambda statements: statements[0][:60],
 )

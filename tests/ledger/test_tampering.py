@@ -148,7 +148,7 @@ TABLES = [
     "journal",
     "keys",
     "labels",
-    "lanes",
+    "partitions",
     "notes",
     "periods",
     "policies",
@@ -249,27 +249,27 @@ def _swap(
         """INSERT INTO notes SELECT j.entry, 'alice', n.seal FROM journal j JOIN users u USING (account), notes n
            WHERE u.hash IS NULL LIMIT 1;""",
         # One survey taken for the other, and for no survey.
-        """UPDATE charges SET collection = 'poll' WHERE collection = 'survey' AND charge NOT IN
-             (SELECT charge FROM charges WHERE collection = 'poll');
-           UPDATE charges SET collection = '' WHERE collection = 'survey';""",
-        """UPDATE journal SET charge = (SELECT charge FROM charges WHERE collection = 'poll')
-           WHERE charge = (SELECT charge FROM charges WHERE collection = 'survey');""",
+        """UPDATE priced_mechanisms SET collection = 'poll' WHERE collection = 'survey' AND charge NOT IN
+             (SELECT charge FROM priced_mechanisms WHERE collection = 'poll');
+           UPDATE priced_mechanisms SET collection = '' WHERE collection = 'survey';""",
+        """UPDATE journal SET charge = (SELECT charge FROM priced_mechanisms WHERE collection = 'poll')
+           WHERE charge = (SELECT charge FROM priced_mechanisms WHERE collection = 'survey');""",
         # An entry that says that it has no note, and one that says it has.
         """UPDATE journal SET keyed = keyed - 2 WHERE keyed > 1; DELETE FROM notes;""",
         # The last refusal forgotten, and the count of them with it.
-        """DELETE FROM keys WHERE place = (SELECT min(place) FROM keys); UPDATE lanes SET answers = answers - 1;""",
+        """DELETE FROM idempotency_records WHERE place = (SELECT min(place) FROM idempotency_records); UPDATE partitions SET answers = answers - 1;""",
         # The last collection forgotten, and the count of them with it.
-        """DELETE FROM collections WHERE number = 3; UPDATE lanes SET collections = 2;""",
+        """DELETE FROM collections WHERE number = 3; UPDATE partitions SET collections = 2;""",
         # The tail cut off and the sums made to fit, although a stored answer names a later entry.
         """DELETE FROM journal WHERE entry > (SELECT max(entry) FROM journal WHERE link IS NOT NULL
              AND entry < (SELECT max(entry) FROM journal));
-           DELETE FROM accounts WHERE account = (SELECT max(account) FROM users);
+           DELETE FROM window_sums WHERE account = (SELECT max(account) FROM users);
            DELETE FROM users WHERE account = (SELECT max(account) FROM users);
-           UPDATE lanes SET accounts = (SELECT max(account) FROM users);""",
-        "CREATE TRIGGER forget AFTER INSERT ON accounts BEGIN DELETE FROM accounts WHERE account = NEW.account; END;",
-        "CREATE VIEW shown AS SELECT * FROM accounts;",
+           UPDATE partitions SET accounts = (SELECT max(account) FROM users);""",
+        "CREATE TRIGGER forget AFTER INSERT ON accounts BEGIN DELETE FROM window_sums WHERE account = NEW.account; END;",
+        "CREATE VIEW shown AS SELECT * FROM window_sums;",
         "DROP INDEX resolutions;",
-        "ALTER TABLE accounts ADD COLUMN more INTEGER;",
+        "ALTER TABLE window_sums ADD COLUMN more INTEGER;",
         "CREATE TABLE more (value);",
     ],
     ids=lambda attack: " ".join(attack.split())[:50],
@@ -317,15 +317,15 @@ def test_equal_labels_of_two_users_do_not_show(ledger: Path) -> None:
 @pytest.mark.parametrize(
     ("insert", "problem"),
     [
-        ("INSERT INTO lanes SELECT 1, {counters}, seal FROM lanes", "lanes: there is a lane 1"),
+        ("INSERT INTO partitions SELECT 1, {counters}, seal FROM partitions", "partitions: there is a partition 1"),
         ("INSERT INTO entry_labels VALUES (999, x'00', x'01')", "entry_labels: there is a label of entry 999"),
         ("INSERT INTO entry_labels VALUES (1, x'00', x'01')", "entry_labels: there is a label of entry 1,"),
     ],
-    ids=["another lane", "no such entry", "an entry of nobody"],
+    ids=["another partition", "no such entry", "an entry of nobody"],
 )
 def test_a_row_that_belongs_to_nothing_is_found(ledger: Path, clock: Clock, insert: str, problem: str) -> None:
     connection = sqlite3.connect(ledger)
-    names = [row[1] for row in connection.execute("PRAGMA table_info(lanes)")]
+    names = [row[1] for row in connection.execute("PRAGMA table_info(partitions)")]
     connection.execute(insert.format(counters=", ".join(names[1:-1])))
     connection.commit()
     connection.close()

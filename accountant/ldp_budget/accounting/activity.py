@@ -25,7 +25,7 @@ class Charged(NamedTuple):
 
 
 class Activity:
-    """The journal of one lane, as far as it was added.
+    """The journal of one partition, as far as it was added.
 
     `hours` holds for each hour since 1970 how many charges there were, of how many reports, and how many of these
     were given back; `users` for each day how many accounts were charged. A day that a repair of the clock enters for

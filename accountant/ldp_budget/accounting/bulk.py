@@ -18,14 +18,14 @@ from .._columns import check_texts
 from .._json import canonical_json
 from ..errors import InvalidParameter, NotSupported
 from ..ledger.entries import NOBODY, SPENT
-from ..ledger.lanes import lane_of
+from ..ledger.lanes import partition_of
 from .idempotency import IdempotencyKey, Kept, key_hash, once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from ..ledger import Transaction
-    from ..ledger.entries import StoredAnswer
+    from ..ledger.entries import IdempotencyRecord
     from ..ledger.keys import Key
     from .request import Charge
     from .terms import Terms
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 
 BATCH = 50_000
 _BOUND = "{}"
-"""The answer of a batch whose parts are charged each in its lane."""
-LANES_TOGETHER = 4
-"""In how many lanes a batch is charged at the same time."""
+"""The answer of a batch whose parts are charged each in its partition."""
+PARTITIONS_TOGETHER = 4
+"""In how many partitions a batch is charged at the same time."""
 
 
 class Parts(NamedTuple):
-    """A batch that was begun in the parts of so many lanes; each has an answer of its own if it was charged."""
+    """A batch that was begun in the parts of so many partitions; each has an answer of its own if it was charged."""
 
-    lanes: int
+    partitions: int
 
 
 @dataclass
@@ -190,26 +190,26 @@ def write_refused(users: list[str]) -> Callable[[Outcome | Parts], Kept]:
     return write
 
 
-def read_part(users: list[str]) -> Callable[[StoredAnswer], Outcome | Parts]:
+def read_part(users: list[str]) -> Callable[[IdempotencyRecord], Outcome | Parts]:
     """The answer to the same batch, charged before; or in which parts it was begun before the ledger was copied."""
 
-    def read(stored: StoredAnswer) -> Outcome | Parts:
+    def read(stored: IdempotencyRecord) -> Outcome | Parts:
         answer = json.loads(stored.answer)
-        if "lanes" in answer:
-            return Parts(answer["lanes"])
+        if "partitions" in answer:
+            return Parts(answer["partitions"])
         return [users[place] for place in answer["refused"]], True
 
     return read
 
 
-def carried(answer: str, lanes: int) -> str:
-    """What is kept of a batch, as a copy of the ledger keeps it: one that was bound says in how many lanes."""
+def carried(answer: str, partitions: int) -> str:
+    """What is kept of a batch, as a copy of the ledger keeps it: one that was bound says in how many partitions."""
     if answer == _BOUND:
-        return canonical_json({"lanes": lanes})
+        return canonical_json({"partitions": partitions})
     if answer.startswith(
         '{"lines"'
-    ):  # a chunk of lines, see `lines`; `lanes` comes before, where it was copied before
-        return canonical_json({"lanes": lanes, **json.loads(answer)})
+    ):  # a chunk of lines, see `lines`; `partitions` comes before, where it was copied before
+        return canonical_json({"partitions": partitions, **json.loads(answer)})
     return answer
 
 
@@ -236,23 +236,23 @@ def bind(
     cannot be charged; a batch that is bound already is not checked again.
     """
 
-    def read(stored: StoredAnswer) -> Outcome | Parts | None:
+    def read(stored: IdempotencyRecord) -> Outcome | Parts | None:
         return None if stored.answer == _BOUND else read_part(users)(stored)
 
     return once(transaction, key, check, write=lambda _: Kept(_BOUND), read=read)
 
 
-def parts_of(secret: Key, users: list[str], lanes: int) -> list[tuple[int, list[str]]]:
-    """The users of each lane, out of so many, in their order."""
+def parts_of(secret: Key, users: list[str], partitions: int) -> list[tuple[int, list[str]]]:
+    """The users of each partition, out of so many, in their order."""
     parts: dict[int, list[str]] = {}
     for user, hashed in zip(users, secret.hashes(b"user", users), strict=True):
-        parts.setdefault(lane_of(hashed, lanes), []).append(user)
+        parts.setdefault(partition_of(hashed, partitions), []).append(user)
     return sorted(parts.items())
 
 
-def part_key(secret: Key, key: IdempotencyKey, lane: int) -> IdempotencyKey:
-    """The key of the part of a batch that lies in one lane."""
-    return key._replace(hash=secret.hash(b"key", f"{key.hash.hex()} {lane}"))
+def part_key(secret: Key, key: IdempotencyKey, partition: int) -> IdempotencyKey:
+    """The key of the part of a batch that lies in one partition."""
+    return key._replace(hash=secret.hash(b"key", f"{key.hash.hex()} {partition}"))
 
 
 def refused_places(users: list[str], refused: list[str]) -> list[int]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ..ledger import Ledger
     from ..ledger.copying import Scratch
-    from ..ledger.entries import StoredAnswer
+    from ..ledger.entries import IdempotencyRecord
     from ..ledger.names import Name
 
     Progress = Callable[[int, int], None]
@@ -168,6 +168,6 @@ def _step(on_progress: Progress, step: int) -> Progress:
     return lambda done, total: on_progress(step * 1000 + 1000 * done // max(1, total), _STEPS * 1000)
 
 
-def _carry(stored: StoredAnswer, name: Name, lanes: int) -> str:
-    """What is kept of an answer: a receipt stays what it was, and a bulk run says in how many lanes it was begun."""
-    return carried(stored.answer, lanes) if stored.user == NOBODY else Receipt.named(stored.answer, name)
+def _carry(stored: IdempotencyRecord, name: Name, partitions: int) -> str:
+    """What is kept of an answer: a receipt stays what it was, and a bulk run says in how many partitions it was begun."""
+    return carried(stored.answer, partitions) if stored.user == NOBODY else Receipt.named(stored.answer, name)

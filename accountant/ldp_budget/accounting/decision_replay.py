@@ -7,7 +7,7 @@ overdraft is found however it came about: sums that were changed and put back, a
 
 Not repeated is what the ledger does not hold: whether a mechanism was checked on that machine, and labels of erased
 users. Their labelled reports count with their lifetime cost, and not in other windows. Entries that were copied from
-another ledger, which was verified then, stand in the order of time, lane by lane: of these the newest version of a
+another ledger, which was verified then, stand in the order of time, partition by partition: of these the newest version of a
 policy and the time of reservations are not compared again.
 """
 
@@ -57,14 +57,14 @@ class _PlainCharge(NamedTuple):
 
 
 class DecisionReplay:
-    """Decides again what was charged in one lane, by what was set there."""
+    """Decides again what was charged in one partition, by what was set there."""
 
     def __init__(self, past: Past) -> None:
         self._copied, self._last = past.copied, past.last
         self._guarantees: dict[int, Guarantee] = {}
         self._promises = {charge.number: charge.guarantee for charge in past.charges}
         self._versions = _versions(past)
-        # Among copied entries the repairs of one lane may stand between those of another.
+        # Among copied entries the repairs of one partition may stand between those of another.
         self._repairs = [
             Repair(turn.number, turn.at) for turn in past.turns if turn.kind == CLOCK and turn.number > past.copied
         ]

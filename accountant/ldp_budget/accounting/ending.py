@@ -74,10 +74,10 @@ def _end_named(
         # One that was made before the ledger was copied has another place by now.
         return end(name.entry)(transaction) if name.generation == transaction.generation else None
 
-    ended = ledger.run(end_here, name.lane) if name.lane in ledger.lanes else None
+    ended = ledger.run(end_here, name.partition) if name.partition in ledger.partitions else None
     if ended is not None:
         return ended
-    with ledger.reading(ledger.lane_of(place_of(ledger.key, name))) as reading:
+    with ledger.reading(ledger.partition_of(place_of(ledger.key, name))) as reading:
         found = find(reading, name)
     return None if found is None else ledger.run(end(found[1]), found[0])
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..ledger import Transaction
-    from ..ledger.entries import StoredAnswer
+    from ..ledger.entries import IdempotencyRecord
     from ..ledger.keys import Key
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ def once(
     act: Callable[[], T],
     *,
     write: Callable[[T], Kept | None],
-    read: Callable[[StoredAnswer], T],
+    read: Callable[[IdempotencyRecord], T],
 ) -> T:
     """What `act` answers, or has answered to the same request under the same key.
 
@@ -69,12 +69,12 @@ def once(
     """
     if key is None:
         return act()
-    stored = transaction.answer_to(key.user, key.hash)
+    stored = transaction.idempotency_record(key.user, key.hash)
     if stored is None:
         answer = act()
         kept = write(answer)
         if kept is not None:
-            transaction.store_answer(key.user, key.hash, kept.entry, key.request, kept.text)
+            transaction.store_idempotency_record(key.user, key.hash, kept.entry, key.request, kept.text)
         return answer
     if stored.request != key.request:
         raise KeyConflict(key.name)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ..ledger import Reading
-    from ..ledger.entries import StoredRecord
+    from ..ledger.entries import AdminLogEntry
     from .limits import Limit
 
 
@@ -194,7 +194,7 @@ def check_key_maker(reading: Reading) -> None:
         raise ApprovalConflict(None, "where approvals are demanded, keys are made on the machine of the ledger")
 
 
-def _agreed(records: Iterable[StoredRecord]) -> Agreed:
+def _agreed(records: Iterable[AdminLogEntry]) -> Agreed:
     agreed: Agreed = _Fold(False, {})
     made = {}
     for each in records:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from ..ledger import Ledger, Reading, Transaction
-    from ..ledger.entries import StoredRecord
+    from ..ledger.entries import AdminLogEntry
     from ..ledger.store import Snapshot
     from .callers import Caller
 
@@ -172,7 +172,7 @@ def _add(
     """Add a record of any kind behind number `expected`. Raises `InvalidParameter`, `RecordConflict`."""
     text = _check(kind, name, body, expected)
 
-    def work(transaction: Transaction) -> StoredRecord:
+    def work(transaction: Transaction) -> AdminLogEntry:
         newest = max((each.number for each in transaction.rows.records(expected or 1)), default=0)
         if newest != expected:
             raise RecordConflict(expected, newest or newest_number(transaction))
@@ -231,13 +231,13 @@ def _text(body: Mapping[str, Any]) -> str:
     raise InvalidParameter("body", expected, f"{len(text)} bytes: {shown(body)}")
 
 
-def _names(rows: Snapshot, found: Iterable[StoredRecord]) -> dict[int, str]:
+def _names(rows: Snapshot, found: Iterable[AdminLogEntry]) -> dict[int, str]:
     """The names of the keys by which records were added, by their numbers; 0 is the machine of the ledger."""
     made = {number: next(rows.records(number), None) for number in {each.by for each in found} - {0}}
     return {number: name_of_key(number, key) for number, key in made.items()}
 
 
-def _shown(stored: StoredRecord, names: Mapping[int, str]) -> Record:
+def _shown(stored: AdminLogEntry, names: Mapping[int, str]) -> Record:
     body = body_of(stored.body)
     fault = "its body is not an object of JSON" if body is None else fault_of(stored.kind, stored.name, body)
     at, by = from_micros(stored.at), names.get(stored.by)

@@ -15,7 +15,7 @@ from .receipts import REFUSED
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ..ledger.entries import StoredAnswer
+    from ..ledger.entries import IdempotencyRecord
 
 OTHER = "other"
 """Stands in the place of a period where no limit refused but something else, such as a mechanism nobody checked."""
@@ -34,7 +34,7 @@ class Refusal(NamedTuple):
 
 
 class Refusals:
-    """The refusals that the answers of one lane tell of, as far as they were added."""
+    """The refusals that the answers of one partition tell of, as far as they were added."""
 
     def __init__(self) -> None:
         self.answers = 0
@@ -43,7 +43,7 @@ class Refusals:
         self.in_bulk = 0
         """How many requests of bulk runs were refused; of these nobody knows when, and by which limit."""
 
-    def add(self, answers: Iterable[StoredAnswer], policies: Mapping[int, str]) -> None:
+    def add(self, answers: Iterable[IdempotencyRecord], policies: Mapping[int, str]) -> None:
         """Add answers that belong to no entry; `policies` are named by the numbers of their versions."""
         for stored in answers:
             if stored.answer.startswith(_REFUSED):

@@ -40,8 +40,8 @@ def reservation_row(ledger: Ledger, receipt: str) -> dict[str, Any]:
     name = name_in(check_text("receipt", receipt))
     place = None if name is None else _place(ledger, name)
     if name is not None and place is not None:
-        lane, number = place
-        with ledger.reading(lane) as reading:
+        partition, number = place
+        with ledger.reading(partition) as reading:
             row = reading.rows.entry(number) if is_receipt(reading, name, receipt) else None
             found = None if row is None or Entry.of(row).kind != RESERVED else entry_row(reading, Entry.of(row))
         if found is not None:
@@ -50,12 +50,12 @@ def reservation_row(ledger: Ledger, receipt: str) -> dict[str, Any]:
 
 
 def _place(ledger: Ledger, name: Name) -> tuple[int, int] | None:
-    """Lane and number of the entry of a name, wherever it was copied to."""
-    if name.lane in ledger.lanes:
-        with ledger.reading(name.lane) as reading:
+    """Partition and number of the entry of a name, wherever it was copied to."""
+    if name.partition in ledger.partitions:
+        with ledger.reading(name.partition) as reading:
             if reading.generation == name.generation:
-                return name.lane, name.entry
-    with ledger.reading(ledger.lane_of(place_of(ledger.key, name))) as reading:
+                return name.partition, name.entry
+    with ledger.reading(ledger.partition_of(place_of(ledger.key, name))) as reading:
         return find(reading, name)
 
 
@@ -152,9 +152,9 @@ def _take_off(
     left = {}
     for gauge, window in windows.items():
         # In a window that is still being filled the count may lack them; then it is written again.
-        counted = transaction.label_reports(entry.account, label, entry.charge, window)
+        counted = transaction.memoised_reports(entry.account, label, entry.charge, window)
         left[gauge] = max(0, counted - entry.reports)
-        transaction.set_label_reports(entry.account, label, entry.charge, window, left[gauge])
+        transaction.set_memoised_reports(entry.account, label, entry.charge, window, left[gauge])
     return left
 
 
@@ -180,6 +180,6 @@ def _return_quota(transaction: Transaction, entry: Entry) -> None:
     plan = Policy.read(transaction.policy_version(entry.policy).definition).plan
     if plan is None:
         return
-    promise = transaction.stored_charge(entry.charge).guarantee
+    promise = transaction.priced_mechanism(entry.charge).guarantee
     used = transaction.quota_used(entry.account, plan.identity, promise)
     transaction.set_quota_used(entry.account, plan.identity, promise, used - entry.reports)

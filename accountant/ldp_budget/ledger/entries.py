@@ -36,7 +36,7 @@ BESIDE = KEYED + NOTED
 KEY = "key"
 """The kind of the records that make keys."""
 
-NO_LINK = b"\0" * 32
+EMPTY_CHAIN = b"\0" * 32
 
 NOBODY = b""
 """Whose the keys of bulk runs are, of what is left where an erased user's answers were, and what a copy notes."""
@@ -102,17 +102,17 @@ class Entry(NamedTuple):
 
 
 GENERATION = 1 << 20
-"""By how much the gate of a lane is more when it was copied once more."""
+"""By how much the gate of a partition is more when it was copied once more."""
 SECRET = 1 << 40
 """By how much it is more under the next secret of the ledger's key."""
 
 
-class End(NamedTuple):
-    """Where a lane ends: the newest numbers it has given, and time and link of its newest entry."""
+class PartitionHead(NamedTuple):
+    """Where a partition ends: the newest numbers it has given, and time and link of its newest entry."""
 
     entries: int = 0
     at: int | None = None
-    link: bytes = NO_LINK
+    chain_hash: bytes = EMPTY_CHAIN
     accounts: int = 0
     charges: int = 0
     policies: int = 0
@@ -148,7 +148,7 @@ class End(NamedTuple):
     @property
     def head(self) -> str:
         """What people note to find a rollback: the newest link, and the counts that move without a new one."""
-        return f"{self.link.hex()}{self.answers:012x}{self.collections:08x}"
+        return f"{self.chain_hash.hex()}{self.answers:012x}{self.collections:08x}"
 
 
 class Repair(NamedTuple):
@@ -159,12 +159,12 @@ class Repair(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """Where every lane ended at some time, and a keyed link over that and the checkpoint before."""
+    """Where every partition ended at some time, and a keyed link over that and the checkpoint before."""
 
     number: int
     at: int
     heads: bytes
-    link: bytes
+    chain_hash: bytes
 
 
 class User(NamedTuple):
@@ -172,17 +172,17 @@ class User(NamedTuple):
 
     account: int
     hash: bytes | None
-    seal: bytes
+    row_mac: bytes
 
 
 class Tombstone(NamedTuple):
     """An erased user, who gets no fresh budget. When that was would lead to the account, so it is not kept here."""
 
     hash: bytes
-    seal: bytes
+    row_mac: bytes
 
 
-class StoredAnswer(NamedTuple):
+class IdempotencyRecord(NamedTuple):
     """What a user's idempotency key was used for, and what was answered.
 
     `place` is the number of the entry that the answer belongs to; of one that belongs to none it counts from -1 down.
@@ -193,10 +193,10 @@ class StoredAnswer(NamedTuple):
     place: int
     request: bytes
     answer: str
-    seal: bytes
+    row_mac: bytes
 
 
-class StoredCharge(NamedTuple):
+class PricedMechanism(NamedTuple):
     """A mechanism with its guarantee and the cost of one report, self-contained; and the collection it was for."""
 
     number: int
@@ -210,7 +210,7 @@ class StoredCharge(NamedTuple):
     mu_squared: int | None
     collection: str = ""
     """Its name; empty where the mechanism alone was named."""
-    seal: bytes = b""
+    row_mac: bytes = b""
 
     @property
     def covered(self) -> tuple[Any, ...]:
@@ -231,7 +231,7 @@ class StoredPolicy(NamedTuple):
     version: int
     created_at: int
     definition: str
-    seal: bytes = b""
+    row_mac: bytes = b""
 
     @property
     def covered(self) -> tuple[Any, ...]:
@@ -239,7 +239,7 @@ class StoredPolicy(NamedTuple):
         return tuple(self[:-1])
 
 
-class StoredRecord(NamedTuple):
+class AdminLogEntry(NamedTuple):
     """An administrative fact, such as that a key was made; it is never changed nor taken away, see `Record`."""
 
     number: int
@@ -259,10 +259,10 @@ class StoredCollection(NamedTuple):
     name: str
     fingerprint: str
     definition: str
-    seal: bytes
+    row_mac: bytes
 
 
-class SumRow(NamedTuple):
+class WindowSum(NamedTuple):
     """What was charged to an account in one window; window 0 is the lifetime."""
 
     account: int
@@ -273,15 +273,15 @@ class SumRow(NamedTuple):
     mu_squared: int | None
 
 
-class SealRow(NamedTuple):
+class AccountMac(NamedTuple):
     """The seal of an account's sums, and the day in whose windows these are."""
 
     account: int
     day: int
-    seal: bytes
+    row_mac: bytes
 
 
-class Sealed(NamedTuple):
+class AccountMacState(NamedTuple):
     """The number of an account's newest charge, the day of its seal, the seal, and the user.
 
     The first three are None where there is none. `counted` says whether there are label counts or used quotas.
@@ -289,12 +289,12 @@ class Sealed(NamedTuple):
 
     newest: int | None
     day: int | None
-    seal: bytes | None
+    row_mac: bytes | None
     counted: int | bool
     user: bytes
 
 
-class LabelRow(NamedTuple):
+class MemoisedCount(NamedTuple):
     """How many reports of one memoised value were charged to an account in a window."""
 
     account: int
@@ -312,15 +312,15 @@ class EntryLabel(NamedTuple):
     salt: bytes
 
 
-class StoredNote(NamedTuple):
+class EntryNote(NamedTuple):
     """What somebody wrote beside an entry, sealed with its place; it may be about the user, and goes with them."""
 
     entry: int
     note: str
-    seal: bytes
+    row_mac: bytes
 
 
-class QuotaRow(NamedTuple):
+class QuotaUse(NamedTuple):
     """How much of a plan's quota for one guarantee an account has used."""
 
     account: int

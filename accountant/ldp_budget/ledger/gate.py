@@ -1,6 +1,6 @@
 """Whether a ledger may be written to: it is open, or was moved to another one, or is only being filled by a copy.
 
-Every lane counts this beside its entries, so that whoever writes is told at no cost, and it cannot be taken back
+Every partition counts this beside its entries, so that whoever writes is told at no cost, and it cannot be taken back
 unseen. The count is, from the left, how often the ledger's key was exchanged (`exchanging`), the ledger's
 *generation*, which is how often it was copied on its way here, and in its last two bits what state it is in. Why it
 is shut stands beside it as an answer to nobody.

@@ -22,11 +22,11 @@ from .entries import (
     BY,
     CLOCK,
     COPIED,
+    EMPTY_CHAIN,
     ERASED,
     KEY,
     KEYED,
     MOVED,
-    NO_LINK,
     NOBODY,
     NOTED,
     PERIOD,
@@ -37,12 +37,12 @@ from .entries import (
     RESERVED,
     SHARE,
     SPENT,
-    End,
     Entry,
+    PartitionHead,
 )
-from .journal import canonical_link, canonical_rows, seal_counters
-from .lanes import lane_of
-from .reading import answers_in_parts, parts
+from .journal import canonical_rows, canonical_transaction, counters_mac
+from .lanes import partition_of
+from .reading import idempotency_records_in_parts, parts
 from .tallying import HIGHEST, LOWEST, Past, check_accounts
 from .windows import LIFETIME, gauge_of, gauges_in, since_when
 
@@ -86,23 +86,23 @@ class Integrity:
 
 
 class Expected(NamedTuple):
-    """What somebody noted of a lane: it may have gone on since, and may not have gone back."""
+    """What somebody noted of a partition: it may have gone on since, and may not have gone back."""
 
     head: str
     """As it was noted."""
-    link: bytes
+    chain_hash: bytes
     answers: int
     collections: int
 
 
-def check_lane(
+def check_partition(
     open_reading: Open,
     expected: Sequence[Expected] = (),
     on_progress: Progress = lambda done, total: None,
     keys: Keys | None = None,
     decide_again: DecideAgain | None = None,
 ) -> Integrity:
-    """Check a whole lane; `keys` tells the numbers of the records that made keys, which stand in the first one.
+    """Check a whole partition; `keys` tells the numbers of the records that made keys, which stand in the first one.
 
     `decide_again` makes what replays the decisions of an account: a store knows no rule.
     """
@@ -114,7 +114,7 @@ def check_lane(
             raise _CannotTell(error) from error
 
     try:
-        return _check_lane(open_reading, expected, tell, keys or partial(keys_made, open_reading), decide_again)
+        return _check_partition(open_reading, expected, tell, keys or partial(keys_made, open_reading), decide_again)
     except _CannotTell as cannot:
         raise cannot.error from None
 
@@ -127,7 +127,7 @@ class _CannotTell(BaseException):
 
 
 def keys_made(open_reading: Open) -> dict[int, str | None]:
-    """The numbers of the records that made keys, in the first lane of a ledger, each with the share of the key."""
+    """The numbers of the records that made keys, in the first partition of a ledger, each with the share of the key."""
     with open_reading() as reading:
         made = [record for record in reading.rows.records() if record.kind == KEY]
         return {record.number: _share_of(record.body) for record in made}
@@ -142,7 +142,7 @@ def _share_of(body: str) -> str | None:
     return share if isinstance(share, str) else None
 
 
-def _check_lane(
+def _check_partition(
     open_reading: Open,
     expected: Sequence[Expected],
     on_progress: Progress,
@@ -194,7 +194,7 @@ class _Whole:
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
-        self.end: End = reading.end
+        self.end: PartitionHead = reading.end
         # Whoever looks by fingerprint or name finds also what has a number that was never given.
         self.charges = list(reading.rows.charges(LOWEST))
         self.policies = list(reading.rows.policies(LOWEST))
@@ -218,26 +218,26 @@ class _Whole:
     def check(self) -> Iterator[str]:
         """The engine's own findings, seals, costs and periods."""
         yield from self._reading.rows.damage()
-        yield from self._seals()
+        yield from self._macs()
         yield from self._costs()
 
-    def _seals(self) -> Iterator[str]:
+    def _macs(self) -> Iterator[str]:
         secret, end = self._reading.secret, self.end
-        if seal_counters(secret, end) != self._reading.end_seal:
-            yield "lanes: its counters were changed"
+        if counters_mac(secret, end) != self._reading.finish_account_mac:
+            yield "partitions: its counters were changed"
         for tombstone in self._tombstones:
-            if secret.seal(*tombstone[:-1]) != tombstone.seal:
+            if secret.row_mac(*tombstone[:-1]) != tombstone.row_mac:
                 yield f"tombstones: the row {tombstone.hash.hex()} was changed"
-            elif lane_of(tombstone.hash, self._reading.lanes) != self._reading.lane:
-                yield f"tombstones: the row {tombstone.hash.hex()} is of another lane"
+            elif partition_of(tombstone.hash, self._reading.partitions) != self._reading.partition:
+                yield f"tombstones: the row {tombstone.hash.hex()} is of another partition"
         for charge in self.charges:
-            if secret.seal(*charge.covered) != charge.seal:
+            if secret.row_mac(*charge.covered) != charge.row_mac:
                 yield f"charges: charge {charge.number} was changed"
         for policy in self.policies:
-            if secret.seal(*policy.covered) != policy.seal:
+            if secret.row_mac(*policy.covered) != policy.row_mac:
                 yield f"policies: policy {policy.number} was changed"
         for collection in self._collections:
-            if secret.seal(*collection[:-1]) != collection.seal:
+            if secret.row_mac(*collection[:-1]) != collection.row_mac:
                 yield f"collections: {collection.name} was changed"
         if sorted(each.number for each in self._collections) != [*range(1, end.collections + 1)]:
             yield f"collections: there are {len(self._collections)}, and {end.collections} were added"
@@ -290,15 +290,15 @@ class _Whole:
         """Every stored answer, its seal, its place, and that it is nobody's who was erased."""
         yield from self.cut_off(chain)
         others = bytearray(self.end.answers + 1)
-        for reading, answers in answers_in_parts(open_reading):
-            seal = reading.secret.seal
+        for reading, answers in idempotency_records_in_parts(open_reading):
+            row_mac = reading.secret.row_mac
             for answer in answers:
-                if seal(*answer[:-1]) != answer.seal:
+                if row_mac(*answer[:-1]) != answer.row_mac:
                     yield f"keys: the row {answer.key.hex()} was changed"
                 if answer.user != NOBODY and answer.user in self.erased_users:
                     yield f"keys: the row {answer.key.hex()} is of an erased user"
-                elif answer.user != NOBODY and lane_of(answer.user, reading.lanes) != reading.lane:
-                    yield f"keys: the row {answer.key.hex()} is of another lane"
+                elif answer.user != NOBODY and partition_of(answer.user, reading.partitions) != reading.partition:
+                    yield f"keys: the row {answer.key.hex()} is of another partition"
                 if 0 < -answer.place <= self.end.answers:
                     others[-answer.place] = min(2, others[-answer.place] + 1)
                 elif 0 < answer.place <= self.end.entries:
@@ -322,8 +322,8 @@ class _Chain:
         self._open = open_reading
         self._whole = whole
         self._expected = expected
-        self._wanted = {each.link for each in expected}
-        self._seen = {NO_LINK}
+        self._wanted = {each.chain_hash for each in expected}
+        self._seen = {EMPTY_CHAIN}
         self._on_progress = on_progress
         self._charges = _Ahead(charge.covered for charge in whole.charges)
         self._policies = _Ahead(policy.covered for policy in whole.policies)
@@ -342,7 +342,7 @@ class _Chain:
         self._copied = 0
 
     def past(self) -> Past:
-        """What was set in the lane, once the chain was walked: charges are decided again by it."""
+        """What was set in the partition, once the chain was walked: charges are decided again by it."""
         whole = self._whole
         if gate.state(whole.end.gate) >= gate.FILLING:  # nothing is in it yet but what is copied
             self._copied = whole.end.entries
@@ -352,9 +352,9 @@ class _Chain:
         """Walk the chain from the first entry; every link must follow from the one before."""
         end = self._whole.end
         rows: list[tuple[Any, ...]] = []
-        head, number, newest_at = NO_LINK, 0, None
+        head, number, newest_at = EMPTY_CHAIN, 0, None
         moved: int | None = None
-        for row, link in self._entries(self._whole.numbered):
+        for row, chain_hash in self._entries(self._whole.numbered):
             rows.append(row)
             if row[2] in (CLOCK, PERIOD, POLICY_SET):
                 self.turns.append(Entry.of(row))
@@ -374,13 +374,13 @@ class _Chain:
                 self._callers.add((row[14] % SHARE // BY, row[14] // SHARE, row[5] if row[2] in _GRANTED else 0))
             if 0 < row[0] < len(self._kept):
                 self._kept[row[0]] = row[14] & BESIDE
-            if link is not None:
-                yield from self._link(rows, head, link)
-                head, rows = link, []
+            if chain_hash is not None:
+                yield from self._chain_hash(rows, head, chain_hash)
+                head, rows = chain_hash, []
         if rows:
             yield f"journal: entries {rows[0][0]} to {rows[-1][0]} have no link"
         if moved is not None and gate.state(end.gate) != gate.MOVED:
-            yield f"lanes: the ledger can be written to, and entry {moved} says that it was moved"
+            yield f"partitions: the ledger can be written to, and entry {moved} says that it was moved"
         tables = (
             ("charges", "charge", self._charges),
             ("policies", "policy", self._policies),
@@ -390,7 +390,7 @@ class _Chain:
             for row in left.until(HIGHEST):
                 yield f"{table}: {name} {row[0]} stands in no transaction"
         if (number, newest_at, head, self._charges.last, self._policies.last) != (*end[:3], *end[4:6]):
-            yield f"lanes: the end of the journal is not where it was written: {end.entries} entries, found {number}"
+            yield f"partitions: the end of the journal is not where it was written: {end.entries} entries, found {number}"
 
     def _entries(self, last: int) -> Iterator[tuple[tuple[Any, ...], bytes | None]]:
         for first, until in parts(last, _ENTRIES_TOGETHER):
@@ -399,24 +399,24 @@ class _Chain:
             yield from part
             self._on_progress(min(last, first + _ENTRIES_TOGETHER - 1), last + self._whole.opened)
 
-    def _link(self, rows: list[tuple[Any, ...]], before: bytes, link: bytes) -> Iterator[str]:
+    def _chain_hash(self, rows: list[tuple[Any, ...]], before: bytes, chain_hash: bytes) -> Iterator[str]:
         charges = self._charges.until(max(row[4] for row in rows))
         policies = self._policies.until(max(row[5] for row in rows))
         records = self._records.until(max([0, *[row[6] for row in rows if row[2] == RECORDED]]))
-        covered = canonical_link(before, canonical_rows(rows), charges, policies, records)
+        covered = canonical_transaction(before, canonical_rows(rows), charges, policies, records)
         for row in rows:
             if row[2] == REKEYED:
                 self._secret += 1
                 if row[6] != self._secret:
                     yield f"journal: entry {row[0]} names secret {row[6]} of the key, and {self._secret} came next"
         secret = self._whole.secret(self._secret)
-        if secret is None or secret.link(covered) != link:
+        if secret is None or secret.chain_hash(covered) != chain_hash:
             yield (
                 f"journal: the link of entries {rows[0][0]} to {rows[-1][0]} does not hold; "
                 "an entry, a charge, a policy or a record was changed"
             )
-        if link in self._wanted:
-            self._seen.add(link)
+        if chain_hash in self._wanted:
+            self._seen.add(chain_hash)
 
     def check_callers(self, keys: Keys) -> Iterator[str]:
         """Whoever has written must have had a key: one that was made by now, as the entries were read before."""
@@ -434,7 +434,7 @@ class _Chain:
     def holds(self) -> Iterator[str]:
         """What is wrong with what was noted."""
         for each in self._expected:
-            if each.link not in self._seen:
+            if each.chain_hash not in self._seen:
                 yield f"the head {each.head} is not in the chain: the ledger was rolled back, or it is another one"
             elif each.answers > self._whole.end.answers or each.collections > self._whole.end.collections:
                 yield f"what was stored before the head {each.head} is not all there: the ledger was rolled back"
@@ -452,8 +452,8 @@ class _Chain:
             (len(self._found), HIGHEST),
         ):
             with self._open() as reading:
-                for entry, note, seal in reading.rows.notes(first, last):
-                    if reading.secret.seal(*reading.noted(entry, note)) != seal:
+                for entry, note, row_mac in reading.rows.notes(first, last):
+                    if reading.secret.row_mac(*reading.noted(entry, note)) != row_mac:
                         yield f"notes: the note of entry {entry} was changed"
                     if 0 < entry < len(self._found):
                         self._found[entry] |= NOTED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .entries import End, Entry
+from .entries import Entry, PartitionHead
 
 if TYPE_CHECKING:
     from .keys import Secret
@@ -28,14 +28,14 @@ def canonical_batch(first: int, accounts: list[int], common: tuple[Any, ...], ke
     return ", ".join([f"({number}, {start}, {account}, {end})" for number, account in enumerate(accounts, first)])
 
 
-def canonical_link(before: bytes, entries: str, charges: Rows, policies: Rows, records: Rows) -> bytes:
+def canonical_transaction(before: bytes, entries: str, charges: Rows, policies: Rows, records: Rows) -> bytes:
     """What a link's hash covers: the link before, and every row the transaction appended, in order."""
     return before + f"[[{entries}], {charges!a}, {policies!a}, {records!a}]".encode("ascii")
 
 
-def seal_counters(key: Secret, end: End) -> bytes:
-    """The seal of what a lane has numbered beside its entries."""
-    return key.seal("lane", *end.counters)
+def counters_mac(key: Secret, end: PartitionHead) -> bytes:
+    """The seal of what a partition has numbered beside its entries."""
+    return key.row_mac("partition", *end.counters)
 
 
 class Appended:
@@ -68,4 +68,4 @@ class Appended:
 
     def link_text(self, before: bytes) -> bytes:
         """What the link of this transaction covers."""
-        return canonical_link(before, ", ".join(self._covered), self.charges, self.policies, self.records)
+        return canonical_transaction(before, ", ".join(self._covered), self.charges, self.policies, self.records)

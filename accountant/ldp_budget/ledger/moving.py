@@ -1,4 +1,4 @@
-"""The steps by which a ledger goes from one place to another, each a transaction of all lanes of one of the two.
+"""The steps by which a ledger goes from one place to another, each a transaction of all partitions of one of the two.
 
 `begin` shuts the place, `shut` the source, `open_copy` opens the place when all is there; until then `give_up` opens
 the source again. At no moment are both open to charges.
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ..errors import LedgerError
 from ..guarantees.amounts import ZERO
 from . import exchanging, gate
-from .entries import COPIED, MOVED, NOBODY, REOPENED, End, Entry
+from .entries import COPIED, MOVED, NOBODY, REOPENED, Entry, PartitionHead
 
 if TYPE_CHECKING:
     from .ledger import Ledger
@@ -34,31 +34,31 @@ def begin(source: Ledger, target: Ledger, copy: str) -> None:
     Also where the source's key is being exchanged, or was since the place was made.
     """
     secrets = set()
-    for lane in source.lanes:
-        with source.reading(lane) as reading:
+    for partition in source.partitions:
+        with source.reading(partition) as reading:
             secrets.add(reading.secret.number)
             begun = gate.begun(reading.end.gate)
     if len(secrets) > 1:
-        raise LedgerError(source.name, "its key is being exchanged, lane by lane; end that, and copy then")
+        raise LedgerError(source.name, "its key is being exchanged, partition by partition; end that, and copy then")
     if not target.key.replaces(source.key):
         why = f"the key of {source.name} was exchanged since this place was made; remove it, and copy anew"
         raise LedgerError(target.name, why)
 
     def shut(transactions: list[Transaction]) -> None:
         for transaction in transactions:
-            if transaction.end._replace(checkpoints=0) != End():
+            if transaction.end._replace(checkpoints=0) != PartitionHead():
                 raise LedgerError(target.name, "expected a place where nothing is yet; found another ledger")
             transaction.set_gate(begun, gate.Reason(copy, source.name))
             if transaction.secret.number > 1:
                 exchanging.note(transaction, transaction.end._replace(gate=begun).generation)
 
-    target.run_together(shut, target.lanes, though_shut=True)
+    target.run_together(shut, target.partitions, allow_closed=True)
 
 
 def shut(source: Ledger, target: Ledger, copy: str) -> None:
     """Shut the source for good: it goes on in the target, under the same secret of the key.
 
-    Raises `LedgerError` where that was exchanged since the copy was begun, or is in force in some lanes only.
+    Raises `LedgerError` where that was exchanged since the copy was begun, or is in force in some partitions only.
     """
     with target.reading() as reading:
         secret = reading.secret.number
@@ -69,7 +69,7 @@ def shut(source: Ledger, target: Ledger, copy: str) -> None:
                 raise LedgerError(source.name, gate.why_shut(transaction))
             if transaction.secret.number != secret:
                 why = (
-                    f"lane {transaction.lane} is under secret {transaction.secret.number} of its key, which was "
+                    f"partition {transaction.partition} is under secret {transaction.secret.number} of its key, which was "
                     f"exchanged since the copy was begun; end that, remove what is at {target.name}, and copy anew"
                 )
                 raise LedgerError(source.name, why)
@@ -77,7 +77,7 @@ def shut(source: Ledger, target: Ledger, copy: str) -> None:
             following = gate.following(transaction.end.gate, gate.MOVED)
             transaction.set_gate(following, gate.Reason(copy, target.name), entry)
 
-    source.run_together(move, source.lanes, though_shut=True)
+    source.run_together(move, source.partitions, allow_closed=True)
 
 
 def check_opening(source: Ledger, target: Ledger) -> None:
@@ -115,15 +115,15 @@ def open_copy(source: Ledger, target: Ledger) -> None:
         else:
             _compare(noted, mine, target)
 
-    mine = target.run_together(propose, [0], though_shut=True)
-    source.run_together(choose, [0], though_shut=True)
+    mine = target.run_together(propose, [0], allow_closed=True)
+    source.run_together(choose, [0], allow_closed=True)
     _open(target)
 
 
 def _note_opening(transaction: Transaction, opening: gate.Opening) -> None:
     """Keep which target may open, in the source or in the target itself."""
     key = gate.opening_place(transaction.key, transaction.end.gate)
-    transaction.store_answer(NOBODY, key, None, gate.NO_REQUEST, json.dumps(opening._asdict()))
+    transaction.store_idempotency_record(NOBODY, key, None, gate.NO_REQUEST, json.dumps(opening._asdict()))
 
 
 def _open(target: Ledger) -> None:
@@ -134,7 +134,7 @@ def _open(target: Ledger) -> None:
             transaction.append(Entry(0, transaction.time(), COPIED, 0, 0, 0, 0, ZERO))
             transaction.set_gate(gate.following(transaction.end.gate, gate.OPEN))
 
-    target.run_together(finish, target.lanes, though_shut=True)
+    target.run_together(finish, target.partitions, allow_closed=True)
 
 
 def give_up(source: Ledger, target: Ledger) -> None:
@@ -154,5 +154,5 @@ def give_up(source: Ledger, target: Ledger) -> None:
                 transaction.append(Entry(0, transaction.time(), REOPENED, 0, 0, 0, 0, ZERO))
                 transaction.set_gate(gate.following(transaction.end.gate, gate.OPEN))
 
-    target.run_together(spoil, target.lanes, though_shut=True)
-    source.run_together(reopen, source.lanes, though_shut=True)
+    target.run_together(spoil, target.partitions, allow_closed=True)
+    source.run_together(reopen, source.partitions, allow_closed=True)

@@ -1,8 +1,8 @@
 """What an entry is called outside: a receipt bears that name, and finds its entry wherever the ledger was copied to.
 
 A copy numbers its entries anew. So a name says in which *generation* the entry was written, see `gate`: in a ledger
-that was never copied into, lane and number are where it stands. Of an older name of a reservation the ledger keeps
-where that stands now, as an answer to nobody, in the lane that the name's hash says.
+that was never copied into, partition and number are where it stands. Of an older name of a reservation the ledger keeps
+where that stands now, as an answer to nobody, in the partition that the name's hash says.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _LONGEST = 18
 
 
 class Name(NamedTuple):
-    """In which generation, which lane and under which number an entry was written."""
+    """In which generation, which partition and under which number an entry was written."""
 
     generation: int
-    lane: int
+    partition: int
     entry: int
 
     def __str__(self) -> str:
         if self.generation:
-            return f"{self.generation}.{self.lane}.{self.entry}"
-        return f"{self.lane}.{self.entry}" if self.lane else str(self.entry)
+            return f"{self.generation}.{self.partition}.{self.entry}"
+        return f"{self.partition}.{self.entry}" if self.partition else str(self.entry)
 
 
 def parse(text: str) -> Name | None:
@@ -46,17 +46,17 @@ def place_of(key: Key, name: Name) -> bytes:
     return key.hash(b"entry", str(name))
 
 
-def write(lane: int, entry: int) -> str:
-    return json.dumps([lane, entry])
+def write(partition: int, entry: int) -> str:
+    return json.dumps([partition, entry])
 
 
 def read(text: str) -> tuple[int, int]:
-    lane, entry = json.loads(text)
-    return lane, entry
+    partition, entry = json.loads(text)
+    return partition, entry
 
 
 def find(reading: Reading, name: Name) -> tuple[int, int] | None:
-    """Lane and number of an entry of an older name, as far as this lane knows."""
+    """Partition and number of an entry of an older name, as far as this partition knows."""
     for stored in reading.rows.answers([NOBODY], [place_of(reading.key, name)]):
         return read(stored.answer)
     return None

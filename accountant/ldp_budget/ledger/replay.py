@@ -172,7 +172,7 @@ def promises(reading: Reading) -> Promises:
 
 def promise(reading: Reading, charge: int) -> Guarantee:
     """The guarantee of a charge by its number."""
-    return from_json(json.loads(reading.stored_charge(charge).guarantee))
+    return from_json(json.loads(reading.priced_mechanism(charge).guarantee))
 
 
 def curve_of(guarantee: Guarantee, charge: int) -> Memoised:

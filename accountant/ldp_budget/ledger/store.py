@@ -15,22 +15,22 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 from ..errors import LedgerError
 from ..guarantees.amounts import Costs
 from .entries import (
+    AccountMac,
+    AdminLogEntry,
     Checkpoint,
-    End,
     EntryLabel,
-    LabelRow,
-    QuotaRow,
+    EntryNote,
+    IdempotencyRecord,
+    MemoisedCount,
+    PartitionHead,
+    PricedMechanism,
+    QuotaUse,
     Repair,
-    SealRow,
-    StoredAnswer,
-    StoredCharge,
     StoredCollection,
-    StoredNote,
     StoredPolicy,
-    StoredRecord,
-    SumRow,
     Tombstone,
     User,
+    WindowSum,
 )
 from .keys import Key
 
@@ -54,18 +54,18 @@ class Hint(NamedTuple):
     """What the work of a transaction will ask first: accounts of users, and answers under their keys."""
 
     needs: Sequence[tuple[int, bytes, bytes | None]]
-    """Lane, user, and key or None."""
+    """Partition, user, and key or None."""
     windows: Sequence[int] | None
     """The windows of the accounts, if they are known."""
     some: bool = False
-    """Whether the first of the lanes will do, with those of the others that nobody holds just now."""
+    """Whether the first of the partitions will do, with those of the others that nobody holds just now."""
 
 
 class Snapshot(Protocol):
-    """One moment of a lane, to read. What it iterates over is good for as long as the snapshot is."""
+    """One moment of a partition, to read. What it iterates over is good for as long as the snapshot is."""
 
-    def end(self) -> tuple[End, bytes]:
-        """Where the lane ends, and the seal of its counters."""
+    def end(self) -> tuple[PartitionHead, bytes]:
+        """Where the partition ends, and the seal of its counters."""
 
     # -- one user -----------------------------------------------------------------------------------------
 
@@ -89,7 +89,7 @@ class Snapshot(Protocol):
     def spent(self, account: int, window: int) -> Costs | None:
         """What was charged to an account in a window; None if nothing was."""
 
-    def label_reports(self, account: int, label: bytes, charge: int, window: int) -> int:
+    def memoised_reports(self, account: int, label: bytes, charge: int, window: int) -> int:
         """How many reports of a memoised value were charged in a window."""
 
     def quota_used(self, account: int, plan: str, promise: str) -> int:
@@ -98,7 +98,7 @@ class Snapshot(Protocol):
     def plans_used(self, account: int) -> Iterable[str]:
         """The plans of which an account has used a quota, each once."""
 
-    def answers(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[StoredAnswer]:
+    def answers(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[IdempotencyRecord]:
         """What was answered to any of `users` under any of `keys`."""
 
     # -- the journal --------------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ class Snapshot(Protocol):
     def histories(self, first: int, last: int, since: int | None = None) -> Iterator[tuple[Any, ...]]:
         """The same of the accounts `first` to `last`, account by account, of entries not before a moment."""
 
-    def notes(self, first: int, last: int, account: int | None = None) -> Iterator[StoredNote]:
+    def notes(self, first: int, last: int, account: int | None = None) -> Iterator[EntryNote]:
         """The notes beside the entries `first` to `last`, of an account or all."""
 
     def reserved(self, after: int, account: int | None = None) -> Iterator[tuple[Any, ...]]:
@@ -136,10 +136,10 @@ class Snapshot(Protocol):
     def periods(self) -> dict[str, int]:
         """The periods for which windows are kept, and when the first of them starts."""
 
-    def charge_number(self, fingerprint: str, guarantee: str, collection: str) -> int | None:
+    def priced_mechanism_number(self, fingerprint: str, guarantee: str, collection: str) -> int | None:
         """The number of a stored charge."""
 
-    def charges(self, first: int = 1) -> Iterator[StoredCharge]:
+    def charges(self, first: int = 1) -> Iterator[PricedMechanism]:
         """The charges from a number on."""
 
     def policy(self, name: str) -> StoredPolicy | None:
@@ -157,11 +157,11 @@ class Snapshot(Protocol):
     def collections(self) -> Iterator[StoredCollection]:
         """Every collection, by name."""
 
-    def records(self, first: int = 1) -> Iterator[StoredRecord]:
-        """The records from a number on; they stand in the first lane."""
+    def records(self, first: int = 1) -> Iterator[AdminLogEntry]:
+        """The records from a number on; they stand in the first partition."""
 
     def checkpoints(self, first: int = 1) -> Iterator[Checkpoint]:
-        """The checkpoints from a number on, in order; they stand in the first lane."""
+        """The checkpoints from a number on, in order; they stand in the first partition."""
 
     # -- everything ---------------------------------------------------------------------------------------
 
@@ -171,25 +171,25 @@ class Snapshot(Protocol):
     def tombstones(self) -> Iterator[Tombstone]:
         """Every erased user."""
 
-    def sums(self, first: int, last: int) -> Iterator[SumRow]:
+    def sums(self, first: int, last: int) -> Iterator[WindowSum]:
         """Their sums."""
 
-    def seals(self, first: int, last: int) -> Iterator[SealRow]:
+    def row_macs(self, first: int, last: int) -> Iterator[AccountMac]:
         """Their seals."""
 
-    def label_counts(self, first: int, last: int) -> Iterator[LabelRow]:
+    def memoised_counts(self, first: int, last: int) -> Iterator[MemoisedCount]:
         """Their counts of memoised values."""
 
-    def quotas(self, first: int, last: int) -> Iterator[QuotaRow]:
+    def quotas(self, first: int, last: int) -> Iterator[QuotaUse]:
         """Their used quotas."""
 
-    def answers_after(self, position: int, most: int) -> tuple[Iterable[StoredAnswer], int | None]:
+    def idempotency_records_after(self, position: int, most: int) -> tuple[Iterable[IdempotencyRecord], int | None]:
         """A part of all stored answers, at most so many, and the position of the next part; None after the last.
 
         `FIRST_ANSWER` is where the first part begins. An engine whose readers hold up no writer may have one part.
         """
 
-    def answers_apart(self, first: int, last: int) -> Iterator[StoredAnswer]:
+    def answers_apart(self, first: int, last: int) -> Iterator[IdempotencyRecord]:
         """Those that belong to no entry, from place -`first` down to -`last`, in any order."""
 
     def counts(self) -> dict[str, Any]:
@@ -223,7 +223,7 @@ class Batch(Protocol):
         the amounts in each of the windows; where it has no row, the first of them is `NO_SUM`.
         """
 
-    def open_accounts(self, first: int, users: list[bytes], seals: list[bytes]) -> None:
+    def open_accounts(self, first: int, users: list[bytes], row_macs: list[bytes]) -> None:
         """Give accounts to the unknown, numbered from `first`."""
 
     def charge(self, windows: Iterable[int], cost: Costs) -> None:
@@ -235,12 +235,12 @@ class Batch(Protocol):
         `common` holds at, kind, charge, policy and the four amounts; `kept` says what is kept beside each.
         """
 
-    def seal(self, day: int, seals: list[bytes]) -> None:
+    def row_mac(self, day: int, row_macs: list[bytes]) -> None:
         """Replace the seals of all accounts, which are in order."""
 
 
 class Rows(Snapshot, Protocol):
-    """A lane inside a writing transaction: nobody else writes to it, and it reads what it wrote."""
+    """A partition inside a writing transaction: nobody else writes to it, and it reads what it wrote."""
 
     def add_user(self, user: User) -> None:
         """Give a new user an account."""
@@ -248,31 +248,31 @@ class Rows(Snapshot, Protocol):
     def set_sums(self, rows: Iterable[tuple[Any, ...]]) -> None:
         """Replace sums, rows as `SumRow`."""
 
-    def set_seals(self, rows: Sequence[SealRow]) -> None:
+    def set_account_macs(self, rows: Sequence[AccountMac]) -> None:
         """Replace the seals of accounts."""
 
-    def set_label_reports(self, row: LabelRow) -> None:
+    def set_memoised_reports(self, row: MemoisedCount) -> None:
         """Replace a count of a memoised value."""
 
-    def set_quota_used(self, row: QuotaRow) -> None:
+    def set_quota_used(self, row: QuotaUse) -> None:
         """Replace how much of a quota was used."""
 
-    def add_answers(self, rows: Iterable[tuple[Any, ...]]) -> None:
+    def add_idempotency_records(self, rows: Iterable[tuple[Any, ...]]) -> None:
         """Bind answers to their keys, rows as `StoredAnswer`."""
 
-    def add_entries(self, rows: list[tuple[Any, ...]], link: bytes | None) -> None:
+    def add_entries(self, rows: list[tuple[Any, ...]], chain_hash: bytes | None) -> None:
         """Append flat rows to the journal; `link` belongs to the last of them."""
 
-    def set_link(self, number: int, link: bytes) -> None:
+    def set_chain_hash(self, number: int, chain_hash: bytes) -> None:
         """Give an entry that was appended in this transaction its link."""
 
     def add_label(self, label: EntryLabel) -> None:
         """Say which memoised value an entry repeats."""
 
-    def add_notes(self, notes: Sequence[StoredNote]) -> None:
+    def add_notes(self, notes: Sequence[EntryNote]) -> None:
         """Write notes beside entries."""
 
-    def add_charge(self, charge: StoredCharge) -> None:
+    def add_priced_mechanism(self, charge: PricedMechanism) -> None:
         """Store a charge."""
 
     def add_policy(self, policy: StoredPolicy) -> None:
@@ -284,17 +284,17 @@ class Rows(Snapshot, Protocol):
     def add_collection(self, collection: StoredCollection) -> None:
         """Store a collection."""
 
-    def add_record(self, record: StoredRecord) -> None:
+    def add_record(self, record: AdminLogEntry) -> None:
         """Store a record."""
 
     def add_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Store a checkpoint."""
 
-    def forget(self, tombstone: Tombstone, cut_off: User | None, answers: Iterable[StoredAnswer]) -> None:
+    def forget(self, tombstone: Tombstone, cut_off: User | None, answers: Iterable[IdempotencyRecord]) -> None:
         """Add the tombstone, put `cut_off` in the place of the account's user, and delete labels, notes and all sums
         but the lifetime's. The user's answers go, and `answers` take their places."""
 
-    def answers_of(self, user: bytes) -> Iterator[StoredAnswer]:
+    def idempotency_records_of(self, user: bytes) -> Iterator[IdempotencyRecord]:
         """Every answer to a user."""
 
     def batch(self, users: list[bytes]) -> Batch:
@@ -306,27 +306,27 @@ class Rows(Snapshot, Protocol):
         Rows are as `User`, `Tombstone`, `StoredAnswer`, `LabelRow`, `EntryLabel`, `StoredNote`, `StoredCollection`.
         """
 
-    def set_end(self, end: End, seal: bytes | None) -> None:
-        """Move the end of the lane; `seal` is None where none of its counters has changed."""
+    def set_end(self, end: PartitionHead, row_mac: bytes | None) -> None:
+        """Move the end of the partition; `seal` is None where none of its counters has changed."""
 
 
-Lanes: TypeAlias = "Mapping[int, Rows]"
-"""The rows of each lane of a transaction, by its number."""
+Partitions: TypeAlias = "Mapping[int, Rows]"
+"""The rows of each partition of a transaction, by its number."""
 
 
 class Store(Protocol):
-    """Keeps one ledger of one or more lanes. Safe to share between threads and to use after a fork.
+    """Keeps one ledger of one or more partitions. Safe to share between threads and to use after a fork.
 
-    A lane is a whole ledger with numbers, journal and chain of its own, and its own copies of policies, charges and
-    periods; a user's rows all lie in one. Writers of different lanes share nothing.
+    A partition is a whole ledger with numbers, journal and chain of its own, and its own copies of policies, charges and
+    periods; a user's rows all lie in one. Writers of different partitions share nothing.
     """
 
     name: str
     """The ledger as messages name it."""
     key: Key
     """The secrets under which users, keys and labels are hashed, and everything is sealed."""
-    lanes: int
-    """How many lanes there are, fixed when the ledger is made; they are numbered from 0."""
+    partitions: int
+    """How many partitions there are, fixed when the ledger is made; they are numbered from 0."""
 
     @property
     def identity(self) -> str:
@@ -336,8 +336,8 @@ class Store(Protocol):
     def repeated(self) -> Mapping[str, int]:
         """How often this process did a piece of work again, by the engine's code for why."""
 
-    def run(self, work: Callable[[Lanes], T], lanes: Sequence[int] = (0,), hint: Hint | None = None) -> T:
-        """Do a piece of work in a writing transaction of some lanes, and return its result when that is durable.
+    def run(self, work: Callable[[Partitions], T], partitions: Sequence[int] = (0,), hint: Hint | None = None) -> T:
+        """Do a piece of work in a writing transaction of some partitions, and return its result when that is durable.
 
         `work` is given the rows of each. All of it happens or, on an exception, nothing. `work` is repeated where the
         engine asks for that. Raises `LedgerError` where the engine fails, with `unknown` where it cannot say whether
@@ -345,11 +345,11 @@ class Store(Protocol):
         likes.
         """
 
-    def snapshot(self, lane: int = 0) -> AbstractContextManager[Snapshot]:
-        """Read one moment of a lane, on a connection of its own: no writer waits for it."""
+    def snapshot(self, partition: int = 0) -> AbstractContextManager[Snapshot]:
+        """Read one moment of a partition, on a connection of its own: no writer waits for it."""
 
     def entries(self) -> Sequence[int]:
-        """The number of the newest entry of each lane, from the first lane on, by one question."""
+        """The number of the newest entry of each partition, from the first partition on, by one question."""
 
     def check_key(self) -> None:
         """Raise `LedgerError` unless the key lies where it lay, and is the one that this store goes by."""

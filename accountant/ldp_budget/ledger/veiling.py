@@ -1,4 +1,4 @@
-"""The rows of a lane whose hashes are stored veiled by a secret, as everybody else knows them: not veiled.
+"""The rows of a partition whose hashes are stored veiled by a secret, as everybody else knows them: not veiled.
 
 Whoever reads or writes through this need not know which secret is in force. Under the first one nothing is veiled,
 and nobody reads through this.
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, cast
 
-from .entries import EntryLabel, LabelRow, StoredAnswer, Tombstone, User
+from .entries import EntryLabel, IdempotencyRecord, MemoisedCount, Tombstone, User
 
 if TYPE_CHECKING:
     from .keys import Secret
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def unveiled(rows: Snapshot, secret: Secret) -> Rows:
-    """The rows of a lane where a secret is in force."""
+    """The rows of a partition where a secret is in force."""
     return cast("Rows", rows if secret.number == 1 else _Unveiled(rows, secret))
 
 
@@ -55,16 +55,16 @@ class _Unveiled:
         veiled = {self._veil(user): user for user in users}
         return [veiled[user] for user in self._rows.erased(list(veiled))]
 
-    def label_reports(self, account: int, label: bytes, charge: int, window: int) -> int:
-        reports: int = self._rows.label_reports(account, self._veil(label), charge, window)
+    def memoised_reports(self, account: int, label: bytes, charge: int, window: int) -> int:
+        reports: int = self._rows.memoised_reports(account, self._veil(label), charge, window)
         return reports
 
-    def answers(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterator[StoredAnswer]:
+    def answers(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterator[IdempotencyRecord]:
         veiled = [self._veil(user) for user in users], [self._veil(key) for key in keys]
         return map(self._answer, self._rows.answers(*veiled))
 
-    def answers_of(self, user: bytes) -> Iterator[StoredAnswer]:
-        return map(self._answer, self._rows.answers_of(self._veil(user)))
+    def idempotency_records_of(self, user: bytes) -> Iterator[IdempotencyRecord]:
+        return map(self._answer, self._rows.idempotency_records_of(self._veil(user)))
 
     # -- the journal --------------------------------------------------------------------------------------
 
@@ -93,18 +93,18 @@ class _Unveiled:
         for tombstone in self._rows.tombstones():
             yield tombstone._replace(hash=self._unveil(tombstone.hash))
 
-    def label_counts(self, first: int, last: int) -> Iterator[LabelRow]:
-        rows = [row._replace(label=self._unveil(row.label)) for row in self._rows.label_counts(first, last)]
+    def memoised_counts(self, first: int, last: int) -> Iterator[MemoisedCount]:
+        rows = [row._replace(label=self._unveil(row.label)) for row in self._rows.memoised_counts(first, last)]
         return iter(sorted(rows))
 
-    def answers_after(self, position: int, most: int) -> tuple[Iterable[StoredAnswer], int | None]:
-        answers, following = self._rows.answers_after(position, most)
+    def idempotency_records_after(self, position: int, most: int) -> tuple[Iterable[IdempotencyRecord], int | None]:
+        answers, following = self._rows.idempotency_records_after(position, most)
         return map(self._answer, answers), following
 
-    def answers_apart(self, first: int, last: int) -> Iterator[StoredAnswer]:
+    def answers_apart(self, first: int, last: int) -> Iterator[IdempotencyRecord]:
         return map(self._answer, self._rows.answers_apart(first, last))
 
-    def _answer(self, row: StoredAnswer) -> StoredAnswer:
+    def _answer(self, row: IdempotencyRecord) -> IdempotencyRecord:
         user, key, request = self._unveil(row.user), self._unveil(row.key), self._unveil(row.request)
         return row._replace(user=user, key=key, request=request)
 
@@ -113,19 +113,19 @@ class _Unveiled:
     def add_user(self, user: User) -> None:
         self._rows.add_user(user if user.hash is None else user._replace(hash=self._veil(user.hash)))
 
-    def set_label_reports(self, row: LabelRow) -> None:
-        self._rows.set_label_reports(row._replace(label=self._veil(row.label)))
+    def set_memoised_reports(self, row: MemoisedCount) -> None:
+        self._rows.set_memoised_reports(row._replace(label=self._veil(row.label)))
 
-    def add_answers(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        self._rows.add_answers([self._veiled(StoredAnswer(*row)) for row in rows])
+    def add_idempotency_records(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._rows.add_idempotency_records([self._veiled(IdempotencyRecord(*row)) for row in rows])
 
-    def _veiled(self, row: StoredAnswer) -> StoredAnswer:
+    def _veiled(self, row: IdempotencyRecord) -> IdempotencyRecord:
         return row._replace(user=self._veil(row.user), key=self._veil(row.key), request=self._veil(row.request))
 
     def add_label(self, label: EntryLabel) -> None:
         self._rows.add_label(EntryLabel(label.entry, self._veil(label.label), self._veil(label.salt)))
 
-    def forget(self, tombstone: Tombstone, cut_off: User | None, answers: Iterable[StoredAnswer]) -> None:
+    def forget(self, tombstone: Tombstone, cut_off: User | None, answers: Iterable[IdempotencyRecord]) -> None:
         veiled = tombstone._replace(hash=self._veil(tombstone.hash))
         self._rows.forget(veiled, cut_off, [self._veiled(answer) for answer in answers])
 
@@ -151,8 +151,8 @@ class _UnveiledBatch:
         for account, user, *row in self._batch.sealed(day, windows):
             yield (account, self._users[user], *row)
 
-    def open_accounts(self, first: int, users: list[bytes], seals: list[bytes]) -> None:
-        self._batch.open_accounts(first, [self._veiled[user] for user in users], seals)
+    def open_accounts(self, first: int, users: list[bytes], row_macs: list[bytes]) -> None:
+        self._batch.open_accounts(first, [self._veiled[user] for user in users], row_macs)
 
     def charge(self, windows: Iterable[int], cost: Any) -> None:
         self._batch.charge(windows, cost)
@@ -160,5 +160,5 @@ class _UnveiledBatch:
     def append(self, first: int, common: tuple[Any, ...], kept: int) -> list[int]:
         return self._batch.append(first, common, kept)
 
-    def seal(self, day: int, seals: list[bytes]) -> None:
-        self._batch.seal(day, seals)
+    def row_mac(self, day: int, row_macs: list[bytes]) -> None:
+        self._batch.row_mac(day, row_macs)

@@ -11,7 +11,7 @@
 
 DO $$
 DECLARE
-    tables CONSTANT text[] := ARRAY['meta', 'lanes', 'users', 'tombstones', 'accounts', 'seals', 'labels', 'quotas',
+    tables CONSTANT text[] := ARRAY['meta', 'partitions', 'users', 'tombstones', 'accounts', 'seals', 'labels', 'quotas',
         'periods', 'charges', 'policies', 'journal', 'entry_labels', 'notes', 'keys', 'collections', 'checkpoints',
         'records'];
     name text;
@@ -29,7 +29,7 @@ BEGIN
     GRANT USAGE, CREATE ON SCHEMA public TO ldp_budget_owner;
     GRANT USAGE ON SCHEMA public TO ldp_budget_app;
 
-    IF to_regclass('public.lanes') IS NULL THEN
+    IF to_regclass('public.partitions') IS NULL THEN
         RAISE NOTICE 'there is no ledger yet; make it as ldp_budget_owner, then run this again';
         RETURN;
     END IF;
@@ -44,9 +44,9 @@ BEGIN
         public.periods, public.charges, public.policies, public.journal, public.entry_labels, public.notes, public.keys,
         public.collections, public.checkpoints, public.records TO ldp_budget_app;
 
-    -- The end of a lane, and what is summed up. A bulk run appends its entries first and then sets the link of the
+    -- The end of a partition, and what is summed up. A bulk run appends its entries first and then sets the link of the
     -- last one: so of the journal the links may be written, and nothing else.
-    GRANT UPDATE ON public.lanes TO ldp_budget_app;
+    GRANT UPDATE ON public.partitions TO ldp_budget_app;
     GRANT UPDATE (epsilon, delta, rho, mu_squared) ON public.accounts TO ldp_budget_app;
     GRANT UPDATE (day, seal) ON public.seals TO ldp_budget_app;
     GRANT UPDATE (reports) ON public.labels TO ldp_budget_app;

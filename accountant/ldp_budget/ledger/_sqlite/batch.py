@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...guarantees.amounts import LARGEST, Costs
-from ..keys import HASH_BYTES, SEAL_BYTES
+from ..keys import HASH_BYTES, MAC_BYTES
 from ..store import NO_SUM
 
 if TYPE_CHECKING:
@@ -23,10 +23,10 @@ _NEWEST = (
     " ORDER BY j.entry DESC LIMIT 1)"
 )
 _COUNTED = (
-    "(EXISTS (SELECT 1 FROM labels l WHERE l.account = {0}.account)"
+    "(EXISTS (SELECT 1 FROM memoised_counts l WHERE l.account = {0}.account)"
     " OR EXISTS (SELECT 1 FROM quotas q WHERE q.account = {0}.account))"
 )
-SEAL = f"{_NEWEST}, s.day, s.seal, {_COUNTED}"
+MAC_STATE = f"{_NEWEST}, s.day, s.seal, {_COUNTED}"
 """What is read of the seal `s` of an account, which is of a table still to be named."""
 
 
@@ -63,19 +63,19 @@ class SqliteBatch:
 
     def sealed(self, day: int, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
         sums = [f", {_of(place)}" for place in range(len(windows))]
-        seal = f"CASE WHEN s.day = {day:d} AND NOT {_COUNTED.format('c')} THEN s.seal END"
+        row_mac = f"CASE WHEN s.day = {day:d} AND NOT {_COUNTED.format('c')} THEN s.seal END"
         joins = [
-            f" LEFT JOIN accounts a{place} ON a{place}.account = c.account AND a{place}.window = {window:d}"
+            f" LEFT JOIN window_sums a{place} ON a{place}.account = c.account AND a{place}.window = {window:d}"
             for place, window in enumerate(windows)
         ]
         return self._execute(
-            f"SELECT c.account, c.hash, {_NEWEST.format('c')}, {seal}{''.join(sums)} FROM charged c"
-            f" LEFT JOIN seals s ON s.account = c.account{''.join(joins)}"
+            f"SELECT c.account, c.hash, {_NEWEST.format('c')}, {row_mac}{''.join(sums)} FROM charged c"
+            f" LEFT JOIN account_macs s ON s.account = c.account{''.join(joins)}"
         )
 
-    def open_accounts(self, first: int, users: list[bytes], seals: list[bytes]) -> None:
-        row = f"?2 + n, {_slice(3, HASH_BYTES)}, {_slice(4, SEAL_BYTES)}"
-        values = (len(users), first, b"".join(users), b"".join(seals))
+    def open_accounts(self, first: int, users: list[bytes], row_macs: list[bytes]) -> None:
+        row = f"?2 + n, {_slice(3, HASH_BYTES)}, {_slice(4, MAC_BYTES)}"
+        values = (len(users), first, b"".join(users), b"".join(row_macs))
         self._execute(f"INSERT INTO users {_SLICES} SELECT {row} FROM slice", values)
         self._execute(f"INSERT INTO charged {_SLICES} SELECT ?2 + n, NULL FROM slice", values[:2])
 
@@ -83,7 +83,7 @@ class SqliteBatch:
         adds = ", ".join(_add(name, amount) for name, amount in zip(Costs._fields, cost, strict=True))
         for window in windows:
             self._execute(
-                "INSERT INTO accounts SELECT account, ?, ?, ?, ?, ? FROM charged WHERE true ORDER BY account"
+                "INSERT INTO window_sums SELECT account, ?, ?, ?, ?, ? FROM charged WHERE true ORDER BY account"
                 f" ON CONFLICT DO UPDATE SET {adds}",
                 (window, *cost),
             )
@@ -98,12 +98,12 @@ class SqliteBatch:
         )
         return accounts
 
-    def seal(self, day: int, seals: list[bytes]) -> None:
+    def row_mac(self, day: int, row_macs: list[bytes]) -> None:
         self._execute(
-            f"INSERT INTO seals SELECT account, ?1, {_slice(2, SEAL_BYTES)} FROM"
+            f"INSERT INTO account_macs SELECT account, ?1, {_slice(2, MAC_BYTES)} FROM"
             " (SELECT account, row_number() OVER (ORDER BY account) - 1 AS n FROM charged)"
             " WHERE true ON CONFLICT (account) DO UPDATE SET day = excluded.day, seal = excluded.seal",
-            (day, b"".join(seals)),
+            (day, b"".join(row_macs)),
         )
 
 
@@ -128,7 +128,7 @@ def _over(window: int, room: dict[str, int] | None) -> str:
     if room is None:
         return "1"
     over = " OR ".join(f"a.{name} IS NULL OR a.{name} > {most}" for name, most in room.items())
-    return f"EXISTS (SELECT 1 FROM accounts a WHERE a.account = u.account AND a.window = {window} AND ({over}))"
+    return f"EXISTS (SELECT 1 FROM window_sums a WHERE a.account = u.account AND a.window = {window} AND ({over}))"
 
 
 def _add(name: str, amount: int | None) -> str:

@@ -10,9 +10,9 @@ import sqlite3
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from ..entries import End
-from ..journal import seal_counters
-from ..keys import write_book
+from ..entries import PartitionHead
+from ..journal import counters_mac
+from ..keys import write_ledger_id
 
 if TYPE_CHECKING:
     from ..keys import Key
@@ -25,10 +25,10 @@ APPLICATION_ID = 0x4C647042
 
 TABLES = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value ANY) STRICT",
-    # A lane is a whole ledger, and its row counts what it has numbered beside the entries. SQLite has one.
+    # A partition is a whole ledger, and its row counts what it has numbered beside the entries. SQLite has one.
     # A seal is a keyed hash of its row.
-    """CREATE TABLE lanes (
-        lane INTEGER PRIMARY KEY, accounts INTEGER NOT NULL, charges INTEGER NOT NULL, policies INTEGER NOT NULL,
+    """CREATE TABLE partitions (
+        partition INTEGER PRIMARY KEY, accounts INTEGER NOT NULL, charges INTEGER NOT NULL, policies INTEGER NOT NULL,
         collections INTEGER NOT NULL, answers INTEGER NOT NULL, checkpoints INTEGER NOT NULL,
         periods INTEGER NOT NULL, gate INTEGER NOT NULL, seal BLOB NOT NULL) STRICT""",
     # A user is known by a keyed hash only; an erased one by none.
@@ -36,14 +36,14 @@ TABLES = (
     # Erased users: they get no fresh budget, and nothing leads from here to an account, no time and no order.
     "CREATE TABLE tombstones (hash BLOB PRIMARY KEY, seal BLOB NOT NULL) STRICT, WITHOUT ROWID",
     # What a user was charged in one window; window 0 is the lifetime, `windows.window_at` says the others.
-    """CREATE TABLE accounts (
+    """CREATE TABLE window_sums (
         account INTEGER NOT NULL, window INTEGER NOT NULL,
         epsilon INTEGER, delta INTEGER, rho INTEGER, mu_squared INTEGER,
         PRIMARY KEY (account, window)) STRICT, WITHOUT ROWID""",
     # A keyed hash over what an account was charged in the windows of a day, and the number of its newest charge.
-    "CREATE TABLE seals (account INTEGER PRIMARY KEY, day INTEGER NOT NULL, seal BLOB NOT NULL) STRICT",
+    "CREATE TABLE account_macs (account INTEGER PRIMARY KEY, day INTEGER NOT NULL, seal BLOB NOT NULL) STRICT",
     # How many reports of one memoised value (a keyed hash of its label) were charged in a window.
-    """CREATE TABLE labels (
+    """CREATE TABLE memoised_counts (
         account INTEGER NOT NULL, label BLOB NOT NULL, charge INTEGER NOT NULL, window INTEGER NOT NULL,
         reports INTEGER NOT NULL, PRIMARY KEY (account, label, charge, window)) STRICT, WITHOUT ROWID""",
     # How much of a plan's quota for one guarantee was used.
@@ -53,7 +53,7 @@ TABLES = (
     # The periods for which windows are kept, since the window in which a policy first limited them.
     "CREATE TABLE periods (period TEXT PRIMARY KEY, since INTEGER NOT NULL) STRICT",
     # A mechanism with its guarantee and the cost of one report, self-contained; and its collection, if it has one.
-    """CREATE TABLE charges (
+    """CREATE TABLE priced_mechanisms (
         charge INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, mechanism TEXT NOT NULL,
         declared TEXT NOT NULL, guarantee TEXT NOT NULL,
         epsilon INTEGER, delta INTEGER, rho INTEGER, mu_squared INTEGER, collection TEXT NOT NULL,
@@ -84,7 +84,7 @@ TABLES = (
     # entry that it answers for; of one that has none, and of the hole where an erased user's was, it counts from -1
     # down. Keys are hashes, so they come in no order; with the rows in order of arrival, only the narrow index takes
     # one page for each of them.
-    """CREATE TABLE keys (
+    """CREATE TABLE idempotency_records (
         user BLOB NOT NULL, key BLOB NOT NULL, place INTEGER NOT NULL, request BLOB NOT NULL, answer TEXT NOT NULL,
         seal BLOB NOT NULL, PRIMARY KEY (user, key)) STRICT""",
     # By which the answers that belong to no entry are found, most of them refusals, among all those that do.
@@ -92,11 +92,11 @@ TABLES = (
     """CREATE TABLE collections (
         number INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, fingerprint TEXT NOT NULL, definition TEXT NOT NULL,
         seal BLOB NOT NULL) STRICT""",
-    # Where every lane ended at some time, with a keyed link over that and the checkpoint before.
+    # Where every partition ended at some time, with a keyed link over that and the checkpoint before.
     """CREATE TABLE checkpoints (
         number INTEGER PRIMARY KEY, at INTEGER NOT NULL, heads BLOB NOT NULL, link BLOB NOT NULL) STRICT""",
     # Administrative facts in order of their numbers, such as which keys were made; `made_by` is the key that did it.
-    """CREATE TABLE records (
+    """CREATE TABLE admin_log (
         number INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, body TEXT NOT NULL,
         made_by INTEGER NOT NULL) STRICT""",
     "INSERT INTO periods VALUES ('lifetime', 0)",
@@ -122,13 +122,13 @@ def version_of(connection: sqlite3.Connection) -> int:
     return version
 
 
-def fill(connection: sqlite3.Connection, key: Key, book: str) -> None:
+def fill(connection: sqlite3.Connection, key: Key, ledger_id: str) -> None:
     """What stands in the tables of a new ledger."""
     connection.execute("INSERT INTO meta VALUES ('key_check', ?)", (key.hash(b"check", ""),))
-    connection.execute("INSERT INTO meta VALUES ('book', ?)", (write_book(key, book),))
-    end = End()
-    row = (0, *end.counters, seal_counters(key, end))
-    connection.execute(f"INSERT INTO lanes VALUES ({', '.join('?' * len(row))})", row)
+    connection.execute("INSERT INTO meta VALUES ('book', ?)", (write_ledger_id(key, ledger_id),))
+    end = PartitionHead()
+    row = (0, *end.counters, counters_mac(key, end))
+    connection.execute(f"INSERT INTO partitions VALUES ({', '.join('?' * len(row))})", row)
 
 
 def lay_out(connection: sqlite3.Connection) -> None:
