@@ -107,7 +107,7 @@ class Floor:
 
     def __init__(self, path: Path) -> None:
         self._execute = connect(path).execute
-        self._execute("CREATE TABLE window_sums (user TEXT PRIMARY KEY, spent INTEGER NOT NULL) WITHOUT ROWID")
+        self._execute("CREATE TABLE accounts (user TEXT PRIMARY KEY, spent INTEGER NOT NULL) WITHOUT ROWID")
         self._execute("CREATE TABLE journal (entry INTEGER PRIMARY KEY, key TEXT UNIQUE, user TEXT, cost INTEGER)")
         self._keys = itertools.count()
 
@@ -116,7 +116,7 @@ class Floor:
         execute("BEGIN IMMEDIATE")
         for user in users:
             changed = execute(
-                "INSERT INTO window_sums VALUES (?, ?) ON CONFLICT DO UPDATE SET spent = spent + excluded.spent"
+                "INSERT INTO accounts VALUES (?, ?) ON CONFLICT DO UPDATE SET spent = spent + excluded.spent"
                 " WHERE spent + excluded.spent <= ?",
                 (user, 1000, MOST),
             ).rowcount
@@ -228,7 +228,7 @@ class BulkFloor:
     def __init__(self, path: Path) -> None:
         self._connection = connect(path)
         execute = self._connection.execute
-        execute("CREATE TABLE window_sums (user BLOB PRIMARY KEY, spent INTEGER NOT NULL) WITHOUT ROWID")
+        execute("CREATE TABLE accounts (user BLOB PRIMARY KEY, spent INTEGER NOT NULL) WITHOUT ROWID")
         execute("CREATE TABLE journal (entry INTEGER PRIMARY KEY, user BLOB, cost INTEGER, at REAL)")
         execute("CREATE TEMP TABLE batch (user BLOB PRIMARY KEY) WITHOUT ROWID")
 
@@ -238,13 +238,13 @@ class BulkFloor:
         execute("BEGIN IMMEDIATE")
         execute("DELETE FROM batch")
         self._connection.executemany("INSERT INTO batch VALUES (?)", zip(hashes, strict=True))
-        over = "SELECT user FROM batch b CROSS JOIN window_sums a USING (user) WHERE a.spent > ?"
+        over = "SELECT user FROM batch b CROSS JOIN accounts a USING (user) WHERE a.spent > ?"
         execute(f"DELETE FROM batch WHERE user IN ({over})", (MOST - 1000,))
         # Without the cross join SQLite reads every account there is, rather than those of the batch.
-        known = "SELECT a.user AS u FROM batch b CROSS JOIN window_sums a USING (user)"
-        changed = execute(f"UPDATE window_sums SET spent = spent + 1000 FROM ({known}) WHERE user = u").rowcount
+        known = "SELECT a.user AS u FROM batch b CROSS JOIN accounts a USING (user)"
+        changed = execute(f"UPDATE accounts SET spent = spent + 1000 FROM ({known}) WHERE user = u").rowcount
         if changed < len(users):
-            execute("INSERT INTO window_sums SELECT user, 1000 FROM batch WHERE true ON CONFLICT DO NOTHING")
+            execute("INSERT INTO accounts SELECT user, 1000 FROM batch WHERE true ON CONFLICT DO NOTHING")
         execute("INSERT INTO journal (user, cost, at) SELECT user, 1000, ? FROM batch", (time.time(),))
         execute("COMMIT")
 

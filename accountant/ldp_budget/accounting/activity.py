@@ -76,7 +76,7 @@ class Activity:
             elif kind == CLOCK:
                 self._upset = True
             elif kind == POLICY_SET:
-                self.policies_set[row[5]] = Entry.of(row).by
+                self.policies_set[row[5]] = Entry.of(row).api_key
 
     def _hour(self, at: int) -> list[int]:
         return self.hours.setdefault(at // HOUR_MICROS, [0, 0, 0])

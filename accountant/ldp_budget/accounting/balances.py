@@ -46,11 +46,11 @@ def all_balances(ledger: Ledger, policy: str, share: str | None) -> Iterator[Bal
         for first, until in parts(last, _TOGETHER):
             with ledger.reading(partition) as reading:
                 users = list(reading.rows.users(first, until))
-                found = _read(reading, [user.hash for user in users if user.hash is not None], policy, share)
+                found = _read(reading, [user.user_hash for user in users if user.user_hash is not None], policy, share)
                 gone = Balance(None, _policy(reading, policy), (), erased=True)
             place = {"partition": partition} if len(ledger.partitions) > 1 else {}
             for user in users:
-                balance = gone if user.hash is None else found[user.hash]
+                balance = gone if user.user_hash is None else found[user.user_hash]
                 yield replace(balance, place={**place, "account": user.account})
 
 
@@ -107,7 +107,7 @@ def _used(reading: Reading, policy: Policy, accounts: list[int]) -> dict[tuple[i
     # Neighbours are read together, as long as there are not too many strangers among them.
     ranges = [(first, last)] if last - first <= 10 * len(accounts) else [(each, each) for each in accounts]
     rows = (row for each in ranges for row in reading.rows.quotas(*each) if row.plan == policy.plan.identity)
-    return {(row.account, row.promise): row.used for row in rows}
+    return {(row.account, row.guarantee): row.used for row in rows}
 
 
 def _policy(reading: Reading, name: str) -> Policy:

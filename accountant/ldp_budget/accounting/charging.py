@@ -69,5 +69,5 @@ def apply(transaction: Transaction, decision: Decision) -> int:
     expires = None if request.lasts is None else at + request.lasts
     keyed, noted = request.key is not None, request.note is not None
     common = (number, charge, terms.number, request.reports, costs)
-    entry = Entry(0, at, request.kind, *common, None, expires, None, keyed, noted, share=terms.share)
+    entry = Entry(0, at, request.kind, *common, None, expires, None, keyed, noted, sub_limit=terms.share)
     return transaction.append(entry, label, request.note)

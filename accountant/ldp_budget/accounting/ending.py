@@ -94,7 +94,7 @@ def _resolve(
     entry, state, repeated = how(transaction, receipt, number)
     _, policy = policy_in(transaction, policy_version(transaction, entry.policy).name)
     windows = transaction.windows_to_read() if repeated else transaction.windows
-    limits = [limit for limit in policy.all_limits if holds(limit.gauge, entry.share)]
+    limits = [limit for limit in policy.all_limits if holds(limit.gauge, entry.sub_limit)]
     spent = {period: transaction.spent(entry.account, window.code) for period, window in windows.items()}
     return Receipt(
         status=state,

@@ -76,7 +76,7 @@ class Levels:
         self._take(reading.rows.sums(first, last), self._by_window())
         if erased:
             for user in reading.rows.users(first, last):
-                if user.hash is None:
+                if user.user_hash is None:
                     for levels in self._levels:
                         levels[user.account - 1] = _GONE
 

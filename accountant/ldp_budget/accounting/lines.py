@@ -19,7 +19,7 @@ from ..authoring.base import Mechanism
 from ..catalogue.collections import Collection
 from ..errors import InvalidParameter, KeyConflict, LdpBudgetError
 from ..guarantees.amounts import LARGEST
-from ..ledger.entries import NOBODY, SPENT
+from ..ledger.entries import CHUNK, CHUNK_PART, SPENT, BatchRun
 from .bulk import PARTITIONS_TOGETHER, BulkCharge, parts_of
 from .charging import terms_in
 from .decision import decide
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ..ledger import Transaction
-    from ..ledger.entries import IdempotencyRecord
     from ..ledger.groups import Piece
     from ..ledger.keys import Key
     from .books import Books
@@ -171,10 +170,10 @@ class Run:
         chunk = _Chunk(key_hash(secret, name, self._books._caller.name), _digest(secret, lines, ()))
         answers: list[LineAnswer] = []
 
-        def bind(transaction: Transaction) -> IdempotencyRecord | None:
-            stored = transaction.idempotency_record(NOBODY, chunk.key)
+        def bind(transaction: Transaction) -> BatchRun | None:
+            stored = transaction.numbered(BatchRun, chunk.key_hash)
             if stored is None:
-                transaction.store_idempotency_record(NOBODY, chunk.key, None, chunk.request, _chunk_text(lines))
+                transaction.add_numbered(chunk.record(CHUNK, _chunk_text(lines)))
                 if self._partitions == 1:
                     answers[:] = _failing(lines)
                     places = [place for place, line in enumerate(lines) if line.error is None]
@@ -184,7 +183,7 @@ class Run:
                         self._ending(end)[0](transaction)
             return stored
 
-        stored = self._ledger.run(bind, self._ledger.partition_of(chunk.key))
+        stored = self._ledger.run(bind, self._ledger.partition_of(chunk.key_hash))
         if stored is not None:
             return self._again(chunk, stored, lines, last, end)
         told = answers or self._parts(chunk, lines)
@@ -201,18 +200,18 @@ class Run:
         chunk = _Chunk(key_hash(secret, f"{self._name}@{lines}", self._books._caller.name), _digest(secret, (), ()))
 
         def bind(transaction: Transaction) -> bool:
-            stored = transaction.idempotency_record(NOBODY, chunk.key)
+            stored = transaction.numbered(BatchRun, chunk.key_hash)
             if stored is None:
-                transaction.store_idempotency_record(NOBODY, chunk.key, None, chunk.request, _chunk_text([]))
-            return stored is None or stored.request == chunk.request
+                transaction.add_numbered(chunk.record(CHUNK, _chunk_text([])))
+            return stored is None or stored.request_digest == chunk.request_digest
 
-        return bind, self._ledger.partition_of(chunk.key)
+        return bind, self._ledger.partition_of(chunk.key_hash)
 
     def _again(
-        self, chunk: _Chunk, stored: IdempotencyRecord, lines: list[_Line], last: bool, end: int | None
+        self, chunk: _Chunk, stored: BatchRun, lines: list[_Line], last: bool, end: int | None
     ) -> tuple[list[LineAnswer], list[int]]:
         """The answers to a chunk of an earlier run, and which of its lines failed there."""
-        record = json.loads(stored.answer)
+        record = json.loads(stored.response)
         if len(lines) < record["lines"] and not last:
             return [], []
         more = len(lines) > record["lines"]
@@ -221,14 +220,14 @@ class Run:
         unread = record["unread"]
         if (
             len(lines) != record["lines"]
-            or stored.request != _digest(self._ledger.key, lines, unread)
+            or stored.request_digest != _digest(self._ledger.key, lines, unread)
             or (end is not None and not more and not self._ledger.run(*self._ending(end)))
         ):
             return [LineAnswer(FAILED, error=KeyConflict(self._name)) for _ in lines], []
         before = list(lines)
         for place in unread:
             before[place] = _Line(error=KeyConflict(self._name))
-        answers = self._parts(chunk, before, record.get("partitions"))
+        answers = self._parts(chunk, before, stored.partitions or None)
         return answers, [place for place, answer in enumerate(answers) if answer.status == FAILED]
 
     # -- partitions --------------------------------------------------------------------------------------------
@@ -263,22 +262,22 @@ class Run:
 
     def _part_of_copy(self, part: _Chunk, lines: list[_Line]) -> list[LineAnswer]:
         """The answers to what was one partition's part before the ledger was copied, charged there or not."""
-        with self._ledger.reading(self._ledger.partition_of(part.key)) as reading:
-            stored = reading.idempotency_record(NOBODY, part.key)
+        with self._ledger.reading(self._ledger.partition_of(part.key_hash)) as reading:
+            stored = reading.numbered(BatchRun, part.key_hash)
         return self._parts(part, lines) if stored is None else _told_again(lines, stored)
 
     def _part_work(
         self, chunk: _Chunk, partition: int, lines: list[_Line]
     ) -> Callable[[Transaction], list[LineAnswer]]:
         """Charge what a chunk has in one partition, or tell it again."""
-        key = chunk.part(self._ledger.key, partition).key
+        part = chunk.part(self._ledger.key, partition)
 
         def work(transaction: Transaction) -> list[LineAnswer]:
-            stored = transaction.idempotency_record(NOBODY, key)
+            stored = transaction.numbered(BatchRun, part.key_hash)
             if stored is not None:
                 return _told_again(lines, stored)
             answers = self._charged(transaction, lines)
-            transaction.store_idempotency_record(NOBODY, key, None, chunk.request, _part_text(answers))
+            transaction.add_numbered(part.record(CHUNK_PART, _part_text(answers)))
             return answers
 
         return work
@@ -418,11 +417,14 @@ def _requested(books: Books, spend: Spend) -> Request:
 class _Chunk(NamedTuple):
     """A chunk, or one partition's part of it: where its answer is kept, and the digest of what it asks."""
 
-    key: bytes
-    request: bytes
+    key_hash: bytes
+    request_digest: bytes
 
     def part(self, secret: Key, partition: int) -> _Chunk:
-        return self._replace(key=secret.hash(b"key", f"{self.key.hex()} {partition}"))
+        return self._replace(key_hash=secret.hash(b"key", f"{self.key_hash.hex()} {partition}"))
+
+    def record(self, kind: str, response: str) -> BatchRun:
+        return BatchRun(0, self.key_hash, self.request_digest, kind, 0, response)
 
 
 class _Kinds:
@@ -508,8 +510,8 @@ def _part_text(answers: list[LineAnswer]) -> str:
     return canonical_json({"failed": failed, "refused": refused})
 
 
-def _told_again(lines: list[_Line], stored: IdempotencyRecord) -> list[LineAnswer]:
-    record = json.loads(stored.answer)
+def _told_again(lines: list[_Line], stored: BatchRun) -> list[LineAnswer]:
+    record = json.loads(stored.response)
     answers = [_SPENT_BEFORE] * len(lines)
     for place, binding, affordable, why in record["refused"]:
         answers[place] = LineAnswer(REFUSED, True, tuple(binding), affordable, why)

@@ -23,7 +23,7 @@ from .bulk import (
     write_refused,
 )
 from .charging import terms_in
-from .idempotency import check_key, once
+from .idempotency import check_key, run_idempotent
 from .policies import DEFAULT
 from .request import charge_of, check_digest, check_note
 
@@ -91,7 +91,7 @@ def spend_many(
         bound = batch_key(self._ledger.key, key, number, batch, identity, self._caller.name)
         if not batch:
             if bound is not None:
-                self._ledger.run(_binding(charge, policy, batch, bound), self._ledger.partition_of(bound.hash))
+                self._ledger.run(_binding(charge, policy, batch, bound), self._ledger.partition_of(bound.key_hash))
             break
         refused: list[str] = []
         for part, (of_part, repeated) in _charge_batch(
@@ -125,7 +125,7 @@ def _charge_batch(
         known = ledger.run(_charge_part(charge, policy, users, key, note, share))
     elif key is not None:
         # The whole batch is bound to its key before anybody is charged.
-        known = ledger.run(_binding(charge, policy, users, key), ledger.partition_of(key.hash))
+        known = ledger.run(_binding(charge, policy, users, key), ledger.partition_of(key.key_hash))
     if isinstance(known, Parts):
         # It was begun before the ledger was copied, in other parts, each of which was charged then or was not.
         assert key is not None
@@ -177,6 +177,6 @@ def _charge_part(
             terms = terms_in(transaction, policy, charge, share)
             return BulkCharge(transaction, charge, terms, note).run(users), False
 
-        return once(transaction, key, act, write=write_refused(users), read=read_part(users))
+        return run_idempotent(transaction, key, act, write=write_refused(users), read=read_part(users))
 
     return work

@@ -17,6 +17,7 @@ from .._checks import check_whole, shown
 from ..errors import InvalidParameter
 from ..guarantees.amounts import float_up
 from ..ledger.checkpoints import head_of
+from ..ledger.entries import BatchRun
 from ..ledger.windows import DAY_MICROS, from_micros, to_micros
 from .activity import HOUR_MICROS, HOURS, Activity, Charged
 from .levels import FULL, Levels, Watched, in_parts, ranges
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 _ENTRIES_TOGETHER = 20_000
 _ACCOUNTS_TOGETHER = 10_000
-_ANSWERS_TOGETHER = 20_000
+_ROWS_TOGETHER = 20_000
 _MOST_SECONDS = 3600
 _MOST_DAYS = 36_600
 
@@ -303,7 +304,7 @@ class _Partition:
         self.accounts = 0
         self.micros = 0
         """The moment of the newest reading."""
-        self._end = self._answered = 0
+        self._end = self._numbered = 0
         self._due: deque[tuple[int, int]] = deque()
         self._charges: list[PricedMechanism] = []
         self._spread: list[tuple[Watched, list[int]]] | None = None
@@ -313,7 +314,7 @@ class _Partition:
         with self._ledger.reading(self._number) as reading:
             self._take_over(reading)
         # What the entries have changed is read after them, in snapshots whose windows they lie in.
-        return self._entries(until) and self._answers(until) and self._sums(until)
+        return self._entries(until) and self._refusals(until) and self._sums(until)
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -324,9 +325,9 @@ class _Partition:
     def _take_over(self, reading: Reading) -> None:
         """What is known of the partition without going through anything."""
         self.micros, self._end, self.accounts = reading.moment.micros, reading.end.entries, reading.end.accounts
-        self._answered = reading.end.answers
-        if reading.end.charges > len(self._charges):
-            self._charges += list(reading.rows.charges(len(self._charges) + 1))
+        self._numbered = reading.end.numbered_rows
+        if reading.end.priced_mechanisms > len(self._charges):
+            self._charges += list(reading.rows.priced_mechanisms(len(self._charges) + 1))
         watched = tuple(
             Watched(policy.name, limit)
             for policy in map(_policy, reading.newest_policies())
@@ -345,16 +346,17 @@ class _Partition:
                 return self.activity.entries >= self._end
         return True
 
-    def _answers(self, until: float) -> bool:
-        while self.refusals.answers < self._answered:
-            first = self.refusals.answers + 1
-            last = min(self._answered, first + _ANSWERS_TOGETHER - 1)
+    def _refusals(self, until: float) -> bool:
+        while self.refusals.rows < self._numbered:
+            first = self.refusals.rows + 1
+            last = min(self._numbered, first + _ROWS_TOGETHER - 1)
             with self._ledger.reading(self._number) as reading:
                 names = {policy.number: policy.name for policy in reading.rows.policies()}
-                self.refusals.add(reading.rows.answers_apart(first, last), names)
-            self.refusals.answers = last
+                rows = reading.rows
+                self.refusals.add(rows.refusals(first, last), rows.all_numbered(BatchRun, first, last), names)
+            self.refusals.rows = last
             if time.monotonic() > until:
-                return last >= self._answered
+                return last >= self._numbered
         return True
 
     def _sums(self, until: float) -> bool:

@@ -375,17 +375,17 @@ def answer_again(
     transaction: Transaction, request: Request, stored: IdempotencyRecord, policy_of: Callable[[int], Policy]
 ) -> Receipt:
     """The answer that was kept; of a reservation that was voided since it says so, for nothing may be sent."""
-    granted = stored.place > 0
+    entry = stored.entry
     receipt = None
-    if granted:
-        name = Receipt.name_of(stored.answer)
+    if entry is not None:
+        name = Receipt.name_of(stored.response)
         receipt = (
-            receipt_for(transaction, stored.place)
+            receipt_for(transaction, entry)
             if name is None
             else receipt_of(secret_for(transaction, name), name)
         )
-    answer = Receipt.restore(request.user, receipt, policy_of, stored.answer, request.share)
-    resolution = transaction.resolution(stored.place) if granted and request.kind == RESERVED else None
+    answer = Receipt.restore(request.user, receipt, policy_of, stored.response, request.share)
+    resolution = None if entry is None or request.kind != RESERVED else transaction.resolution(entry)
     return answer._replace(status=VOIDED) if resolution is not None and resolution.kind == VOIDED else answer
 
 

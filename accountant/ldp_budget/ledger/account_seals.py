@@ -166,7 +166,7 @@ class AccountMacs:
         begun: dict[Amounts, blake2b] = {}
         others = []
         checked = self._batch
-        for account, user, newest, row_mac, *flat in batch.sealed(today, codes):
+        for account, user, newest, row_mac, *flat in batch.stored_macs(today, codes):
             if row_mac is None:
                 others.append(account)
                 continue
@@ -188,7 +188,7 @@ class AccountMacs:
     ) -> tuple[dict[int, AccountMacState], dict[int, Sums]]:
         found: dict[int, AccountMacState] = {}
         sums: dict[int, Sums] = {account: {} for account in accounts}
-        for account, window, *rest in self._transaction.rows.sealed(accounts, sorted(codes)):
+        for account, window, *rest in self._transaction.rows.accounts_by_number(accounts, sorted(codes)):
             found[account] = AccountMacState(*rest[4:])
             if window is not None:
                 sums[account][window] = Costs._make(rest[:4])

@@ -35,17 +35,17 @@ class Noted(NamedTuple):
     partition: int
     entries: int
     chain_hash: bytes
-    answers: int
+    numbered_rows: int
     collections: int
 
     @classmethod
     def of(cls, partition: int, end: PartitionHead) -> Noted:
         """Where a partition ends."""
-        return cls(partition, end.entries, end.chain_hash, end.answers, end.collections)
+        return cls(partition, end.entries, end.chain_hash, end.numbered_rows, end.collections)
 
     def leaf(self) -> bytes:
         """As a checkpoint holds it."""
-        stored = self.answers.to_bytes(8) + self.collections.to_bytes(8)
+        stored = self.numbered_rows.to_bytes(8) + self.collections.to_bytes(8)
         return self.partition.to_bytes(4) + self.entries.to_bytes(8) + self.chain_hash + stored
 
 
@@ -53,10 +53,10 @@ def noted(checkpoint: Checkpoint) -> list[Noted]:
     """What a checkpoint says of each partition."""
     result = []
     for leaf in _leaves(checkpoint.heads):
-        partition, entries, answers, collections = (
+        partition, entries, numbered_rows, collections = (
             int.from_bytes(part) for part in (leaf[:4], leaf[4:12], leaf[44:52], leaf[52:])
         )
-        result.append(Noted(partition, entries, leaf[12:44], answers, collections))
+        result.append(Noted(partition, entries, leaf[12:44], numbered_rows, collections))
     return result
 
 
@@ -167,7 +167,7 @@ def check(reading: Reading, checkpoints: Iterator[Checkpoint]) -> Iterator[str]:
     for checkpoint in checkpoints:
         while later and later[0][1].checkpoints <= found:
             secret, since = later.popleft()
-            if since.chain_hash != before:
+            if since.checkpoint_hash != before:
                 yield f"checkpoints: checkpoint {found} was changed"
         found += 1
         whole = checkpoint.heads and not len(checkpoint.heads) % LEAF_BYTES
@@ -176,7 +176,7 @@ def check(reading: Reading, checkpoints: Iterator[Checkpoint]) -> Iterator[str]:
             deque(checkpoints, 0)
             return
         before = checkpoint.chain_hash
-    if found != count or any(since.chain_hash != before for _, since in later):
+    if found != count or any(since.checkpoint_hash != before for _, since in later):
         yield f"checkpoints: there are {found}, and {count} were taken"
 
 

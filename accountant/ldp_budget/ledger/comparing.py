@@ -126,7 +126,7 @@ def _sums(target: Ledger, partition: int) -> Iterator[tuple[Any, ...]]:
 def _users(target: Ledger, partition: int) -> Iterator[tuple[int, bytes | None]]:
     for first, last in _all_parts(target, partition):
         with target.reading(partition) as reading:
-            part = [(user.account, user.hash) for user in reading.rows.users(first, last)]
+            part = [(user.account, user.user_hash) for user in reading.rows.users(first, last)]
         yield from part
 
 

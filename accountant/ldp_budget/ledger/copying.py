@@ -21,14 +21,15 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..errors import LedgerError
-from . import exchanging, gate, names
+from . import gate, names
 from .entries import (
+    BEGUN,
     CLOCK,
     COLLECTION,
     COPIED,
     ERASED,
     MOVED,
-    NOBODY,
+    NUMBERED,
     PERIOD,
     POLICY_SET,
     RECORDED,
@@ -36,9 +37,12 @@ from .entries import (
     REOPENED,
     RESERVED,
     AdminLogEntry,
+    BatchRun,
     Entry,
     EntryLabel,
     IdempotencyRecord,
+    KeyEpoch,
+    MovedEntry,
     PartitionHead,
     PricedMechanism,
     StoredPolicy,
@@ -57,15 +61,15 @@ if TYPE_CHECKING:
 
     Step = Callable[[Transaction], Any]
     """Something that a transaction of one partition does."""
-    Carry = Callable[[IdempotencyRecord, Name, int], str]
-    """What is kept of an answer, given the name of its entry and the partitions of its ledger."""
+    Carry = Callable[[IdempotencyRecord, Name], str]
+    """What is kept of a response, given the name of its entry."""
     Progress = Callable[[int, int], None]
 
 _ENTRIES_TOGETHER = 5_000
 _ENTRIES_HELD = 20_000
 """How many are read ahead, over all partitions of the source."""
 _ACCOUNTS_TOGETHER = 2_000
-_ANSWERS_TOGETHER = 500
+_RECORDS_TOGETHER = 500
 
 
 class Scratch(Protocol):
@@ -142,7 +146,7 @@ class Copy:
         self._steps: dict[int, list[Step]] = {}
         self._policies: set[int] = set()
         self._periods: set[int] = set()
-        self._secrets: set[bytes] = set()
+        self._epochs: set[tuple[Any, ...]] = set()
         # Of what went from one partition to another: how late it is dated at most, and whether a reservation waits.
         self._latest: dict[tuple[int, int], int] = {}
         self._reserved: set[tuple[int, int]] = set()
@@ -153,7 +157,7 @@ class Copy:
         self._charges: list[dict[int, PricedMechanism]] = []
         for partition in source.partitions:
             with source.reading(partition) as reading:
-                self._charges.append({charge.number: charge for charge in reading.rows.charges()})
+                self._charges.append({charge.number: charge for charge in reading.rows.priced_mechanisms()})
 
     def run(self) -> None:
         """Write everything; what is there already is passed over."""
@@ -162,7 +166,7 @@ class Copy:
         self._users()
         self._journal()
         self._accounts()
-        self._answers()
+        self._records()
 
     # -- what there is little of --------------------------------------------------------------------------
 
@@ -188,7 +192,7 @@ class Copy:
             with self._source.reading(partition) as reading:
                 cut_off += reading.rows.counts()["cut_off"]
                 for tombstone in reading.rows.tombstones():
-                    to = self._partition_of(tombstone.hash)
+                    to = self._partition_of(tombstone.user_hash)
                     self._partitions[to].erasures[0] += 1
                     self._step(to, partial(_bury, tombstone=tombstone))
                     self._write_some()
@@ -208,7 +212,7 @@ class Copy:
                 with self._source.reading(partition) as reading:
                     users = list(reading.rows.users(first, last))
                 self._scratch.add_accounts(
-                    (partition, user.account, user.hash, self._partition_of(user.hash) if user.hash else next(spare))
+                    (partition, user.account, user.user_hash, self._partition_of(user.user_hash) if user.user_hash else next(spare))
                     for user in users
                 )
 
@@ -250,7 +254,7 @@ class Copy:
                 for row, _ in reading.rows.entries(first, until):
                     label = reading.rows.label(row[0]) if row[11] is not None else None
                     policy = next(reading.rows.policies(row[5])) if row[2] == POLICY_SET else None
-                    record = next(reading.rows.records(row[6])) if row[2] == RECORDED else None
+                    record = next(reading.rows.admin_log(row[6])) if row[2] == RECORDED else None
                     items.append(_Item(row[1], partition, row, label, notes.get(row[0]), policy, record))
             for item in items:
                 while passed < len(by) and by[passed].entry < item.row[0]:
@@ -334,7 +338,7 @@ class Copy:
             scratch.number_account(partition, entry.account, number)
             if number > self._partitions[to].written.accounts:
                 self._step(to, lambda transaction: transaction.open_account(hashed))
-        charge = self._charges[partition][entry.charge]
+        charge = self._charges[partition][entry.priced_mechanism]
         resolves = None if entry.resolves is None else scratch.entry(partition, entry.resolves)
         entry = entry._replace(account=number, resolves=None if resolves is None else resolves[1])
         put = partial(_put_charge, entry=entry, charge=charge, label=item.label, note=item.note)
@@ -345,17 +349,13 @@ class Copy:
             self._reserved.add((partition, to))
             if new and self._own[partition]:
                 self._name(Name(self._generation, partition, entry.number), to, place)
-        if entry.kind == RESERVED or entry.keyed:
+        if entry.kind == RESERVED or entry.has_record:
             scratch.add_entry(partition, entry.number, to, place)
 
     def _name(self, name: Name, to: int, place: int) -> None:
         """Keep where an entry of this name stands now."""
-        key = names.place_of(self._target.key, name)
-        answer = names.write(to, place)
-        self._step(
-            self._partition_of(key),
-            lambda transaction: transaction.store_idempotency_record(NOBODY, key, None, gate.NO_REQUEST, answer),
-        )
+        row = MovedEntry(0, *name, to, place)
+        self._step(self._partition_of(names.place_of(self._target.key, name)), partial(_add_numbered, row=row))
 
     def _append(self, of: int, to: int, entry: Entry, put: Step | None = None, before: Step | None = None) -> bool:
         """Plan the next entry of a partition, which is one of the partition `of`; whether it is not there yet."""
@@ -390,7 +390,7 @@ class Copy:
         def write(transactions: list[Transaction]) -> None:
             for partition, transaction in zip(partitions, transactions, strict=True):
                 end = transaction.end
-                if gate.state(end.gate) != gate.FILLING or end.entries != self._partitions[partition].there:
+                if end.state != gate.IMPORTING or end.entries != self._partitions[partition].there:
                     why = "somebody else copies to it at the same time; do the same again when they are through"
                     raise LedgerError(self._target.name, why)
                 for step in steps[partition]:
@@ -415,52 +415,65 @@ class Copy:
                 self._step(to, partial(write_accounts, accounts=range(first, last + 1)))
                 self._write_steps()
 
-    def _answers(self) -> None:
-        """Carry the answers over, each to the partition where it is looked for."""
+    def _records(self) -> None:
+        """Carry the idempotency records over, and what else is numbered, each to the partition where it is looked for."""
         waiting: list[tuple[int, IdempotencyRecord]] = []
         for partition in self._source.partitions:
-            for _, answers in idempotency_records_in_parts(partial(self._source.reading, partition)):
-                for stored in answers:
-                    waiting += self._carried(partition, stored)
-                    if len(waiting) >= _ANSWERS_TOGETHER:
-                        self._write_answers(waiting)
+            for _, records in idempotency_records_in_parts(partial(self._source.reading, partition)):
+                for stored in records:
+                    waiting.append(self._carried(partition, stored))
+                    if len(waiting) >= _RECORDS_TOGETHER:
+                        self._write_records(waiting)
                         waiting = []
-        self._write_answers(waiting)
+            self._write_records(waiting)
+            waiting = []
+            self._numbered(partition)
 
-    def _carried(self, partition: int, stored: IdempotencyRecord) -> list[tuple[int, IdempotencyRecord]]:
-        """An answer and the partition it goes to; none of what only the source is concerned with."""
-        if stored.user != NOBODY:
-            to, text = self._partition_of(stored.user), stored.answer
-            place = stored.place
-            if place > 0:
-                found = self._scratch.entry(partition, place)
-                if found is None:
-                    raise LedgerError(self._source.name, f"an answer is of entry {place}, which has none")
-                place = found[1]
-                text = self._carry(
-                    stored, Name(self._generation, partition, stored.place), len(self._source.partitions)
-                )
-            return [(to, stored._replace(place=place, answer=text))]
-        to = self._partition_of(stored.key)
-        if stored.request != gate.NO_REQUEST:
-            text = self._carry(stored, Name(self._generation, partition, 0), len(self._source.partitions))
-            return [(to, stored._replace(answer=text))]
-        if exchanging.is_note(stored):
-            # Receipts of then are asked for in any partition; a ledger that was copied before has it in each.
-            again, self._secrets = stored.key in self._secrets, self._secrets | {stored.key}
-            return [] if again else [(partition, stored) for partition in self._target.partitions]
-        if stored.answer.startswith("["):  # where an entry of an older name stands
-            found = self._scratch.entry(*names.read(stored.answer))
-            if found is not None:
-                return [(to, stored._replace(answer=names.write(*found)))]
-        return []
+    def _carried(self, partition: int, stored: IdempotencyRecord) -> tuple[int, IdempotencyRecord]:
+        """A record and the partition it goes to."""
+        to = self._partition_of(stored.user_hash)
+        if stored.entry is None:
+            return to, stored
+        found = self._scratch.entry(partition, stored.entry)
+        if found is None:
+            raise LedgerError(self._source.name, f"a record is of entry {stored.entry}, which is not there")
+        response = self._carry(stored, Name(self._generation, partition, stored.entry))
+        return to, stored._replace(entry=found[1], response=response)
 
-    def _write_answers(self, answers: list[tuple[int, IdempotencyRecord]]) -> None:
+    def _numbered(self, partition: int) -> None:
+        """Carry over what is numbered but for what only the source is concerned with."""
+        with self._source.reading(partition) as reading:
+            last = reading.end.numbered_rows
+        for first, until in parts(last, _RECORDS_TOGETHER):
+            with self._source.reading(partition) as reading:
+                runs = list(reading.rows.all_numbered(BatchRun, first, until))
+                epochs = list(reading.rows.all_numbered(KeyEpoch, first, until))
+                moved = list(reading.rows.all_numbered(MovedEntry, first, until))
+            for run in runs:
+                begun = run.partitions or (len(self._source.partitions) if run.kind in BEGUN else 0)
+                to = self._partition_of(run.key_hash)
+                self._step(to, partial(_add_numbered, row=run._replace(partitions=begun)))
+            for epoch in epochs:
+                # Receipts of then are asked for in any partition; a ledger that was moved before has it in each.
+                if epoch[1:4] not in self._epochs:
+                    self._epochs.add(epoch[1:4])
+                    for to in self._target.partitions:
+                        self._step(to, partial(_add_numbered, row=epoch))
+            for each in moved:
+                found = self._scratch.entry(each.to_partition, each.to_entry)
+                if found is not None:
+                    name = Name(each.generation, each.of_partition, each.entry)
+                    row = each._replace(to_partition=found[0], to_entry=found[1])
+                    to = self._partition_of(names.place_of(self._target.key, name))
+                    self._step(to, partial(_add_numbered, row=row))
+            self._write_steps()
+
+    def _write_records(self, records: list[tuple[int, IdempotencyRecord]]) -> None:
         by_partition: dict[int, list[IdempotencyRecord]] = {}
-        for to, stored in answers:
+        for to, stored in records:
             by_partition.setdefault(to, []).append(stored)
         for to, of_partition in by_partition.items():
-            self._step(to, partial(_store_answers, answers=of_partition))
+            self._step(to, partial(_store_records, records=of_partition))
         self._write_steps()
 
 
@@ -469,7 +482,7 @@ def _put_charge(
 ) -> None:
     number = transaction.store_priced_mechanism(*charge[1:5], charge.costs, charge.collection)
     _, labelled, salt = label or (None, None, None)
-    transaction.put(entry._replace(charge=number), labelled, salt, note)
+    transaction.put(entry._replace(priced_mechanism=number), labelled, salt, note)
 
 
 def _put_record(transaction: Transaction, record: AdminLogEntry) -> None:
@@ -481,18 +494,26 @@ def _keep_period(transaction: Transaction, period: str, since: int) -> None:
 
 
 def _bury(transaction: Transaction, tombstone: Any) -> None:
-    if not transaction.is_erased(tombstone.hash):
+    if not transaction.is_erased(tombstone.user_hash):
         transaction.bury(tombstone)
 
 
-def _store_answers(transaction: Transaction, answers: list[IdempotencyRecord]) -> None:
+def _store_records(transaction: Transaction, records: list[IdempotencyRecord]) -> None:
     """Store those that are not there yet."""
-    users, keys = [each.user for each in answers], [each.key for each in answers]
-    there = {(each.user, each.key) for each in transaction.rows.answers([*dict.fromkeys(users)], keys)}
-    for each in answers:
-        if (each.user, each.key) not in there:
-            place = each.place if each.place > 0 else None
-            transaction.store_idempotency_record(each.user, each.key, place, each.request, each.answer)
+    users, keys = [each.user_hash for each in records], [each.key_hash for each in records]
+    found = transaction.rows.idempotency_records([*dict.fromkeys(users)], keys)
+    there = {(each.user_hash, each.key_hash) for each in found}
+    for each in records:
+        if (each.user_hash, each.key_hash) not in there:
+            transaction.store_idempotency_record(
+                each.user_hash, each.key_hash, each.entry, each.request_digest, each.response
+            )
+
+
+def _add_numbered(transaction: Transaction, row: BatchRun | KeyEpoch | MovedEntry) -> None:
+    """Store it unless it is there."""
+    if transaction.rows.numbered(type(row), *row[1 : 1 + NUMBERED[type(row)].key]) is None:
+        transaction.add_numbered(row)
 
 
 def _end(ledger: Ledger, partition: int) -> PartitionHead:

@@ -13,20 +13,19 @@ its processes have both, and the same call goes on.
 
 from __future__ import annotations
 
-import json
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._json import canonical_json
 from ..errors import LedgerError
 from ..guarantees.amounts import ZERO
 from . import gate
-from .entries import EMPTY_CHAIN, NOBODY, REKEYED, SECRET, Entry, IdempotencyRecord
+from .entries import EMPTY_CHAIN, NUMBERED, REKEYED, Entry, KeyEpoch, NumberedTable
 from .reading import secret_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .keys import Key, Secret
+    from .keys import Secret
     from .ledger import Ledger
     from .names import Name
     from .reading import Reading
@@ -37,51 +36,24 @@ if TYPE_CHECKING:
 
 PENDING, ACTIVATING, ACTIVE, EXPIRED = "pending", "activating", "active", "expired"
 
-_START = '{"secret":'
-
-
-class Since(NamedTuple):
-    """From when on a secret is in force in a partition: after so many entries and checkpoints, the last with this link."""
-
-    entries: int
-    checkpoints: int
-    chain_hash: bytes
-
 
 # -- what the ledger keeps of it --------------------------------------------------------------------------
-
-
-def is_note(stored: IdempotencyRecord) -> bool:
-    """Whether a stored answer says when a secret came into force."""
-    return stored.user == NOBODY and stored.request == gate.NO_REQUEST and stored.answer.startswith(_START)
 
 
 def note(transaction: Transaction, generation: int) -> None:
     """Keep in a partition, under its secret, when that came into force there."""
     newest = next(transaction.rows.checkpoints(max(1, transaction.end.checkpoints)), None)
     chain_hash = EMPTY_CHAIN if newest is None else newest.chain_hash
-    since = [transaction.end.entries, transaction.end.checkpoints, chain_hash.hex()]
-    number = transaction.secret.number
-    place = _place_of(transaction.key, generation, transaction.partition, number)
-    transaction.store_idempotency_record(
-        NOBODY, place, None, gate.NO_REQUEST, canonical_json({"secret": number, "since": since})
-    )
+    began = transaction.end.entries, transaction.end.checkpoints, chain_hash
+    transaction.add_numbered(KeyEpoch(0, generation, transaction.partition, transaction.secret.number, *began))
 
 
-def _place_of(key: Key, generation: int, partition: int, number: int) -> bytes:
-    return key.hash(b"secret", f"{generation}.{partition}.{number}")
+def since(reading: Reading, generation: int, partition: int, number: int) -> KeyEpoch | None:
+    """When a secret came into force in a partition of the ledger when it was moved so often; None if it never did."""
+    return reading.numbered(KeyEpoch, generation, partition, number)
 
 
-def since(reading: Reading, generation: int, partition: int, number: int) -> Since | None:
-    """When a secret came into force in a partition of the ledger when it was copied so often; None if it never did."""
-    place = _place_of(reading.key, generation, partition, number)
-    for stored in reading.rows.answers([NOBODY], [place]):
-        entries, checkpoints, chain_hash = json.loads(stored.answer)["since"]
-        return Since(entries, checkpoints, bytes.fromhex(chain_hash))
-    return None
-
-
-def stretches(reading: Reading) -> list[tuple[Secret, Since]]:
+def stretches(reading: Reading) -> list[tuple[Secret, KeyEpoch]]:
     """The secrets after the first that came into force in this partition, and when."""
     found = []
     for number in range(2, reading.secret.number + 1):
@@ -94,7 +66,7 @@ def stretches(reading: Reading) -> list[tuple[Secret, Since]]:
 def secret_for(reading: Reading, name: Name) -> Secret:
     """The secret that was in force when the entry of a name was written.
 
-    `reading`: of its partition, or, for one that was written before the ledger was copied, of any.
+    `reading`: of its partition, or, for one that was written before the ledger was moved, of any.
     """
     if name.generation == reading.generation and name.entry > reading.end.entries:
         return reading.secret  # it is being written
@@ -186,7 +158,7 @@ def activate(ledger: Ledger, on_progress: Progress = lambda done, total: None) -
 
 def _check_open(ledger: Ledger) -> None:
     with ledger.reading() as reading:
-        if gate.state(reading.end.gate) != gate.OPEN:
+        if reading.end.state != gate.OPEN:
             raise LedgerError(ledger.name, gate.why_shut(reading))
 
 
@@ -195,7 +167,7 @@ def _take(ledger: Ledger, transaction: Transaction, number: int) -> None:
     old = transaction.secret
     if old.number >= number:
         return
-    if gate.state(transaction.end.gate) != gate.OPEN:
+    if transaction.end.state != gate.OPEN:
         raise LedgerError(ledger.name, gate.why_shut(transaction))
     if old.number != number - 1:
         raise LedgerError(
@@ -204,7 +176,7 @@ def _take(ledger: Ledger, transaction: Transaction, number: int) -> None:
     new = secret_of(transaction.key, number)
     transaction.row_macs.renew(old, new)
     transaction.renew(_Renewal(ledger.name, transaction.partition, old, new).tables())
-    transaction.set_gate(transaction.end.gate + SECRET)
+    transaction.set_lifecycle(transaction.end.lifecycle._replace(secret=number))
     note(transaction, transaction.generation)
     transaction.append(Entry(0, transaction.time(), REKEYED, 0, 0, 0, number, ZERO))
 
@@ -218,25 +190,31 @@ class _Renewal:
     def tables(self) -> dict[str, Renew]:
         """By the table, what makes a row what it is to be."""
         return {
-            "users": lambda row: self._sealed("users", row, 1),
-            "tombstones": lambda row: self._sealed("tombstones", row, 0),
-            "keys": lambda row: self._sealed("keys", row, 0, 1, 3),
-            "collections": lambda row: self._sealed("collections", row),
-            "charges": lambda row: self._sealed("charges", row),
-            "policies": lambda row: self._sealed("policies", row),
+            "users": lambda row: self._with_mac("users", row, 1),
+            "tombstones": lambda row: self._with_mac("tombstones", row, 0),
+            "idempotency_records": lambda row: self._with_mac("idempotency_records", row, 0, 1, 4),
+            "collections": lambda row: self._with_mac("collections", row),
+            "priced_mechanisms": lambda row: self._with_mac("priced_mechanisms", row),
+            "policies": lambda row: self._with_mac("policies", row),
             "notes": self._note,
-            "labels": lambda row: (row[0], self._again(row[1]), *row[2:]),
+            "memoised_counts": lambda row: (row[0], self._again(row[1]), *row[2:]),
             "entry_labels": lambda row: (row[0], self._again(row[1]), self._again(row[2])),
+            **{table.name: partial(self._numbered, table) for table in NUMBERED.values()},
         }
 
-    def _sealed(self, table: str, row: tuple[Any, ...], *hashes: int) -> tuple[Any, ...]:
-        """A row that ends with its seal, and has hashes at some places."""
+    def _numbered(self, table: NumberedTable, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        return self._with_mac(table.name, row, *table.hashes, named=(table.name,))
+
+    def _with_mac(
+        self, table: str, row: tuple[Any, ...], *hashes: int, named: tuple[str, ...] = ()
+    ) -> tuple[Any, ...]:
+        """A row that ends with its MAC, and has hashes at some places; `named` is what the MAC covers before."""
         *values, row_mac = row
         for place in hashes:
             if values[place] is not None:
                 values[place] = self._old.unveil(values[place])
-        self._check(table, self._old.row_mac(*values), row_mac)
-        new = self._new.row_mac(*values)
+        self._check(table, self._old.row_mac(*named, *values), row_mac)
+        new = self._new.row_mac(*named, *values)
         for place in hashes:
             if values[place] is not None:
                 values[place] = self._new.veil(values[place])

@@ -186,7 +186,7 @@ class _Quotas:
     def __init__(self, reading: Reading) -> None:
         plans = {each.number: json.loads(each.definition)["plan"] for each in reading.rows.policies()}
         self._plans = {number: plan["identity"] for number, plan in plans.items() if plan is not None}
-        self._promises = {charge.number: charge.guarantee for charge in reading.rows.charges()}
+        self._promises = {charge.number: charge.guarantee for charge in reading.rows.priced_mechanisms()}
 
     def add(self, used: Counter[tuple[str, str]], row: tuple[Any, ...]) -> None:
         """Count what an entry's row uses, or gives back."""
@@ -256,7 +256,7 @@ def _histories_since(rows: Snapshot, accounts: range, since: int) -> Iterator[tu
 
 def _cut_off(rows: Snapshot, accounts: range) -> set[int]:
     """The accounts of erased users, of which only the lifetime is kept."""
-    return {user.account for user in rows.users(accounts[0], accounts[-1]) if user.hash is None}
+    return {user.account for user in rows.users(accounts[0], accounts[-1]) if user.user_hash is None}
 
 
 def _replayed(histories: Iterator[tuple[Any, ...]], empty: Callable[[], Replay]) -> Iterator[tuple[int, Replay]]:

@@ -17,14 +17,15 @@ def canonical_rows(rows: Rows) -> str:
     return ascii(rows)[1:-1]
 
 
-def canonical_batch(first: int, accounts: list[int], common: tuple[Any, ...], kept: int) -> str:
+def canonical_batch(first: int, accounts: list[int], common: tuple[Any, ...], bound: tuple[int, int, int]) -> str:
     """`canonical_rows` of entries that differ in number and account only, numbered from `first`.
 
-    `common` holds at, kind, charge, policy and the four amounts; `kept` says what is kept beside them.
+    `common` holds at, kind, charge, policy and the four amounts; `bound` ends each: whether it has a note, its
+    API key and its sub-limit.
     """
     at, kind, charge, policy, *amounts = common
     start = ascii((at, kind))[1:-1]
-    end = ascii((charge, policy, 1, *amounts, None, None, None, kept))[1:-1]
+    end = ascii((charge, policy, 1, *amounts, None, None, None, 0, *bound))[1:-1]
     return ", ".join([f"({number}, {start}, {account}, {end})" for number, account in enumerate(accounts, first)])
 
 
@@ -55,9 +56,9 @@ class Appended:
         """Keep an entry back."""
         self._kept_back.append(entry.row(number))
 
-    def add_batch(self, first: int, accounts: list[int], common: tuple[Any, ...], kept: int) -> None:
+    def add_batch(self, first: int, accounts: list[int], common: tuple[Any, ...], bound: tuple[int, int, int]) -> None:
         """Cover entries that the store has written."""
-        self._covered.append(canonical_batch(first, accounts, common, kept))
+        self._covered.append(canonical_batch(first, accounts, common, bound))
 
     def take(self) -> Rows:
         """The entries that are to be written now; the link will cover them."""

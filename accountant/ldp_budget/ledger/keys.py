@@ -71,16 +71,16 @@ class Secret:
 
     def chain_hash(self, covered: bytes) -> bytes:
         """The keyed hash of a link of the journal's chain."""
-        return self._digest(b"link", CHAIN_HASH_BYTES, covered)
+        return self._digest(b"chain hash", CHAIN_HASH_BYTES, covered)
 
-    def mark(self, salt: bytes, label: bytes) -> bytes:
+    def commitment(self, salt: bytes, label: bytes) -> bytes:
         """What stands for a label in the journal; without the salt nobody can tell for which."""
-        return self._digest(b"mark", HASH_BYTES, salt + label)
+        return self._digest(b"commitment", HASH_BYTES, salt + label)
 
     def row_mac(self, *values: object) -> bytes:
         """A keyed hash of a row, by which a changed value is found."""
         # ascii(), not repr(): which characters that leaves as they are depends on the version of Python.
-        return self._digest(b"seal", MAC_BYTES, ascii(values).encode("ascii"))
+        return self._digest(b"row mac", MAC_BYTES, ascii(values).encode("ascii"))
 
     def sums(self, covered: bytes) -> blake2b:
         """A keyed hash that has taken in the sums of accounts, and is still to take in which account it is."""
@@ -90,7 +90,7 @@ class Secret:
 
     def row_macs(self, rows: Iterable[tuple[object, ...]]) -> list[bytes]:
         """`seal` of many rows."""
-        return self._digests(b"seal", MAC_BYTES, [ascii(row).encode("ascii") for row in rows])
+        return self._digests(b"row mac", MAC_BYTES, [ascii(row).encode("ascii") for row in rows])
 
     def veil(self, hashed: bytes) -> bytes:
         """A hash as it is stored under this secret; what is no hash, and everything under the first one, as it is.
@@ -282,7 +282,7 @@ def new_ledger_id() -> str:
 
 def write_ledger_id(key: Key, ledger_id: str) -> bytes:
     """The id of a ledger as it is stored. Without the key it cannot be changed unnoticed."""
-    return ledger_id.encode("ascii", "replace") + key.hash(b"book", ledger_id)
+    return ledger_id.encode("ascii", "replace") + key.hash(b"ledger id", ledger_id)
 
 
 def read_ledger_id(key: Key, stored: bytes | None) -> str | None:

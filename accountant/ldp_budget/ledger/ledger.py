@@ -181,7 +181,7 @@ class Ledger:
                 of_partition, self.key, self._clock, cache, partition, len(self.partitions)
             )
             self._check_told(transaction, self._told[partition], "; nothing was charged")
-            if not allow_closed and gate.state(transaction.end.gate) != gate.OPEN:
+            if not allow_closed and transaction.end.state != gate.OPEN:
                 raise LedgerError(self.name, gate.why_shut(transaction))
         work(transactions)
         for transaction in transactions.values():
@@ -226,7 +226,7 @@ class Ledger:
         self._secrets[partition] = secret
 
     def _check_whole(self, reading: Reading) -> None:
-        if not self._half and gate.state(reading.end.gate) >= gate.FILLING:
+        if not self._half and reading.end.state >= gate.IMPORTING:
             raise LedgerError(self.name, gate.why_half(reading))
 
     def _check_told(self, reading: Reading, told: PartitionHead | None, then: str = "") -> None:
@@ -305,7 +305,7 @@ def _by(number: int, work: Callable[[Transaction], T]) -> Callable[[Transaction]
 def _goes_on(reading: Reading, told: PartitionHead) -> bool:
     """Whether a journal goes on from an earlier end."""
     end = reading.end
-    if end.entries < told.entries or any(now < then for now, then in zip(end.counters, told.counters, strict=True)):
+    if end.entries < told.entries or any(now < then for now, then in zip(end.order, told.order, strict=True)):
         return False
     links = [chain_hash for _, chain_hash in reading.rows.entries(told.entries, told.entries)]
     return links == [told.chain_hash] or not told.entries

@@ -62,7 +62,7 @@ def name_callers(ledger: Ledger, rows: list[dict[str, Any]]) -> list[dict[str, A
 
 def _name_of(reading: Reading, number: int) -> str:
     """The name of a key by the number of the record that made it."""
-    record = next(reading.rows.records(number), None)
+    record = next(reading.rows.admin_log(number), None)
     return f"record {number}" if record is None or record.number != number else record.name
 
 
@@ -100,12 +100,12 @@ class _Shown:
     def __init__(self, reading: Reading, names: Names | None = None) -> None:
         self._number, self._names = reading.partition, names
         self._partition = {"partition": reading.partition} if reading.partitions > 1 else {}
-        self._charges = {charge.number: charge for charge in reading.rows.charges()}
+        self._charges = {charge.number: charge for charge in reading.rows.priced_mechanisms()}
         self._policies = {policy.number: policy.name for policy in reading.rows.policies()}
-        self._records = {record.number: record for record in reading.rows.records()}
+        self._records = {record.number: record for record in reading.rows.admin_log()}
 
     def row(self, entry: Entry, notes: Mapping[int, str]) -> dict[str, Any]:
-        charge = self._charges.get(entry.charge)
+        charge = self._charges.get(entry.priced_mechanism)
         return {
             **self._partition,
             "entry": entry.number,
@@ -125,7 +125,7 @@ class _Shown:
             "expires": None if entry.expires is None else _iso(entry.expires),
             "resolves": entry.resolves,
             "note": notes.get(entry.number),
-            "by": entry.by or None,
+            "by": entry.api_key or None,
         }
 
     def row_of_journal(self, entry: Entry, notes: Mapping[int, str]) -> dict[str, Any]:
@@ -173,7 +173,7 @@ def history_rows(reading: Reading, account: int, first: int = 1, most: int | Non
 def entry_row(reading: Reading, entry: Entry) -> dict[str, Any]:
     """One entry of the journal; of a reservation with the `state` it is in now."""
     state = _state(reading, entry) if entry.kind == RESERVED else None
-    notes = notes_by_entry(reading.rows.notes(entry.number, entry.number)) if entry.noted else {}
+    notes = notes_by_entry(reading.rows.notes(entry.number, entry.number)) if entry.has_note else {}
     return {**_Shown(reading).row(entry, notes), "state": state}
 
 
@@ -201,7 +201,7 @@ def _open_in(reading: Reading, account: int | None, most: int | None) -> list[di
     entries = [Entry.of(row) for row in reading.rows.reserved(reading.moment.micros, account) if row[0] > repaired]
     shown, rows = _Shown(reading), []
     for entry in entries[-most:] if most else entries:
-        notes = notes_by_entry(reading.rows.notes(entry.number, entry.number)) if entry.noted else {}
+        notes = notes_by_entry(reading.rows.notes(entry.number, entry.number)) if entry.has_note else {}
         name = Name(reading.generation, reading.partition, entry.number)
         rows.append({**shown.row(entry, notes), "name": name, "secret": secret_for(reading, name)})
     return rows
@@ -213,7 +213,7 @@ def charges_of(reading: Reading, account: int) -> tuple[tuple[Guarantee, int], .
     labels: dict[tuple[int, bool], set[bytes]] = {}
     for entry, label in reading.history(account):
         if entry.kind in CHARGES:
-            kind = entry.charge, entry.labelled
+            kind = entry.priced_mechanism, entry.labelled
             count = -entry.reports if entry.kind == VOIDED else entry.reports
             reports[kind] = reports.get(kind, 0) + count
             labels.setdefault(kind, set()).update(() if label is None else (label,))
@@ -229,10 +229,10 @@ def stats(ledger: Ledger) -> dict[str, Any]:
     with ledger.reading() as reading:
         counted, end, engine = _partition_stats(reading), reading.end, reading.rows.counts()["engine"]
         policies, periods = reading.newest_policies(), reading.periods()
-    charges = end.charges
+    charges = end.priced_mechanisms
     for partition in ledger.partitions[1:]:
         with ledger.reading(partition) as reading:
-            charges = max(charges, reading.end.charges)
+            charges = max(charges, reading.end.priced_mechanisms)
             _add(counted, _partition_stats(reading))
     keys, at = counted.pop("keys"), counted.pop("at")
     return {

@@ -2,15 +2,14 @@
 
 A copy numbers its entries anew. So a name says in which *generation* the entry was written, see `gate`: in a ledger
 that was never copied into, partition and number are where it stands. Of an older name of a reservation the ledger keeps
-where that stands now, as an answer to nobody, in the partition that the name's hash says.
+where that stands now, in the partition that the name's hash says.
 """
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, NamedTuple
 
-from .entries import NOBODY
+from .entries import MovedEntry
 
 if TYPE_CHECKING:
     from .keys import Key
@@ -42,21 +41,11 @@ def parse(text: str) -> Name | None:
 
 
 def place_of(key: Key, name: Name) -> bytes:
-    """Under which key it stands where an entry of an older name is."""
+    """The hash by which the partition is found that knows where an entry of an older name is."""
     return key.hash(b"entry", str(name))
-
-
-def write(partition: int, entry: int) -> str:
-    return json.dumps([partition, entry])
-
-
-def read(text: str) -> tuple[int, int]:
-    partition, entry = json.loads(text)
-    return partition, entry
 
 
 def find(reading: Reading, name: Name) -> tuple[int, int] | None:
     """Partition and number of an entry of an older name, as far as this partition knows."""
-    for stored in reading.rows.answers([NOBODY], [place_of(reading.key, name)]):
-        return read(stored.answer)
-    return None
+    found = reading.numbered(MovedEntry, *name)
+    return None if found is None else (found.to_partition, found.to_entry)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ..errors import LedgerError, LedgerKeyMissing, UnknownName
 from ..guarantees.amounts import ZERO, Costs
 from ..guarantees.memoised import LabelCount, count_in_window
-from .entries import AccountMacState, Entry, PartitionHead, PricedMechanism, Repair, StoredPolicy
-from .store import FIRST_ANSWER
+from .entries import NUMBERED, AccountMacState, Entry, Numbered, PartitionHead, PricedMechanism, Repair, StoredPolicy
+from .store import FIRST_RECORD
 from .veiling import unveiled
 from .windows import LIFETIME, gauge_of
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from .clock import Clock
     from .entries import IdempotencyRecord, StoredCollection
     from .keys import Key, Secret
-    from .store import Snapshot
+    from .store import N, Snapshot
     from .windows import Moment, Window
 
 _USERS_TOGETHER = 500
 """About how many users one question is asked."""
-_ANSWERS_TOGETHER = 5_000
+_RECORDS_TOGETHER = 5_000
 """How many stored answers are read in one moment."""
 
 Price: TypeAlias = "tuple[Decimal, Decimal]"
@@ -62,7 +62,7 @@ class Reading:
         self.key = key
         self.partition, self.partitions = partition, partitions
         """Which partition this is, of how many."""
-        self.end, self.finish_account_mac = rows.end()
+        self.end, self.counters_mac = rows.end()
         """Where the journal ends, and the seal of what was numbered beside it."""
         self.stored = rows
         """The rows as they are stored."""
@@ -182,15 +182,23 @@ class Reading:
 
     def idempotency_record(self, user: bytes, key: bytes) -> IdempotencyRecord | None:
         """What a user asked and was answered under an idempotency key. Raises `LedgerError` if changed."""
-        stored = next(iter(self.rows.answers([user], [key])), None)
+        stored = next(iter(self.rows.idempotency_records([user], [key])), None)
         return None if stored is None else self.checked_idempotency_record(stored)
 
     def checked_idempotency_record(self, stored: IdempotencyRecord) -> IdempotencyRecord:
         """A stored answer, once its seal holds. Raises `LedgerError`."""
         if self.secret.row_mac(*stored[:-1]) != stored.row_mac:
-            why = "the stored answer of a key was changed; nothing was charged. Run: ldp-budget ledger verify"
+            why = "the idempotency record of a key was changed; nothing was charged. Run: ldp-budget ledger verify"
             raise LedgerError(self.ledger_name, why)
         return stored
+
+    def numbered(self, kind: type[N], *key: Any) -> N | None:
+        """The row of a class of `NUMBERED` with these values after its number. Raises `LedgerError` if changed."""
+        row = self.rows.numbered(kind, *key)
+        if row is not None and self.secret.row_mac(*covered(row)) != row.row_mac:
+            table = NUMBERED[kind].name
+            raise LedgerError(self.ledger_name, f"a row of {table} was changed. Run: ldp-budget ledger verify")
+        return row
 
     def memoised_reports(self, account: int | None, label: bytes, charge: int | None, window: int) -> int:
         """How many reports of a memoised value were charged in a window."""
@@ -216,7 +224,7 @@ class Reading:
 
     def priced_mechanism(self, number: int) -> PricedMechanism:
         """A stored charge by its number."""
-        return next(self.rows.charges(number))
+        return next(self.rows.priced_mechanisms(number))
 
     def policy(self, name: str) -> StoredPolicy:
         """The newest version of a policy. Raises `UnknownName`."""
@@ -254,6 +262,11 @@ class Reading:
         return next(self.rows.policies(number))
 
 
+def covered(row: Numbered) -> tuple[object, ...]:
+    """What the MAC of a row of `NUMBERED` covers: its table, and all else of it."""
+    return NUMBERED[type(row)].name, *row[:-1]
+
+
 def secret_of(key: Key, number: int) -> Secret:
     """A secret that is known, as who opened the transaction has seen to. Raises `LedgerKeyMissing`."""
     secret = key.at(number)
@@ -269,10 +282,10 @@ def idempotency_records_in_parts(
 
     What is erased meanwhile can come twice, or not at all: a hole takes the place of such an answer.
     """
-    following: int | None = FIRST_ANSWER
+    following: int | None = FIRST_RECORD
     while following is not None:
         with open_reading() as reading:
-            part, following = reading.rows.idempotency_records_after(following, _ANSWERS_TOGETHER)
+            part, following = reading.rows.idempotency_records_after(following, _RECORDS_TOGETHER)
             yield reading, part
 
 

@@ -22,6 +22,7 @@ from .entries import (
     EntryNote,
     IdempotencyRecord,
     MemoisedCount,
+    Numbered,
     PartitionHead,
     PricedMechanism,
     QuotaUse,
@@ -35,8 +36,10 @@ from .entries import (
 from .keys import Key
 
 T = TypeVar("T")
+N = TypeVar("N", bound=Numbered)
+"""A class of `NUMBERED`."""
 
-FIRST_ANSWER = -(2**63)
+FIRST_RECORD = -(2**63)
 """The position from which stored answers are read in parts."""
 
 NO_SUM = -1
@@ -77,7 +80,7 @@ class Snapshot(Protocol):
         used quotas of the account, and the user.
         """
 
-    def sealed(self, accounts: Sequence[int], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+    def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
         """The same by the numbers of accounts that are of a user: (account, window, four sums, seal)."""
 
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
@@ -98,8 +101,8 @@ class Snapshot(Protocol):
     def plans_used(self, account: int) -> Iterable[str]:
         """The plans of which an account has used a quota, each once."""
 
-    def answers(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[IdempotencyRecord]:
-        """What was answered to any of `users` under any of `keys`."""
+    def idempotency_records(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[IdempotencyRecord]:
+        """The idempotency records of any of `users` under any of `keys`."""
 
     # -- the journal --------------------------------------------------------------------------------------
 
@@ -139,7 +142,7 @@ class Snapshot(Protocol):
     def priced_mechanism_number(self, fingerprint: str, guarantee: str, collection: str) -> int | None:
         """The number of a stored charge."""
 
-    def charges(self, first: int = 1) -> Iterator[PricedMechanism]:
+    def priced_mechanisms(self, first: int = 1) -> Iterator[PricedMechanism]:
         """The charges from a number on."""
 
     def policy(self, name: str) -> StoredPolicy | None:
@@ -157,7 +160,7 @@ class Snapshot(Protocol):
     def collections(self) -> Iterator[StoredCollection]:
         """Every collection, by name."""
 
-    def records(self, first: int = 1) -> Iterator[AdminLogEntry]:
+    def admin_log(self, first: int = 1) -> Iterator[AdminLogEntry]:
         """The records from a number on; they stand in the first partition."""
 
     def checkpoints(self, first: int = 1) -> Iterator[Checkpoint]:
@@ -174,7 +177,7 @@ class Snapshot(Protocol):
     def sums(self, first: int, last: int) -> Iterator[WindowSum]:
         """Their sums."""
 
-    def row_macs(self, first: int, last: int) -> Iterator[AccountMac]:
+    def account_macs(self, first: int, last: int) -> Iterator[AccountMac]:
         """Their seals."""
 
     def memoised_counts(self, first: int, last: int) -> Iterator[MemoisedCount]:
@@ -183,19 +186,27 @@ class Snapshot(Protocol):
     def quotas(self, first: int, last: int) -> Iterator[QuotaUse]:
         """Their used quotas."""
 
-    def idempotency_records_after(self, position: int, most: int) -> tuple[Iterable[IdempotencyRecord], int | None]:
-        """A part of all stored answers, at most so many, and the position of the next part; None after the last.
+    def idempotency_records_after(
+        self, position: int, most: int
+    ) -> tuple[Iterable[IdempotencyRecord], int | None]:
+        """A part of all idempotency records, at most so many, and the position of the next part; None after the last.
 
-        `FIRST_ANSWER` is where the first part begins. An engine whose readers hold up no writer may have one part.
+        `FIRST_RECORD` is where the first part begins. An engine whose readers hold up no writer may have one part.
         """
 
-    def answers_apart(self, first: int, last: int) -> Iterator[IdempotencyRecord]:
-        """Those that belong to no entry, from place -`first` down to -`last`, in any order."""
+    def refusals(self, first: int, last: int) -> Iterator[IdempotencyRecord]:
+        """Those that belong to no entry, from one number to another."""
+
+    def numbered(self, kind: type[N], *key: Any) -> N | None:
+        """The row of a class of `NUMBERED` with these values after its number."""
+
+    def all_numbered(self, kind: type[N], first: int, last: int) -> Iterator[N]:
+        """The rows of a class of `NUMBERED` from one number to another."""
 
     def counts(self) -> dict[str, Any]:
         """How many `users`, `erased`, `cut_off`, `keys`, `notes` there are, `entries_by_kind`, and `engine`.
 
-        `cut_off` are the accounts of erased users, `keys` the answers that have not gone with one, `engine` is its
+        `cut_off` are the accounts of erased users, `keys` the idempotency records and batch runs, `engine` is its
         name and version.
         """
 
@@ -216,7 +227,7 @@ class Batch(Protocol):
     def unknown(self) -> list[bytes]:
         """Those who are left and have no account, in order."""
 
-    def sealed(self, day: int, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+    def stored_macs(self, day: int, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
         """(account, user, newest charge, seal, sums) of those left who have an account; asked after `unknown`.
 
         The seal is None unless it is of that day and there are neither label counts nor used quotas. The sums are
@@ -229,13 +240,14 @@ class Batch(Protocol):
     def charge(self, windows: Iterable[int], cost: Costs) -> None:
         """Add the cost to the sums of every account; what grows too large to count is unbounded."""
 
-    def append(self, first: int, common: tuple[Any, ...], kept: int) -> list[int]:
+    def append(self, first: int, common: tuple[Any, ...], bound: tuple[int, int, int]) -> list[int]:
         """Append an entry of one report for every account, numbered from `first`; returns the accounts in order.
 
-        `common` holds at, kind, charge, policy and the four amounts; `kept` says what is kept beside each.
+        `common` holds at, kind, charge, policy and the four amounts; `bound` is what ends each
+        row: whether it has a note, its API key and its sub-limit.
         """
 
-    def row_mac(self, day: int, row_macs: list[bytes]) -> None:
+    def set_macs(self, day: int, row_macs: list[bytes]) -> None:
         """Replace the seals of all accounts, which are in order."""
 
 
@@ -290,9 +302,12 @@ class Rows(Snapshot, Protocol):
     def add_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Store a checkpoint."""
 
-    def forget(self, tombstone: Tombstone, cut_off: User | None, answers: Iterable[IdempotencyRecord]) -> None:
-        """Add the tombstone, put `cut_off` in the place of the account's user, and delete labels, notes and all sums
-        but the lifetime's. The user's answers go, and `answers` take their places."""
+    def add_numbered(self, row: Numbered) -> None:
+        """Store a row of a class of `NUMBERED`."""
+
+    def forget(self, tombstone: Tombstone, cut_off: User | None) -> None:
+        """Add the tombstone, put `cut_off` in the place of the account's user, and delete the user's idempotency
+        records, labels, notes and all sums but the lifetime's."""
 
     def idempotency_records_of(self, user: bytes) -> Iterator[IdempotencyRecord]:
         """Every answer to a user."""
@@ -301,9 +316,10 @@ class Rows(Snapshot, Protocol):
         """Distinct users, at least one, in order."""
 
     def renew(self, tables: Mapping[str, Renew]) -> None:
-        """Replace every row of tables: users, tombstones, keys (answers), labels, entry_labels, notes, collections.
+        """Replace every row of tables, each by what is made of it.
 
-        Rows are as `User`, `Tombstone`, `StoredAnswer`, `LabelRow`, `EntryLabel`, `StoredNote`, `StoredCollection`.
+        Rows are as `User`, `Tombstone`, `IdempotencyRecord`, `MemoisedCount`, `EntryLabel`, `EntryNote`,
+        `StoredCollection`, `PricedMechanism`, `StoredPolicy`, and those of `NUMBERED`.
         """
 
     def set_end(self, end: PartitionHead, row_mac: bytes | None) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..guarantees.amounts import Costs
 from .account_seals import AccountMacMaker, counts_of, finish_account_mac
-from .entries import CHARGES, SHARE, SPENT, VOIDED, Entry, User
+from .entries import CHARGES, SPENT, VOIDED, Entry, User
 from .lanes import partition_of
 from .reading import parts
 from .replay import Replay, promises
@@ -90,7 +90,7 @@ def _strange(reading: Reading, last: int) -> list[int]:
     for first, until in ((last + 1, HIGHEST), (LOWEST, 0)):
         found.update(row[3] for row in reading.rows.histories(first, until) if row[3])
         rows = reading.rows
-        for table in (rows.users, rows.sums, rows.row_macs, rows.memoised_counts, rows.quotas):
+        for table in (rows.users, rows.sums, rows.account_macs, rows.memoised_counts, rows.quotas):
             found.update(row[0] for row in table(first, until))
     return sorted(found)
 
@@ -113,7 +113,7 @@ class _Part:
         self._repairs = reading.repairs()
         self._known = promises(reading)
         self._measures = any(map(measure_in, self._periods))
-        self._promises = {charge.number: charge.guarantee for charge in reading.rows.charges()}
+        self._promises = {charge.number: charge.guarantee for charge in reading.rows.priced_mechanisms()}
         plans = {number: definition["plan"] for number, definition in definitions.items()}
         self._plans = {number: plan["identity"] for number, plan in plans.items() if plan is not None}
         self._windows: dict[int, tuple[int, ...]] = {}
@@ -124,14 +124,14 @@ class _Part:
         users, sums = _InOrder(rows.users(first, last)), _InOrder(rows.sums(first, last))
         labels, quotas = _InOrder(rows.memoised_counts(first, last)), _InOrder(rows.quotas(first, last))
         histories = _InOrder(rows.histories(first, last), 3)
-        row_macs = _InOrder(rows.row_macs(first, last))
+        row_macs = _InOrder(rows.account_macs(first, last))
         for account in range(first, last + 1):
             user = next(iter(users.of(account)), None)
             if user is None:
                 yield f"users: account {account} has no row"
             else:
                 yield from self._user(user)
-            erased = user is None or user.hash is None
+            erased = user is None or user.user_hash is None
             of_account, history = sums.of(account), histories.of(account)
             counts = labels.of(account), quotas.of(account)
             stored = self._in_force(of_account, 1), self._in_force(counts[0], 3), counts[1]
@@ -144,7 +144,7 @@ class _Part:
 
     def _has_mac(self, user: User | None, rows: Rows, history: Rows, sums: Rows, labels: Rows, quotas: Rows) -> bool:
         """Whether an account has the seal of its sums and counts; that of an erased user has none."""
-        if user is None or user.hash is None:
+        if user is None or user.user_hash is None:
             return not rows
         if len(rows) != 1:
             return False
@@ -154,7 +154,7 @@ class _Part:
         covered = tuple([each[1:] for each in sums if each[1] in codes])
         counts = counts_of(labels, quotas, codes) if labels or quotas else {}
         begun = self._maker.begin(row.day, covered, counts)
-        return finish_account_mac(begun, row.account, user.hash, newest) == row.row_mac
+        return finish_account_mac(begun, row.account, user.user_hash, newest) == row.row_mac
 
     def _codes_on(self, day: int) -> frozenset[int]:
         """The windows that contain a day, of all periods that are kept."""
@@ -169,11 +169,11 @@ class _Part:
         return [row for row in rows if gauge_of(row[place]) not in self._filling]
 
     def _user(self, user: User) -> Iterator[str]:
-        if self._reading.secret.row_mac(user.account, user.hash) != user.row_mac:
+        if self._reading.secret.row_mac(user.account, user.user_hash) != user.row_mac:
             yield f"users: the row of account {user.account} was changed"
-        elif user.hash is not None and partition_of(user.hash, self._reading.partitions) != self._reading.partition:
+        elif user.user_hash is not None and partition_of(user.user_hash, self._reading.partitions) != self._reading.partition:
             yield f"users: the row of account {user.account} is of another partition"
-        if user.hash in self._erased_users:
+        if user.user_hash in self._erased_users:
             yield f"users: the row of account {user.account} is of an erased user"
 
     def _account(
@@ -203,7 +203,7 @@ class _Part:
         if self._measures:
             return None
         for row in history:
-            if row[2] != SPENT or row[11] is not None or row[5] in self._plans or row[14] >= SHARE:
+            if row[2] != SPENT or row[11] is not None or row[5] in self._plans or row[17]:
                 return None
             if self._counts_twice(row):
                 return None
@@ -228,13 +228,13 @@ class _Part:
         return self._windows[day]
 
     def _labels(self, erased: bool, history: Rows) -> Iterator[str]:
-        """The label of an entry must be the one that its mark stands for; an erased user has none."""
+        """The label of an entry must be the one that its commitment stands for; an erased user has none."""
         for row in history:
-            mark, label, salt = row[11], row[-2], row[-1]
+            commitment, label, salt = row[11], row[-2], row[-1]
             if label is not None:
-                if mark is None or erased or self._reading.key.mark(salt, label) != mark or row[2] == VOIDED:
+                if commitment is None or erased or self._reading.key.commitment(salt, label) != commitment or row[2] == VOIDED:
                     yield f"entry_labels: the label of entry {row[0]} is not the one it was written with"
-            elif mark is not None and not erased and row[2] in CHARGES and row[2] != VOIDED:
+            elif commitment is not None and not erased and row[2] in CHARGES and row[2] != VOIDED:
                 yield f"entry_labels: entry {row[0]} has lost its label"
 
     def _used(self, history: Rows) -> dict[tuple[str, str], int]:

@@ -9,28 +9,27 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import ClockError, InvalidParameter, LedgerError
 from ..guarantees.amounts import Costs
-from . import gate
 from .account_seals import AccountMacs
 from .cache import Cache
 from .entries import (
-    BY,
     CLOCK,
     COLLECTION,
     ERASED,
-    NOBODY,
-    NOTED,
     PERIOD,
     POLICY_SET,
     RECORDED,
-    SHARE,
     AccountMacState,
     AdminLogEntry,
     Checkpoint,
+    Closing,
     Entry,
     EntryLabel,
     EntryNote,
+    ErasedRecord,
     IdempotencyRecord,
+    Lifecycle,
     MemoisedCount,
+    Numbered,
     PartitionHead,
     PricedMechanism,
     QuotaUse,
@@ -41,7 +40,7 @@ from .entries import (
 )
 from .journal import Appended, counters_mac
 from .keys import HASH_BYTES
-from .reading import Account, Reading
+from .reading import Account, Reading, covered
 from .windows import number_of, since_when
 
 if TYPE_CHECKING:
@@ -80,9 +79,9 @@ class Transaction(Reading):
         self.writes = 0
         """Grows with everything written or kept back; tells whether a step wrote anything."""
         self._entries, self._at = self.end.entries, self.end.at
-        numbered = self.end.counters
-        self._accounts, self._charges, self._policies, self._collections, self._others = numbered[:5]
-        self._checkpoints, self._periods, self._gate = numbered[5:]
+        self._accounts, self._charges, self._policies, self._collections, self._numbered_rows = self.end[3:8]
+        self._checkpoints, self._periods = self.end[8:10]
+        self._lifecycle = self.end.lifecycle
         self.together: tuple[Transaction, ...] = ()
         """Those of other partitions that are written with it."""
         self._appended = Appended()
@@ -91,20 +90,20 @@ class Transaction(Reading):
         """The accounts that were checked, to be sealed again where they change."""
         self._seen_macs: dict[int, AccountMacState] = {}
         self._batch_costs: Mapping[int, Costs] = {}
-        self._answers: dict[Needed, IdempotencyRecord] = {}
+        self._records: dict[Needed, IdempotencyRecord] = {}
         # What was read ahead, by user and by key; good until something else is written, and for one question each.
         self._accounts_ahead: dict[bytes, Account] = {}
-        self._answers_ahead: dict[Needed, IdempotencyRecord | None] = {}
+        self._records_ahead: dict[Needed, IdempotencyRecord | None] = {}
 
     def finish(self) -> None:
         """Write what was kept back, the link over all that was appended, and the new end."""
-        self._write_sums_and_answers()
+        self._write_sums_and_records()
         chain_hash = self.end.chain_hash
         if self._appended:
             chain_hash = self._chain_hash(chain_hash)
         numbered = (
-            *(self._accounts, self._charges, self._policies, self._collections, self._others),
-            *(self._checkpoints, self._periods, self._gate),
+            *(self._accounts, self._charges, self._policies, self._collections, self._numbered_rows),
+            *(self._checkpoints, self._periods, *self._lifecycle),
         )
         end = PartitionHead(self._entries, self._at, chain_hash, *numbered)
         if end != self.end:
@@ -123,11 +122,11 @@ class Transaction(Reading):
 
     def _write_back(self) -> None:
         """Write what was kept back, for a statement that must see it."""
-        self._write_sums_and_answers()
+        self._write_sums_and_records()
         rows = self._appended.take()
         if rows:
             self.rows.add_entries(rows, None)
-        self._accounts_ahead, self._answers_ahead = {}, {}
+        self._accounts_ahead, self._records_ahead = {}, {}
 
     def settle(self) -> int:
         """Write what was kept back, for whoever reads and writes `rows` next; the number of the newest entry."""
@@ -135,14 +134,14 @@ class Transaction(Reading):
         self.writes += 1
         return self._entries
 
-    def _write_sums_and_answers(self) -> None:
+    def _write_sums_and_records(self) -> None:
         if self._sums:
             self.rows.set_sums((account, window, *costs) for (account, window), costs in self._sums.items())
             self._sums = {}
         self.row_macs.write()
-        if self._answers:
-            self.rows.add_idempotency_records(self._answers.values())
-            self._answers = {}
+        if self._records:
+            self.rows.add_idempotency_records(self._records.values())
+            self._records = {}
 
     @property
     def moment(self) -> Moment:
@@ -188,19 +187,19 @@ class Transaction(Reading):
         with suppress(ClockError, InvalidParameter):  # stored answers are told whatever the clock says
             self._accounts_ahead = self._read_accounts([user for user, _ in needs])
         pairs = [(user, key) for user, key in needs if key is not None]
-        self._answers_ahead = dict.fromkeys(pairs)
+        self._records_ahead = dict.fromkeys(pairs)
         if pairs:
-            for stored in self.rows.answers(*map(list, zip(*pairs, strict=True))):
-                self._answers_ahead[stored.user, stored.key] = self.checked_idempotency_record(stored)
+            for stored in self.rows.idempotency_records(*map(list, zip(*pairs, strict=True))):
+                self._records_ahead[stored.user_hash, stored.key_hash] = self.checked_idempotency_record(stored)
 
     def idempotency_record(self, user: bytes, key: bytes) -> IdempotencyRecord | None:
         """What a user asked and was answered under an idempotency key."""
         needed = user, key
-        kept_back = self._answers.get(needed)
+        kept_back = self._records.get(needed)
         if kept_back is not None:
             return kept_back
-        if needed in self._answers_ahead:
-            return self._answers_ahead.pop(needed)
+        if needed in self._records_ahead:
+            return self._records_ahead.pop(needed)
         return super().idempotency_record(user, key)
 
     def has_idempotency_records(self, user: bytes) -> bool:
@@ -209,13 +208,23 @@ class Transaction(Reading):
         return next(iter(self.rows.idempotency_records_of(user)), None) is not None
 
     def store_idempotency_record(
-        self, user: bytes, key: bytes, entry: int | None, request: bytes, answer: str
+        self, user: bytes, key: bytes, entry: int | None, request: bytes, response: str
     ) -> None:
-        """Bind an answer to its key, for as long as the account lives; it belongs to an entry, or to none."""
-        if entry is None:
-            self._others += 1
-        row = (user, key, -self._others if entry is None else entry, request, answer)
-        self._answers[user, key] = IdempotencyRecord(*row, self.secret.row_mac(*row))
+        """Bind a response to its key, for as long as the account lives; it belongs to an entry, or to none."""
+        row = (user, key, entry, self._next_number() if entry is None else None, request, response)
+        self._records[user, key] = IdempotencyRecord(*row, self.secret.row_mac(*row))
+        self.writes += 1
+
+    def _next_number(self) -> int:
+        self._numbered_rows += 1
+        return self._numbered_rows
+
+    def add_numbered(self, row: Numbered) -> None:
+        """Store a row of a class of `NUMBERED`; the number given is not used."""
+        self._add_numbered(row._replace(number=self._next_number()))
+
+    def _add_numbered(self, row: Numbered) -> None:
+        self.rows.add_numbered(row._replace(row_mac=self.secret.row_mac(*covered(row))))
         self.writes += 1
 
     # -- accounts -----------------------------------------------------------------------------------------
@@ -298,22 +307,20 @@ class Transaction(Reading):
     def erase(self, user: bytes, account: int | None) -> None:
         """Cut a user from the account, leave a tombstone, and delete keys, labels, notes and sums but the lifetime's.
 
-        The journal does not say which account it was, and the tombstone not when. A hole stays where an answer was
-        that belongs to no entry, so that its place is not empty.
+        The journal does not say which account it was, and the tombstone not when. An `ErasedRecord` takes the number of
+        each record of a refusal.
         """
         self._write_back()
         cut_off = None if account is None else User(account, None, self.secret.row_mac(account, None))
         if account is not None:
             self.row_macs.drop([account])
-        holes = [self._hole(answer.place) for answer in self.rows.idempotency_records_of(user) if answer.place < 0]
-        self.rows.forget(Tombstone(user, self.secret.row_mac(user)), cut_off, holes)
+        refused = [record.number for record in self.rows.idempotency_records_of(user) if record.number is not None]
+        self.rows.forget(Tombstone(user, self.secret.row_mac(user)), cut_off)
+        for number in refused:
+            self._add_numbered(ErasedRecord(number))
         # Whoever is to be erased does not wait for a clock.
         at = self.time()
         self.append(Entry(0, at, ERASED, 0, 0, 0, 0 if account is None else 1, _NOTHING))
-
-    def _hole(self, place: int) -> IdempotencyRecord:
-        row = (NOBODY, secrets.token_bytes(HASH_BYTES), place, b"", "")
-        return IdempotencyRecord(*row, self.secret.row_mac(*row))
 
     # -- charges and the journal --------------------------------------------------------------------------
 
@@ -369,10 +376,10 @@ class Transaction(Reading):
 
     def append(self, entry: Entry, label: bytes | None = None, note: str | None = None) -> int:
         """Append to the journal, with label and note if it has them; returns its number (that given is not used)."""
-        salt, entry = None, entry._replace(by=self.by)
+        salt, entry = None, entry._replace(api_key=self.by)
         if label is not None:
             salt = secrets.token_bytes(HASH_BYTES)
-            entry = entry._replace(mark=self.key.mark(salt, label))
+            entry = entry._replace(label_commitment=self.key.commitment(salt, label))
         return self.put(entry, label, salt, note)
 
     def batch(self, users: list[bytes]) -> Batch:
@@ -394,10 +401,10 @@ class Transaction(Reading):
 
         A note is written beside each of them, as each goes with its user.
         """
-        first, kept = self._entries + 1, BY * self.by + SHARE * share + (0 if note is None else NOTED)
-        accounts = batch.append(first, common, kept)
-        self._appended.add_batch(first, accounts, common, kept)
-        batch.row_mac(self.moment.day, self.row_macs.macs_after(accounts, first, self._batch_costs))
+        first, bound = self._entries + 1, (int(note is not None), self.by, share)
+        accounts = batch.append(first, common, bound)
+        self._appended.add_batch(first, accounts, common, bound)
+        batch.set_macs(self.moment.day, self.row_macs.macs_after(accounts, first, self._batch_costs))
         if note is not None:
             numbers = range(first, first + len(accounts))
             row_macs = self.secret.row_macs(self.noted(number, note) for number in numbers)
@@ -511,22 +518,21 @@ class Transaction(Reading):
     def bury(self, tombstone: Tombstone) -> None:
         """Put a tombstone that another ledger holds; the entry that says so is another matter."""
         self._write_back()
-        self.rows.forget(tombstone, None, [])
+        self.rows.forget(tombstone, None)
         self.writes += 1
 
-    def set_gate(self, value: int, reason: gate.Reason | None = None, entry: int | None = None) -> None:
-        """Open or shut the partition, and keep why; `entry` is the one that says so, if one does.
+    def set_lifecycle(self, value: Lifecycle, move: tuple[str, str] | None = None) -> None:
+        """Open or shut the partition, and keep which move and which other ledger is why.
 
         What is written from then on is under the secret that the new value names.
         """
-        self._gate = value
-        end = self.end._replace(gate=value)
+        self._lifecycle = value
+        end = self.end._replace(**value._asdict())
         if end.secret != self.secret.number:
             self._write_back()
             self.go_by_secret(end)
-        if reason is not None:
-            place = gate.place_of(self.key, value)
-            self.store_idempotency_record(NOBODY, place, entry, gate.NO_REQUEST, gate.write(reason))
+        if move is not None:
+            self.add_numbered(Closing(0, value.generation, value.changes, *move))
         self.writes += 1
 
     def renew(self, tables: Mapping[str, Renew]) -> None:

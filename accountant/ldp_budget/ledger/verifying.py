@@ -93,7 +93,7 @@ def _expect(expected: list[list[Expected]], head: str, checkpoint: Checkpoint) -
     """Ask of every partition what a checkpoint says of it."""
     for noted in checkpoints.noted(checkpoint):
         if noted.partition < len(expected):
-            expected[noted.partition].append(Expected(head, noted.chain_hash, noted.answers, noted.collections))
+            expected[noted.partition].append(Expected(head, noted.chain_hash, noted.numbered_rows, noted.collections))
 
 
 def _noted(head: str) -> Expected:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ...guarantees.amounts import Costs
 from ..entries import (
+    NUMBERED,
     AccountMac,
     AdminLogEntry,
     Checkpoint,
@@ -13,6 +14,7 @@ from ..entries import (
     EntryNote,
     IdempotencyRecord,
     MemoisedCount,
+    Numbered,
     PartitionHead,
     PricedMechanism,
     QuotaUse,
@@ -26,34 +28,47 @@ from ..entries import (
 from .batch import PostgresBatch
 from .catalog import ask_catalog, compare_catalog
 from .schema import PARTITIONED
-from .unit import ACCOUNT_MACS, AMOUNTS, ANSWERS, COUNTERS, ENTRIES, ENTRY, MAC_STATE, NOTES, SUMS, USERS, OfRows
+from .unit import (
+    ACCOUNT_MACS,
+    AMOUNTS,
+    COUNTERS,
+    ENTRIES,
+    ENTRY,
+    MAC_STATE,
+    NOTES,
+    NUMBERED_ROWS,
+    RECORDS,
+    SUMS,
+    USERS,
+    OfRows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from ..store import Renew
+    from ..store import N, Renew
     from .ahead import Ahead
-    from .unit import Unit
+    from .unit import NUMBERED_ROWS, Unit
 
 # What there may be much of is read in parts, for the client's library holds every answer whole.
-_ANSWERS_TOGETHER = 2_000
+_RECORDS_TOGETHER = 2_000
 _CHECKPOINTS_TOGETHER = 50
-END = f"SELECT partition, entry, at, link, {', '.join(COUNTERS)}, seal FROM partitions"
+END = f"SELECT partition, entry, at, chain_hash, {', '.join(COUNTERS)}, row_mac FROM partitions"
 _LABELLED = (
     f"SELECT {ENTRY}, label, salt FROM journal LEFT JOIN entry_labels USING (partition, entry) WHERE partition = %s"
 )
-_CHARGE = f"charge, fingerprint, mechanism, declared, guarantee, {AMOUNTS}, collection, seal"
-_POLICY = "policy, name, version, created_at, definition, seal"
-_ANSWER = "SELECT owner, key, place, request, answer, seal FROM idempotency_records"
+_CHARGE = f"priced_mechanism, fingerprint, mechanism, declared, guarantee, {AMOUNTS}, collection, row_mac"
+_POLICY = "policy, name, version, created_at, definition, row_mac"
+_RECORD = "SELECT user_hash, key_hash, entry, number, request_digest, response, row_mac FROM idempotency_records"
 _ACCOUNTS = (
-    f"SELECT u.hash, {MAC_STATE} FROM users u LEFT JOIN account_macs s ON s.partition = u.partition AND s.account = u.account"
-    " LEFT JOIN window_sums a ON a.partition = u.partition AND a.account = u.account AND a.slot = ANY(%b::int8[])"
-    " WHERE u.partition = %s AND u.hash = ANY(%b::bytea[])"
+    f"SELECT u.user_hash, {MAC_STATE} FROM users u LEFT JOIN account_macs s ON s.partition = u.partition AND s.account = u.account"
+    " LEFT JOIN window_sums a ON a.partition = u.partition AND a.account = u.account AND a.window_code = ANY(%b::int8[])"
+    " WHERE u.partition = %s AND u.user_hash = ANY(%b::bytea[])"
 )
 _OF_ACCOUNTS = (
     f"SELECT {MAC_STATE} FROM users u LEFT JOIN account_macs s ON s.partition = u.partition AND s.account = u.account"
-    " LEFT JOIN window_sums a ON a.partition = u.partition AND a.account = u.account AND a.slot = ANY(%b::int8[])"
-    " WHERE u.partition = %s AND u.account = ANY(%b::int8[]) AND u.hash IS NOT NULL"
+    " LEFT JOIN window_sums a ON a.partition = u.partition AND a.account = u.account AND a.window_code = ANY(%b::int8[])"
+    " WHERE u.partition = %s AND u.account = ANY(%b::int8[]) AND u.user_hash IS NOT NULL"
 )
 _ORPHANS = (
     "SELECT l.entry FROM entry_labels l LEFT JOIN journal j ON j.partition = l.partition AND j.entry = l.entry"
@@ -62,38 +77,38 @@ _ORPHANS = (
 _STRAY_NOTES = (
     "SELECT n.entry FROM notes n LEFT JOIN journal j ON j.partition = n.partition AND j.entry = n.entry"
     " LEFT JOIN users u ON u.partition = n.partition AND u.account = j.account"
-    " WHERE n.partition = %s AND u.hash IS NULL ORDER BY n.entry LIMIT 10"
+    " WHERE n.partition = %s AND u.user_hash IS NULL ORDER BY n.entry LIMIT 10"
 )
 _SET_LABEL = (
     "INSERT INTO memoised_counts VALUES (%s, %s, %s, %s, %s, %s)"
-    " ON CONFLICT (partition, account, label, charge, slot) DO UPDATE SET reports = excluded.reports"
+    " ON CONFLICT (partition, account, label, priced_mechanism, window_code) DO UPDATE SET reports = excluded.reports"
 )
 _SET_PERIOD = (
     "INSERT INTO periods VALUES (%s, %s, %s) ON CONFLICT (partition, period) DO UPDATE SET since = excluded.since"
 )
 _SET_QUOTA = (
     "INSERT INTO quotas VALUES (%s, %s, %s, %s, %s)"
-    " ON CONFLICT (partition, account, plan, promise) DO UPDATE SET used = excluded.used"
+    " ON CONFLICT (partition, account, plan, guarantee) DO UPDATE SET used = excluded.used"
 )
 # What becomes of the rows of a table when they are renewed, and their columns but for the partition.
 _RENEWED = {
-    "users": (USERS, "account, hash, seal"),
-    "tombstones": (OfRows("INSERT INTO tombstones SELECT * FROM", "int4 bytea bytea"), "hash, seal"),
-    "keys": (ANSWERS, "owner, key, place, request, answer, seal"),
-    "labels": (
+    "users": (USERS, "account, user_hash, row_mac"),
+    "tombstones": (OfRows("INSERT INTO tombstones SELECT * FROM", "int4 bytea bytea"), "user_hash, row_mac"),
+    "idempotency_records": (RECORDS, "user_hash, key_hash, entry, number, request_digest, response, row_mac"),
+    "memoised_counts": (
         OfRows("INSERT INTO memoised_counts SELECT * FROM", "int4 int8 bytea int8 int8 int8"),
-        "account, label, charge, slot, reports",
+        "account, label, priced_mechanism, window_code, reports",
     ),
     "entry_labels": (
         OfRows("INSERT INTO entry_labels SELECT * FROM", "int4 int8 bytea bytea"),
         "entry, label, salt",
     ),
-    "notes": (NOTES, "entry, note, seal"),
+    "notes": (NOTES, "entry, note, row_mac"),
     "collections": (
         OfRows("INSERT INTO collections SELECT * FROM", "int4 int8 text text text bytea"),
-        "number, name, fingerprint, definition, seal",
+        "number, name, fingerprint, definition, row_mac",
     ),
-    "charges": (
+    "priced_mechanisms": (
         OfRows(
             "INSERT INTO priced_mechanisms SELECT * FROM",
             "int4 int8 text text text text int8 int8 int8 int8 text bytea",
@@ -101,6 +116,7 @@ _RENEWED = {
         _CHARGE,
     ),
     "policies": (OfRows("INSERT INTO policies SELECT * FROM", "int4 int8 text int8 int8 text bytea"), _POLICY),
+    **{table.name: (NUMBERED_ROWS[kind], ", ".join(kind._fields)) for kind, table in NUMBERED.items()},
 }
 _RENEWED_TOGETHER = 5_000
 
@@ -157,29 +173,29 @@ class PostgresRows:
                 return known
         return self._ask(_ACCOUNTS, list(windows), self._partition, list(users))  # type: ignore[no-any-return]
 
-    def sealed(self, accounts: Sequence[int], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+    def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
         return self._ask(_OF_ACCOUNTS, list(windows), self._partition, list(accounts))  # type: ignore[no-any-return]
 
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
-        sql = "SELECT hash FROM tombstones WHERE partition = %s AND hash = ANY(%b::bytea[])"
+        sql = "SELECT user_hash FROM tombstones WHERE partition = %s AND user_hash = ANY(%b::bytea[])"
         return [hashed for (hashed,) in self._ask(sql, self._partition, list(users))]
 
     def is_cut_off(self, account: int) -> bool:
-        sql = "SELECT 1 FROM users WHERE partition = %s AND account = %s AND hash IS NULL"
+        sql = "SELECT 1 FROM users WHERE partition = %s AND account = %s AND user_hash IS NULL"
         return self._one(sql, self._partition, account) is not None
 
     def spent(self, account: int, window: int) -> Costs | None:
-        sql = f"SELECT {AMOUNTS} FROM window_sums WHERE partition = %s AND account = %s AND slot = %s"
+        sql = f"SELECT {AMOUNTS} FROM window_sums WHERE partition = %s AND account = %s AND window_code = %s"
         row = self._one(sql, self._partition, account, window)
         return None if row is None else Costs._make(row)
 
     def memoised_reports(self, account: int, label: bytes, charge: int, window: int) -> int:
-        sql = "SELECT reports FROM memoised_counts WHERE partition = %s AND account = %s AND label = %s AND charge = %s AND slot = %s"
+        sql = "SELECT reports FROM memoised_counts WHERE partition = %s AND account = %s AND label = %s AND priced_mechanism = %s AND window_code = %s"
         row = self._one(sql, self._partition, account, label, charge, window)
         return 0 if row is None else int(row[0])
 
     def quota_used(self, account: int, plan: str, promise: str) -> int:
-        sql = "SELECT used FROM quotas WHERE partition = %s AND account = %s AND plan = %s AND promise = %s"
+        sql = "SELECT used FROM quotas WHERE partition = %s AND account = %s AND plan = %s AND guarantee = %s"
         row = self._one(sql, self._partition, account, plan, promise)
         return 0 if row is None else int(row[0])
 
@@ -187,24 +203,24 @@ class PostgresRows:
         sql = "SELECT DISTINCT plan FROM quotas WHERE partition = %s AND account = %s AND used > 0"
         return [plan for (plan,) in self._ask(sql, self._partition, account)]
 
-    def answers(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[IdempotencyRecord]:
+    def idempotency_records(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[IdempotencyRecord]:
         if self._ahead is not None:
-            known = self._ahead.answers(self._partition, users, keys)
+            known = self._ahead.idempotency_records(self._partition, users, keys)
             if known is not None:
                 return known
-        sql = f"{_ANSWER} WHERE partition = %s AND owner = ANY(%b::bytea[]) AND key = ANY(%b::bytea[])"
+        sql = f"{_RECORD} WHERE partition = %s AND user_hash = ANY(%b::bytea[]) AND key_hash = ANY(%b::bytea[])"
         return map(IdempotencyRecord._make, self._ask(sql, self._partition, list(users), list(keys)))
 
     def idempotency_records_of(self, user: bytes) -> Iterator[IdempotencyRecord]:
         return map(
             IdempotencyRecord._make,
-            self._ask(f"{_ANSWER} WHERE partition = %s AND owner = %s", self._partition, user),
+            self._ask(f"{_RECORD} WHERE partition = %s AND user_hash = %s", self._partition, user),
         )
 
     # -- the journal --------------------------------------------------------------------------------------
 
     def entries(self, first: int, last: int) -> Iterator[tuple[tuple[Any, ...], bytes | None]]:
-        sql = f"SELECT {ENTRY}, link FROM journal WHERE partition = %s AND entry BETWEEN %s AND %s ORDER BY entry"
+        sql = f"SELECT {ENTRY}, chain_hash FROM journal WHERE partition = %s AND entry BETWEEN %s AND %s ORDER BY entry"
         for row in self._ask(sql, self._partition, first, last):
             yield row[:-1], row[-1]
 
@@ -243,7 +259,7 @@ class PostgresRows:
             "" if account is None else f"SELECT entry FROM journal WHERE partition = %s AND account = {account:d}"
         )
         mine = entries and f" AND entry IN ({entries})"
-        sql = f"SELECT entry, note, seal FROM notes WHERE partition = %s AND entry BETWEEN %s AND %s{mine} ORDER BY entry"
+        sql = f"SELECT entry, note, row_mac FROM notes WHERE partition = %s AND entry BETWEEN %s AND %s{mine} ORDER BY entry"
         values = (self._partition, first, last, *([self._partition] if mine else ()))
         return map(EntryNote._make, self._ask(sql, *values))
 
@@ -263,7 +279,7 @@ class PostgresRows:
     def set_chain_hash(self, number: int, chain_hash: bytes) -> None:
         self._unit.write(
             1,
-            "UPDATE journal SET link = %s WHERE partition = %s AND entry = %s",
+            "UPDATE journal SET chain_hash = %s WHERE partition = %s AND entry = %s",
             (chain_hash, self._partition, number),
         )
 
@@ -288,12 +304,11 @@ class PostgresRows:
         self._write(_SET_QUOTA, *row)
 
     def add_idempotency_records(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        self._put(ANSWERS, rows)
+        self._put(RECORDS, rows)
 
-    def forget(self, tombstone: Tombstone, cut_off: User | None, answers: Iterable[IdempotencyRecord]) -> None:
+    def forget(self, tombstone: Tombstone, cut_off: User | None) -> None:
         self._write("INSERT INTO tombstones VALUES (%s, %s, %s)", *tombstone)
-        self._delete("DELETE FROM idempotency_records WHERE partition = %s AND owner = %s", tombstone.hash)
-        self.add_idempotency_records(answers)
+        self._delete("DELETE FROM idempotency_records WHERE partition = %s AND user_hash = %s", tombstone.user_hash)
         if cut_off is not None:
             account = cut_off.account
             mine = "entry IN (SELECT entry FROM journal WHERE partition = %s AND account = %s)"
@@ -301,8 +316,8 @@ class PostgresRows:
             self._delete(f"DELETE FROM notes WHERE partition = %s AND {mine}", self._partition, account)
             self._delete("DELETE FROM memoised_counts WHERE partition = %s AND account = %s", account)
             self._delete("DELETE FROM account_macs WHERE partition = %s AND account = %s", account)
-            self._delete("DELETE FROM window_sums WHERE partition = %s AND account = %s AND slot <> 0", account)
-            sql = "UPDATE users SET hash = NULL, seal = %s WHERE partition = %s AND account = %s"
+            self._delete("DELETE FROM window_sums WHERE partition = %s AND account = %s AND window_code <> 0", account)
+            sql = "UPDATE users SET user_hash = NULL, row_mac = %s WHERE partition = %s AND account = %s"
             self._unit.write(1, sql, (cut_off.row_mac, self._partition, account))
 
     def renew(self, tables: Mapping[str, Renew]) -> None:
@@ -330,12 +345,12 @@ class PostgresRows:
         self._write(_SET_PERIOD, period, since)
 
     def priced_mechanism_number(self, fingerprint: str, guarantee: str, collection: str) -> int | None:
-        sql = "SELECT charge FROM priced_mechanisms WHERE partition = %s AND fingerprint = %s AND guarantee = %s AND collection = %s"
+        sql = "SELECT priced_mechanism FROM priced_mechanisms WHERE partition = %s AND fingerprint = %s AND guarantee = %s AND collection = %s"
         row = self._one(sql, self._partition, fingerprint, guarantee, collection)
         return None if row is None else int(row[0])
 
-    def charges(self, first: int = 1) -> Iterator[PricedMechanism]:
-        sql = f"SELECT {_CHARGE} FROM priced_mechanisms WHERE partition = %s AND charge >= %s ORDER BY charge"
+    def priced_mechanisms(self, first: int = 1) -> Iterator[PricedMechanism]:
+        sql = f"SELECT {_CHARGE} FROM priced_mechanisms WHERE partition = %s AND priced_mechanism >= %s ORDER BY priced_mechanism"
         return map(PricedMechanism._make, self._ask(sql, self._partition, first))
 
     def add_priced_mechanism(self, charge: PricedMechanism) -> None:
@@ -353,26 +368,26 @@ class PostgresRows:
         return map(StoredPolicy._make, self._ask(sql, self._partition, first))
 
     def was_charged(self, policy: int) -> bool:
-        sql = "SELECT 1 FROM journal WHERE partition = %s AND policy = %s AND charge > 0 LIMIT 1"
+        sql = "SELECT 1 FROM journal WHERE partition = %s AND policy = %s AND priced_mechanism > 0 LIMIT 1"
         return self._one(sql, self._partition, policy) is not None
 
     def add_policy(self, policy: StoredPolicy) -> None:
         self._write(f"INSERT INTO policies (partition, {_POLICY}) VALUES ({', '.join(['%s'] * 7)})", *policy)
 
     def collection(self, name: str) -> StoredCollection | None:
-        sql = "SELECT number, name, fingerprint, definition, seal FROM collections WHERE partition = %s AND name = %s"
+        sql = "SELECT number, name, fingerprint, definition, row_mac FROM collections WHERE partition = %s AND name = %s"
         row = self._one(sql, self._partition, name)
         return None if row is None else StoredCollection._make(row)
 
     def collections(self) -> Iterator[StoredCollection]:
-        sql = "SELECT number, name, fingerprint, definition, seal FROM collections WHERE partition = %s ORDER BY name"
+        sql = "SELECT number, name, fingerprint, definition, row_mac FROM collections WHERE partition = %s ORDER BY name"
         return map(StoredCollection._make, self._ask(sql, self._partition))
 
     def add_collection(self, collection: StoredCollection) -> None:
         self._write("INSERT INTO collections VALUES (%s, %s, %s, %s, %s, %s)", *collection)
 
-    def records(self, first: int = 1) -> Iterator[AdminLogEntry]:
-        columns = "number, at, kind, name, body, made_by"
+    def admin_log(self, first: int = 1) -> Iterator[AdminLogEntry]:
+        columns = "number, at, kind, name, body, api_key"
         sql = f"SELECT {columns} FROM admin_log WHERE partition = %s AND number >= %s ORDER BY number"
         return map(AdminLogEntry._make, self._ask(sql, self._partition, first))
 
@@ -381,7 +396,7 @@ class PostgresRows:
 
     def checkpoints(self, first: int = 1) -> Iterator[Checkpoint]:
         sql = (
-            "SELECT number, at, heads, link FROM checkpoints WHERE partition = %s AND number >= %s ORDER BY number"
+            "SELECT number, at, heads, chain_hash FROM checkpoints WHERE partition = %s AND number >= %s ORDER BY number"
             f" LIMIT {_CHECKPOINTS_TOGETHER}"
         )
         while True:
@@ -397,27 +412,27 @@ class PostgresRows:
     # -- everything ---------------------------------------------------------------------------------------
 
     def users(self, first: int, last: int) -> Iterator[User]:
-        return map(User._make, self._of_accounts("account, hash, seal FROM users", "account", first, last))
+        return map(User._make, self._of_accounts("account, user_hash, row_mac FROM users", "account", first, last))
 
     def tombstones(self) -> Iterator[Tombstone]:
-        sql = "SELECT hash, seal FROM tombstones WHERE partition = %s ORDER BY hash"
+        sql = "SELECT user_hash, row_mac FROM tombstones WHERE partition = %s ORDER BY user_hash"
         return map(Tombstone._make, self._ask(sql, self._partition))
 
     def sums(self, first: int, last: int) -> Iterator[WindowSum]:
-        rows = self._of_accounts(f"account, slot, {AMOUNTS} FROM window_sums", "account, slot", first, last)
+        rows = self._of_accounts(f"account, window_code, {AMOUNTS} FROM window_sums", "account, window_code", first, last)
         return map(WindowSum._make, rows)
 
-    def row_macs(self, first: int, last: int) -> Iterator[AccountMac]:
+    def account_macs(self, first: int, last: int) -> Iterator[AccountMac]:
         return map(
-            AccountMac._make, self._of_accounts("account, day, seal FROM account_macs", "account", first, last)
+            AccountMac._make, self._of_accounts("account, day, row_mac FROM account_macs", "account", first, last)
         )
 
     def memoised_counts(self, first: int, last: int) -> Iterator[MemoisedCount]:
-        columns = "account, label, charge, slot, reports FROM memoised_counts"
-        return map(MemoisedCount._make, self._of_accounts(columns, "account, label, charge, slot", first, last))
+        columns = "account, label, priced_mechanism, window_code, reports FROM memoised_counts"
+        return map(MemoisedCount._make, self._of_accounts(columns, "account, label, priced_mechanism, window_code", first, last))
 
     def quotas(self, first: int, last: int) -> Iterator[QuotaUse]:
-        columns = "account, plan, promise, used FROM quotas"
+        columns = "account, plan, guarantee, used FROM quotas"
         order = 'account, plan COLLATE "C", promise COLLATE "C"'
         return map(QuotaUse._make, self._of_accounts(columns, order, first, last))
 
@@ -432,16 +447,31 @@ class PostgresRows:
         where = "partition = %s"
         values: tuple[Any, ...] = (self._partition,)
         while True:
-            sql = f"{_ANSWER} WHERE {where} ORDER BY owner, key LIMIT {_ANSWERS_TOGETHER}"
+            sql = f"{_RECORD} WHERE {where} ORDER BY user_hash, key_hash LIMIT {_RECORDS_TOGETHER}"
             part = self._ask(sql, *values).fetchall()
             yield from map(IdempotencyRecord._make, part)
-            if len(part) < _ANSWERS_TOGETHER:
+            if len(part) < _RECORDS_TOGETHER:
                 return
-            where, values = "partition = %s AND (owner, key) > (%b, %b)", (self._partition, *part[-1][:2])
+            where, values = "partition = %s AND (user_hash, key_hash) > (%b, %b)", (self._partition, *part[-1][:2])
 
-    def answers_apart(self, first: int, last: int) -> Iterator[IdempotencyRecord]:
-        sql = f"{_ANSWER} WHERE partition = %s AND place < 0 AND place BETWEEN %s AND %s"
-        return map(IdempotencyRecord._make, self._ask(sql, self._partition, -last, -first))
+    def refusals(self, first: int, last: int) -> Iterator[IdempotencyRecord]:
+        sql = f"{_RECORD} WHERE partition = %s AND number BETWEEN %s AND %s ORDER BY number"
+        return map(IdempotencyRecord._make, self._ask(sql, self._partition, first, last))
+
+    def numbered(self, kind: type[N], *key: Any) -> N | None:
+        table = NUMBERED[kind]
+        where = " AND ".join(f"{name} = %s" for name in kind._fields[1 : 1 + table.key])
+        sql = f"SELECT {', '.join(kind._fields)} FROM {table.name} WHERE partition = %s AND {where}"
+        row = self._one(sql, self._partition, *key)
+        return None if row is None else cast("Any", kind)._make(row)
+
+    def all_numbered(self, kind: type[N], first: int, last: int) -> Iterator[N]:
+        where = "partition = %s AND number BETWEEN %s AND %s ORDER BY number"
+        sql = f"SELECT {', '.join(kind._fields)} FROM {NUMBERED[kind].name} WHERE {where}"
+        return map(cast("Any", kind)._make, self._ask(sql, self._partition, first, last))
+
+    def add_numbered(self, row: Numbered) -> None:
+        self._put(NUMBERED_ROWS[type(row)], [row])
 
     def counts(self) -> dict[str, Any]:
         self._unit.be_patient()
@@ -452,10 +482,10 @@ class PostgresRows:
         kinds = "SELECT kind, count(*) FROM journal WHERE partition = %s GROUP BY kind ORDER BY kind"
         return {
             "engine": {"postgresql": self._one("SHOW server_version")[0].split()[0]},
-            "users": count("users WHERE partition = %s AND hash IS NOT NULL"),
+            "users": count("users WHERE partition = %s AND user_hash IS NOT NULL"),
             "erased": count("tombstones WHERE partition = %s"),
-            "cut_off": count("users WHERE partition = %s AND hash IS NULL"),
-            "keys": count("keys WHERE partition = %s AND request <> ''::bytea"),
+            "cut_off": count("users WHERE partition = %s AND user_hash IS NULL"),
+            "keys": count("idempotency_records WHERE partition = %s") + count("batch_runs WHERE partition = %s"),
             "notes": count("notes WHERE partition = %s"),
             "entries_by_kind": dict(self._ask(kinds, self._partition).fetchall()),
         }

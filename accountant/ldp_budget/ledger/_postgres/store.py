@@ -115,7 +115,7 @@ class PostgresStore:
                 f"its key belongs to another ledger, or it was not made with the {partitions} partitions that it has"
             )
             raise LedgerError(self.name, why)
-        found = read_ledger_id(key, meta.get("book"))
+        found = read_ledger_id(key, meta.get("ledger_id"))
         if found is None:
             raise LedgerError(self.name, "its table meta was changed: the id in it. Restore the table from a backup")
         key.set_ledger_id(found)

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ...guarantees.amounts import Costs
-from ..entries import PartitionHead
+from ..entries import NUMBERED, PartitionHead
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from psycopg import Connection, Cursor
 
 AMOUNTS = ", ".join(Costs._fields)
-ENTRY = f"entry, at, kind, account, charge, policy, reports, {AMOUNTS}, mark, expires, resolves, keyed"
+ENTRY = f"entry, at, kind, account, priced_mechanism, policy, reports, {AMOUNTS}, label_commitment, expires, resolves, has_record, has_note, api_key, sub_limit"
 COUNTERS = PartitionHead._fields[3:]
 
 _LONG_SECONDS = 3600.0
@@ -46,20 +46,20 @@ class OfRows:
 
 
 _AMOUNT_TYPES = "int8 " * len(Costs._fields)
-_NUMBERED = ", ".join((*COUNTERS, "seal"))
+_NUMBERED = ", ".join((*COUNTERS, "row_mac"))
 
 USERS = OfRows("INSERT INTO users SELECT * FROM", "int4 int8 bytea bytea")
 SUMS = OfRows(
     "INSERT INTO window_sums SELECT * FROM",
     f"int4 int8 int8 {_AMOUNT_TYPES}",
-    "AS t ON CONFLICT (partition, account, slot) DO UPDATE"
+    "AS t ON CONFLICT (partition, account, window_code) DO UPDATE"
     f" SET {', '.join(f'{name} = excluded.{name}' for name in Costs._fields)}",
     same=3,
 )
 ACCOUNT_MACS = OfRows(
     "INSERT INTO account_macs SELECT * FROM",
     "int4 int8 int8 bytea",
-    "AS t ON CONFLICT (partition, account) DO UPDATE SET day = excluded.day, seal = excluded.seal",
+    "AS t ON CONFLICT (partition, account) DO UPDATE SET day = excluded.day, row_mac = excluded.row_mac",
     same=2,
 )
 NEWEST = (
@@ -74,27 +74,37 @@ COUNTED = (
 )
 """Whether an account `u` has label counts or used quotas."""
 _SUM = ", ".join(f"a.{name}" for name in Costs._fields)
-MAC_STATE = f"u.account, a.slot, {_SUM}, {NEWEST}, s.day, s.seal, {COUNTED}, u.hash"
+MAC_STATE = f"u.account, a.window_code, {_SUM}, {NEWEST}, s.day, s.row_mac, {COUNTED}, u.user_hash"
 """What is read of accounts `u`, sums `a` and seals `s`."""
-ANSWERS = OfRows("INSERT INTO idempotency_records SELECT * FROM", "int4 bytea bytea int8 bytea text bytea")
+RECORDS = OfRows("INSERT INTO idempotency_records SELECT * FROM", "int4 bytea bytea int8 int8 bytea text bytea")
 ENTRIES = OfRows(
-    f"INSERT INTO journal (partition, {ENTRY}, link) SELECT * FROM",
-    f"int4 int8 int8 text int8 int8 int8 int8 {_AMOUNT_TYPES} bytea int8 int8 int8 bytea",
+    f"INSERT INTO journal (partition, {ENTRY}, chain_hash) SELECT * FROM",
+    f"int4 int8 int8 text int8 int8 int8 int8 {_AMOUNT_TYPES} bytea int8 int8 int8 int8 int8 int8 bytea",
 )
+_TYPES = {"int": "int8", "bytes": "bytea", "str": "text"}
+
+
+def _types(kind: type[Any]) -> str:
+    return " ".join(["int4", *(_TYPES[each] for each in kind.__annotations__.values())])
+
+
+NUMBERED_ROWS = {
+    kind: OfRows(f"INSERT INTO {table.name} SELECT * FROM", _types(kind)) for kind, table in NUMBERED.items()
+}
 NOTES = OfRows("INSERT INTO notes SELECT * FROM", "int4 int8 text bytea")
 _ENDS = OfRows(
-    "UPDATE partitions SET entry = t.entry, at = t.at, link = t.link FROM",
+    "UPDATE partitions SET entry = t.entry, at = t.at, chain_hash = t.chain_hash FROM",
     "int4 int8 int8 bytea",
-    "AS t(partition, entry, at, link) WHERE partitions.partition = t.partition",
+    "AS t(partition, entry, at, chain_hash) WHERE partitions.partition = t.partition",
     same=1,
 )
 _COUNTED = OfRows(
-    f"UPDATE partitions SET {', '.join(f'{name} = t.{name}' for name in (*COUNTERS, 'seal'))} FROM",
+    f"UPDATE partitions SET {', '.join(f'{name} = t.{name}' for name in (*COUNTERS, 'row_mac'))} FROM",
     f"int4 {'int8 ' * len(COUNTERS)} bytea",
     f"AS t(partition, {_NUMBERED}) WHERE partitions.partition = t.partition",
     same=1,
 )
-_ORDER = (USERS, SUMS, ACCOUNT_MACS, ANSWERS, ENTRIES, NOTES, _ENDS, _COUNTED)
+_ORDER = (USERS, SUMS, ACCOUNT_MACS, RECORDS, ENTRIES, NOTES, *NUMBERED_ROWS.values(), _ENDS, _COUNTED)
 
 
 class Unit:

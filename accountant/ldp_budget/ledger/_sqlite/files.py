@@ -71,7 +71,7 @@ def open_memory(key: keys.Key, ledger_id: str) -> sqlite3.Connection:
 
 def check_ledger_id(connection: sqlite3.Connection, key: keys.Key, path: str) -> None:
     """Let the key learn the id of its ledger. Raises `LedgerError` where that was changed."""
-    row = connection.execute("SELECT value FROM meta WHERE name = 'book'").fetchone()
+    row = connection.execute("SELECT value FROM meta WHERE name = 'ledger_id'").fetchone()
     ledger_id = keys.read_ledger_id(key, row[0]) if row is not None and isinstance(row[0], bytes) else None
     if ledger_id is None:
         raise LedgerError(path, "its table meta was changed: the id in it. Restore the ledger from a backup")
@@ -83,7 +83,7 @@ def create(
 ) -> None:
     """Make key and ledger, unless somebody else just has; the ledger appears whole, under its name, last.
 
-    `secret`, `book`: the key and the id of the ledger which is to be copied here.
+    `secret`, `ledger_id`: the key and the id of the ledger which is to be copied here.
     """
     if not file.parent.is_dir():
         raise LedgerError(str(file), f"the folder {file.parent} does not exist")

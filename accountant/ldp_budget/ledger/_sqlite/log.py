@@ -30,7 +30,7 @@ WAIT_SECONDS = 0.05
 PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 60.0
 """How long no attempt waits after one that waited in vain: at first, and at most."""
 
-_NEWEST = "SELECT entry, link FROM journal ORDER BY entry DESC LIMIT 1"
+_NEWEST = "SELECT entry, chain_hash FROM journal ORDER BY entry DESC LIMIT 1"
 
 
 def note(connection: sqlite3.Connection) -> None:
@@ -55,7 +55,7 @@ def belongs(path: str, connection: sqlite3.Connection) -> bool:
     try:
         started = connection.execute("SELECT value FROM meta WHERE name = 'log'").fetchone()
         entry, chain_hash = newest or (0, None)
-        known = connection.execute("SELECT link FROM journal WHERE entry = ?", (entry,)).fetchone()
+        known = connection.execute("SELECT chain_hash FROM journal WHERE entry = ?", (entry,)).fetchone()
     except sqlite3.DatabaseError:
         return False
     return entry >= (started or (0,))[0] and (not entry or known == (chain_hash,))
@@ -74,7 +74,7 @@ def holds(path: str, newest: tuple[int, bytes | None]) -> bool:
     number, chain_hash = newest
     try:
         with closing(open_bare(path)) as bare:
-            found = bare.execute("SELECT link FROM journal WHERE entry = ?", (number,)).fetchone()
+            found = bare.execute("SELECT chain_hash FROM journal WHERE entry = ?", (number,)).fetchone()
     except sqlite3.DatabaseError:
         return False
     return not number or found == (chain_hash,)

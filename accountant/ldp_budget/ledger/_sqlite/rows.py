@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ...guarantees.amounts import Costs
 from ..entries import (
     EMPTY_CHAIN,
+    NUMBERED,
     AccountMac,
     AdminLogEntry,
     Checkpoint,
@@ -16,6 +17,7 @@ from ..entries import (
     EntryNote,
     IdempotencyRecord,
     MemoisedCount,
+    Numbered,
     PartitionHead,
     PricedMechanism,
     QuotaUse,
@@ -32,31 +34,31 @@ from .schema import TABLES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from ..store import Renew
+    from ..store import N, Renew
 
 _RENEWED_TOGETHER = 5_000
 _LAST_ROW = 2**63 - 1
 _AMOUNTS = ", ".join(Costs._fields)
-_ENTRY = f"entry, at, kind, account, charge, policy, reports, {_AMOUNTS}, mark, expires, resolves, keyed"
+_ENTRY = f"entry, at, kind, account, priced_mechanism, policy, reports, {_AMOUNTS}, label_commitment, expires, resolves, has_record, has_note, api_key, sub_limit"
 _LABELLED = f"SELECT {_ENTRY}, label, salt FROM journal LEFT JOIN entry_labels USING (entry)"
-_CHARGE = f"charge, fingerprint, mechanism, declared, guarantee, {_AMOUNTS}, collection, seal"
-_POLICY = "policy, name, version, created_at, definition, seal"
-_ANSWER = "SELECT user, key, place, request, answer, seal FROM idempotency_records"
+_CHARGE = f"priced_mechanism, fingerprint, mechanism, declared, guarantee, {_AMOUNTS}, collection, row_mac"
+_POLICY = "policy, name, version, created_at, definition, row_mac"
+_RECORD = "SELECT user_hash, key_hash, entry, number, request_digest, response, row_mac FROM idempotency_records"
 _ORPHANS = (
     "SELECT entry FROM entry_labels LEFT JOIN journal j USING (entry) WHERE j.entry IS NULL OR j.account = 0"
     " ORDER BY entry LIMIT 10"
 )
 _STRAY_NOTES = (
     "SELECT n.entry FROM notes n LEFT JOIN journal j USING (entry) LEFT JOIN users u USING (account)"
-    " WHERE u.hash IS NULL ORDER BY n.entry LIMIT 10"
+    " WHERE u.user_hash IS NULL ORDER BY n.entry LIMIT 10"
 )
 _SCHEMA = "SELECT type, name, coalesce(sql, '') FROM sqlite_schema WHERE tbl_name <> '_sqlite_migrations'"
-_SEALED = f"u.account, a.window, {', '.join(f'a.{name}' for name in Costs._fields)}, {MAC_STATE.format('u')}, u.hash"
+_SEALED = f"u.account, a.window_code, {', '.join(f'a.{name}' for name in Costs._fields)}, {MAC_STATE.format('u')}, u.user_hash"
 _COUNTERS = PartitionHead._fields[3:]
 _SET_COUNTERS = ", ".join(f"{name} = ?" for name in _COUNTERS)
 _END = (
-    f"SELECT j.entry, j.at, j.link, {', '.join(f'l.{name}' for name in _COUNTERS)}, l.seal FROM partitions l"
-    " LEFT JOIN journal j ON j.entry = (SELECT max(entry) FROM journal) WHERE l.partition = 0"
+    f"SELECT j.entry, j.at, j.chain_hash, {', '.join(f'p.{name}' for name in _COUNTERS)}, p.row_mac FROM partitions p"
+    " LEFT JOIN journal j ON j.entry = (SELECT max(entry) FROM journal) WHERE p.partition = 0"
 )
 
 
@@ -89,7 +91,7 @@ class SqliteRows:
         else:
             self.known_end = end, row_mac
             self._execute(
-                f"UPDATE partitions SET {_SET_COUNTERS}, seal = ? WHERE partition = 0", (*end.counters, row_mac)
+                f"UPDATE partitions SET {_SET_COUNTERS}, row_mac = ? WHERE partition = 0", (*end.counters, row_mac)
             )
 
     # -- one user -----------------------------------------------------------------------------------------
@@ -97,29 +99,29 @@ class SqliteRows:
     def accounts(self, users: Sequence[bytes], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
         return self._execute(_accounts(len(windows), len(users)), (*windows, *users))
 
-    def sealed(self, accounts: Sequence[int], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+    def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
         return self._execute(_sealed(len(windows)), (f"[{','.join(map(str, accounts))}]", *windows))
 
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
-        sql = f"SELECT hash FROM tombstones WHERE hash IN ({_places(len(users))})"
+        sql = f"SELECT user_hash FROM tombstones WHERE user_hash IN ({_places(len(users))})"
         return [hashed for (hashed,) in self._execute(sql, users)]
 
     def is_cut_off(self, account: int) -> bool:
-        sql = "SELECT 1 FROM users WHERE account = ? AND hash IS NULL"
+        sql = "SELECT 1 FROM users WHERE account = ? AND user_hash IS NULL"
         return self._execute(sql, (account,)).fetchone() is not None
 
     def spent(self, account: int, window: int) -> Costs | None:
-        sql = f"SELECT {_AMOUNTS} FROM window_sums WHERE account = ? AND window = ?"
+        sql = f"SELECT {_AMOUNTS} FROM window_sums WHERE account = ? AND window_code = ?"
         row = self._execute(sql, (account, window)).fetchone()
         return None if row is None else Costs._make(row)
 
     def memoised_reports(self, account: int, label: bytes, charge: int, window: int) -> int:
-        sql = "SELECT reports FROM memoised_counts WHERE account = ? AND label = ? AND charge = ? AND window = ?"
+        sql = "SELECT reports FROM memoised_counts WHERE account = ? AND label = ? AND priced_mechanism = ? AND window_code = ?"
         row = self._execute(sql, (account, label, charge, window)).fetchone()
         return 0 if row is None else row[0]
 
     def quota_used(self, account: int, plan: str, promise: str) -> int:
-        sql = "SELECT used FROM quotas WHERE account = ? AND plan = ? AND promise = ?"
+        sql = "SELECT used FROM quotas WHERE account = ? AND plan = ? AND guarantee = ?"
         row = self._execute(sql, (account, plan, promise)).fetchone()
         return 0 if row is None else row[0]
 
@@ -127,16 +129,16 @@ class SqliteRows:
         rows = self._execute("SELECT DISTINCT plan FROM quotas WHERE account = ? AND used > 0", (account,))
         return [plan for (plan,) in rows]
 
-    def answers(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[IdempotencyRecord]:
-        return map(IdempotencyRecord._make, self._execute(_answers(len(users), len(keys)), (*users, *keys)))
+    def idempotency_records(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[IdempotencyRecord]:
+        return map(IdempotencyRecord._make, self._execute(_records(len(users), len(keys)), (*users, *keys)))
 
     def idempotency_records_of(self, user: bytes) -> Iterator[IdempotencyRecord]:
-        return map(IdempotencyRecord._make, self._execute(f"{_ANSWER} WHERE user = ?", (user,)))
+        return map(IdempotencyRecord._make, self._execute(f"{_RECORD} WHERE user_hash = ?", (user,)))
 
     # -- the journal --------------------------------------------------------------------------------------
 
     def entries(self, first: int, last: int) -> Iterator[tuple[tuple[Any, ...], bytes | None]]:
-        sql = f"SELECT {_ENTRY}, link FROM journal WHERE entry BETWEEN ? AND ? ORDER BY entry"
+        sql = f"SELECT {_ENTRY}, chain_hash FROM journal WHERE entry BETWEEN ? AND ? ORDER BY entry"
         for row in self._execute(sql, (first, last)):
             yield row[:-1], row[-1]
 
@@ -169,7 +171,7 @@ class SqliteRows:
 
     def notes(self, first: int, last: int, account: int | None = None) -> Iterator[EntryNote]:
         mine = "" if account is None else f" AND entry IN (SELECT entry FROM journal WHERE account = {account:d})"
-        sql = f"SELECT entry, note, seal FROM notes WHERE entry BETWEEN ? AND ?{mine} ORDER BY entry"
+        sql = f"SELECT entry, note, row_mac FROM notes WHERE entry BETWEEN ? AND ?{mine} ORDER BY entry"
         return map(EntryNote._make, self._execute(sql, (first, last)))
 
     def reserved(self, after: int, account: int | None = None) -> Iterator[tuple[Any, ...]]:
@@ -185,11 +187,11 @@ class SqliteRows:
     def add_entries(self, rows: list[tuple[Any, ...]], chain_hash: bytes | None) -> None:
         *before, last = rows
         if before:
-            self._execute_many(f"INSERT INTO journal ({_ENTRY}) VALUES ({_places(15)})", before)
-        self._execute(f"INSERT INTO journal ({_ENTRY}, link) VALUES ({_places(16)})", (*last, chain_hash))
+            self._execute_many(f"INSERT INTO journal ({_ENTRY}) VALUES ({_places(18)})", before)
+        self._execute(f"INSERT INTO journal ({_ENTRY}, chain_hash) VALUES ({_places(19)})", (*last, chain_hash))
 
     def set_chain_hash(self, number: int, chain_hash: bytes) -> None:
-        self._execute("UPDATE journal SET link = ? WHERE entry = ?", (chain_hash, number))
+        self._execute("UPDATE journal SET chain_hash = ? WHERE entry = ?", (chain_hash, number))
 
     def add_label(self, label: EntryLabel) -> None:
         self._execute("INSERT INTO entry_labels VALUES (?, ?, ?)", label)
@@ -212,12 +214,11 @@ class SqliteRows:
         self._execute("INSERT OR REPLACE INTO quotas VALUES (?, ?, ?, ?)", row)
 
     def add_idempotency_records(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        self._execute_many("INSERT INTO idempotency_records VALUES (?, ?, ?, ?, ?, ?)", rows)
+        self._execute_many("INSERT INTO idempotency_records VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
-    def forget(self, tombstone: Tombstone, cut_off: User | None, answers: Iterable[IdempotencyRecord]) -> None:
+    def forget(self, tombstone: Tombstone, cut_off: User | None) -> None:
         self._execute("INSERT INTO tombstones VALUES (?, ?)", tombstone)
-        self._execute("DELETE FROM idempotency_records WHERE user = ?", (tombstone.hash,))
-        self.add_idempotency_records(answers)
+        self._execute("DELETE FROM idempotency_records WHERE user_hash = ?", (tombstone.user_hash,))
         if cut_off is not None:
             account = cut_off.account
             mine = "entry IN (SELECT entry FROM journal WHERE account = ?)"
@@ -225,12 +226,12 @@ class SqliteRows:
             self._execute(f"DELETE FROM notes WHERE {mine}", (account,))
             self._execute("DELETE FROM memoised_counts WHERE account = ?", (account,))
             self._execute("DELETE FROM account_macs WHERE account = ?", (account,))
-            self._execute("DELETE FROM window_sums WHERE account = ? AND window <> 0", (account,))
-            self._execute("UPDATE users SET hash = NULL, seal = ? WHERE account = ?", (cut_off.row_mac, account))
+            self._execute("DELETE FROM window_sums WHERE account = ? AND window_code <> 0", (account,))
+            self._execute("UPDATE users SET user_hash = NULL, row_mac = ? WHERE account = ?", (cut_off.row_mac, account))
 
     def renew(self, tables: Mapping[str, Renew]) -> None:
         for table, renew in tables.items():
-            if table in ("tombstones", "labels"):
+            if table in ("tombstones", "memoised_counts"):
                 found = self._execute(f"SELECT * FROM {table}")
                 insert = f"INSERT INTO {table} VALUES ({_places(len(found.description))})"
                 rows = [renew(row) for row in found]
@@ -264,12 +265,12 @@ class SqliteRows:
         self._execute("INSERT OR REPLACE INTO periods VALUES (?, ?)", (period, since))
 
     def priced_mechanism_number(self, fingerprint: str, guarantee: str, collection: str) -> int | None:
-        sql = "SELECT charge FROM priced_mechanisms WHERE fingerprint = ? AND guarantee = ? AND collection = ?"
+        sql = "SELECT priced_mechanism FROM priced_mechanisms WHERE fingerprint = ? AND guarantee = ? AND collection = ?"
         row = self._execute(sql, (fingerprint, guarantee, collection)).fetchone()
         return None if row is None else row[0]
 
-    def charges(self, first: int = 1) -> Iterator[PricedMechanism]:
-        rows = self._execute(f"SELECT {_CHARGE} FROM priced_mechanisms WHERE charge >= ? ORDER BY charge", (first,))
+    def priced_mechanisms(self, first: int = 1) -> Iterator[PricedMechanism]:
+        rows = self._execute(f"SELECT {_CHARGE} FROM priced_mechanisms WHERE priced_mechanism >= ? ORDER BY priced_mechanism", (first,))
         return map(PricedMechanism._make, rows)
 
     def add_priced_mechanism(self, charge: PricedMechanism) -> None:
@@ -285,7 +286,7 @@ class SqliteRows:
         return map(StoredPolicy._make, rows)
 
     def was_charged(self, policy: int) -> bool:
-        sql = "SELECT 1 FROM journal WHERE policy = ? AND charge > 0 LIMIT 1"
+        sql = "SELECT 1 FROM journal WHERE policy = ? AND priced_mechanism > 0 LIMIT 1"
         return self._execute(sql, (policy,)).fetchone() is not None
 
     def add_policy(self, policy: StoredPolicy) -> None:
@@ -301,7 +302,7 @@ class SqliteRows:
     def add_collection(self, collection: StoredCollection) -> None:
         self._execute("INSERT INTO collections VALUES (?, ?, ?, ?, ?)", collection)
 
-    def records(self, first: int = 1) -> Iterator[AdminLogEntry]:
+    def admin_log(self, first: int = 1) -> Iterator[AdminLogEntry]:
         rows = self._execute("SELECT * FROM admin_log WHERE number >= ? ORDER BY number", (first,))
         return map(AdminLogEntry._make, rows)
 
@@ -318,42 +319,54 @@ class SqliteRows:
     # -- everything ---------------------------------------------------------------------------------------
 
     def users(self, first: int, last: int) -> Iterator[User]:
-        return map(User._make, self._of_accounts("account, hash, seal FROM users", "account", first, last))
+        return map(User._make, self._of_accounts("account, user_hash, row_mac FROM users", "account", first, last))
 
     def tombstones(self) -> Iterator[Tombstone]:
-        return map(Tombstone._make, self._execute("SELECT hash, seal FROM tombstones ORDER BY hash"))
+        return map(Tombstone._make, self._execute("SELECT user_hash, row_mac FROM tombstones ORDER BY user_hash"))
 
     def sums(self, first: int, last: int) -> Iterator[WindowSum]:
-        rows = self._of_accounts(f"account, window, {_AMOUNTS} FROM window_sums", "account, window", first, last)
+        rows = self._of_accounts(f"account, window_code, {_AMOUNTS} FROM window_sums", "account, window_code", first, last)
         return map(WindowSum._make, rows)
 
-    def row_macs(self, first: int, last: int) -> Iterator[AccountMac]:
+    def account_macs(self, first: int, last: int) -> Iterator[AccountMac]:
         return map(
-            AccountMac._make, self._of_accounts("account, day, seal FROM account_macs", "account", first, last)
+            AccountMac._make, self._of_accounts("account, day, row_mac FROM account_macs", "account", first, last)
         )
 
     def memoised_counts(self, first: int, last: int) -> Iterator[MemoisedCount]:
-        columns = "account, label, charge, window, reports FROM memoised_counts"
-        return map(MemoisedCount._make, self._of_accounts(columns, "account, label, charge, window", first, last))
+        columns = "account, label, priced_mechanism, window_code, reports FROM memoised_counts"
+        return map(MemoisedCount._make, self._of_accounts(columns, "account, label, priced_mechanism, window_code", first, last))
 
     def quotas(self, first: int, last: int) -> Iterator[QuotaUse]:
-        columns = "account, plan, promise, used FROM quotas"
-        return map(QuotaUse._make, self._of_accounts(columns, "account, plan, promise", first, last))
+        columns = "account, plan, guarantee, used FROM quotas"
+        return map(QuotaUse._make, self._of_accounts(columns, "account, plan, guarantee", first, last))
 
     def _of_accounts(self, columns: str, order: str, first: int, last: int) -> Iterator[Any]:
         sql = f"SELECT {columns} WHERE account BETWEEN ? AND ? ORDER BY {order}"
         return self._execute(sql, (first, last))
 
     def idempotency_records_after(self, position: int, most: int) -> tuple[Iterable[IdempotencyRecord], int | None]:
-        sql = "SELECT rowid, user, key, place, request, answer, seal FROM idempotency_records WHERE rowid >= ? ORDER BY rowid LIMIT ?"
+        sql = "SELECT rowid, user_hash, key_hash, entry, number, request_digest, response, row_mac FROM idempotency_records WHERE rowid >= ? ORDER BY rowid LIMIT ?"
         rows = self._execute(sql, (position, most)).fetchall()
         following = rows[-1][0] + 1 if len(rows) == most and rows[-1][0] < _LAST_ROW else None
         return [IdempotencyRecord._make(row[1:]) for row in rows], following
 
-    def answers_apart(self, first: int, last: int) -> Iterator[IdempotencyRecord]:
-        # Its index is of these alone, and the engine must see that none of the others is asked for.
-        sql = f"{_ANSWER} WHERE place < 0 AND place BETWEEN ? AND ?"
-        return map(IdempotencyRecord._make, self._execute(sql, (-last, -first)))
+    def refusals(self, first: int, last: int) -> Iterator[IdempotencyRecord]:
+        sql = f"{_RECORD} WHERE number BETWEEN ? AND ? ORDER BY number"
+        return map(IdempotencyRecord._make, self._execute(sql, (first, last)))
+
+    def numbered(self, kind: type[N], *key: Any) -> N | None:
+        table = NUMBERED[kind]
+        where = " AND ".join(f"{name} = ?" for name in kind._fields[1 : 1 + table.key])
+        row = self._execute(f"SELECT * FROM {table.name} WHERE {where}", key).fetchone()
+        return None if row is None else cast("Any", kind)._make(row)
+
+    def all_numbered(self, kind: type[N], first: int, last: int) -> Iterator[N]:
+        sql = f"SELECT * FROM {NUMBERED[kind].name} WHERE number BETWEEN ? AND ? ORDER BY number"
+        return map(cast("Any", kind)._make, self._execute(sql, (first, last)))
+
+    def add_numbered(self, row: Numbered) -> None:
+        self._execute(f"INSERT INTO {NUMBERED[type(row)].name} VALUES ({_places(len(row))})", row)
 
     def counts(self) -> dict[str, Any]:
         def count(rows: str) -> int:
@@ -362,10 +375,10 @@ class SqliteRows:
 
         return {
             "engine": {"sqlite": sqlite3.sqlite_version},
-            "users": count("users WHERE hash IS NOT NULL"),
+            "users": count("users WHERE user_hash IS NOT NULL"),
             "erased": count("tombstones"),
-            "cut_off": count("users WHERE hash IS NULL"),
-            "keys": count("keys WHERE request <> x''"),
+            "cut_off": count("users WHERE user_hash IS NULL"),
+            "keys": count("idempotency_records") + count("batch_runs"),
             "notes": count("notes"),
             "entries_by_kind": dict(
                 self._execute("SELECT kind, count(*) FROM journal GROUP BY kind ORDER BY kind").fetchall()
@@ -389,9 +402,9 @@ class SqliteRows:
 @cache
 def _accounts(windows: int, users: int) -> str:
     return (
-        f"SELECT u.hash, {_SEALED} FROM users u LEFT JOIN account_macs s ON s.account = u.account"
-        f" LEFT JOIN window_sums a ON a.account = u.account AND a.window IN ({_places(windows)})"
-        f" WHERE u.hash IN ({_places(users)})"
+        f"SELECT u.user_hash, {_SEALED} FROM users u LEFT JOIN account_macs s ON s.account = u.account"
+        f" LEFT JOIN window_sums a ON a.account = u.account AND a.window_code IN ({_places(windows)})"
+        f" WHERE u.user_hash IN ({_places(users)})"
     )
 
 
@@ -400,14 +413,14 @@ def _sealed(windows: int) -> str:
     return (
         f"SELECT {_SEALED} FROM json_each(?1) n CROSS JOIN users u ON u.account = n.value"
         " LEFT JOIN account_macs s ON s.account = u.account"
-        f" LEFT JOIN window_sums a ON a.account = u.account AND a.window IN ({_places(windows)})"
-        " WHERE u.hash IS NOT NULL"
+        f" LEFT JOIN window_sums a ON a.account = u.account AND a.window_code IN ({_places(windows)})"
+        " WHERE u.user_hash IS NOT NULL"
     )
 
 
 @cache
-def _answers(users: int, keys: int) -> str:
-    return f"{_ANSWER} WHERE user IN ({_places(users)}) AND key IN ({_places(keys)})"
+def _records(users: int, keys: int) -> str:
+    return f"{_RECORD} WHERE user_hash IN ({_places(users)}) AND key_hash IN ({_places(keys)})"
 
 
 def _changed_schema(connection: sqlite3.Connection) -> list[tuple[str, str]]:
