@@ -22,7 +22,12 @@ class ToyRows:  # of a partition, each table a dictionary by its key
     def __init__(self, key: Key) -> None:
         self._end, self._mac = e.PartitionHead(), counters_mac(key, e.PartitionHead())
         self._users: dict[int, e.User] = {}
-        self._tombstones, self._idempotency_records, self._macs, self._collections = Table(), Table(), Table(), Table()
+        self._tombstones, self._idempotency_records, self._macs, self._collections = (
+            Table(),
+            Table(),
+            Table(),
+            Table(),
+        )
         self._sums: dict[tuple[int, int], Costs] = {}
         self._memoised_counts: dict[tuple[int, bytes, int, int], int] = {}
         self._quotas: dict[tuple[int, str, str], int] = {}
@@ -44,7 +49,10 @@ class ToyRows:  # of a partition, each table a dictionary by its key
     def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
         for account in [each for each in accounts if each in self._users and self._users[each].user_hash is not None]:
             charges = [n for n, row in self._journal.items() if row[3] == account and row[2] in e.CHARGES]
-            more = any(key[0] == account for key in (*self._memoised_counts, *self._quotas)), self._users[account].user_hash
+            more = (
+                any(key[0] == account for key in (*self._memoised_counts, *self._quotas)),
+                self._users[account].user_hash,
+            )
             row_mac = max(charges, default=None), *self._macs.get(account, (0, None, None))[1:], *more
             for window in [each for each in windows if (account, each) in self._sums] or [None]:
                 yield (account, window, *self._sums.get((account, window), [None] * 4), *row_mac)
@@ -147,7 +155,9 @@ class ToyRows:  # of a partition, each table a dictionary by its key
             self._macs.pop(account, None)
             self._entry_labels = {each.entry: each for each in labels if self._journal[each.entry][3] != account}
             self._notes = {entry: n for entry, n in self._notes.items() if self._journal[entry][3] != account}
-            self._memoised_counts = {key: reports for key, reports in self._memoised_counts.items() if key[0] != account}
+            self._memoised_counts = {
+                key: reports for key, reports in self._memoised_counts.items() if key[0] != account
+            }
             self._sums = {key: costs for key, costs in self._sums.items() if key[0] != account or key[1] == 0}
             self._users[account] = cut_off
 
@@ -174,7 +184,9 @@ class ToyRows:  # of a partition, each table a dictionary by its key
         self._periods[period] = since
 
     def priced_mechanism_number(self, fingerprint: str, guarantee: str, collection: str) -> int | None:
-        numbers = {(each.fingerprint, each.guarantee, each.collection): each.number for each in self.priced_mechanisms()}
+        numbers = {
+            (each.fingerprint, each.guarantee, each.collection): each.number for each in self.priced_mechanisms()
+        }
         return numbers.get((fingerprint, guarantee, collection))
 
     def priced_mechanisms(self, first: int = 1) -> Iterator[e.PricedMechanism]:
@@ -227,7 +239,11 @@ class ToyRows:  # of a partition, each table a dictionary by its key
 
     def memoised_counts(self, first: int, last: int) -> Iterator[e.MemoisedCount]:
         return iter(
-            [e.MemoisedCount(*key, self._memoised_counts[key]) for key in sorted(self._memoised_counts) if first <= key[0] <= last]
+            [
+                e.MemoisedCount(*key, self._memoised_counts[key])
+                for key in sorted(self._memoised_counts)
+                if first <= key[0] <= last
+            ]
         )
 
     def quotas(self, first: int, last: int) -> Iterator[e.QuotaUse]:
@@ -286,7 +302,9 @@ class ToyBatch:  # many users charged alike, one by one
 
     def stored_macs(self, day: int, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
         for account in self._accounts():
-            [(newest, sealed_on, row_mac, counted, user)] = {row[6:] for row in self._rows.accounts_by_number([account], windows)}
+            [(newest, sealed_on, row_mac, counted, user)] = {
+                row[6:] for row in self._rows.accounts_by_number([account], windows)
+            }
             sums = [self._rows.spent(account, window) or (NO_SUM, None, None, None) for window in windows]
             yield (
                 account,
@@ -309,7 +327,20 @@ class ToyBatch:  # many users charged alike, one by one
     def append(self, first: int, common: tuple[Any, ...], bound: tuple[int, int, int]) -> list[int]:
         (at, kind, *charged), *amounts = common[:4], *common[4:]
         for number, account in enumerate(self._accounts(), first):
-            self._rows._journal[number] = (number, at, kind, account, *charged, 1, *amounts, None, None, None, 0, *bound)
+            self._rows._journal[number] = (
+                number,
+                at,
+                kind,
+                account,
+                *charged,
+                1,
+                *amounts,
+                None,
+                None,
+                None,
+                0,
+                *bound,
+            )
         return self._accounts()
 
     def set_macs(self, day: int, row_macs: list[bytes]) -> None:

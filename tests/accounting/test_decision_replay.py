@@ -53,7 +53,9 @@ class Database:
     @contextlib.contextmanager
     def emptied(self, where: str) -> Iterator[None]:
         """Sums that are 0 for a while; afterwards what stood there is added to what was charged meanwhile."""
-        rows = self.run(f"SELECT account, window, epsilon, delta, rho, mu_squared FROM window_sums WHERE {where}")
+        rows = self.run(
+            f"SELECT account, window_code, epsilon, delta, rho, mu_squared FROM window_sums WHERE {where}"
+        )
         assert rows
         self.run(f"UPDATE window_sums SET epsilon = 0, delta = 0, rho = 0, mu_squared = 0 WHERE {where}")
         yield
@@ -129,7 +131,7 @@ def test_decide_with_older_sums_and_their_seal_refuses(database: Database, clock
     with database.open(clock) as accountant:
         accountant.set_policy("default", ["lifetime=2", "day=2"])
         assert accountant.spend("alice", coin(1))
-        before = {table: database.run(f"SELECT * FROM {table}") for table in ("accounts", "seals")}
+        before = {table: database.run(f"SELECT * FROM {table}") for table in ("window_sums", "account_macs")}
         assert accountant.spend("alice", coin(1))
         check(accountant)
     for table, rows in before.items():
@@ -151,7 +153,7 @@ def test_decide_without_the_rows_of_a_window_refuses(database: Database, clock: 
     with database.open(clock) as accountant:
         accountant.set_policy("default", ["lifetime=8", "day=1"])
         assert accountant.spend("alice", coin(1))
-    database.run("DELETE FROM window_sums WHERE window <> 0")
+    database.run("DELETE FROM window_sums WHERE window_code <> 0")
     for _ in range(2):
         with database.open(clock) as accountant, pytest.raises(LedgerError, match="sums of account 1 were changed"):
             accountant.spend("alice", coin(1))
@@ -162,7 +164,7 @@ def test_decide_without_the_rows_of_a_window_refuses(database: Database, clock: 
     "change",
     [
         "UPDATE memoised_counts SET reports = reports + 5",
-        "UPDATE memoised_counts SET reports = reports + 5 WHERE window <> 0",
+        "UPDATE memoised_counts SET reports = reports + 5 WHERE window_code <> 0",
         "DELETE FROM memoised_counts",
     ],
 )
@@ -188,7 +190,7 @@ def test_decide_with_changed_label_counts_refuses(database: Database, clock: Clo
     clock.advance(days=1)
     with database.open(clock) as accountant, pytest.raises(LedgerError, match="sums of account 1 were changed"):
         accountant.spend("alice", coin(1))
-    put_back(database, "labels", before)
+    put_back(database, "memoised_counts", before)
     with database.open(clock) as accountant:
         assert check(accountant, head) == head
         assert accountant.spend("alice", promising(CURVE), label="home")
@@ -209,7 +211,10 @@ def test_decide_with_older_label_counts_and_their_seal_refuses(database: Databas
         accountant.set_policy("default", ["lifetime=8"])
         assert accountant.spend("alice", promising(CURVE), label="home", reports=2)
         held = accountant.reserve("alice", promising(CURVE), label="home").receipt
-        before = {table: database.run(f"SELECT * FROM {table}") for table in ("accounts", "seals", "labels")}
+        before = {
+            table: database.run(f"SELECT * FROM {table}")
+            for table in ("window_sums", "account_macs", "memoised_counts")
+        }
         accountant.void(held or "")
         check(accountant)
     for table, rows in before.items():
@@ -254,9 +259,9 @@ def test_decide_with_the_account_of_another_user_refuses(database: Database, clo
         accountant.set_policy("default", ["lifetime=2"])
         assert accountant.spend("alice", coin(2))
         assert accountant.spend("bob", coin("0.25"))
-    (one, first), (other, second) = database.run("SELECT account, hash FROM users ORDER BY account")
+    (one, first), (other, second) = database.run("SELECT account, user_hash FROM users ORDER BY account")
     for account, hashed in ((one, None), (other, first), (one, second)):
-        database.run("UPDATE users SET hash = ? WHERE account = ?", hashed, account)
+        database.run("UPDATE users SET user_hash = ? WHERE account = ?", hashed, account)
     with database.open(clock) as accountant:
         for charge in (
             lambda: accountant.spend("alice", coin(1)),
@@ -272,7 +277,7 @@ def test_verify_with_journal_entries_hidden_while_charging_finds_it(database: Da
         accountant.set_policy("default", ["lifetime=2"])
         assert accountant.spend("bob", coin(1))
         assert accountant.spend("alice", coin(1))
-        tables = ("accounts", "seals")
+        tables = ("window_sums", "account_macs")
         older = {table: database.run(f"SELECT * FROM {table} WHERE account = 2") for table in tables}
         assert accountant.spend("alice", coin(1))
         assert accountant.spend("bob", coin("0.25"))  # so that the end of the journal stays where it is
@@ -370,9 +375,12 @@ def test_spend_with_exchanged_charges_refuses(database: Database, clock: Clock) 
         assert accountant.spend("alice", small, label="home", reports=5)
         assert accountant.spend("bob", large, label="home")
         check(accountant)
-    exchange(database, "charges", "guarantee", "charge")
-    exchange(database, "charges", "fingerprint", "charge")
-    with database.open(clock) as accountant, pytest.raises(LedgerError, match=r"charge 1 was changed; nothing was"):
+    exchange(database, "priced_mechanisms", "guarantee", "priced_mechanism")
+    exchange(database, "priced_mechanisms", "fingerprint", "priced_mechanism")
+    with (
+        database.open(clock) as accountant,
+        pytest.raises(LedgerError, match=r"priced mechanism 1 was changed; nothing was"),
+    ):
         accountant.spend("alice", large, label="home")
 
 
@@ -383,22 +391,21 @@ def test_spend_with_a_changed_stored_answer_refuses(database: Database, clock: C
         assert accountant.spend("alice", coin(2), key="first")
         assert not accountant.spend("bob", coin(3), key="second")
         assert accountant.spend_many(["carl"], coin(3), key="run").refused == 1
-    [(place, answer)] = database.run("SELECT place, answer FROM idempotency_records WHERE place > 0")
-    apart = {
-        text: number for number, text in database.run("SELECT place, answer FROM idempotency_records WHERE place < 0")
-    }
-    refusal = next(text for text in apart if text.startswith('["refused"'))
-    run = next(text for text in apart if text.startswith('{"refused":[0]'))
-    database.run("UPDATE idempotency_records SET answer = ? WHERE place = ?", '{"refused":[]}', apart[run])
+    [(entry, response)] = database.run("SELECT entry, response FROM idempotency_records WHERE number IS NULL")
+    database.run("UPDATE batch_runs SET response = ?", '{"refused":[]}')
     database.run(
-        "UPDATE idempotency_records SET place = ?, answer = ? WHERE place = ?", place, answer, apart[refusal]
+        "UPDATE idempotency_records SET entry = ?, number = NULL, response = ? WHERE number IS NOT NULL",
+        entry,
+        response,
     )
     with database.open(clock) as accountant:
         for charge in (
             lambda: accountant.spend("bob", coin(3), key="second"),
             lambda: accountant.spend_many(["carl"], coin(3), key="run"),
         ):
-            with pytest.raises(LedgerError, match="the stored answer of a key was changed"):
+            with pytest.raises(
+                LedgerError, match=r"(the idempotency record of a key|a row of batch_runs) was changed"
+            ):
                 charge()
 
 
@@ -426,12 +433,13 @@ def test_verify_of_a_moved_ledger_that_was_opened_by_an_older_row_finds_it(
     with database.open(clock) as accountant:
         accountant.set_policy("default", ["lifetime=2"])
         assert accountant.spend("alice", coin(1))
-    [row] = database.run("SELECT gate, answers, seal FROM partitions")
+    [row] = database.run("SELECT state, changes, numbered_rows, row_mac FROM partitions")
     with database.open(clock) as accountant:
         accountant.copy_to(tmp_path / "copy.db")
         check(accountant)
-    database.run("UPDATE partitions SET gate = ?, answers = ?, seal = ?", *row)
-    database.run("DELETE FROM idempotency_records WHERE place < 0")
+    database.run("UPDATE partitions SET state = ?, changes = ?, numbered_rows = ?, row_mac = ?", *row)
+    for table in ("closings", "openings"):
+        database.run(f"DELETE FROM {table}")
     with database.open(clock) as accountant:
         assert accountant.spend("alice", coin(1))
         found = accountant.verify().problems

@@ -98,7 +98,7 @@ def test_an_argument_that_the_ledger_cannot_read_is_its_callers_error_alone(acco
 def test_an_error_that_wrote_nothing_costs_the_others_no_transaction_of_their_own(accountant: Accountant) -> None:
     before = accountant.stats()["head"]
     share(accountant, [*spends(accountant, 3), lambda: accountant.spend("alice", coin(1), policy="none")])
-    links = writer_of(accountant).execute("SELECT count(*) FROM journal WHERE link IS NOT NULL").fetchone()
+    links = writer_of(accountant).execute("SELECT count(*) FROM journal WHERE chain_hash IS NOT NULL").fetchone()
     assert links == (2,), "that of the policy, and one for all three"
     check(accountant, before)
 

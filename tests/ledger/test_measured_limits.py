@@ -73,7 +73,7 @@ def test_a_changed_sum_of_a_measure_is_found(tmp_path: Path, clock: Clock, chang
     with Accountant(path, clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=9,1e-6,renyi:3"])
         accountant.spend("alice", promising(OUE))
-    rows(path, f"UPDATE window_sums SET {change} WHERE window <> 0")
+    rows(path, f"UPDATE window_sums SET {change} WHERE window_code <> 0")
     with Accountant(path, create=False, clock=clock) as accountant:
         verification = accountant.verify()
         assert [problem for problem in verification.problems if problem.startswith("accounts:")]

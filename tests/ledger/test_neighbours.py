@@ -357,7 +357,7 @@ def test_a_process_refuses_a_ledger_with_another_past(path: Path) -> None:
     with Accountant(path) as accountant:
         accountant.spend("alice", coin("0.1"))
         connection = sqlite3.connect(path)
-        connection.execute("UPDATE journal SET link = zeroblob(32) WHERE entry = 2")
+        connection.execute("UPDATE journal SET chain_hash = zeroblob(32) WHERE entry = 2")
         connection.commit()
         connection.close()
         run(OTHER, path, "k")

@@ -21,9 +21,9 @@ FUNCTION = "CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN 
 NOTHING = FUNCTION.format(name="nothing", returned="NULL")
 
 CHANGES = {
-    "accounts has trigger t": (
-        f"{NOTHING}; CREATE TRIGGER t BEFORE UPDATE ON accounts FOR EACH ROW EXECUTE FUNCTION nothing()",
-        "DROP TRIGGER t ON accounts; DROP FUNCTION nothing",
+    "window_sums has trigger t": (
+        f"{NOTHING}; CREATE TRIGGER t BEFORE UPDATE ON window_sums FOR EACH ROW EXECUTE FUNCTION nothing()",
+        "DROP TRIGGER t ON window_sums; DROP FUNCTION nothing",
     ),
     "journal has trigger t": (
         f"{NOTHING}; CREATE TRIGGER t AFTER INSERT ON journal EXECUTE FUNCTION nothing();"
@@ -34,13 +34,16 @@ CHANGES = {
         "CREATE TABLE other (partition int4, account int8, FOREIGN KEY (partition, account) REFERENCES users)",
         "DROP TABLE other",
     ),
-    "keys has rule r": ("CREATE RULE r AS ON INSERT TO keys DO INSTEAD NOTHING", "DROP RULE r ON keys"),
-    "accounts has policy p": ("CREATE POLICY p ON accounts USING (false)", "DROP POLICY p ON accounts"),
-    "accounts is a table, with row security": (
+    "idempotency_records has rule r": (
+        "CREATE RULE r AS ON INSERT TO idempotency_records DO INSTEAD NOTHING",
+        "DROP RULE r ON idempotency_records",
+    ),
+    "window_sums has policy p": ("CREATE POLICY p ON window_sums USING (false)", "DROP POLICY p ON window_sums"),
+    "window_sums is a table, with row security": (
         "ALTER TABLE window_sums ENABLE ROW LEVEL SECURITY",
         "ALTER TABLE window_sums DISABLE ROW LEVEL SECURITY",
     ),
-    "labels is a table, with row security": (
+    "memoised_counts is a table, with row security": (
         "ALTER TABLE memoised_counts FORCE ROW LEVEL SECURITY",
         "ALTER TABLE memoised_counts NO FORCE ROW LEVEL SECURITY",
     ),
@@ -57,9 +60,9 @@ CHANGES = {
         "ALTER TABLE hidden RENAME TO tombstones",
     ),
     "tombstones has inheritance": ("CREATE TABLE child () INHERITS (tombstones)", "DROP TABLE child"),
-    "keys has no constraint PRIMARY KEY": (
+    "idempotency_records has no constraint PRIMARY KEY": (
         "ALTER TABLE idempotency_records DROP CONSTRAINT keys_pkey",
-        "ALTER TABLE idempotency_records ADD PRIMARY KEY (partition, owner, key)",
+        "ALTER TABLE idempotency_records ADD PRIMARY KEY (partition, user_hash, key_hash)",
     ),
     "periods has constraint CHECK": (
         "ALTER TABLE periods ADD CONSTRAINT c CHECK (partition >= 0)",
@@ -69,16 +72,16 @@ CHANGES = {
         "DROP INDEX resolutions",
         "CREATE UNIQUE INDEX resolutions ON journal (partition, resolves) WHERE resolves IS NOT NULL",
     ),
-    "keys has index btree": ("CREATE INDEX more ON keys (place)", "DROP INDEX more"),
+    "idempotency_records has index btree": ("CREATE INDEX more ON idempotency_records (entry)", "DROP INDEX more"),
     "policies has column 8 more text": (
         "ALTER TABLE policies ADD COLUMN more text",
         "ALTER TABLE policies DROP COLUMN more",
     ),
-    "accounts has column 4 epsilon bigint with a default": (
+    "window_sums has column 4 epsilon bigint with a default": (
         "ALTER TABLE window_sums ALTER epsilon SET DEFAULT 0",
         "ALTER TABLE window_sums ALTER epsilon DROP DEFAULT",
     ),
-    "accounts has column 4 epsilon numeric": (
+    "window_sums has column 4 epsilon numeric": (
         "ALTER TABLE window_sums ALTER epsilon TYPE numeric",
         "ALTER TABLE window_sums ALTER epsilon TYPE int8",
     ),
@@ -90,7 +93,7 @@ CHANGES = {
         'ALTER TABLE policies ALTER name TYPE text COLLATE "C"',
         'ALTER TABLE policies ALTER name TYPE text COLLATE "default"',
     ),
-    "records has another owner": (
+    "admin_log has another owner": (
         "ALTER TABLE admin_log OWNER TO pg_monitor",
         "ALTER TABLE admin_log OWNER TO postgres",
     ),
@@ -160,9 +163,9 @@ def test_triggers_and_row_security_that_hide_charges_are_refused(looks_each_time
             "CREATE TABLE hidden AS SELECT * FROM window_sums WHERE false;"
             " CREATE FUNCTION hide() RETURNS trigger LANGUAGE plpgsql AS"
             " 'BEGIN INSERT INTO hidden SELECT NEW.*; NEW.epsilon = 0; RETURN NEW; END';"
-            " CREATE TRIGGER one BEFORE INSERT ON accounts FOR EACH ROW EXECUTE FUNCTION hide();"
-            " CREATE TRIGGER two BEFORE UPDATE ON accounts FOR EACH ROW EXECUTE FUNCTION hide();"
-            " CREATE POLICY p ON accounts USING (epsilon = 0); ALTER TABLE window_sums ENABLE ROW LEVEL SECURITY",
+            " CREATE TRIGGER one BEFORE INSERT ON window_sums FOR EACH ROW EXECUTE FUNCTION hide();"
+            " CREATE TRIGGER two BEFORE UPDATE ON window_sums FOR EACH ROW EXECUTE FUNCTION hide();"
+            " CREATE POLICY p ON window_sums USING (epsilon = 0); ALTER TABLE window_sums ENABLE ROW LEVEL SECURITY",
         )
         for user in ("alice", "bob") * 3:
             with pytest.raises(LedgerError, match=r"trigger one.*nothing was charged"):
@@ -181,9 +184,9 @@ def test_a_write_that_the_server_swallows_is_taken_back(looks_once: None) -> Non
         before = ask(address, "SELECT count(*) FROM journal")
         ask(address, NOTHING)
         for table, event in (
-            ("accounts", "UPDATE"),
+            ("window_sums", "UPDATE"),
             ("journal", "INSERT"),
-            ("keys", "INSERT"),
+            ("idempotency_records", "INSERT"),
             ("partitions", "UPDATE"),
         ):
             ask(address, f"CREATE TRIGGER t BEFORE {event} ON {table} FOR EACH ROW EXECUTE FUNCTION nothing()")

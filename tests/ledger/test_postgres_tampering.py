@@ -24,27 +24,36 @@ from postgres_places import new_ledger
 PARTITIONS = 3
 
 KEYS = {
-    "accounts": ("partition", "account", "slot"),
-    "charges": ("partition", "charge"),
+    "account_macs": ("partition", "account"),
+    "admin_log": ("partition", "number"),
+    "batch_runs": ("partition", "number"),
     "checkpoints": ("partition", "number"),
+    "closings": ("partition", "number"),
     "collections": ("partition", "number"),
     "entry_labels": ("partition", "entry"),
+    "erased_records": ("partition", "number"),
+    "idempotency_records": ("partition", "user_hash", "key_hash"),
     "journal": ("partition", "entry"),
-    "keys": ("partition", "owner", "key"),
-    "labels": ("partition", "account", "label", "charge", "slot"),
-    "partitions": ("partition",),
+    "key_epochs": ("partition", "number"),
+    "memoised_counts": ("partition", "account", "label", "priced_mechanism", "window_code"),
+    "moved_entries": ("partition", "number"),
     "notes": ("partition", "entry"),
+    "openings": ("partition", "number"),
+    "partitions": ("partition",),
     "periods": ("partition", "period"),
     "policies": ("partition", "policy"),
-    "quotas": ("partition", "account", "plan", "promise"),
-    "records": ("partition", "number"),
-    "seals": ("partition", "account"),
-    "tombstones": ("partition", "hash"),
+    "priced_mechanisms": ("partition", "priced_mechanism"),
+    "quotas": ("partition", "account", "plan", "guarantee"),
+    "tombstones": ("partition", "user_hash"),
     "users": ("partition", "account"),
+    "window_sums": ("partition", "account", "window_code"),
 }
 """The tables, each with the columns of its key."""
 
-COUNTERS = ("accounts", "charges", "policies", "collections", "answers", "checkpoints", "periods")
+COUNTERS = (
+    *("accounts", "priced_mechanisms", "policies", "collections", "numbered_rows", "checkpoints", "periods"),
+    *("state", "changes", "generation", "secret"),
+)
 
 Row = dict[str, Any]
 Statement = tuple[str, tuple[Any, ...]]
@@ -220,7 +229,7 @@ def others(value: Any, column: str, rows: list[Row]) -> list[Any]:
     elif isinstance(value, bytes):
         beside = [bytes([value[0] ^ 1]) + value[1:] if value else b"x", value[:-1], b""]
     else:
-        beside = [b"x" * 16] if column in ("mark", "link", "hash") else [1]
+        beside = [b"x" * 16] if column in ("label_commitment", "chain_hash", "user_hash") else [1]
     return [each for each in (*beside, known, None) if each != value]
 
 
@@ -293,8 +302,10 @@ def test_a_policy_that_nobody_set_is_found(ledger: Attacked) -> None:
             generous = row["definition"].replace("30000000000", "90000000000")
             forged = {**row, "policy": number, "version": 99, "definition": generous}
             assert not ledger.survives([insert("policies", forged)])
-    for row in ledger.rows["charges"]:
-        assert not ledger.survives([insert("charges", {**row, "charge": -1, "fingerprint": "00"})])
+    for row in ledger.rows["priced_mechanisms"]:
+        assert not ledger.survives(
+            [insert("priced_mechanisms", {**row, "priced_mechanism": -1, "fingerprint": "00"})]
+        )
 
 
 def test_no_partition_is_lost_or_added(ledger: Attacked) -> None:
@@ -365,7 +376,7 @@ def test_the_newest_checkpoint_is_missed(ledger: Attacked) -> None:
         accountant.checkpoint()
     (after,) = ledger.ask("SELECT * FROM partitions WHERE partition = 0")
     assert after["checkpoints"] == before["checkpoints"] + 1
-    counters = {name: before[name] for name in (*COUNTERS, "seal")}
+    counters = {name: before[name] for name in (*COUNTERS, "row_mac")}
     ledger.ask("DELETE FROM checkpoints WHERE number = %s", (after["checkpoints"],))
     ledger.ask(*update("partitions", after, counters))
     assert not ledger.holds()

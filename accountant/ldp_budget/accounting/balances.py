@@ -46,7 +46,9 @@ def all_balances(ledger: Ledger, policy: str, share: str | None) -> Iterator[Bal
         for first, until in parts(last, _TOGETHER):
             with ledger.reading(partition) as reading:
                 users = list(reading.rows.users(first, until))
-                found = _read(reading, [user.user_hash for user in users if user.user_hash is not None], policy, share)
+                found = _read(
+                    reading, [user.user_hash for user in users if user.user_hash is not None], policy, share
+                )
                 gone = Balance(None, _policy(reading, policy), (), erased=True)
             place = {"partition": partition} if len(ledger.partitions) > 1 else {}
             for user in users:

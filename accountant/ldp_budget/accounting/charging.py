@@ -54,7 +54,7 @@ def apply(transaction: Transaction, decision: Decision) -> int:
     number = after.number
     if number is None:
         number = transaction.open_account(request.user_hash)
-        transaction.row_macs.open(number, request.user_hash)
+        transaction.account_macs.open(number, request.user_hash)
     windows = transaction.windows
     for period, spent in after.spent.items():
         transaction.set_spent(number, windows[period].code, spent)

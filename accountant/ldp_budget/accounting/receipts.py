@@ -379,11 +379,7 @@ def answer_again(
     receipt = None
     if entry is not None:
         name = Receipt.name_of(stored.response)
-        receipt = (
-            receipt_for(transaction, entry)
-            if name is None
-            else receipt_of(secret_for(transaction, name), name)
-        )
+        receipt = receipt_for(transaction, entry) if name is None else receipt_of(secret_for(transaction, name), name)
     answer = Receipt.restore(request.user, receipt, policy_of, stored.response, request.share)
     resolution = None if entry is None or request.kind != RESERVED else transaction.resolution(entry)
     return answer._replace(status=VOIDED) if resolution is not None and resolution.kind == VOIDED else answer

@@ -22,7 +22,6 @@ OTHER = "other"
 SEVERAL = " and "
 
 
-
 class Refusal(NamedTuple):
     """What refusals are counted by: the hour since 1970, the policy, and the periods whose limits refused."""
 

@@ -162,7 +162,11 @@ def _cost(transaction: Transaction, entry: Entry, gauge: str, window: int, repor
     """What the void of a reservation takes out of a window; `reported`: the reports of its label that are left."""
     measure = measure_in(gauge)
     if not entry.labelled:
-        return entry.costs if measure is None else cost_under(measure, entry, promise(transaction, entry.priced_mechanism))
+        return (
+            entry.costs
+            if measure is None
+            else cost_under(measure, entry, promise(transaction, entry.priced_mechanism))
+        )
     if reported is None:
         return ZERO  # the user was erased meanwhile; the sums stay as they are
     return refund_in_window(

@@ -212,7 +212,12 @@ class Copy:
                 with self._source.reading(partition) as reading:
                     users = list(reading.rows.users(first, last))
                 self._scratch.add_accounts(
-                    (partition, user.account, user.user_hash, self._partition_of(user.user_hash) if user.user_hash else next(spare))
+                    (
+                        partition,
+                        user.account,
+                        user.user_hash,
+                        self._partition_of(user.user_hash) if user.user_hash else next(spare),
+                    )
                     for user in users
                 )
 

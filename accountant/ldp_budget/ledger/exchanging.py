@@ -174,7 +174,7 @@ def _take(ledger: Ledger, transaction: Transaction, number: int) -> None:
             ledger.name, f"partition {transaction.partition} is under secret {old.number}; expected {number - 1}"
         )
     new = secret_of(transaction.key, number)
-    transaction.row_macs.renew(old, new)
+    transaction.account_macs.renew(old, new)
     transaction.renew(_Renewal(ledger.name, transaction.partition, old, new).tables())
     transaction.set_lifecycle(transaction.end.lifecycle._replace(secret=number))
     note(transaction, transaction.generation)

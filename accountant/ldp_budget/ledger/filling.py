@@ -126,7 +126,7 @@ class _Part:
         replays = self._replays | self._with_newest(transaction, newest)
         gone = _cut_off(transaction.rows, self._accounts)
         left = {account: replay for account, replay in replays.items() if account not in gone}
-        transaction.row_macs.check(left)
+        transaction.account_macs.check(left)
         _write(transaction.rows, left.items(), lambda window: True)
         _renew_macs(transaction, [*left])
         return True
@@ -171,13 +171,13 @@ def write_accounts(transaction: Transaction, accounts: range) -> None:
     # The clock may be wrong while a ledger is copied, so a seal is of the day of the newest charge.
     today = transaction.time() // DAY_MICROS
     left = [account for account in newest if account not in gone]
-    transaction.row_macs.renew_stored(left, lambda account, day: min(today, newest[account] // DAY_MICROS))
+    transaction.account_macs.renew_stored(left, lambda account, day: min(today, newest[account] // DAY_MICROS))
 
 
 def _renew_macs(transaction: Transaction, accounts: Sequence[int]) -> None:
     """Seal accounts whose windows were written from the journal; none of a day that is still to come."""
     today = transaction.moment.day
-    transaction.row_macs.renew_stored(accounts, lambda account, day: today if day is None else min(today, day))
+    transaction.account_macs.renew_stored(accounts, lambda account, day: today if day is None else min(today, day))
 
 
 class _Quotas:
@@ -208,7 +208,7 @@ def count_at_repair(transaction: Transaction, moment: Moment) -> None:
     rows = transaction.rows
     late = sorted({row[3] for row in rows.histories(1, LARGEST, moment.micros + 1)})
     if not kept:
-        transaction.row_macs.check(late, though_later=True)
+        transaction.account_macs.check(late, though_later=True)
         _renew_macs(transaction, late)
     else:
         current = {moment.window(period).code for period in kept}
@@ -237,7 +237,7 @@ def _write_again(
     left = ((account, replay) for account, replay in replayed if account not in gone)
     while part := list(islice(left, _ACCOUNTS_TOGETHER)):
         accounts = [account for account, _ in part]
-        transaction.row_macs.check(accounts, though_later=True)
+        transaction.account_macs.check(accounts, though_later=True)
         _write(transaction.rows, part, wanted)
         _renew_macs(transaction, accounts)
 

@@ -251,7 +251,8 @@ class _Whole:
             bounds = zip(Costs._fields, charge.costs, guarantee.costs(), guarantee.least_costs(), strict=True)
             for name, amount, cost, least in bounds:
                 if amount is not None and (least is None or amount < least):
-                    yield f"priced_mechanisms: priced mechanism {charge.number} has {name} {amount}, below the {cost} its guarantee costs"
+                    priced = f"priced_mechanisms: priced mechanism {charge.number}"
+                    yield f"{priced} has {name} {amount}, below the {cost} its guarantee costs"
 
     def check_periods(self, turns: list[Entry]) -> Iterator[str]:
         """Windows are kept of every period since it was begun or first limited, or since a later repair of the clock.
@@ -490,7 +491,9 @@ class _Chain:
                     if found & ~kept or row is None or not reading.rows.is_cut_off(row[3]):
                         what = "idempotency_records" if (kept ^ found) & ~_NOTE else "notes"
                         said = (
-                            "record that was stored for it" if what == "idempotency_records" else "note that was written beside it"
+                            "record that was stored for it"
+                            if what == "idempotency_records"
+                            else "note that was written beside it"
                         )
                         yield f"{what}: entry {entry} has not the one {said}"
 

@@ -56,7 +56,9 @@ class Appended:
         """Keep an entry back."""
         self._kept_back.append(entry.row(number))
 
-    def add_batch(self, first: int, accounts: list[int], common: tuple[Any, ...], bound: tuple[int, int, int]) -> None:
+    def add_batch(
+        self, first: int, accounts: list[int], common: tuple[Any, ...], bound: tuple[int, int, int]
+    ) -> None:
         """Cover entries that the store has written."""
         self._covered.append(canonical_batch(first, accounts, common, bound))
 

@@ -128,7 +128,9 @@ class Replay:
         if label is not None:
             costs = self._step(entry, label, gauge, window)
         else:
-            costs = entry.costs if measure is None else cost_under(measure, entry, self._promises(entry.priced_mechanism))
+            costs = (
+                entry.costs if measure is None else cost_under(measure, entry, self._promises(entry.priced_mechanism))
+            )
         if window == _LIFETIME_WINDOW:
             costs = entry.costs
         elif entry.labelled and label is None:

@@ -186,9 +186,7 @@ class Snapshot(Protocol):
     def quotas(self, first: int, last: int) -> Iterator[QuotaUse]:
         """Their used quotas."""
 
-    def idempotency_records_after(
-        self, position: int, most: int
-    ) -> tuple[Iterable[IdempotencyRecord], int | None]:
+    def idempotency_records_after(self, position: int, most: int) -> tuple[Iterable[IdempotencyRecord], int | None]:
         """A part of all idempotency records, at most so many, and the position of the next part; None after the last.
 
         `FIRST_RECORD` is where the first part begins. An engine whose readers hold up no writer may have one part.

@@ -171,7 +171,10 @@ class _Part:
     def _user(self, user: User) -> Iterator[str]:
         if self._reading.secret.row_mac(user.account, user.user_hash) != user.row_mac:
             yield f"users: the row of account {user.account} was changed"
-        elif user.user_hash is not None and partition_of(user.user_hash, self._reading.partitions) != self._reading.partition:
+        elif (
+            user.user_hash is not None
+            and partition_of(user.user_hash, self._reading.partitions) != self._reading.partition
+        ):
             yield f"users: the row of account {user.account} is of another partition"
         if user.user_hash in self._erased_users:
             yield f"users: the row of account {user.account} is of an erased user"
@@ -232,7 +235,12 @@ class _Part:
         for row in history:
             commitment, label, salt = row[11], row[-2], row[-1]
             if label is not None:
-                if commitment is None or erased or self._reading.key.commitment(salt, label) != commitment or row[2] == VOIDED:
+                if (
+                    commitment is None
+                    or erased
+                    or self._reading.key.commitment(salt, label) != commitment
+                    or row[2] == VOIDED
+                ):
                     yield f"entry_labels: the label of entry {row[0]} is not the one it was written with"
             elif commitment is not None and not erased and row[2] in CHARGES and row[2] != VOIDED:
                 yield f"entry_labels: entry {row[0]} has lost its label"

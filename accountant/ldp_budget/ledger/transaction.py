@@ -86,7 +86,7 @@ class Transaction(Reading):
         """Those of other partitions that are written with it."""
         self._appended = Appended()
         self._sums: dict[tuple[int, int], Costs] = {}
-        self.row_macs = AccountMacs(self)
+        self.account_macs = AccountMacs(self)
         """The accounts that were checked, to be sealed again where they change."""
         self._seen_macs: dict[int, AccountMacState] = {}
         self._batch_costs: Mapping[int, Costs] = {}
@@ -138,7 +138,7 @@ class Transaction(Reading):
         if self._sums:
             self.rows.set_sums((account, window, *costs) for (account, window), costs in self._sums.items())
             self._sums = {}
-        self.row_macs.write()
+        self.account_macs.write()
         if self._records:
             self.rows.add_idempotency_records(self._records.values())
             self._records = {}
@@ -247,18 +247,18 @@ class Transaction(Reading):
             sums: dict[int, Sums] = {}
             for number, spent in read.items():
                 sums[number] = {codes[gauge]: costs for gauge, costs in spent.items()}
-            self.row_macs.take(self._seen_macs, sums)
+            self.account_macs.take(self._seen_macs, sums)
         return accounts
 
     def _see_mac(self, account: int, sealed: AccountMacState) -> None:
-        if account not in self.row_macs:
+        if account not in self.account_macs:
             self._seen_macs[account] = sealed
 
     def check_account(self, account: int) -> None:
         """Check the sums of an account before they are changed; of an erased user nobody goes by them."""
-        if account not in self.row_macs and not self.rows.is_cut_off(account):
+        if account not in self.account_macs and not self.rows.is_cut_off(account):
             self._write_back()
-            self.row_macs.check([account])
+            self.account_macs.check([account])
 
     def open_account(self, user: bytes | None) -> int:
         """Give a new user an account; a copy opens those of erased users too, who have no hash."""
@@ -270,13 +270,13 @@ class Transaction(Reading):
     def open_accounts(self, batch: Batch) -> None:
         """Give accounts to those of a batch who have none."""
         users = batch.unknown()
-        self.row_macs.check_batch(batch)
+        self.account_macs.check_batch(batch)
         if users:
             first = self._accounts + 1
             self._accounts += len(users)
             row_macs = self.secret.row_macs(zip(range(first, first + len(users)), users, strict=True))
             batch.open_accounts(first, users, row_macs)
-            self.row_macs.open_batch(first, users)
+            self.account_macs.open_batch(first, users)
             self.writes += 1
 
     def spent(self, account: int, window: int) -> Costs:
@@ -286,21 +286,21 @@ class Transaction(Reading):
     def set_spent(self, account: int, window: int, costs: Costs) -> None:
         """Replace what was charged to an account in a window, once it was read or checked."""
         self._sums[account, window] = costs
-        if account in self.row_macs:
-            self.row_macs.set(account, window, costs)
+        if account in self.account_macs:
+            self.account_macs.set(account, window, costs)
         self.writes += 1
 
     def set_memoised_reports(self, account: int, label: bytes, charge: int, window: int, reports: int) -> None:
         """Replace how many reports of a memoised value were charged in a window."""
-        if account in self.row_macs:
-            self.row_macs.count_reports(account, window, charge, label, reports)
+        if account in self.account_macs:
+            self.account_macs.count_reports(account, window, charge, label, reports)
         self.rows.set_memoised_reports(MemoisedCount(account, label, charge, window, reports))
         self.writes += 1
 
     def set_quota_used(self, account: int, plan: str, promise: str, used: int) -> None:
         """Replace how much of a plan's quota was used."""
-        if account in self.row_macs:
-            self.row_macs.count_used(account, plan, promise, used)
+        if account in self.account_macs:
+            self.account_macs.count_used(account, plan, promise, used)
         self.rows.set_quota_used(QuotaUse(account, plan, promise, used))
         self.writes += 1
 
@@ -313,7 +313,7 @@ class Transaction(Reading):
         self._write_back()
         cut_off = None if account is None else User(account, None, self.secret.row_mac(account, None))
         if account is not None:
-            self.row_macs.drop([account])
+            self.account_macs.drop([account])
         refused = [record.number for record in self.rows.idempotency_records_of(user) if record.number is not None]
         self.rows.forget(Tombstone(user, self.secret.row_mac(user)), cut_off)
         for number in refused:
@@ -337,7 +337,7 @@ class Transaction(Reading):
         """Raise `LedgerError` unless a stored charge is as it was stored."""
         charge = self.priced_mechanism(number)
         if self.secret.row_mac(*charge.covered) != charge.row_mac:
-            why = f"charge {number} was changed; nothing was charged. Run: ldp-budget ledger verify"
+            why = f"priced mechanism {number} was changed; nothing was charged. Run: ldp-budget ledger verify"
             raise LedgerError(self.ledger_name, why)
 
     def store_priced_mechanism(
@@ -370,7 +370,7 @@ class Transaction(Reading):
                 [EntryNote(self._entries, note, self.secret.row_mac(*self.noted(self._entries, note)))]
             )
         self._appended.add(entry, self._entries)
-        self.row_macs.see(entry, self._entries)
+        self.account_macs.see(entry, self._entries)
         self.writes += 1
         return self._entries
 
@@ -404,7 +404,7 @@ class Transaction(Reading):
         first, bound = self._entries + 1, (int(note is not None), self.by, share)
         accounts = batch.append(first, common, bound)
         self._appended.add_batch(first, accounts, common, bound)
-        batch.set_macs(self.moment.day, self.row_macs.macs_after(accounts, first, self._batch_costs))
+        batch.set_macs(self.moment.day, self.account_macs.macs_after(accounts, first, self._batch_costs))
         if note is not None:
             numbers = range(first, first + len(accounts))
             row_macs = self.secret.row_macs(self.noted(number, note) for number in numbers)
@@ -503,7 +503,7 @@ class Transaction(Reading):
         self.rows.add_period(period, since)
         self._periods += 1
         self.cache.periods = self.cache.day = self._windows = None
-        self.row_macs.forget_windows()
+        self.account_macs.forget_windows()
         self.writes += 1
 
     def add_collection(self, name: str, fingerprint: str, definition: str) -> None:

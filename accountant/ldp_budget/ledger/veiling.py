@@ -97,9 +97,7 @@ class _Unveiled:
         rows = [row._replace(label=self._unveil(row.label)) for row in self._rows.memoised_counts(first, last)]
         return iter(sorted(rows))
 
-    def idempotency_records_after(
-        self, position: int, most: int
-    ) -> tuple[Iterable[IdempotencyRecord], int | None]:
+    def idempotency_records_after(self, position: int, most: int) -> tuple[Iterable[IdempotencyRecord], int | None]:
         records, following = self._rows.idempotency_records_after(position, most)
         return map(self._record, records), following
 

@@ -25,7 +25,8 @@ _ACCOUNTS = OfRows(
 _RECORDS = OfRows(
     "SELECT k.partition, k.user_hash, k.key_hash, k.entry, k.number, k.request_digest, k.response, k.row_mac FROM",
     "int4 bytea bytea",
-    "AS n(partition, user_hash, key_hash) JOIN idempotency_records k ON k.partition = n.partition AND k.user_hash = n.user_hash AND k.key_hash = n.key_hash",
+    "AS n(partition, user_hash, key_hash) JOIN idempotency_records k"
+    " ON k.partition = n.partition AND k.user_hash = n.user_hash AND k.key_hash = n.key_hash",
 )
 
 

@@ -59,9 +59,7 @@ class PostgresBatch:
         )
         for place, window in enumerate(windows):
             first, *others = [f"a{place}.{name}" for name in Costs._fields]
-            first = (
-                f"CASE WHEN a{place}.window_code IS NULL THEN {NO_SUM} WHEN {first} < 0 THEN {NO_SUM - 1} ELSE {first} END"
-            )
+            first = f"CASE WHEN a{place}.window_code IS NULL THEN {NO_SUM} WHEN {first} < 0 THEN {NO_SUM - 1} ELSE {first} END"
             columns += f", {first}, {', '.join(others)}"
             where = f"WHERE partition = u.partition AND account = u.account AND window_code = {window:d}"
             joins.append(_found(f"a{place}", f"window_code, {AMOUNTS} FROM window_sums {where}"))
@@ -91,7 +89,8 @@ class PostgresBatch:
     def append(self, first: int, common: tuple[Any, ...], bound: tuple[int, int, int]) -> list[int]:
         self._unit.write(
             len(self._accounts),
-            f"INSERT INTO journal (partition, entry, at, kind, account, priced_mechanism, policy, reports, {AMOUNTS}, has_record, has_note, api_key, sub_limit)"
+            f"INSERT INTO journal (partition, entry, at, kind, account, priced_mechanism, policy, reports, {AMOUNTS},"
+            " has_record, has_note, api_key, sub_limit)"
             " SELECT %s, %s + place, %s, %s, account, %s, %s, 1, %s::int8, %s::int8, %s::int8, %s::int8, 0, %s, %s, %s"
             " FROM unnest(%b::int8[]) WITH ORDINALITY AS t(account, place)",
             (self._partition, first - 1, *common, *bound, self._accounts),

@@ -190,7 +190,10 @@ class PostgresRows:
         return None if row is None else Costs._make(row)
 
     def memoised_reports(self, account: int, label: bytes, charge: int, window: int) -> int:
-        sql = "SELECT reports FROM memoised_counts WHERE partition = %s AND account = %s AND label = %s AND priced_mechanism = %s AND window_code = %s"
+        sql = (
+            "SELECT reports FROM memoised_counts WHERE partition = %s AND account = %s AND label = %s"
+            " AND priced_mechanism = %s AND window_code = %s"
+        )
         row = self._one(sql, self._partition, account, label, charge, window)
         return 0 if row is None else int(row[0])
 
@@ -220,7 +223,9 @@ class PostgresRows:
     # -- the journal --------------------------------------------------------------------------------------
 
     def entries(self, first: int, last: int) -> Iterator[tuple[tuple[Any, ...], bytes | None]]:
-        sql = f"SELECT {ENTRY}, chain_hash FROM journal WHERE partition = %s AND entry BETWEEN %s AND %s ORDER BY entry"
+        sql = (
+            f"SELECT {ENTRY}, chain_hash FROM journal WHERE partition = %s AND entry BETWEEN %s AND %s ORDER BY entry"
+        )
         for row in self._ask(sql, self._partition, first, last):
             yield row[:-1], row[-1]
 
@@ -316,7 +321,9 @@ class PostgresRows:
             self._delete(f"DELETE FROM notes WHERE partition = %s AND {mine}", self._partition, account)
             self._delete("DELETE FROM memoised_counts WHERE partition = %s AND account = %s", account)
             self._delete("DELETE FROM account_macs WHERE partition = %s AND account = %s", account)
-            self._delete("DELETE FROM window_sums WHERE partition = %s AND account = %s AND window_code <> 0", account)
+            self._delete(
+                "DELETE FROM window_sums WHERE partition = %s AND account = %s AND window_code <> 0", account
+            )
             sql = "UPDATE users SET user_hash = NULL, row_mac = %s WHERE partition = %s AND account = %s"
             self._unit.write(1, sql, (cut_off.row_mac, self._partition, account))
 
@@ -345,7 +352,10 @@ class PostgresRows:
         self._write(_SET_PERIOD, period, since)
 
     def priced_mechanism_number(self, fingerprint: str, guarantee: str, collection: str) -> int | None:
-        sql = "SELECT priced_mechanism FROM priced_mechanisms WHERE partition = %s AND fingerprint = %s AND guarantee = %s AND collection = %s"
+        sql = (
+            "SELECT priced_mechanism FROM priced_mechanisms"
+            " WHERE partition = %s AND fingerprint = %s AND guarantee = %s AND collection = %s"
+        )
         row = self._one(sql, self._partition, fingerprint, guarantee, collection)
         return None if row is None else int(row[0])
 
@@ -419,7 +429,9 @@ class PostgresRows:
         return map(Tombstone._make, self._ask(sql, self._partition))
 
     def sums(self, first: int, last: int) -> Iterator[WindowSum]:
-        rows = self._of_accounts(f"account, window_code, {AMOUNTS} FROM window_sums", "account, window_code", first, last)
+        rows = self._of_accounts(
+            f"account, window_code, {AMOUNTS} FROM window_sums", "account, window_code", first, last
+        )
         return map(WindowSum._make, rows)
 
     def account_macs(self, first: int, last: int) -> Iterator[AccountMac]:
@@ -429,7 +441,10 @@ class PostgresRows:
 
     def memoised_counts(self, first: int, last: int) -> Iterator[MemoisedCount]:
         columns = "account, label, priced_mechanism, window_code, reports FROM memoised_counts"
-        return map(MemoisedCount._make, self._of_accounts(columns, "account, label, priced_mechanism, window_code", first, last))
+        return map(
+            MemoisedCount._make,
+            self._of_accounts(columns, "account, label, priced_mechanism, window_code", first, last),
+        )
 
     def quotas(self, first: int, last: int) -> Iterator[QuotaUse]:
         columns = "account, plan, guarantee, used FROM quotas"

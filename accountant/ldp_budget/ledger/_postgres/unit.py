@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from psycopg import Connection, Cursor
 
 AMOUNTS = ", ".join(Costs._fields)
-ENTRY = f"entry, at, kind, account, priced_mechanism, policy, reports, {AMOUNTS}, label_commitment, expires, resolves, has_record, has_note, api_key, sub_limit"
+ENTRY = (
+    f"entry, at, kind, account, priced_mechanism, policy, reports, {AMOUNTS}, label_commitment, expires, resolves,"
+    " has_record, has_note, api_key, sub_limit"
+)
 COUNTERS = PartitionHead._fields[3:]
 
 _LONG_SECONDS = 3600.0

@@ -58,7 +58,8 @@ class SqliteBatch:
         found = "SELECT u.account, b.user_hash FROM batch b CROSS JOIN users u USING (user_hash) ORDER BY account"
         if self._execute(f"INSERT INTO charged {found}").rowcount >= self._size:
             return []
-        sql = "SELECT user_hash FROM batch b WHERE NOT EXISTS (SELECT 1 FROM users u WHERE u.user_hash = b.user_hash) ORDER BY user_hash"
+        known = "SELECT 1 FROM users u WHERE u.user_hash = b.user_hash"
+        sql = f"SELECT user_hash FROM batch b WHERE NOT EXISTS ({known}) ORDER BY user_hash"
         return [row[0] for row in self._execute(sql)]
 
     def stored_macs(self, day: int, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
@@ -90,7 +91,8 @@ class SqliteBatch:
 
     def append(self, first: int, common: tuple[Any, ...], bound: tuple[int, int, int]) -> list[int]:
         accounts = [row[0] for row in self._execute("SELECT account FROM charged ORDER BY account")]
-        columns = f"entry, at, kind, account, priced_mechanism, policy, reports, {', '.join(Costs._fields)}, has_record, has_note, api_key, sub_limit"
+        columns = f"entry, at, kind, account, priced_mechanism, policy, reports, {', '.join(Costs._fields)}"
+        columns += ", has_record, has_note, api_key, sub_limit"
         self._execute(
             f"INSERT INTO journal ({columns}) SELECT ?9 + row_number() OVER (ORDER BY account),"
             " ?1, ?2, account, ?3, ?4, 1, ?5, ?6, ?7, ?8, 0, ?10, ?11, ?12 FROM charged ORDER BY account",
@@ -128,7 +130,9 @@ def _over(window: int, room: dict[str, int] | None) -> str:
     if room is None:
         return "1"
     over = " OR ".join(f"a.{name} IS NULL OR a.{name} > {most}" for name, most in room.items())
-    return f"EXISTS (SELECT 1 FROM window_sums a WHERE a.account = u.account AND a.window_code = {window} AND ({over}))"
+    return (
+        f"EXISTS (SELECT 1 FROM window_sums a WHERE a.account = u.account AND a.window_code = {window} AND ({over}))"
+    )
 
 
 def _add(name: str, amount: int | None) -> str:

@@ -39,7 +39,10 @@ if TYPE_CHECKING:
 _RENEWED_TOGETHER = 5_000
 _LAST_ROW = 2**63 - 1
 _AMOUNTS = ", ".join(Costs._fields)
-_ENTRY = f"entry, at, kind, account, priced_mechanism, policy, reports, {_AMOUNTS}, label_commitment, expires, resolves, has_record, has_note, api_key, sub_limit"
+_ENTRY = (
+    f"entry, at, kind, account, priced_mechanism, policy, reports, {_AMOUNTS}, label_commitment, expires, resolves,"
+    " has_record, has_note, api_key, sub_limit"
+)
 _LABELLED = f"SELECT {_ENTRY}, label, salt FROM journal LEFT JOIN entry_labels USING (entry)"
 _CHARGE = f"priced_mechanism, fingerprint, mechanism, declared, guarantee, {_AMOUNTS}, collection, row_mac"
 _POLICY = "policy, name, version, created_at, definition, row_mac"
@@ -227,7 +230,9 @@ class SqliteRows:
             self._execute("DELETE FROM memoised_counts WHERE account = ?", (account,))
             self._execute("DELETE FROM account_macs WHERE account = ?", (account,))
             self._execute("DELETE FROM window_sums WHERE account = ? AND window_code <> 0", (account,))
-            self._execute("UPDATE users SET user_hash = NULL, row_mac = ? WHERE account = ?", (cut_off.row_mac, account))
+            self._execute(
+                "UPDATE users SET user_hash = NULL, row_mac = ? WHERE account = ?", (cut_off.row_mac, account)
+            )
 
     def renew(self, tables: Mapping[str, Renew]) -> None:
         for table, renew in tables.items():
@@ -270,7 +275,9 @@ class SqliteRows:
         return None if row is None else row[0]
 
     def priced_mechanisms(self, first: int = 1) -> Iterator[PricedMechanism]:
-        rows = self._execute(f"SELECT {_CHARGE} FROM priced_mechanisms WHERE priced_mechanism >= ? ORDER BY priced_mechanism", (first,))
+        rows = self._execute(
+            f"SELECT {_CHARGE} FROM priced_mechanisms WHERE priced_mechanism >= ? ORDER BY priced_mechanism", (first,)
+        )
         return map(PricedMechanism._make, rows)
 
     def add_priced_mechanism(self, charge: PricedMechanism) -> None:
@@ -325,7 +332,9 @@ class SqliteRows:
         return map(Tombstone._make, self._execute("SELECT user_hash, row_mac FROM tombstones ORDER BY user_hash"))
 
     def sums(self, first: int, last: int) -> Iterator[WindowSum]:
-        rows = self._of_accounts(f"account, window_code, {_AMOUNTS} FROM window_sums", "account, window_code", first, last)
+        rows = self._of_accounts(
+            f"account, window_code, {_AMOUNTS} FROM window_sums", "account, window_code", first, last
+        )
         return map(WindowSum._make, rows)
 
     def account_macs(self, first: int, last: int) -> Iterator[AccountMac]:
@@ -335,7 +344,10 @@ class SqliteRows:
 
     def memoised_counts(self, first: int, last: int) -> Iterator[MemoisedCount]:
         columns = "account, label, priced_mechanism, window_code, reports FROM memoised_counts"
-        return map(MemoisedCount._make, self._of_accounts(columns, "account, label, priced_mechanism, window_code", first, last))
+        return map(
+            MemoisedCount._make,
+            self._of_accounts(columns, "account, label, priced_mechanism, window_code", first, last),
+        )
 
     def quotas(self, first: int, last: int) -> Iterator[QuotaUse]:
         columns = "account, plan, guarantee, used FROM quotas"
@@ -346,7 +358,10 @@ class SqliteRows:
         return self._execute(sql, (first, last))
 
     def idempotency_records_after(self, position: int, most: int) -> tuple[Iterable[IdempotencyRecord], int | None]:
-        sql = "SELECT rowid, user_hash, key_hash, entry, number, request_digest, response, row_mac FROM idempotency_records WHERE rowid >= ? ORDER BY rowid LIMIT ?"
+        sql = (
+            "SELECT rowid, user_hash, key_hash, entry, number, request_digest, response, row_mac"
+            " FROM idempotency_records WHERE rowid >= ? ORDER BY rowid LIMIT ?"
+        )
         rows = self._execute(sql, (position, most)).fetchall()
         following = rows[-1][0] + 1 if len(rows) == most and rows[-1][0] < _LAST_ROW else None
         return [IdempotencyRecord._make(row[1:]) for row in rows], following
