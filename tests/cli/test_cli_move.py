@@ -33,7 +33,7 @@ def test_a_ledger_moves_to_a_server_and_back(
     copied = command.json("ledger", "move", "--yes", first, there)
     assert copied["from"]["ledger"] == first
     assert copied["to"]["ledger"].startswith("postgresql://")
-    assert "lanes" not in copied["to"]["ledger"]
+    assert "partitions" not in copied["to"]["ledger"]
     assert (copied["accounts"], copied["entries"]) == (1, 2)
     assert CommandLine(first).json("ledger", "verify", "--expect", copied["from"]["head"])["ok"]
     told = CommandLine(first).error("spend", "alice", "rr", "--epsilon", "0.1")

@@ -17,7 +17,7 @@ from postgres_places import Emptied, new_ledger
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("own_keys")]
 
 
-class TestFourLanes(ExchangedContract):
+class TestFourPartitions(ExchangedContract):
     @pytest.fixture
     def place(self) -> Exchanged:
         return Exchanged(Emptied(4))

@@ -73,7 +73,7 @@ class Accountant(Books):
         self._read_clock = clock
         self._ledger = Ledger(places.open_store(ledger, create, sandbox=sandbox), clock, clock_bound)
         self._keeper = Keeper(self._ledger)
-        if len(self._ledger.lanes) > 1:
+        if len(self._ledger.partitions) > 1:
             self._ledger.after_commit = self._keeper.wake
 
     def __repr__(self) -> str:

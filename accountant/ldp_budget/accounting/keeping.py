@@ -45,13 +45,13 @@ def erase(self: Books, user: str, *, unknown: bool = False) -> bool:
         if transaction.is_erased(hashed):
             return False
         account = transaction.number_of(hashed)
-        seen = account is not None or transaction.has_answers(hashed)
+        seen = account is not None or transaction.has_idempotency_records(hashed)
         if not seen and not unknown:
             raise UnknownName("user", user, None, "Nothing was erased")
         transaction.erase(hashed, account)
         return seen
 
-    erased = self._ledger.run(cut_off, self._ledger.lane_of(hashed))
+    erased = self._ledger.run(cut_off, self._ledger.partition_of(hashed))
     self._ledger.clear_log()
     return erased
 
@@ -76,7 +76,7 @@ def repair_clock(self: Books) -> bool:
             count_at_repair(transaction, moment)
         return moment is not None
 
-    repaired = [self._ledger.run(repair, lane) for lane in self._ledger.lanes]
+    repaired = [self._ledger.run(repair, partition) for partition in self._ledger.partitions]
     return any(repaired)
 
 
@@ -95,7 +95,7 @@ def check_up(self: Books) -> dict[str, str | None]:
 
 
 def checkpoint(self: Books) -> str:
-    """Put down where every lane ends. If nothing was written since the newest checkpoint, that is the one.
+    """Put down where every partition ends. If nothing was written since the newest checkpoint, that is the one.
 
     Returns:
         Its head, to be noted elsewhere for `verify`.

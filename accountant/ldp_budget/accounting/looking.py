@@ -37,7 +37,7 @@ def balance(self: Books, user: str, policy: str = DEFAULT) -> Balance:
     """
     hashed = self._hash(user)
     check_name("policy", policy)
-    with self._ledger.reading(self._ledger.lane_of(hashed)) as reading:
+    with self._ledger.reading(self._ledger.partition_of(hashed)) as reading:
         _, found = policy_in(reading, policy)
         if reading.is_erased(hashed):
             return Balance(user, found, (), erased=True)
@@ -56,7 +56,7 @@ def balance(self: Books, user: str, policy: str = DEFAULT) -> Balance:
 def balances(self: Books, users: Iterable[str] | None = None, policy: str = DEFAULT) -> Iterator[Balance]:
     """The balance of each of many users, in their order, or with None of every account, by its number.
 
-    Without the odometer, which is worked out for each. Of 5,000 at a time those of one lane of the ledger are
+    Without the odometer, which is worked out for each. Of 5,000 at a time those of one partition of the ledger are
     read in one moment.
 
     Parameters:
@@ -93,7 +93,7 @@ def remaining_over_time(self: Books, user: str, policy: str = DEFAULT) -> tuple[
     """
     hashed = self._hash(user)
     check_name("policy", policy)
-    with self._ledger.reading(self._ledger.lane_of(hashed)) as reading:
+    with self._ledger.reading(self._ledger.partition_of(hashed)) as reading:
         _, found = policy_in(reading, policy)
         if reading.is_erased(hashed):
             return ()
@@ -110,7 +110,7 @@ def is_erased(self: Books, user: str) -> bool:
         InvalidParameter: it is no text.
     """
     hashed = self._hash(user)
-    with self._ledger.reading(self._ledger.lane_of(hashed)) as reading:
+    with self._ledger.reading(self._ledger.partition_of(hashed)) as reading:
         return reading.is_erased(hashed)
 
 
@@ -131,7 +131,7 @@ def history(self: Books, user: str, *, first: int = 1, most: int | None = None) 
     check_whole("first", first, 1, LARGEST)
     if most is not None:
         check_whole("most", most, 1, LARGEST)
-    with self._ledger.reading(self._ledger.lane_of(hashed)) as reading:
+    with self._ledger.reading(self._ledger.partition_of(hashed)) as reading:
         account = reading.number_of(hashed)
         rows = [] if account is None else listing.history_rows(reading, account, first, most)
     return listing.name_callers(self._ledger, rows)
@@ -190,32 +190,32 @@ def stats(self: Books) -> dict[str, Any]:
 
 
 def position(self: Books, user: str | None = None) -> str:
-    """Where the journal ends: `LANE:ENTRY` of each lane of the ledger, with commas between.
+    """Where the journal ends: `PARTITION:ENTRY` of each partition of the ledger, with commas between.
 
-    Positions of one ledger are compared lane by lane: whatever was written before a position was told is in
+    Positions of one ledger are compared partition by partition: whatever was written before a position was told is in
     every reading whose own position is not behind it.
 
     Parameters:
-        user: that of the user's lane alone; None for every lane.
+        user: that of the user's partition alone; None for every partition.
 
     Returns:
-        The lanes, each with the number of its newest entry.
+        The partitions, each with the number of its newest entry.
 
     Raises:
         InvalidParameter: the user is no text.
     """
     if user is None:
-        return ",".join(f"{lane}:{entries}" for lane, entries in enumerate(self._ledger.entries()))
-    lane = self._ledger.lane_of(self._hash(user))
-    with self._ledger.reading(lane) as reading:
-        return f"{lane}:{reading.end.entries}"
+        return ",".join(f"{partition}:{entries}" for partition, entries in enumerate(self._ledger.entries()))
+    partition = self._ledger.partition_of(self._hash(user))
+    with self._ledger.reading(partition) as reading:
+        return f"{partition}:{reading.end.entries}"
 
 
 def positions(self: Books, users: Sequence[str]) -> list[str]:
     """Where the journal ends for each of some users, by one look at it.
 
     Parameters:
-        users: whose lanes are told.
+        users: whose partitions are told.
 
     Returns:
         `position` of each.
@@ -223,9 +223,9 @@ def positions(self: Books, users: Sequence[str]) -> list[str]:
     Raises:
         InvalidParameter: one of them is no text.
     """
-    lanes = [self._ledger.lane_of(self._hash(user)) for user in check_texts("users", users, "texts")]
+    partitions = [self._ledger.partition_of(self._hash(user)) for user in check_texts("users", users, "texts")]
     entries = self._ledger.entries()
-    return [f"{lane}:{entries[lane]}" for lane in lanes]
+    return [f"{partition}:{entries[partition]}" for partition in partitions]
 
 
 def overview(self: Books) -> Overview:

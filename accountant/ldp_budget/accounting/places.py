@@ -97,7 +97,9 @@ def give_up_copy(self: Books, ledger: str | os.PathLike[str] | Store) -> None:
 
 def _half_copied(self: Books, ledger: str | os.PathLike[str] | Store, create: bool) -> Ledger:
     key = self._ledger.key
-    return Ledger(open_store(ledger, create, key.secret, book=key.book or None), self._read_clock, half=True)
+    return Ledger(
+        open_store(ledger, create, key.secret, ledger_id=key.ledger_id or None), self._read_clock, half=True
+    )
 
 
 def open_store(
@@ -105,7 +107,7 @@ def open_store(
     create: bool,
     secret: bytes | None = None,
     sandbox: bool | None = None,
-    book: str | None = None,
+    ledger_id: str | None = None,
 ) -> Store:
     """The store of a ledger; one that is made here gets the secret and the id of its source, if there is one."""
     check_switch("create", create)
@@ -115,7 +117,7 @@ def open_store(
         if str(ledger).startswith(("postgresql://", "postgres://")):
             from ..ledger._postgres import PostgresStore
 
-            return PostgresStore(str(ledger), create=create, secret=secret, sandbox=sandbox, book=book)
+            return PostgresStore(str(ledger), create=create, secret=secret, sandbox=sandbox, ledger_id=ledger_id)
         if "://" in str(ledger):
             scheme = str(ledger).partition("://")[0]  # what follows may be a password
             raise InvalidParameter("ledger", "a path, :memory: or postgresql://…", f"{scheme}://…")
@@ -124,15 +126,15 @@ def open_store(
         from ..ledger._sqlite import SqliteStore
 
         place = ":memory:" if str(ledger) == ":memory:" else check_path("ledger", ledger)
-        return SqliteStore(place, create=create, secret=secret, sandbox=sandbox, book=book)
+        return SqliteStore(place, create=create, secret=secret, sandbox=sandbox, ledger_id=ledger_id)
     if isinstance(ledger, type) or not all(hasattr(ledger, name) for name in _OF_A_STORE):
         raise InvalidParameter("ledger", "a path, :memory:, postgresql://… or a store", shown(ledger))
     check_kind(ledger.key, ledger.name, sandbox)
-    if book is not None:
-        ledger.key.belong_to(book)
+    if ledger_id is not None:
+        ledger.key.set_ledger_id(ledger_id)
     return ledger
 
 
 # A mistyped address would become a file's name, with its password in it.
 _ADDRESS = re.compile(r"\s*postgres(ql)?:|(.*\s)?(password|host|dbname)\s*=", re.IGNORECASE)
-_OF_A_STORE = "name", "key", "lanes", "run", "snapshot"
+_OF_A_STORE = "name", "key", "partitions", "run", "snapshot"

@@ -36,13 +36,13 @@ class AboutAnswer(BaseModel):
 
 
 class PositionAsked(Asked):
-    """Whose lane; every lane without a user."""
+    """Whose partition; every partition without a user."""
 
     user: str | None = Field(None, min_length=1)
 
 
 class PositionAnswer(BaseModel):
-    """Where the journal ends: `LANE:ENTRY`, with commas between."""
+    """Where the journal ends: `PARTITION:ENTRY`, with commas between."""
 
     position: str = Field(examples=["0:17"])
 
@@ -86,7 +86,7 @@ def about(desk: Caller) -> Response:
 
 @router.post("/v1/ledger/position", response_model=PositionAnswer, responses=documented())
 def position(asked: PositionAsked, desk: Reader) -> Response:
-    """Where the journal ends, of one user's lane or of every lane."""
+    """Where the journal ends, of one user's partition or of every partition."""
     found = desk.accountant.position(asked.user)
     return told(found, {"position": found})
 

@@ -157,7 +157,7 @@ def test_a_revocation_ends_what_the_old_secret_of_the_ledgers_key_signs(
 def forged(secret: bytes, book: str, user: str, clock: Clock) -> str:
     """A token as the old secret signs it, dated in the future."""
     store = ToyStore(secret=secret)
-    store.key.belong_to(book)
+    store.key.set_ledger_id(book)
     with Accountant(store, clock=lambda: clock.now + timedelta(days=100)) as thief:
         thief.add_collection(Collection("commute", COIN, ("no", "yes")))
         [(_, made)] = invite(thief, "commute", [user], clock.now + timedelta(days=999))

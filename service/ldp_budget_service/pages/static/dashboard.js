@@ -410,7 +410,7 @@ class Ledger {
       { fact: t("ledger.verified"), value: said, look: verified ? (verified.ok ? "good" : "bad") : "muted" },
       { fact: t("ledger.entries"), value: ledger.entries },
       { fact: t("ledger.last"), value: moment(ledger.last_entry_at) },
-      { fact: t("ledger.lanes"), value: ledger.lanes },
+      { fact: t("ledger.partitions"), value: ledger.partitions },
     ]);
   }
 }
