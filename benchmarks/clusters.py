@@ -69,7 +69,7 @@ def noting(place: str, notes: str) -> Partial:
 # -- answers, and their reports -------------------------------------------------------------------------------
 
 
-def answers_of(stretch: int, count: int) -> Any:
+def idempotency_records_of(stretch: int, count: int) -> Any:
     return np.random.default_rng(stretch).integers(0, ANSWERS, count)
 
 
@@ -84,7 +84,7 @@ def write_answers(folder: Path, reports: int) -> None:
     ):
         text.write("answer\n")
         for stretch, start in enumerate(range(0, reports, STRETCH)):
-            values = answers_of(stretch, min(STRETCH, reports - start))
+            values = idempotency_records_of(stretch, min(STRETCH, reports - start))
             text.write("\n".join(map(str, values.tolist())) + "\n")
             parquet.write_batch(pyarrow.record_batch([pyarrow.array(values)], schema=schema))
 
@@ -339,7 +339,7 @@ def spends(users: int, processes: list[int], url: str | None) -> None:
         print("| --- | ---: | ---: | ---: | ---: |")
         for number in processes:
             address = url or _database()
-            ledger = f"{address}{'&' if '?' in address else '?'}lanes=64"
+            ledger = f"{address}{'&' if '?' in address else '?'}partitions=64"
             with Accountant(ledger) as accountant:
                 accountant.set_policy("default", ["lifetime=100"])
             charge_by(ledger, folder / "users.parquet", users, number)

@@ -1,13 +1,13 @@
 """The ledger on PostgreSQL beside the one in a file and beside hand-written SQL, in one run.
 
     python benchmarks/postgres.py [--only single] [--url postgresql://…] [--seconds 3]
-    python benchmarks/postgres.py --lanes-cost | --flat
+    python benchmarks/postgres.py --partitions-cost | --flat
 
 Without --url it starts a server of its own, as the tests do, with all durability on. Figures are a second; `/ file`
 is the ratio to the ledger in a SQLite file, `/ floor` that to statements by hand which lock a row, read two, write
 four and commit in the same two trips, without keys, limits or a chain. Three turns of each; the medians.
 
---lanes-cost: what chains cost, as 4 processes of 16 threads over 1, 16 and 64 lanes beside 4,096, where few meet.
+--partitions-cost: what chains cost, as 4 processes of 16 threads over 1, 16 and 64 partitions beside 4,096, where few meet.
 --flat: one thread and 64 threads on a ledger with a million entries beside a ledger with a few.
 """
 
@@ -80,11 +80,13 @@ def percentile(took: list[float]) -> float:
 def floor(url: str, threads: int, seconds: float) -> float:
     """Statements by hand, each thread on a connection of its own."""
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("DROP TABLE IF EXISTS f_lanes, f_sums, f_journal")
-        connection.execute("CREATE TABLE f_lanes (lane int PRIMARY KEY, entry int8) WITH (fillfactor = 50)")
+        connection.execute("DROP TABLE IF EXISTS f_partitions, f_sums, f_journal")
+        connection.execute("CREATE TABLE f_partitions (partition int PRIMARY KEY, entry int8) WITH (fillfactor = 50)")
         connection.execute("CREATE TABLE f_sums (account int8, slot int8, sum int8, PRIMARY KEY (account, slot))")
-        connection.execute("CREATE TABLE f_journal (lane int, entry int8, account int8, PRIMARY KEY (lane, entry))")
-        connection.execute("INSERT INTO f_lanes SELECT n, 0 FROM generate_series(0, 63) n")
+        connection.execute(
+            "CREATE TABLE f_journal (partition int, entry int8, account int8, PRIMARY KEY (partition, entry))"
+        )
+        connection.execute("INSERT INTO f_partitions SELECT n, 0 FROM generate_series(0, 63) n")
         connection.execute(
             f"INSERT INTO f_sums SELECT n, s, 0 FROM generate_series(0, {USERS}) n, unnest('{{0,1}}'::int[]) s"
         )
@@ -97,7 +99,9 @@ def floor(url: str, threads: int, seconds: float) -> float:
                 account = (number * 7919 + counts[number] * 104729) % USERS
                 with connection.pipeline() as pipeline:
                     connection.execute("BEGIN")
-                    row = connection.execute("SELECT entry FROM f_lanes WHERE lane = %s FOR UPDATE", (account % 64,))
+                    row = connection.execute(
+                        "SELECT entry FROM f_partitions WHERE partition = %s FOR UPDATE", (account % 64,)
+                    )
                     read = connection.execute("SELECT slot, sum FROM f_sums WHERE account = %s", (account,))
                     entry = row.fetchone()[0] + 1  # type: ignore[index]
                     for slot, total in read:
@@ -105,7 +109,9 @@ def floor(url: str, threads: int, seconds: float) -> float:
                             "UPDATE f_sums SET sum = %s WHERE account = %s AND slot = %s", (total + 1, account, slot)
                         )
                     connection.execute("INSERT INTO f_journal VALUES (%s, %s, %s)", (account % 64, entry, account))
-                    connection.execute("UPDATE f_lanes SET entry = %s WHERE lane = %s", (entry, account % 64))
+                    connection.execute(
+                        "UPDATE f_partitions SET entry = %s WHERE partition = %s", (entry, account % 64)
+                    )
                     connection.execute("COMMIT")
                     pipeline.sync()
                 counts[number] += 1
@@ -137,7 +143,7 @@ def balances(ledger: str, together: bool) -> float:
 
 
 @contextmanager
-def ledgers(url: str | None, lanes: int) -> Iterator[tuple[str, str, str]]:
+def ledgers(url: str | None, partitions: int) -> Iterator[tuple[str, str, str]]:
     """The addresses of a new ledger on a server, of one in a file, and of the database for statements by hand."""
     if url is None:
         server = shared_server()
@@ -147,7 +153,7 @@ def ledgers(url: str | None, lanes: int) -> Iterator[tuple[str, str, str]]:
     # Not where files are kept in memory: a file is to be as durable as the server.
     with tempfile.TemporaryDirectory(dir=".") as folder:
         os.environ["XDG_CONFIG_HOME"] = folder
-        address, file = f"{url}{'&' if '?' in url else '?'}lanes={lanes}", str(Path(folder) / "budget.db")
+        address, file = f"{url}{'&' if '?' in url else '?'}partitions={partitions}", str(Path(folder) / "budget.db")
         for ledger in (address, file):
             with Accountant(ledger) as accountant:
                 accountant.set_policy("default", LIMITS)
@@ -160,18 +166,18 @@ def main() -> None:
     parser.add_argument("--url", help="the address of an empty database [default: a server of its own]")
     parser.add_argument("--only", default="", help="figures whose names contain this")
     parser.add_argument("--seconds", type=float, default=3.0)
-    parser.add_argument("--lanes", type=int, default=64)
+    parser.add_argument("--partitions", type=int, default=64)
     parser.add_argument("--users", type=int, default=100_000, help="of the bulk run")
-    parser.add_argument("--lanes-cost", action="store_true")
+    parser.add_argument("--partitions-cost", action="store_true")
     parser.add_argument("--flat", action="store_true")
     parser.add_argument("--entries", type=int, default=1_000_000, help="of --flat")
     arguments = parser.parse_args()
     seconds = arguments.seconds
-    if arguments.lanes_cost:
-        return lanes_cost(seconds)
+    if arguments.partitions_cost:
+        return partitions_cost(seconds)
     if arguments.flat:
         return flat(seconds, arguments.entries)
-    with ledgers(arguments.url, arguments.lanes) as (server, file, url):
+    with ledgers(arguments.url, arguments.partitions) as (server, file, url):
         figures: dict[str, Callable[[], tuple[float, float, float | None, str]]] = {
             "single": lambda: spends(server, file, url, 1, 1, seconds),
             "64 threads": lambda: spends(server, file, url, 64, 1, seconds),
@@ -180,7 +186,7 @@ def main() -> None:
             # The floor is one reading for each.
             "balances": lambda: (balances(server, True), balances(file, True), balances(server, False), ""),
         }
-        print(f"{arguments.lanes} lanes\n")
+        print(f"{arguments.partitions} partitions\n")
         print(
             "| figure | server | file | / file | floor | / floor | p99 |\n| --- | --- | --- | --- | --- | --- | --- |"
         )
@@ -204,15 +210,15 @@ def spends(
     return mine, theirs, by_hand, f"{p99 * 1000:.0f} ms"
 
 
-def lanes_cost(seconds: float) -> None:
-    """The same spends over few lanes and over many."""
+def partitions_cost(seconds: float) -> None:
+    """The same spends over few partitions and over many."""
     with ExitStack() as stack:
-        made = {lanes: stack.enter_context(ledgers(None, lanes))[0] for lanes in (1, 16, 64, 4096)}
-        turns = [{lanes: rate(made[lanes], 16, 4, seconds)[0] for lanes in made} for _ in range(3)]
-    medians = {lanes: statistics.median(turn[lanes] for turn in turns) for lanes in made}
-    print("| lanes | a second | of 4,096 lanes |\n| ---: | ---: | ---: |")
-    for lanes, median in medians.items():
-        print(f"| {lanes:,} | {median:,.0f} | {median / medians[4096]:.2f} |")
+        made = {partitions: stack.enter_context(ledgers(None, partitions))[0] for partitions in (1, 16, 64, 4096)}
+        turns = [{partitions: rate(made[partitions], 16, 4, seconds)[0] for partitions in made} for _ in range(3)]
+    medians = {partitions: statistics.median(turn[partitions] for turn in turns) for partitions in made}
+    print("| partitions | a second | of 4,096 partitions |\n| ---: | ---: | ---: |")
+    for partitions, median in medians.items():
+        print(f"| {partitions:,} | {median:,.0f} | {median / medians[4096]:.2f} |")
 
 
 def flat(seconds: float, entries: int) -> None:

@@ -820,7 +820,9 @@ class LedgerContract:
 
     def test_positions_tell_how_far_the_journal_goes(self, accountant: Accountant) -> None:
         def at(position: str) -> dict[str, int]:
-            return {lane: int(entry) for lane, _, entry in (each.partition(":") for each in position.split(","))}
+            return {
+                partition: int(entry) for partition, _, entry in (each.partition(":") for each in position.split(","))
+            }
 
         before = at(accountant.position())
         accountant.set_policy("default", ["lifetime=9"])

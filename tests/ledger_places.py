@@ -41,13 +41,13 @@ class InMemory:
 
 
 class InToys:
-    """A ledger of some lanes that ends with its object."""
+    """A ledger of some partitions that ends with its object."""
 
-    def __init__(self, lanes: int = 1) -> None:
-        self._lanes = lanes
+    def __init__(self, partitions: int = 1) -> None:
+        self._partitions = partitions
 
     def open(self, clock: Now) -> Accountant:
-        return Accountant(ToyStore(self._lanes), clock=clock)
+        return Accountant(ToyStore(self._partitions), clock=clock)
 
     def reopen(self, accountant: Accountant, clock: Now) -> Accountant:
         return accountant

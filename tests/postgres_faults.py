@@ -88,7 +88,7 @@ class In:
 
 
 class Lock:
-    """Every lane of a ledger, locked by somebody else."""
+    """Every partition of a ledger, locked by somebody else."""
 
     def __init__(self, address: str) -> None:
         import psycopg
@@ -96,7 +96,7 @@ class Lock:
         self._connection = psycopg.connect(plain_url(address))
 
     def __enter__(self) -> None:
-        self._connection.execute("SELECT lane FROM lanes ORDER BY lane FOR UPDATE")
+        self._connection.execute("SELECT partition FROM partitions ORDER BY partition FOR UPDATE")
 
     def __exit__(self, *_: object) -> None:
         self._connection.close()

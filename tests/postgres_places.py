@@ -11,27 +11,27 @@ import pytest
 from ldp_budget import Accountant
 from ldp_budget._files import create_private
 from ldp_budget.ledger._postgres import address, secret
-from ldp_budget.ledger._postgres.schema import LANED
+from ldp_budget.ledger._postgres.schema import PARTITIONED
 from ledger_places import Now
 from postgres_servers import in_this_process, reason_for_none, shared_server
 
 
-def new_ledger(lanes: int, version: str | None = None, **more: str) -> str:
+def new_ledger(partitions: int, version: str | None = None, **more: str) -> str:
     """The address of a database in which no ledger is yet; skips where there is no server, or none of the version."""
     server = shared_server(version)
     if server is None:
         pytest.skip(reason_for_none(version))
-    query = "&".join([f"lanes={lanes}", *(f"{name}={value}" for name, value in more.items())])
+    query = "&".join([f"partitions={partitions}", *(f"{name}={value}" for name, value in more.items())])
     url = server.create_database()
     return f"{url}{'&' if '?' in url else '?'}{query}"
 
 
 class OnServer:
-    """A new ledger of some lanes, in a database of its own."""
+    """A new ledger of some partitions, in a database of its own."""
 
-    def __init__(self, lanes: int, version: str | None = None) -> None:
+    def __init__(self, partitions: int, version: str | None = None) -> None:
         self.version = version
-        self.address = new_ledger(lanes, version)
+        self.address = new_ledger(partitions, version)
 
     def open(self, clock: Now) -> Accountant:
         return Accountant(self.address, clock=clock)
@@ -49,14 +49,14 @@ class OnServer:
 
 
 class Emptied(OnServer):
-    """A ledger of some lanes as it was when it was made: of a process all of as many are one, emptied each time.
+    """A ledger of some partitions as it was when it was made: of a process all of as many are one, emptied each time.
 
     To make a database and the tables takes longer than what most tests do there. The key is put where it lies now.
     """
 
-    def __init__(self, lanes: int, version: str | None = None) -> None:
+    def __init__(self, partitions: int, version: str | None = None) -> None:
         self.version = version
-        self._empty = _empty_ledger(lanes, version)
+        self._empty = _empty_ledger(partitions, version)
         self.address = self._empty.address
         self._empty.restore()
 
@@ -83,7 +83,7 @@ class Empty:
         self._run(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()",
-            *(f"DELETE FROM {table}" for table in ("meta", *LANED)),
+            *(f"DELETE FROM {table}" for table in ("meta", *PARTITIONED)),
             *(f"INSERT INTO {table} TABLE kept.{table}" for table in _FILLED),
         )
         file = secret.place(self._identity)
@@ -95,12 +95,12 @@ class Empty:
         self._connection.execute("; ".join(statements))  # type: ignore[call-overload, unused-ignore]
 
 
-_FILLED = ("meta", "lanes", "periods")
+_FILLED = ("meta", "partitions", "periods")
 """The tables in which something stands from the beginning."""
 
 
 @functools.cache
-def _empty_ledger(lanes: int, version: str | None) -> Empty:
-    ledger = new_ledger(lanes, version)
+def _empty_ledger(partitions: int, version: str | None) -> Empty:
+    ledger = new_ledger(partitions, version)
     Accountant(ledger).close()
     return Empty(ledger)

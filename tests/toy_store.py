@@ -11,54 +11,63 @@ from typing import Any, TypeAlias
 
 from ldp_budget.guarantees.amounts import ZERO, Costs
 from ldp_budget.ledger import entries as e
-from ldp_budget.ledger.journal import seal_counters
+from ldp_budget.ledger.journal import counters_mac
 from ldp_budget.ledger.keys import Key, new_key
-from ldp_budget.ledger.store import NO_SUM, Hint, Lanes, Renew, Rooms
+from ldp_budget.ledger.store import NO_SUM, Hint, Partitions, Renew, Rooms
 
 Table: TypeAlias = dict[Any, Any]
 
 
-class ToyRows:  # of a lane, each table a dictionary by its key
+class ToyRows:  # of a partition, each table a dictionary by its key
     def __init__(self, key: Key) -> None:
-        self._end, self._seal = e.End(), seal_counters(key, e.End())
+        self._end, self._mac = e.PartitionHead(), counters_mac(key, e.PartitionHead())
         self._users: dict[int, e.User] = {}
-        self._tombstones, self._keys, self._seals, self._collections = Table(), Table(), Table(), Table()
+        self._tombstones, self._idempotency_records, self._macs, self._collections = (
+            Table(),
+            Table(),
+            Table(),
+            Table(),
+        )
         self._sums: dict[tuple[int, int], Costs] = {}
-        self._labels: dict[tuple[int, bytes, int, int], int] = {}
+        self._memoised_counts: dict[tuple[int, bytes, int, int], int] = {}
         self._quotas: dict[tuple[int, str, str], int] = {}
-        self._journal, self._links, self._notes, self._charges = Table(), Table(), Table(), Table()
-        self._checkpoints, self._records = list[e.Checkpoint](), list[e.StoredRecord]()
+        self._numbered: dict[str, Table] = {}
+        self._journal, self._links, self._notes, self._priced_mechanisms = Table(), Table(), Table(), Table()
+        self._checkpoints, self._records = list[e.Checkpoint](), list[e.AdminLogEntry]()
         self._entry_labels, self._policies, self._periods = Table(), Table(), {"lifetime": 0}
 
-    def end(self) -> tuple[e.End, bytes]:
-        return self._end, self._seal
+    def end(self) -> tuple[e.PartitionHead, bytes]:
+        return self._end, self._mac
 
-    def set_end(self, end: e.End, seal: bytes | None) -> None:
-        self._end, self._seal = end, seal or self._seal
+    def set_end(self, end: e.PartitionHead, row_mac: bytes | None) -> None:
+        self._end, self._mac = end, row_mac or self._mac
 
     def accounts(self, users: Sequence[bytes], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
-        for user in [each for each in self._users.values() if each.hash in users]:
-            yield from ((user.hash, *row) for row in self.sealed([user.account], windows))
+        for user in [each for each in self._users.values() if each.user_hash in users]:
+            yield from ((user.user_hash, *row) for row in self.accounts_by_number([user.account], windows))
 
-    def sealed(self, accounts: Sequence[int], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
-        for account in [each for each in accounts if each in self._users and self._users[each].hash is not None]:
+    def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+        for account in [each for each in accounts if each in self._users and self._users[each].user_hash is not None]:
             charges = [n for n, row in self._journal.items() if row[3] == account and row[2] in e.CHARGES]
-            more = any(key[0] == account for key in (*self._labels, *self._quotas)), self._users[account].hash
-            seal = max(charges, default=None), *self._seals.get(account, (0, None, None))[1:], *more
+            more = (
+                any(key[0] == account for key in (*self._memoised_counts, *self._quotas)),
+                self._users[account].user_hash,
+            )
+            row_mac = max(charges, default=None), *self._macs.get(account, (0, None, None))[1:], *more
             for window in [each for each in windows if (account, each) in self._sums] or [None]:
-                yield (account, window, *self._sums.get((account, window), [None] * 4), *seal)
+                yield (account, window, *self._sums.get((account, window), [None] * 4), *row_mac)
 
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
         return [user for user in users if user in self._tombstones]
 
     def is_cut_off(self, account: int) -> bool:
-        return any(user.hash is None for user in self.users(account, account))
+        return any(user.user_hash is None for user in self.users(account, account))
 
     def spent(self, account: int, window: int) -> Costs | None:
         return self._sums.get((account, window))
 
-    def label_reports(self, account: int, label: bytes, charge: int, window: int) -> int:
-        return self._labels.get((account, label, charge, window), 0)
+    def memoised_reports(self, account: int, label: bytes, charge: int, window: int) -> int:
+        return self._memoised_counts.get((account, label, charge, window), 0)
 
     def quota_used(self, account: int, plan: str, promise: str) -> int:
         return self._quotas.get((account, plan, promise), 0)
@@ -66,11 +75,11 @@ class ToyRows:  # of a lane, each table a dictionary by its key
     def plans_used(self, account: int) -> Iterable[str]:
         return {plan for (owner, plan, _), used in self._quotas.items() if owner == account and used}
 
-    def answers(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[e.StoredAnswer]:
-        return [each for (user, key), each in self._keys.items() if user in users and key in keys]
+    def idempotency_records(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[e.IdempotencyRecord]:
+        return [each for (user, key), each in self._idempotency_records.items() if user in users and key in keys]
 
-    def answers_of(self, user: bytes) -> Iterator[e.StoredAnswer]:
-        return iter([each for each in self._keys.values() if each.user == user])
+    def idempotency_records_of(self, user: bytes) -> Iterator[e.IdempotencyRecord]:
+        return iter([each for each in self._idempotency_records.values() if each.user_hash == user])
 
     def entries(self, first: int, last: int) -> Iterator[tuple[tuple[Any, ...], bytes | None]]:
         return iter([(self._journal[n], self._links.get(n)) for n in range(first, min(last, len(self._journal)) + 1)])
@@ -95,7 +104,7 @@ class ToyRows:  # of a lane, each table a dictionary by its key
         for account in sorted({row[3] for row in self._journal.values() if first <= row[3] <= last}):
             yield from (row for row in self.history(account) if since is None or row[1] >= since)
 
-    def notes(self, first: int, last: int, account: int | None = None) -> Iterator[e.StoredNote]:
+    def notes(self, first: int, last: int, account: int | None = None) -> Iterator[e.EntryNote]:
         among = (self._notes[entry] for entry in sorted(self._notes) if first <= entry <= last)
         return iter([note for note in among if account in (None, self._journal[note.entry][3])])
 
@@ -103,15 +112,15 @@ class ToyRows:  # of a lane, each table a dictionary by its key
         rows = (row for row in self._journal.values() if row[12] is not None and row[12] > after)
         return iter([row for row in rows if account in (None, row[3]) and self.resolution(row[0]) is None])
 
-    def add_notes(self, notes: Sequence[e.StoredNote]) -> None:
+    def add_notes(self, notes: Sequence[e.EntryNote]) -> None:
         self._notes.update((note.entry, note) for note in notes)
 
-    def add_entries(self, rows: list[tuple[Any, ...]], link: bytes | None) -> None:
+    def add_entries(self, rows: list[tuple[Any, ...]], chain_hash: bytes | None) -> None:
         self._journal.update((row[0], row) for row in rows)
-        self._links.update({} if link is None else {rows[-1][0]: link})
+        self._links.update({} if chain_hash is None else {rows[-1][0]: chain_hash})
 
-    def set_link(self, number: int, link: bytes) -> None:
-        self._links[number] = link
+    def set_chain_hash(self, number: int, chain_hash: bytes) -> None:
+        self._links[number] = chain_hash
 
     def add_label(self, label: e.EntryLabel) -> None:
         self._entry_labels[label.entry] = label
@@ -122,40 +131,48 @@ class ToyRows:  # of a lane, each table a dictionary by its key
     def set_sums(self, rows: Iterable[tuple[Any, ...]]) -> None:
         self._sums.update(((row[0], row[1]), Costs(*row[2:])) for row in rows)
 
-    def set_seals(self, rows: Sequence[e.SealRow]) -> None:
-        self._seals.update((row.account, row) for row in rows)
+    def set_account_macs(self, rows: Sequence[e.AccountMac]) -> None:
+        self._macs.update((row.account, row) for row in rows)
 
-    def seals(self, first: int, last: int) -> Iterator[e.SealRow]:
-        return iter([self._seals[account] for account in sorted(self._seals) if first <= account <= last])
+    def account_macs(self, first: int, last: int) -> Iterator[e.AccountMac]:
+        return iter([self._macs[account] for account in sorted(self._macs) if first <= account <= last])
 
-    def set_label_reports(self, row: e.LabelRow) -> None:
-        self._labels[row[:4]] = row.reports
+    def set_memoised_reports(self, row: e.MemoisedCount) -> None:
+        self._memoised_counts[row[:4]] = row.reports
 
-    def set_quota_used(self, row: e.QuotaRow) -> None:
+    def set_quota_used(self, row: e.QuotaUse) -> None:
         self._quotas[row[:3]] = row.used
 
-    def add_answers(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        self._keys.update((tuple(row[:2]), e.StoredAnswer(*row)) for row in rows)
+    def add_idempotency_records(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._idempotency_records.update((tuple(row[:2]), e.IdempotencyRecord(*row)) for row in rows)
 
-    def forget(self, tombstone: e.Tombstone, cut_off: e.User | None, answers: Iterable[e.StoredAnswer]) -> None:
-        self._tombstones[tombstone.hash] = tombstone
-        self._keys = {key: each for key, each in self._keys.items() if key[0] != tombstone.hash}
-        self.add_answers(answers)
+    def forget(self, tombstone: e.Tombstone, cut_off: e.User | None) -> None:
+        self._tombstones[tombstone.user_hash] = tombstone
+        records = self._idempotency_records.items()
+        self._idempotency_records = {key: each for key, each in records if key[0] != tombstone.user_hash}
         if cut_off is not None:
             account, labels = cut_off.account, self._entry_labels.values()
-            self._seals.pop(account, None)
+            self._macs.pop(account, None)
             self._entry_labels = {each.entry: each for each in labels if self._journal[each.entry][3] != account}
             self._notes = {entry: n for entry, n in self._notes.items() if self._journal[entry][3] != account}
-            self._labels = {key: reports for key, reports in self._labels.items() if key[0] != account}
+            self._memoised_counts = {
+                key: reports for key, reports in self._memoised_counts.items() if key[0] != account
+            }
             self._sums = {key: costs for key, costs in self._sums.items() if key[0] != account or key[1] == 0}
             self._users[account] = cut_off
 
     def renew(self, by: Mapping[str, Renew]) -> None:
-        for name in by.keys() - {"labels"}:
+        counts = "memoised_counts"
+        for name in by.keys() - {counts, *(table.name for table in e.NUMBERED.values())}:
             rows = [row._make(by[name](row)) for row in getattr(self, f"_{name}").values()]
-            size = {"keys": slice(2), "collections": 1}.get(name, 0)
+            size = {"idempotency_records": slice(2), "collections": 1}.get(name, 0)
             setattr(self, f"_{name}", {row[size]: row for row in rows})
-        self._labels = {row[:4]: row[4] for row in [by["labels"]((*k, n)) for k, n in self._labels.items()]}
+        self._memoised_counts = {row[:4]: row[4] for row in map(by[counts], self._counted())}
+        for name, table in self._numbered.items():
+            table.update({number: row._make(by[name](row)) for number, row in table.items()})
+
+    def _counted(self) -> list[tuple[Any, ...]]:
+        return [(*key, reports) for key, reports in self._memoised_counts.items()]
 
     def batch(self, users: list[bytes]) -> ToyBatch:
         return ToyBatch(self, users)
@@ -166,15 +183,17 @@ class ToyRows:  # of a lane, each table a dictionary by its key
     def add_period(self, period: str, since: int) -> None:
         self._periods[period] = since
 
-    def charge_number(self, fingerprint: str, guarantee: str, collection: str) -> int | None:
-        numbers = {(each.fingerprint, each.guarantee, each.collection): each.number for each in self.charges()}
+    def priced_mechanism_number(self, fingerprint: str, guarantee: str, collection: str) -> int | None:
+        numbers = {
+            (each.fingerprint, each.guarantee, each.collection): each.number for each in self.priced_mechanisms()
+        }
         return numbers.get((fingerprint, guarantee, collection))
 
-    def charges(self, first: int = 1) -> Iterator[e.StoredCharge]:
-        return iter([charge for number, charge in sorted(self._charges.items()) if number >= first])
+    def priced_mechanisms(self, first: int = 1) -> Iterator[e.PricedMechanism]:
+        return iter([charge for number, charge in sorted(self._priced_mechanisms.items()) if number >= first])
 
-    def add_charge(self, charge: e.StoredCharge) -> None:
-        self._charges[charge.number] = charge
+    def add_priced_mechanism(self, charge: e.PricedMechanism) -> None:
+        self._priced_mechanisms[charge.number] = charge
 
     def policy(self, name: str) -> e.StoredPolicy | None:
         return next((policy for policy in reversed(list(self.policies())) if policy.name == name), None)
@@ -200,10 +219,10 @@ class ToyRows:  # of a lane, each table a dictionary by its key
     def add_checkpoint(self, checkpoint: e.Checkpoint) -> None:
         self._checkpoints.append(checkpoint)
 
-    def records(self, first: int = 1) -> Iterator[e.StoredRecord]:
+    def admin_log(self, first: int = 1) -> Iterator[e.AdminLogEntry]:
         return iter([record for record in self._records if record.number >= first])
 
-    def add_record(self, record: e.StoredRecord) -> None:
+    def add_record(self, record: e.AdminLogEntry) -> None:
         self._records.append(record)
 
     def add_collection(self, collection: e.StoredCollection) -> None:
@@ -215,24 +234,43 @@ class ToyRows:  # of a lane, each table a dictionary by its key
     def tombstones(self) -> Iterator[e.Tombstone]:
         return iter(self._tombstones.values())
 
-    def sums(self, first: int, last: int) -> Iterator[e.SumRow]:
-        return iter([e.SumRow(*key, *self._sums[key]) for key in sorted(self._sums) if first <= key[0] <= last])
+    def sums(self, first: int, last: int) -> Iterator[e.WindowSum]:
+        return iter([e.WindowSum(*key, *self._sums[key]) for key in sorted(self._sums) if first <= key[0] <= last])
 
-    def label_counts(self, first: int, last: int) -> Iterator[e.LabelRow]:
-        return iter([e.LabelRow(*key, self._labels[key]) for key in sorted(self._labels) if first <= key[0] <= last])
+    def memoised_counts(self, first: int, last: int) -> Iterator[e.MemoisedCount]:
+        return iter(
+            [
+                e.MemoisedCount(*key, self._memoised_counts[key])
+                for key in sorted(self._memoised_counts)
+                if first <= key[0] <= last
+            ]
+        )
 
-    def quotas(self, first: int, last: int) -> Iterator[e.QuotaRow]:
-        return iter([e.QuotaRow(*key, self._quotas[key]) for key in sorted(self._quotas) if first <= key[0] <= last])
+    def quotas(self, first: int, last: int) -> Iterator[e.QuotaUse]:
+        return iter([e.QuotaUse(*key, self._quotas[key]) for key in sorted(self._quotas) if first <= key[0] <= last])
 
-    def answers_after(self, position: int, most: int) -> tuple[Iterable[e.StoredAnswer], int | None]:
-        return self._keys.values(), None
+    def idempotency_records_after(self, position: int, most: int) -> tuple[Iterable[e.IdempotencyRecord], int | None]:
+        return self._idempotency_records.values(), None
 
-    def answers_apart(self, first: int, last: int) -> Iterator[e.StoredAnswer]:
-        return iter([each for each in self._keys.values() if -last <= each.place <= -first])
+    def refusals(self, first: int, last: int) -> Iterator[e.IdempotencyRecord]:
+        numbered = [each for each in self._idempotency_records.values() if each.number is not None]
+        return iter([each for each in numbered if first <= each.number <= last])
+
+    def numbered(self, kind: type[Any], *key: Any) -> Any:
+        return next((row for row in self._of(kind).values() if row[1 : 1 + e.NUMBERED[kind].key] == key), None)
+
+    def all_numbered(self, kind: type[Any], first: int, last: int) -> Iterator[Any]:
+        return iter([row for number, row in sorted(self._of(kind).items()) if first <= number <= last])
+
+    def add_numbered(self, row: e.Numbered) -> None:
+        self._of(type(row))[row.number] = row
+
+    def _of(self, kind: type[Any]) -> Table:
+        return self._numbered.setdefault(e.NUMBERED[kind].name, Table())
 
     def counts(self) -> dict[str, Any]:
-        gone = sum(user.hash is None for user in self._users.values())
-        keys = sum(bool(answer.request) for answer in self._keys.values())
+        gone = sum(user.user_hash is None for user in self._users.values())
+        keys = len(self._idempotency_records) + len(self._of(e.BatchRun))
         kinds = dict(sorted(Counter(row[2] for row in self._journal.values()).items()))
         some = {"users": len(self._users) - gone, "erased": len(self._tombstones), "cut_off": gone, "keys": keys}
         return {"engine": {}, **some, "notes": len(self._notes), "entries_by_kind": kinds}
@@ -262,14 +300,22 @@ class ToyBatch:  # many users charged alike, one by one
     def unknown(self) -> list[bytes]:
         return [user for user in self._left if not [*self._rows.accounts([user], [])]]
 
-    def sealed(self, day: int, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+    def stored_macs(self, day: int, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
         for account in self._accounts():
-            [(newest, sealed_on, seal, counted, user)] = {row[6:] for row in self._rows.sealed([account], windows)}
+            [(newest, sealed_on, row_mac, counted, user)] = {
+                row[6:] for row in self._rows.accounts_by_number([account], windows)
+            }
             sums = [self._rows.spent(account, window) or (NO_SUM, None, None, None) for window in windows]
-            yield (account, user, newest, None if counted or sealed_on != day else seal, *sum(map(tuple, sums), ()))
+            yield (
+                account,
+                user,
+                newest,
+                None if counted or sealed_on != day else row_mac,
+                *sum(map(tuple, sums), ()),
+            )
 
-    def open_accounts(self, first: int, users: list[bytes], seals: list[bytes]) -> None:
-        self._rows._users.update((n, e.User(n, *u)) for n, u in enumerate(zip(users, seals, strict=True), first))
+    def open_accounts(self, first: int, users: list[bytes], row_macs: list[bytes]) -> None:
+        self._rows._users.update((n, e.User(n, *u)) for n, u in enumerate(zip(users, row_macs, strict=True), first))
 
     def _accounts(self) -> list[int]:
         return sorted(row[1] for row in self._rows.accounts(self._left, []))
@@ -278,34 +324,56 @@ class ToyBatch:  # many users charged alike, one by one
         for w in windows:
             self._rows.set_sums([(a, w, *(self._rows.spent(a, w) or ZERO).plus(cost)) for a in self._accounts()])
 
-    def append(self, first: int, common: tuple[Any, ...], kept: int) -> list[int]:
+    def append(self, first: int, common: tuple[Any, ...], bound: tuple[int, int, int]) -> list[int]:
         (at, kind, *charged), *amounts = common[:4], *common[4:]
         for number, account in enumerate(self._accounts(), first):
-            self._rows._journal[number] = (number, at, kind, account, *charged, 1, *amounts, None, None, None, kept)
+            self._rows._journal[number] = (
+                number,
+                at,
+                kind,
+                account,
+                *charged,
+                1,
+                *amounts,
+                None,
+                None,
+                None,
+                0,
+                *bound,
+            )
         return self._accounts()
 
-    def seal(self, day: int, seals: list[bytes]) -> None:
-        self._rows.set_seals([e.SealRow(a, day, seal) for a, seal in zip(self._accounts(), seals, strict=True)])
+    def set_macs(self, day: int, row_macs: list[bytes]) -> None:
+        self._rows.set_account_macs(
+            [e.AccountMac(a, day, row_mac) for a, row_mac in zip(self._accounts(), row_macs, strict=True)]
+        )
 
 
 class ToyStore:
     """A store whose transactions work on a copy, which takes the place of the rows at their end."""
 
-    def __init__(self, lanes: int = 1, secret: bytes | None = None) -> None:
-        self.name, self.identity, self.lanes, self.key = "toy", f"toy {id(self)}", lanes, Key(secret or new_key())
-        self._rows = [ToyRows(self.key) for _ in range(lanes)]
+    def __init__(self, partitions: int = 1, secret: bytes | None = None) -> None:
+        self.name, self.identity, self.partitions, self.key = (
+            "toy",
+            f"toy {id(self)}",
+            partitions,
+            Key(secret or new_key()),
+        )
+        self._rows = [ToyRows(self.key) for _ in range(partitions)]
         self.repeated, self._lock = Counter[str](), threading.Lock()
 
-    def run(self, work: Callable[[Lanes], Any], lanes: Sequence[int] = (0,), hint: Hint | None = None) -> Any:
+    def run(
+        self, work: Callable[[Partitions], Any], partitions: Sequence[int] = (0,), hint: Hint | None = None
+    ) -> Any:
         with self._lock:
             for _ in range(2):  # as an engine may ask for it again
                 rows = copy.deepcopy(self._rows)
-                result = work({lane: rows[lane] for lane in lanes})
+                result = work({partition: rows[partition] for partition in partitions})
             self._rows = rows
             return result
 
-    def snapshot(self, lane: int = 0) -> AbstractContextManager[ToyRows]:
-        return nullcontext(self._rows[lane])
+    def snapshot(self, partition: int = 0) -> AbstractContextManager[ToyRows]:
+        return nullcontext(self._rows[partition])
 
     def entries(self) -> list[int]:
         return [rows.end()[0].entries for rows in self._rows]

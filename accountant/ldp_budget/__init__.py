@@ -49,7 +49,7 @@ _HOMES = {
     "OutsideDomain": "errors",
     "PluginError": "errors",
     "RecordConflict": "errors",
-    "RehearsalError": "errors",
+    "SandboxError": "errors",
     "ReportFileError": "errors",
     "ReservationConflict": "errors",
     "TableError": "errors",
@@ -96,9 +96,9 @@ if TYPE_CHECKING:
     from .errors import OutsideDomain as OutsideDomain
     from .errors import PluginError as PluginError
     from .errors import RecordConflict as RecordConflict
-    from .errors import RehearsalError as RehearsalError
     from .errors import ReportFileError as ReportFileError
     from .errors import ReservationConflict as ReservationConflict
+    from .errors import SandboxError as SandboxError
     from .errors import TableError as TableError
     from .errors import UnknownName as UnknownName
     from .errors import UserErased as UserErased

@@ -176,24 +176,24 @@ class LedgerKeyMissing(LedgerError):  # noqa: N818
     def __init__(self, path: str, secret: int) -> None:
         self.secret = secret
         why = (
-            f"its key was exchanged, and the one here has not got the secret {secret} that is in force there, or the "
-            "end of its journal was changed; copy the key's file from where it was exchanged. Nothing was charged"
+            f"its key was rotated, and the one here has not got the secret {secret} that is in force there, or the "
+            "end of its journal was changed; copy the key's file from where it was rotated. Nothing was charged"
         )
         super().__init__(path, why)
 
 
-class RehearsalError(LedgerError):
-    """A rehearsal was to be used as a ledger that counts, or the reverse.
+class SandboxError(LedgerError):
+    """A sandbox was to be used as a ledger that counts, or the reverse.
 
-    Attributes: `path`, `rehearsal` (whether it is one).
+    Attributes: `path`, `sandbox` (whether it is one).
     """
 
-    code = "rehearsal-error"
+    code = "sandbox-error"
 
-    def __init__(self, path: str, rehearsal: bool) -> None:
-        self.rehearsal = rehearsal
-        kinds = "a ledger that counts", "a rehearsal, in which nothing counts"
-        super().__init__(path, f"expected {kinds[not rehearsal]}; found {kinds[rehearsal]}")
+    def __init__(self, path: str, sandbox: bool) -> None:
+        self.sandbox = sandbox
+        kinds = "a ledger that counts", "a sandbox, in which nothing counts"
+        super().__init__(path, f"expected {kinds[not sandbox]}; found {kinds[sandbox]}")
 
 
 class ClockError(LedgerError):

@@ -28,8 +28,8 @@ _OPENED = f"{__package__}.ledger"
 """Where the root's context keeps the ledger that this command has opened."""
 _AT = f"{__package__}.at"
 """Where it keeps what --at said."""
-_REHEARSES = f"{__package__}.rehearsal"
-"""Where it keeps whether any that was opened is a rehearsal."""
+_SANDBOX = f"{__package__}.sandbox"
+"""Where it keeps whether any that was opened is a sandbox."""
 _PLAIN = f"{__package__}.plain_http"
 """Where it keeps whether a service may be asked without encryption."""
 
@@ -58,7 +58,7 @@ COMMANDS = {
     "invite": ("invite", "Print links by which respondents answer."),
     "estimate": ("estimate", "Estimate counts or a mean from reports."),
     "audit": ("audit", "Check whether a mechanism's promise is true."),
-    "key": ("key", "Make, list and revoke the API keys of a service."),
+    "api-key": ("key", "Create, list, rotate and revoke the API keys of a service."),
     "ledger": ("ledger", "Create, verify and read out the ledger."),
     "serve": ("serve", "Serve the ledger over HTTP."),
     "plugin": ("plugin", "Start a plugin of your own, and certify one."),
@@ -140,7 +140,8 @@ class Root(click.Group):
     "--at",
     metavar="TIME",
     callback=parse_time,
-    help="Of a rehearsal alone: what time it is. ISO, UTC unless it says a zone. It may also follow the command.",
+    help="Pretend the clock shows TIME (sandbox ledgers only): ISO 8601, UTC unless it names a zone. May also follow "
+    "the command.",
 )
 @click.option(
     "--plain-http",
@@ -212,7 +213,7 @@ def open_ledger(ctx: click.Context, *, create: bool = False) -> Accountant | Cli
     """
     root = ctx.find_root()
     if _OPENED not in root.meta:
-        make = create and given_time(ctx) is None  # a rehearsal is made by nothing but `ledger init`
+        make = create and given_time(ctx) is None  # a sandbox is made by nothing but `ledger init`
         path = place_for_ledger(ctx) if make else ledger_path(ctx)
         root.meta[_OPENED] = root.with_resource(open_place(ctx, path, create=make))
     opened: Accountant | Client = root.meta[_OPENED]
@@ -230,11 +231,11 @@ def check_local(opened: Accountant | Client, why: str) -> Accountant:
 
 
 def open_place(
-    ctx: click.Context, place: str, *, create: bool = False, rehearsal: bool | None = None
+    ctx: click.Context, place: str, *, create: bool = False, sandbox: bool | None = None
 ) -> Accountant | Client:
-    """The ledger of a place, where it is the time of --at, if one was given; that is for a rehearsal alone.
+    """The ledger of a place, where it is the time of --at, if one was given; that is for a sandbox alone.
 
-    With `create` it is made if there is none. Of a rehearsal it is said that it is one. Raises `LedgerError`.
+    With `create` it is made if there is none. It names a sandbox as such on standard error. Raises `LedgerError`.
     """
     from ldp_budget.accounting.accountant import Accountant
     from ldp_budget.errors import LedgerMissing
@@ -245,49 +246,49 @@ def open_place(
             raise click.UsageError("--at: expected no time, as a service goes by its own clock")
         opened: Accountant | Client = open_service(place, plain_http=ctx.find_root().meta.get(_PLAIN, False))
     elif at is None:
-        opened = Accountant(place, create=create, rehearsal=rehearsal)
+        opened = Accountant(place, create=create, sandbox=sandbox)
     else:
         try:
-            opened = Accountant(place, create=create, rehearsal=True, clock=lambda: at)
+            opened = Accountant(place, create=create, sandbox=True, clock=lambda: at)
         except LedgerMissing as error:
-            raise click.ClickException(f"{error}; for --at `ldp-budget ledger init --rehearsal` makes one") from error
+            raise click.ClickException(f"{error}; for --at `ldp-budget ledger init --sandbox` makes one") from error
     try:
-        is_rehearsal = opened.rehearsal  # a service is asked for that
+        is_sandbox = opened.sandbox  # a service is asked for that
     except Exception:
         opened.close()
         raise
-    if is_rehearsal:
-        ctx.find_root().meta[_REHEARSES] = True
-        click.echo(f"Rehearsal: nothing counts in {place if is_path(place) else opened.name}", err=True)
+    if is_sandbox:
+        ctx.find_root().meta[_SANDBOX] = True
+        click.echo(f"Sandbox: nothing counts in {place if is_path(place) else opened.name}", err=True)
     return opened
 
 
-def make_ledger(ctx: click.Context, *, rehearsal: bool) -> Accountant | Client:
+def make_ledger(ctx: click.Context, *, sandbox: bool) -> Accountant | Client:
     """A new ledger in the place to use. Raises `LedgerError` where there is one."""
     from ldp_budget.accounting.accountant import Accountant
     from ldp_budget.errors import LedgerError, LedgerMissing
 
-    if given_time(ctx) is not None and not rehearsal:
-        raise click.UsageError("--at: expected --rehearsal with it, as no other ledger goes by a time that is given")
+    if given_time(ctx) is not None and not sandbox:
+        raise click.UsageError("--at: expected --sandbox with it, as no other ledger goes by a time that is given")
     place = place_for_ledger(ctx)
     if is_service(place):
         raise click.UsageError("--ledger: expected a path or postgresql://…, as a service has a ledger already")
     try:
-        with Accountant(place, create=False, rehearsal=None) as there:
-            kind = "a rehearsal" if there.rehearsal else "a ledger"
+        with Accountant(place, create=False, sandbox=None) as there:
+            kind = "a sandbox" if there.sandbox else "a ledger"
             raise LedgerError(
                 there.name, f"expected a place where nothing is yet; found {kind}, which was left as it is"
             )
     except LedgerMissing:
-        made = open_place(ctx, place, create=True, rehearsal=rehearsal)
+        made = open_place(ctx, place, create=True, sandbox=sandbox)
         ctx.find_root().with_resource(made)
         return made
 
 
-def rehearses(ctx: click.Context | None = None) -> bool:
-    """Whether a ledger that this command has opened is a rehearsal."""
+def in_sandbox(ctx: click.Context | None = None) -> bool:
+    """Whether a ledger that this command has opened is a sandbox."""
     ctx = ctx or click.get_current_context(silent=True)
-    return ctx is not None and _REHEARSES in ctx.find_root().meta
+    return ctx is not None and _SANDBOX in ctx.find_root().meta
 
 
 def place_for_ledger(ctx: click.Context) -> str:

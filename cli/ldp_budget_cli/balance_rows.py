@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-_PLACE = ("user", "lane", "account")
+_PLACE = ("user", "partition", "account")
 
 
 def print_balances(ledger: BudgetClient, users: Iterable[str] | None, policy: str, form: str | None) -> None:

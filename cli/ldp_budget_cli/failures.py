@@ -11,7 +11,7 @@ from ldp_budget.errors import (
     InvalidParameter,
     LdpBudgetError,
     LedgerMissing,
-    RehearsalError,
+    SandboxError,
     UnknownName,
 )
 
@@ -29,7 +29,7 @@ class Refused(click.ClickException):
 
 FAILURES: dict[str, type[click.ClickException]] = {
     "invalid-parameter": click.UsageError,
-    "rehearsal-error": click.UsageError,
+    "sandbox-error": click.UsageError,
     "budget-exceeded": Refused,
 }
 """How a command ends, by the code of the error: 2 for wrong usage, 3 for a refusal. For any other it is 1."""
@@ -59,8 +59,8 @@ def _told(error: LdpBudgetError) -> str:
         return error.describe(_spelt(error.option))
     if isinstance(error, LedgerMissing):
         return f"{error}; `ldp-budget policy set` or `ldp-budget ledger init` makes one"
-    if isinstance(error, RehearsalError) and not error.rehearsal:
-        return f"{error}; --at is for what `ldp-budget ledger init --rehearsal` has made, and nothing was changed"
+    if isinstance(error, SandboxError) and not error.sandbox:
+        return f"{error}; --at is for what `ldp-budget ledger init --sandbox` has made, and nothing was changed"
     if isinstance(error, ClockError) and error.newest is not None and not error.repairable:
         return f"{error}: --at {error.newest.isoformat()} or later"
     if isinstance(error, ClockError) and error.repairable:

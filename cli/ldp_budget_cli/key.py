@@ -1,4 +1,4 @@
-"""`ldp-budget key`."""
+"""`ldp-budget api-key`."""
 
 from __future__ import annotations
 
@@ -19,19 +19,22 @@ if TYPE_CHECKING:
     from ldp_budget.accounting.budget_client import BudgetClient
 
 _days = click.option(
-    "--expires", type=click.FloatRange(0, 36_600, min_open=True), metavar="DAYS", help="For how long it is good."
+    "--expires",
+    type=click.FloatRange(0, 36_600, min_open=True),
+    metavar="DAYS",
+    help="Days until the secret expires.",
 )
 
 
 @click.group()
-def key() -> None:
-    """Make, list and revoke the API keys of a service.
+def api_key() -> None:
+    """Create, list, rotate and revoke the API keys of a service.
 
-    The secret of a key is printed once, on stdout. The ledger keeps a hash of it.
+    The secret of an API key is printed once, on stdout. The ledger keeps a hash of it.
     """
 
 
-@key.command("create")
+@api_key.command("create")
 @click.argument("name")
 @click.option(
     "--scope",
@@ -39,7 +42,7 @@ def key() -> None:
     multiple=True,
     required=True,
     type=click.Choice(["spend", "collect", "read", "policy", "erase", "audit", "admin"]),
-    help="What it is good for; admin is all of it. Repeat for more.",
+    help="What the key may do; admin is everything. Repeat for more.",
 )
 @click.option("--policy", "policies", multiple=True, metavar="NAME", help="Only this policy. Repeat for more.")
 @click.option(
@@ -61,7 +64,12 @@ def create(
     expires: float | None,
     as_json: bool,
 ) -> None:
-    """Make the API key NAME and print its secret."""
+    """Create the API key NAME and print its secret.
+
+    \b
+    Example:
+      ldp-budget api-key create app --scope spend --scope read > app.key
+    """
     from ldp_budget.accounting.access.keys import ApiKeys
 
     ledger = open_ledger(ctx)
@@ -94,7 +102,7 @@ def _check_known(
                 raise UnknownName(kind, name, known[kind], "No key was made")
 
 
-@key.command("rotate")
+@api_key.command("rotate")
 @click.argument("name")
 @click.option(
     "--overlap",
@@ -102,13 +110,13 @@ def _check_known(
     default=7.0,
     show_default=True,
     metavar="DAYS",
-    help="For how long the old secret goes on beside the new one.",
+    help="Days for which the old secret stays valid.",
 )
 @_days
 @json_option
 @click.pass_context
 def rotate(ctx: click.Context, name: str, overlap: float, expires: float | None, as_json: bool) -> None:
-    """Give the API key NAME a new secret and print that; the old one goes on for a while."""
+    """Give the API key NAME a new secret and print it. The old secret stays valid for --overlap."""
     from ldp_budget.accounting.access.keys import ApiKeys
 
     ledger = open_ledger(ctx)
@@ -116,11 +124,11 @@ def rotate(ctx: click.Context, name: str, overlap: float, expires: float | None,
     _show(ledger, made, secret, as_json)
 
 
-@key.command("list")
+@api_key.command("list")
 @rows_options
 @click.pass_context
 def list_(ctx: click.Context, form: str | None) -> None:
-    """List every API key there ever was, with its state."""
+    """List every API key with its state, also expired and revoked ones."""
     from ldp_budget.accounting.access.keys import ApiKeys
 
     ledger = open_ledger(ctx)
@@ -135,11 +143,11 @@ def list_(ctx: click.Context, form: str | None) -> None:
 _COLUMNS = ("name", "state", "scopes", "policies", "collections", "share", "expires", "made", "by")
 
 
-@key.command("revoke")
+@api_key.command("revoke")
 @click.argument("name")
 @click.pass_context
 def revoke(ctx: click.Context, name: str) -> None:
-    """End the API key NAME for good."""
+    """Revoke the API key NAME, with every secret of it. This cannot be undone."""
     from ldp_budget.accounting.access.keys import ApiKeys
 
     ApiKeys(open_ledger(ctx)).revoke(name)

@@ -25,11 +25,12 @@ from .output import (
     rows_options,
     write_rows,
 )
+from .stopping import when_stopped
 from .tables import layout_options
 from .user_lists import check_no_list, listed_users, user_column_option
 
 if TYPE_CHECKING:
-    from ldp_budget.accounting.ledger_operations import LedgerOperations
+    pass
 
 
 @click.group()
@@ -38,16 +39,16 @@ def ledger() -> None:
 
 
 @ledger.command("init")
-@click.option("--rehearsal", is_flag=True, help="One in which nothing counts, and --at says what time it is.")
+@click.option("--sandbox", is_flag=True, help="Make a sandbox: nothing in it counts, and --at sets its clock.")
 @json_option
 @click.pass_context
-def init(ctx: click.Context, rehearsal: bool, as_json: bool) -> None:
-    """Make an empty ledger and its key, where there is none.
+def init(ctx: click.Context, sandbox: bool, as_json: bool) -> None:
+    """Create an empty ledger and its key file.
 
-    A rehearsal is for playing a survey before it begins: --at says for each command what time it is, so a year takes
-    a minute. It stays a rehearsal, says so wherever it is used, and nothing goes from one into a ledger that counts.
+    A sandbox lets you play a survey before it begins: --at sets the clock for each command, so a year takes a minute.
+    It stays a sandbox and says so in every output. Nothing moves from a sandbox into a ledger that counts.
     """
-    opened = make_ledger(ctx, rehearsal=rehearsal)
+    opened = make_ledger(ctx, sandbox=sandbox)
     place = ledger_path(ctx) if is_path(ledger_path(ctx)) else opened.name  # an address may hold a password
     if as_json:
         print_json({"ledger": place, "created": True})
@@ -96,74 +97,71 @@ def checkpoint(ctx: click.Context, as_json: bool) -> None:
         click.echo(head)
 
 
-@ledger.group("key")
-def key() -> None:
-    """Exchange the ledger's own key, in steps, while others spend.
-
-    `prepare`, bring the key's file to every other machine, `activate`, and bring it there again.
-    """
-
-
-@key.command("status")
-@rows_options
-@click.pass_context
-def status(ctx: click.Context, form: str | None) -> None:
-    """List the key's secrets: pending, activating, active or expired, and in how many lanes each is in force."""
-    rows = [each._asdict() for each in _operations(ctx).key_states()]
-    if form is not None:
-        print_rows(rows, form)
-        return
-    print_row_table(rows)
-
-
-@key.command("prepare")
-@json_option
-@click.pass_context
-def prepare_key(ctx: click.Context, as_json: bool) -> None:
-    """Put a new secret into the key's file, which is not used yet. One that waits there already stays."""
-    _print_key("prepared", _operations(ctx).prepare_key(), as_json)
-
-
-@key.command("discard")
-@json_option
-@click.pass_context
-def discard_key(ctx: click.Context, as_json: bool) -> None:
-    """Take a secret that is not used yet out of the key's file, for one that was seen on its way."""
-    discarded = _operations(ctx).discard_key()
-    if as_json:
-        print_json({"discarded": discarded})
-    else:
-        click.echo("discarded" if discarded else "nothing to discard")
-
-
-@key.command("activate")
+@ledger.command("rotate-key")
+@click.option("--prepare", is_flag=True, help="Add a new secret to the key file. Nothing uses it yet.")
+@click.option("--activate", is_flag=True, help="Put the new secret in force. The old one expires.")
+@click.option("--discard", is_flag=True, help="Remove a new secret that is not in force yet from the key file.")
+@click.option("--status", is_flag=True, help="List the secrets: pending, activating, active or expired.")
 @yes_option
 @json_option
 @click.pass_context
-def activate_key(ctx: click.Context, yes: bool, as_json: bool) -> None:
-    """Have the secret that waits in the key's file in force, and the one before it no more. Asks first.
+def rotate_key(
+    ctx: click.Context, prepare: bool, activate: bool, discard: bool, status: bool, yes: bool, as_json: bool
+) -> None:
+    """Replace the secret of the ledger's key, while others spend. Asks first.
 
-    Whoever spends waits while their lane is exchanged, and an instance to whose machine the file was not brought
-    refuses from then on. Stopped at any point, the same command goes on.
+    Of a ledger in a file, one command does it all. Machines that share a ledger on PostgreSQL each have a copy of the
+    key file, so there it takes three steps: --prepare on one machine, copy its key file to every other machine, then
+    --activate. Copy the file once more afterwards.
+
+    A charge waits while its partition is rotated. A machine without the new secret refuses every charge from then on.
+
+    \b
+    Example:
+      ldp-budget ledger rotate-key --yes
     """
-    operations = _operations(ctx)
-    if any(each.state == "pending" for each in operations.key_states()):
-        confirm("Is the key's file on every machine that opens this ledger?", yes)
-    with progress("exchanging") as on_progress:
-        number = operations.activate_key(on_progress=on_progress)
-    _print_key("active", number, as_json)
-
-
-def _operations(ctx: click.Context) -> LedgerOperations:
-    why = "the ledger's own key is exchanged on the machines where it lies"
-    return check_local(open_ledger(ctx), why).ledger
-
-
-def _print_key(what: str, number: int, as_json: bool) -> None:
-    if as_json:
-        print_json({what: number})
+    steps = {"--prepare": prepare, "--activate": activate, "--discard": discard, "--status": status}
+    given = [name for name, is_given in steps.items() if is_given]
+    if len(given) > 1:
+        raise click.UsageError(f"{given[0]} and {given[1]} are two steps; give one of them")
+    why = "the ledger key is rotated on the machine of the ledger"
+    accountant = check_local(open_ledger(ctx), why)
+    operations = accountant.ledger
+    if prepare:
+        _print_secret("prepared", operations.prepare_key(), as_json)
+        return
+    if discard:
+        discarded = operations.discard_key()
+        if as_json:
+            print_json({"discarded": discarded})
+        else:
+            click.echo("discarded" if discarded else "nothing to discard")
+        return
+    states = operations.key_states()
+    if status:
+        (print_json if as_json else print_row_table)([each._asdict() for each in states])
+        return
+    if activate:
+        if any(each.state == "pending" for each in states):
+            confirm("Is the key file on every machine that opens this ledger?", yes)
     else:
-        click.echo(f"{what}: secret {number}")
+        if not is_path(ledger_path(ctx)):
+            raise click.UsageError(
+                "other machines may share this ledger. Add --prepare, copy the key file to each, then --activate"
+            )
+        confirm(f"Rotate the key of {accountant.name}?", yes)
+        when_stopped(lambda: "the ledger is whole; see `ldp-budget ledger rotate-key --status`")
+        operations.prepare_key()
+    with progress("rotating") as on_progress:
+        number = operations.activate_key(on_progress=on_progress)
+    _print_secret("active", number, as_json)
+
+
+def _print_secret(state: str, number: int, as_json: bool) -> None:
+    if as_json:
+        print_json({state: number})
+    else:
+        click.echo(f"{state}: secret {number}")
 
 
 @ledger.command("repair-clock")
@@ -201,23 +199,26 @@ def backup(ctx: click.Context, file: str, as_json: bool) -> None:
         click.echo(f"copied: {file} and {file}.key")
 
 
-@ledger.command("copy")
+@ledger.command("move")
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
-@click.option("--give-up", is_flag=True, help="Open FROM again; what there is of TO is never used, nor gone on with.")
+@click.option("--give-up", is_flag=True, help="Abort: reopen FROM. The partial copy in TO is never used.")
 @yes_option
 @json_option
 @click.pass_context
-def copy(ctx: click.Context, source: str, target: str, give_up: bool, yes: bool, as_json: bool) -> None:
-    """Move the ledger FROM to TO, where it goes on: users, sums, policies, keys, receipts, all there is. Asks first.
+def move(ctx: click.Context, source: str, target: str, give_up: bool, yes: bool, as_json: bool) -> None:
+    """Move the ledger FROM to TO, with users, sums, policies, keys and receipts. Asks first.
 
-    Each is a file or postgresql://HOST/DATABASE; of a new one ?lanes=64 says in how many lanes. TO gets FROM's key,
-    and nothing may lie there yet.
+    FROM and TO are files or postgresql://HOST/DATABASE. For a new database, ?partitions=64 sets the number of
+    partitions. TO must be empty. It gets FROM's key.
 
-    First FROM is verified and closed: from then on it refuses every spend and names TO. It can still be read. Then
-    everything is copied, and TO refuses everything until all is there and both were verified; then it is open. So
-    nobody is charged in both. Stopped at any point, the same command goes on; or --give-up opens FROM again, as long
-    as TO is not complete.
+    First, the command verifies FROM and closes it: FROM can be read, and refuses every charge and names TO. Then it
+    copies everything, verifies both and opens TO. So no user is charged in both. If the command is interrupted, run
+    it again, or use --give-up to reopen FROM, as long as TO is not complete.
+
+    \b
+    Example:
+      ldp-budget ledger move budget.db postgresql://ledger.example/ledger --yes
     """
     for name, place in (("FROM", source), ("TO", target)):
         if place == ":memory:":
@@ -232,14 +233,14 @@ def copy(ctx: click.Context, source: str, target: str, give_up: bool, yes: bool,
                 click.echo(f"given up: {accountant.name} is open again")
             return
         confirm(f"Move {accountant.name} to TO? From then on {accountant.name} refuses every charge.", yes)
-        with progress("copying") as on_progress:
-            copied = accountant.ledger.copy_to(target, on_progress=on_progress)
+        with progress("moving") as on_progress:
+            moved = accountant.ledger.copy_to(target, on_progress=on_progress)
     if as_json:
-        print_json(copied.to_json())
+        print_json(moved.to_json())
     else:
-        click.echo(f"copied, and both verify: accounts {copied.accounts}, entries {copied.entries}")
-        click.echo(f"  from {copied.source}, closed, head {copied.source_head}")
-        click.echo(f"  to {copied.target}, open, head {copied.target_head}")
+        click.echo(f"moved, and both verify: accounts {moved.accounts}, entries {moved.entries}")
+        click.echo(f"  from {moved.source}, closed, head {moved.source_head}")
+        click.echo(f"  to {moved.target}, open, head {moved.target_head}")
 
 
 @ledger.command("export")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .app import rehearses
+from .app import in_sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -105,8 +105,8 @@ def write_rows(
 
     `columns` are those of a table; without them all rows are looked at first, for those that any of them has.
     """
-    if rehearses():
-        rows, columns = map(marked, rows), columns and [*columns, "rehearsal"]
+    if in_sandbox():
+        rows, columns = map(marked, rows), columns and [*columns, "sandbox"]
     if form == LINES:
         for row in rows:
             write(_json(row) + "\n")
@@ -168,8 +168,8 @@ def print_json(value: Any) -> None:
 
 
 def marked(value: Any) -> Any:
-    """An object or a row for programs, which says of a rehearsal that it is one."""
-    return {**value, "rehearsal": True} if isinstance(value, dict) and rehearses() else value
+    """An object or a row for programs, marked where the ledger is a sandbox."""
+    return {**value, "sandbox": True} if isinstance(value, dict) and in_sandbox() else value
 
 
 def print_row_table(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -109,10 +109,9 @@ def randomize(
     ):
         reader = AnswerReader(file, found, how, note_skipped if skip_invalid else None)
         batches = _checked(found, reader.batches(), None if secret is None else _master(secret))
-        if spend:
-            released = _charged(ctx, out, found, batches, policy, note_refused)
-        else:
-            released = _uncharged(out, found, batches)
+        released = (
+            _charged(ctx, out, found, batches, policy, note_refused) if spend else _uncharged(out, found, batches)
+        )
     answers = reader.answers
     answers.tell(skipped_to)
     if as_json:

@@ -106,7 +106,7 @@ def serve(
     """Serve the ledger over HTTP, until SIGTERM or Ctrl-C; what is under way then is finished.
 
     Nothing listens beyond this machine unless --host says so. The log is JSON lines on stdout. A ledger that is not
-    there is made; `ldp-budget key create` makes the API keys, without which nobody may do anything.
+    there is made; `ldp-budget api-key create` makes the API keys, without which nobody may do anything.
     """
     if given_time(ctx) is not None:
         raise click.UsageError("--at: expected no time, as a service goes by the clock")

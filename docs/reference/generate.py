@@ -41,6 +41,8 @@ from ldp_budget_service.scopes import ACCESS
 HERE = Path(__file__).resolve().parent
 WIDTH, LINE = 100, 115
 EXAMPLE = "oue"
+LEADING = "grr"
+"""The alias under which its mechanism is documented: the field's name for it."""
 NOTE = "<!-- made by docs/reference/generate.py; do not edit -->"
 HTTP = "http.md"
 OPERATIONS = "<!-- operations, made by docs/reference/generate.py; do not edit -->"
@@ -204,8 +206,9 @@ def _mechanisms() -> Iterator[str]:
         "",
     )
     for mechanism, _ in registry().items():
-        also = f" Also called {', '.join(f'`{alias}`' for alias in mechanism.aliases)}." if mechanism.aliases else ""
-        yield from (f"### {mechanism.name}", "", f"{_sentence(mechanism.summary)}{also}", "")
+        name, *others = sorted((mechanism.name, *mechanism.aliases), key=LEADING.__ne__)
+        also = f" Also called {', '.join(f'`{other}`' for other in others)}." if others else ""
+        yield from (f"### {name}", "", f"{_sentence(mechanism.summary)}{also}", "")
         yield from (f"Source: {mechanism.source}.", "")
         yield from ("| option | value | given | meaning |", "| --- | --- | --- | --- |")
         yield from (_row(field) for field in mechanism.fields.values())

@@ -1,4 +1,4 @@
-"""Random substitution with the γ-diagonal matrix (Kang, Lee and Hong 2009), which is generalised randomized response.
+"""Generalized randomized response (GRR), as random substitution with the γ-diagonal matrix (Kang, Lee and Hong 2009).
 
 A draw keeps the user's answer with probability γ/(γ+N-1) and turns it into each other one with 1/(γ+N-1). A report
 holds l draws: independent ones, or distinct ones, which make it subset selection. What the l draws give away
@@ -42,11 +42,11 @@ _MOST_EPSILON = 10**6
 
 
 class RandomSubstitution(FrequencyMechanism):
-    """l draws from the γ-diagonal matrix, from ε of all draws together, from γ of one, or from ρ₁ and ρ₂."""
+    """Generalized randomized response of l draws, from ε of all draws together, from γ of one, or from ρ₁ and ρ₂."""
 
     name = "random-substitution"
     aliases = ("grr",)
-    summary = "the answer itself or another one, drawn once or several times"
+    summary = "generalized randomized response: the answer or another one, drawn once or more"
     source = (
         f"{RANDOM_SUBSTITUTION}, corrected; Agrawal and Haritsa, ICDE 2005; "
         "Ye and Barg, IEEE Transactions on Information Theory 64 (2018)"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .held import Collections
 
 _described = HTTPBearer(
-    auto_error=False, scheme_name="HTTPBearer", description="An API key, made by `ldp-budget key create`."
+    auto_error=False, scheme_name="HTTPBearer", description="An API key, made by `ldp-budget api-key create`."
 )
 _Described = Annotated[HTTPAuthorizationCredentials | None, Depends(_described)]
 _invitation = HTTPBearer(

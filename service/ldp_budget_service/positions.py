@@ -11,7 +11,7 @@ from ldp_budget import InvalidParameter
 
 from .kinds import ServiceError
 
-_EXPECTED = "a Journal-Position as an answer had it, LANE:ENTRY with commas between"
+_EXPECTED = "a Journal-Position as an answer had it, PARTITION:ENTRY with commas between"
 _POSITION = re.compile(r"[0-9]{1,6}:[0-9]{1,18}(,[0-9]{1,6}:[0-9]{1,18})*")
 
 
@@ -26,17 +26,17 @@ MinPosition = Annotated[
 
 
 def check(wanted: str, position: str) -> None:
-    """Raise `position-not-reached` where the journal is not that far in every lane that is named."""
+    """Raise `position-not-reached` where the journal is not that far in every partition that is named."""
     if not _POSITION.fullmatch(wanted):
         raise InvalidParameter("min_position", _EXPECTED, wanted)
-    there = _lanes(position)
-    for lane, entry in _lanes(wanted).items():
-        if lane not in there:
-            raise InvalidParameter("min_position", f"lanes of this ledger, 0 to {len(there) - 1}", wanted)
-        if there[lane] < entry:
+    there = _partitions(position)
+    for partition, entry in _partitions(wanted).items():
+        if partition not in there:
+            raise InvalidParameter("min_position", f"partitions of this ledger, 0 to {len(there) - 1}", wanted)
+        if there[partition] < entry:
             why = f"the journal is not at {wanted} here; it is at {position}"
             raise ServiceError("position-not-reached", why, {"Retry-After": "1"})
 
 
-def _lanes(position: str) -> dict[int, int]:
-    return {int(lane): int(entry) for lane, entry in (each.split(":") for each in position.split(","))}
+def _partitions(position: str) -> dict[int, int]:
+    return {int(partition): int(entry) for partition, entry in (each.split(":") for each in position.split(","))}

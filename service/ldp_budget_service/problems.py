@@ -74,7 +74,7 @@ def json_answer(
     return Response(as_json(content), status, dict(headers or {}), media_type)
 
 
-def answer_to(error: LdpBudgetError) -> Response:
+def idempotency_record(error: LdpBudgetError) -> Response:
     """What an error of the library is over HTTP."""
     if isinstance(error, BudgetExceeded):
         return refusal(receipt_form(error.receipt), error.receipt.explain())
@@ -118,7 +118,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(LdpBudgetError)
     def of_the_library(request: Request, error: LdpBudgetError) -> Response:
-        return answer_to(error)
+        return idempotency_record(error)
 
     @app.exception_handler(RequestValidationError)
     def of_the_body(request: Request, error: RequestValidationError) -> Response:

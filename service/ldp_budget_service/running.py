@@ -96,7 +96,7 @@ def serve(
         _say_what_is_unsafe(host, proxies, say)
         sockets = _bound(host, port)
     logs.configure(sys.stdout, requests=log_requests)
-    with _closing(sockets), Accountant(ledger, rehearsal=None) as accountant:
+    with _closing(sockets), Accountant(ledger, sandbox=None) as accountant:
         app = create_app(accountant, settings)
         _say_what_is_served(accountant, say)
         _log_record_faults(accountant)
@@ -226,14 +226,16 @@ def _bound(host: str, port: int) -> list[socket.socket]:
 
 def _say_what_is_served(accountant: Accountant, say: Say) -> None:
     say(f"ledger: {accountant.name}")
-    if accountant.rehearsal:
-        say("rehearsal: nothing counts in it")
+    if accountant.sandbox:
+        say("sandbox: nothing counts in it")
     keys = ApiKeys(accountant)
     if accountant.name == _MEMORY:
         _, secret = keys.create("admin", ["admin"])
         say(f"this ledger ends with the process, and its API key is: {secret}")
     elif not keys.all():
-        say("there is no API key yet, so everybody is turned away; type: ldp-budget key create NAME --scope spend")
+        say(
+            "there is no API key yet, so every request is refused; type: ldp-budget api-key create NAME --scope spend"
+        )
 
 
 def _log_record_faults(accountant: Accountant) -> None:

@@ -61,7 +61,9 @@ def dump(accountant: Accountant, *, keys: bool = False) -> dict[str, list[tuple[
     """Everything the ledger holds, table by table; idempotency keys and counters only where they are asked for."""
     with tables(accountant) as transaction:
         names = transaction.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").fetchall()
-        listed = [name for (name,) in names if keys or name not in ("keys", "lanes")]
+        listed = [
+            name for (name,) in names if keys or name not in ("idempotency_records", "batch_runs", "partitions")
+        ]
         return {table: transaction.execute(f"SELECT * FROM {table}").fetchall() for table in listed}
 
 

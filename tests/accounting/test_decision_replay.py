@@ -17,8 +17,8 @@ from conftest import Clock
 from ldp_budget import Accountant, LedgerError, ReservationConflict
 from ldp_budget.accounting.plans import Plan
 from ldp_budget.guarantees import Memoised
-from ldp_budget.ledger.account_seals import AccountSeals
-from ldp_budget.ledger.entries import Sealed
+from ldp_budget.ledger.account_seals import AccountMacs
+from ldp_budget.ledger.entries import AccountMacState
 from ldp_budget.ledger.transaction import Transaction
 from ldp_budget.ledger.windows import code_at, to_micros
 from ledger_contract import CURVE, check, coin, made, promising
@@ -53,13 +53,15 @@ class Database:
     @contextlib.contextmanager
     def emptied(self, where: str) -> Iterator[None]:
         """Sums that are 0 for a while; afterwards what stood there is added to what was charged meanwhile."""
-        rows = self.run(f"SELECT account, window, epsilon, delta, rho, mu_squared FROM accounts WHERE {where}")
+        rows = self.run(
+            f"SELECT account, window_code, epsilon, delta, rho, mu_squared FROM window_sums WHERE {where}"
+        )
         assert rows
-        self.run(f"UPDATE accounts SET epsilon = 0, delta = 0, rho = 0, mu_squared = 0 WHERE {where}")
+        self.run(f"UPDATE window_sums SET epsilon = 0, delta = 0, rho = 0, mu_squared = 0 WHERE {where}")
         yield
         for account, window, *amounts in rows:
             self.run(
-                "UPDATE accounts SET epsilon = epsilon + ?, delta = delta + ?, rho = rho + ?,"
+                "UPDATE window_sums SET epsilon = epsilon + ?, delta = delta + ?, rho = rho + ?,"
                 " mu_squared = mu_squared + ? WHERE account = ? AND window = ?",
                 *amounts,
                 account,
@@ -83,14 +85,14 @@ def own_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LDP_BUDGET_KEY", raising=False)
 
 
-def _trust(self: AccountSeals, account: int, sealed: Sealed, sums: Any, counts: Any, *more: object) -> None:
+def _trust(self: AccountMacs, account: int, sealed: AccountMacState, sums: Any, counts: Any, *more: object) -> None:
     self.trust(account, sealed, sums, counts)
 
 
 @pytest.fixture
-def past_seals(monkeypatch: pytest.MonkeyPatch) -> None:
+def past_macs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip the seals of sums and of policies, which a decision checks."""
-    monkeypatch.setattr(AccountSeals, "_check", _trust)
+    monkeypatch.setattr(AccountMacs, "_check", _trust)
     monkeypatch.setattr(Transaction, "_check_policies", lambda self: None)
 
 
@@ -129,7 +131,7 @@ def test_decide_with_older_sums_and_their_seal_refuses(database: Database, clock
     with database.open(clock) as accountant:
         accountant.set_policy("default", ["lifetime=2", "day=2"])
         assert accountant.spend("alice", coin(1))
-        before = {table: database.run(f"SELECT * FROM {table}") for table in ("accounts", "seals")}
+        before = {table: database.run(f"SELECT * FROM {table}") for table in ("window_sums", "account_macs")}
         assert accountant.spend("alice", coin(1))
         check(accountant)
     for table, rows in before.items():
@@ -151,7 +153,7 @@ def test_decide_without_the_rows_of_a_window_refuses(database: Database, clock: 
     with database.open(clock) as accountant:
         accountant.set_policy("default", ["lifetime=8", "day=1"])
         assert accountant.spend("alice", coin(1))
-    database.run("DELETE FROM accounts WHERE window <> 0")
+    database.run("DELETE FROM window_sums WHERE window_code <> 0")
     for _ in range(2):
         with database.open(clock) as accountant, pytest.raises(LedgerError, match="sums of account 1 were changed"):
             accountant.spend("alice", coin(1))
@@ -161,9 +163,9 @@ def test_decide_without_the_rows_of_a_window_refuses(database: Database, clock: 
 @pytest.mark.parametrize(
     "change",
     [
-        "UPDATE labels SET reports = reports + 5",
-        "UPDATE labels SET reports = reports + 5 WHERE window <> 0",
-        "DELETE FROM labels",
+        "UPDATE memoised_counts SET reports = reports + 5",
+        "UPDATE memoised_counts SET reports = reports + 5 WHERE window_code <> 0",
+        "DELETE FROM memoised_counts",
     ],
 )
 def test_decide_with_changed_label_counts_refuses(database: Database, clock: Clock, change: str) -> None:
@@ -173,7 +175,7 @@ def test_decide_with_changed_label_counts_refuses(database: Database, clock: Clo
         assert accountant.spend("alice", promising(CURVE), label="home")
         held = accountant.reserve("alice", promising(CURVE), label="home").receipt
         head = check(accountant)
-    before = database.run("SELECT * FROM labels")
+    before = database.run("SELECT * FROM memoised_counts")
     database.run(change)
     with database.open(clock) as accountant:
         for charge in (
@@ -188,7 +190,7 @@ def test_decide_with_changed_label_counts_refuses(database: Database, clock: Clo
     clock.advance(days=1)
     with database.open(clock) as accountant, pytest.raises(LedgerError, match="sums of account 1 were changed"):
         accountant.spend("alice", coin(1))
-    put_back(database, "labels", before)
+    put_back(database, "memoised_counts", before)
     with database.open(clock) as accountant:
         assert check(accountant, head) == head
         assert accountant.spend("alice", promising(CURVE), label="home")
@@ -209,7 +211,10 @@ def test_decide_with_older_label_counts_and_their_seal_refuses(database: Databas
         accountant.set_policy("default", ["lifetime=8"])
         assert accountant.spend("alice", promising(CURVE), label="home", reports=2)
         held = accountant.reserve("alice", promising(CURVE), label="home").receipt
-        before = {table: database.run(f"SELECT * FROM {table}") for table in ("accounts", "seals", "labels")}
+        before = {
+            table: database.run(f"SELECT * FROM {table}")
+            for table in ("window_sums", "account_macs", "memoised_counts")
+        }
         accountant.void(held or "")
         check(accountant)
     for table, rows in before.items():
@@ -254,9 +259,9 @@ def test_decide_with_the_account_of_another_user_refuses(database: Database, clo
         accountant.set_policy("default", ["lifetime=2"])
         assert accountant.spend("alice", coin(2))
         assert accountant.spend("bob", coin("0.25"))
-    (one, first), (other, second) = database.run("SELECT account, hash FROM users ORDER BY account")
+    (one, first), (other, second) = database.run("SELECT account, user_hash FROM users ORDER BY account")
     for account, hashed in ((one, None), (other, first), (one, second)):
-        database.run("UPDATE users SET hash = ? WHERE account = ?", hashed, account)
+        database.run("UPDATE users SET user_hash = ? WHERE account = ?", hashed, account)
     with database.open(clock) as accountant:
         for charge in (
             lambda: accountant.spend("alice", coin(1)),
@@ -272,7 +277,7 @@ def test_verify_with_journal_entries_hidden_while_charging_finds_it(database: Da
         accountant.set_policy("default", ["lifetime=2"])
         assert accountant.spend("bob", coin(1))
         assert accountant.spend("alice", coin(1))
-        tables = ("accounts", "seals")
+        tables = ("window_sums", "account_macs")
         older = {table: database.run(f"SELECT * FROM {table} WHERE account = 2") for table in tables}
         assert accountant.spend("alice", coin(1))
         assert accountant.spend("bob", coin("0.25"))  # so that the end of the journal stays where it is
@@ -370,9 +375,12 @@ def test_spend_with_exchanged_charges_refuses(database: Database, clock: Clock) 
         assert accountant.spend("alice", small, label="home", reports=5)
         assert accountant.spend("bob", large, label="home")
         check(accountant)
-    exchange(database, "charges", "guarantee", "charge")
-    exchange(database, "charges", "fingerprint", "charge")
-    with database.open(clock) as accountant, pytest.raises(LedgerError, match=r"charge 1 was changed; nothing was"):
+    exchange(database, "priced_mechanisms", "guarantee", "priced_mechanism")
+    exchange(database, "priced_mechanisms", "fingerprint", "priced_mechanism")
+    with (
+        database.open(clock) as accountant,
+        pytest.raises(LedgerError, match=r"priced mechanism 1 was changed; nothing was"),
+    ):
         accountant.spend("alice", large, label="home")
 
 
@@ -383,18 +391,21 @@ def test_spend_with_a_changed_stored_answer_refuses(database: Database, clock: C
         assert accountant.spend("alice", coin(2), key="first")
         assert not accountant.spend("bob", coin(3), key="second")
         assert accountant.spend_many(["carl"], coin(3), key="run").refused == 1
-    [(place, answer)] = database.run("SELECT place, answer FROM keys WHERE place > 0")
-    apart = {text: number for number, text in database.run("SELECT place, answer FROM keys WHERE place < 0")}
-    refusal = next(text for text in apart if text.startswith('["refused"'))
-    run = next(text for text in apart if text.startswith('{"refused":[0]'))
-    database.run("UPDATE keys SET answer = ? WHERE place = ?", '{"refused":[]}', apart[run])
-    database.run("UPDATE keys SET place = ?, answer = ? WHERE place = ?", place, answer, apart[refusal])
+    [(entry, response)] = database.run("SELECT entry, response FROM idempotency_records WHERE number IS NULL")
+    database.run("UPDATE batch_runs SET response = ?", '{"refused":[]}')
+    database.run(
+        "UPDATE idempotency_records SET entry = ?, number = NULL, response = ? WHERE number IS NOT NULL",
+        entry,
+        response,
+    )
     with database.open(clock) as accountant:
         for charge in (
             lambda: accountant.spend("bob", coin(3), key="second"),
             lambda: accountant.spend_many(["carl"], coin(3), key="run"),
         ):
-            with pytest.raises(LedgerError, match="the stored answer of a key was changed"):
+            with pytest.raises(
+                LedgerError, match=r"(the idempotency record of a key|a row of batch_runs) was changed"
+            ):
                 charge()
 
 
@@ -422,20 +433,21 @@ def test_verify_of_a_moved_ledger_that_was_opened_by_an_older_row_finds_it(
     with database.open(clock) as accountant:
         accountant.set_policy("default", ["lifetime=2"])
         assert accountant.spend("alice", coin(1))
-    [row] = database.run("SELECT gate, answers, seal FROM lanes")
+    [row] = database.run("SELECT state, changes, numbered_rows, row_mac FROM partitions")
     with database.open(clock) as accountant:
         accountant.ledger.copy_to(tmp_path / "copy.db")
         check(accountant)
-    database.run("UPDATE lanes SET gate = ?, answers = ?, seal = ?", *row)
-    database.run("DELETE FROM keys WHERE place < 0")
+    database.run("UPDATE partitions SET state = ?, changes = ?, numbered_rows = ?, row_mac = ?", *row)
+    for table in ("closings", "openings"):
+        database.run(f"DELETE FROM {table}")
     with database.open(clock) as accountant:
         assert accountant.spend("alice", coin(1))
         found = accountant.verify().problems
-    assert found == ("lanes: the ledger can be written to, and entry 3 says that it was moved",)
+    assert found == ("partitions: the ledger can be written to, and entry 3 says that it was moved",)
 
 
 def test_verify_with_sums_changed_and_put_back_finds_the_overdraft(
-    database: Database, clock: Clock, past_seals: None
+    database: Database, clock: Clock, past_macs: None
 ) -> None:
     """Sums were set to 0, charged on and written back: 8.0 charged under lifetime=2, and verify said "holds"."""
     with database.open(clock) as accountant:
@@ -451,7 +463,7 @@ def test_verify_with_sums_changed_and_put_back_finds_the_overdraft(
 
 
 def test_verify_with_the_newest_policy_hidden_finds_the_older_one(
-    database: Database, clock: Clock, past_seals: None
+    database: Database, clock: Clock, past_macs: None
 ) -> None:
     """The row of version 2 was taken out while the service charged under version 1, and put back."""
     with database.open(clock) as accountant:
@@ -467,7 +479,7 @@ def test_verify_with_the_newest_policy_hidden_finds_the_older_one(
     assert "under version 1 of policy default, which was not its newest one" in problem
 
 
-def test_verify_with_a_share_ignored_finds_the_overdraft(database: Database, clock: Clock, past_seals: None) -> None:
+def test_verify_with_a_share_ignored_finds_the_overdraft(database: Database, clock: Clock, past_macs: None) -> None:
     """The sum of a share was set to 0 for a while: 2.0 charged through a share of 1.0."""
     with database.open(clock) as accountant:
         accountant.set_policy("default", ["lifetime=4"], shares={"team-a": ["lifetime=1"]})
@@ -480,7 +492,7 @@ def test_verify_with_a_share_ignored_finds_the_overdraft(database: Database, clo
     assert "overdraws limit team-a:lifetime=1" in problem
 
 
-def test_verify_with_a_quota_exceeded_finds_it(database: Database, clock: Clock, past_seals: None) -> None:
+def test_verify_with_a_quota_exceeded_finds_it(database: Database, clock: Clock, past_macs: None) -> None:
     """What was used of a plan was set to 0 for a while: 4 reports of a plan of 2."""
     with database.open(clock) as accountant:
         accountant.set_policy("default", [], plan=Plan(((coin(1), 2),), Decimal("1e-6")))
@@ -494,9 +506,7 @@ def test_verify_with_a_quota_exceeded_finds_it(database: Database, clock: Clock,
     assert "exceeds a quota of the plan of policy default: 4 of 2" in problem
 
 
-def test_verify_with_a_window_refilled_finds_the_overdraft(
-    database: Database, clock: Clock, past_seals: None
-) -> None:
+def test_verify_with_a_window_refilled_finds_the_overdraft(database: Database, clock: Clock, past_macs: None) -> None:
     """The sum of a day was set to 0 for a while: 2.0 charged on a day of 1.0, within the lifetime."""
     with database.open(clock) as accountant:
         accountant.set_policy("default", ["lifetime=8", "day=1"])
@@ -590,8 +600,8 @@ def test_verify_with_a_copied_history_and_a_new_key_finds_nothing(tmp_path: Path
 
 
 @pytest.mark.parametrize("seed", [3, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(10, 20))])
-def test_verify_with_lanes_copied_into_one_finds_nothing(tmp_path: Path, clock: Clock, seed: int) -> None:
-    """Equal times, and repairs of the clock in some lanes alone, put entries of several lanes in one order."""
+def test_verify_with_partitions_copied_into_one_finds_nothing(tmp_path: Path, clock: Clock, seed: int) -> None:
+    """Equal times, and repairs of the clock in some partitions alone, put entries of several partitions in one order."""
     with Accountant(ToyStore(3), clock=clock) as accountant:
         live(accountant, clock, seed, 100)
         check(accountant)

@@ -36,14 +36,14 @@ SLOW = pytest.mark.slow
 
 
 @pytest.fixture(
-    params=["sqlite", "three lanes", pytest.param("toys", marks=SLOW), pytest.param("postgresql", marks=SLOW)]
+    params=["sqlite", "three partitions", pytest.param("toys", marks=SLOW), pytest.param("postgresql", marks=SLOW)]
 )
 def ledger(request: pytest.FixtureRequest, clock: Clock) -> Iterator[Accountant]:
     if request.param == "postgresql":
-        with Accountant(new_ledger(lanes=3), clock=clock) as made:
+        with Accountant(new_ledger(partitions=3), clock=clock) as made:
             yield made
         return
-    place: Any = {"sqlite": InMemory(), "toys": InToys(), "three lanes": InToys(3)}[request.param]
+    place: Any = {"sqlite": InMemory(), "toys": InToys(), "three partitions": InToys(3)}[request.param]
     with place.open(clock) as made:
         yield made
 
@@ -58,7 +58,7 @@ def days_in_journal(accountant: Accountant) -> dict[str, Counter[str]]:
         counts = days.setdefault(row["at"][:10], Counter())
         if row["kind"] in ("spent", "reserved"):
             counts.update(charges=1, reports=row["reports"])
-            users.setdefault(row["at"][:10], set()).add((row.get("lane", 0), row["account"]))
+            users.setdefault(row["at"][:10], set()).add((row.get("partition", 0), row["account"]))
         elif row["kind"] == "voided":
             counts.update(voided=row["reports"])
     for day, them in users.items():
@@ -249,13 +249,13 @@ def test_a_glance_puts_nothing_down(ledger: Accountant) -> None:
     ledger.set_policy("default", ["lifetime=4"])
     ledger.spend("alice", RR(epsilon=1))
     position, overview = ledger.position(), ledger.ledger.overview()
-    lanes = overview.head()["lanes"]
-    assert overview.head()["head"] == (ledger.stats()["head"] if lanes == 1 else None)
+    partitions = overview.head()["partitions"]
+    assert overview.head()["head"] == (ledger.stats()["head"] if partitions == 1 else None)
     assert ledger.position() == position
-    head = ledger.checkpoint() if lanes > 1 else ledger.stats()["head"]
+    head = ledger.checkpoint() if partitions > 1 else ledger.stats()["head"]
     assert overview.head() == {
         **{"head": head, "head_at": "2026-11-21T12:00:00Z", "last_entry_at": "2026-11-21T12:00:00Z"},
-        **{"entries": lanes + 1, "lanes": lanes},
+        **{"entries": partitions + 1, "partitions": partitions},
     }
 
 

@@ -22,9 +22,9 @@ KEPT = find("d-bit-flip")(epsilon=1, buckets=8, bits=2, memoize=True)
 PARTY = Collection("party", find("oue")(epsilon="0.5", domain_size=3))
 
 
-@pytest.fixture(params=["sqlite", "three lanes"])
+@pytest.fixture(params=["sqlite", "three partitions"])
 def ledger(request: pytest.FixtureRequest, clock: Clock) -> Iterator[Accountant]:
-    place: Any = {"sqlite": ":memory:", "three lanes": ToyStore(3)}[request.param]
+    place: Any = {"sqlite": ":memory:", "three partitions": ToyStore(3)}[request.param]
     with Accountant(place, clock=clock) as made:
         made.set_policy("default", ["lifetime=3", "day=2"])
         made.set_policy("strict", ["lifetime=1"])

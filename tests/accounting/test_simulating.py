@@ -1,4 +1,4 @@
-"""What `simulate` says of a policy is what a ledger does: each series is played on a rehearsal."""
+"""What `simulate` says of a policy is what a ledger does: each series is played on a sandbox."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ def dates(start: datetime, every: str) -> Iterator[datetime]:
 def played(
     limits: list[str], asked: Mechanism, every: str, start: datetime, reports: int, most: int, **policy: Any
 ) -> tuple[tuple[Binding, ...], dict[str, tuple[datetime, int, int]], datetime]:
-    """What was foretold; and what happened on a rehearsal: of each period the first refusal, and the last moment."""
+    """What was foretold; and what happened on a sandbox: of each period the first refusal, and the last moment."""
     now = start
     label = "home" if isinstance(asked.guarantee, Memoised) else None
     found: dict[str, tuple[datetime, int, int]] = {}
     charged = 0
-    with Accountant(":memory:", rehearsal=True, clock=lambda: now) as rehearsal:
-        rehearsal.set_policy("default", limits, **{"unbounded": True, **policy})
-        foretold = rehearsal.simulate(asked, every=every, reports=reports)
+    with Accountant(":memory:", sandbox=True, clock=lambda: now) as sandbox:
+        sandbox.set_policy("default", limits, **{"unbounded": True, **policy})
+        foretold = sandbox.simulate(asked, every=every, reports=reports)
         for number, now in zip(range(most), dates(start, every), strict=False):
-            receipt = rehearsal.spend("alice", asked, reports=reports, label=label)
+            receipt = sandbox.spend("alice", asked, reports=reports, label=label)
             for period in receipt.binding:
                 found.setdefault(period, (now, number * reports + 1, charged))
             charged += reports if receipt else 0
-        assert rehearsal.verify().ok
+        assert sandbox.verify().ok
     return foretold, found, now
 
 
@@ -210,10 +210,10 @@ def test_wrong_input_is_told() -> None:
 
 def test_nothing_is_written_and_nobody_else_counts() -> None:
     now = NEW_YEAR
-    with Accountant(":memory:", rehearsal=True, clock=lambda: now) as rehearsal:
-        rehearsal.set_policy("default", ["lifetime=2"])
-        rehearsal.spend("somebody", coin(1))
-        head = rehearsal.stats()
-        (lifetime,) = rehearsal.simulate(coin(1), every="day")
+    with Accountant(":memory:", sandbox=True, clock=lambda: now) as sandbox:
+        sandbox.set_policy("default", ["lifetime=2"])
+        sandbox.spend("somebody", coin(1))
+        head = sandbox.stats()
+        (lifetime,) = sandbox.simulate(coin(1), every="day")
         assert (lifetime.at, lifetime.report) == (NEW_YEAR + timedelta(days=2), 3)
-        assert rehearsal.stats() == head
+        assert sandbox.stats() == head

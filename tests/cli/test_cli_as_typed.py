@@ -37,7 +37,7 @@ def test_the_ledger_may_be_named_behind_the_command(budget: CommandLine, tmp_pat
     message = budget.error("balance", "ann", "--ledger", code=2)
     assert "--ledger: expected a path or an address; nothing was given" in message
     budget("erase", "--unknown", "--yes", "--", "--ledger")
-    assert "may also follow the command" in " ".join(budget("--help").stdout.split())
+    assert "May also follow the command" in " ".join(budget("--help").stdout.split())
 
 
 @pytest.mark.parametrize("name", ["OUE", "Oue", "Randomized_Response", "RR"])

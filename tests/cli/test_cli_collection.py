@@ -481,8 +481,8 @@ def test_reports_for_another_collection_or_damaged_ones_are_refused(party: Comma
     assert "it does not start with" in party.error("estimate", "party", tmp_path / "r", "--json")
 
 
-def test_a_definition_is_as_it_was_signed_off_in_a_rehearsal_too(command: CommandLine) -> None:
-    command("ledger", "init", "--rehearsal")
+def test_a_definition_is_as_it_was_signed_off_in_a_sandbox_too(command: CommandLine) -> None:
+    command("ledger", "init", "--sandbox")
     added = command.json("collection", "add", "party", "oue", "--epsilon", 1, "--domain-size", 3)
     definition = json.loads(command("collection", "show", "party", "--client").stdout)
     assert digest_of(definition) == definition["digest"] == added["client"]

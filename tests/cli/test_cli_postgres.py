@@ -13,7 +13,7 @@ from postgres_places import new_ledger
 
 @pytest.fixture
 def on_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
-    """Commands on a ledger of four lanes; its key lies in the user's folder."""
+    """Commands on a ledger of four partitions; its key lies in the user's folder."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     return CommandLine(new_ledger(4))
 
@@ -23,7 +23,7 @@ def test_every_command_takes_an_address_for_a_ledger(on_server: CommandLine, tmp
     made = on_server.json("ledger", "init")
     assert made["created"]
     assert made["ledger"].startswith("postgresql://")
-    assert "lanes" not in made["ledger"], "only where it is"
+    assert "partitions" not in made["ledger"], "only where it is"
     assert "found a ledger, which was left as it is" in on_server.error("ledger", "init")
     on_server("policy", "set", "default", "--limit", "lifetime=2", "--limit", "day=1")
     assert on_server.json("spend", "alice", "rr", "--epsilon", "1", "--key", "k")["status"] == "spent"
@@ -37,7 +37,7 @@ def test_every_command_takes_an_address_for_a_ledger(on_server: CommandLine, tmp
     on_server("spend", "bob", "rr", "--epsilon", "0.25")
     assert on_server("ledger", "verify", "--expect", head).stdout.startswith("holds: ")
     assert "rolled back" in on_server("ledger", "verify", "--expect", f"9{head}", code=1).stdout
-    assert on_server.json("ledger", "stats")["lanes"] == 4
+    assert on_server.json("ledger", "stats")["partitions"] == 4
     lines = [json.loads(line) for line in on_server("ledger", "export").stdout.splitlines()]
     assert sum(line["kind"] == "spent" for line in lines) == 52
     assert "backed up by its server's own tools" in on_server.error("ledger", "backup", tmp_path / "copy.db")

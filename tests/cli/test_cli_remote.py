@@ -74,7 +74,7 @@ def test_answers_are_randomized_and_charged_there(command: CommandLine, ledger: 
 def test_keys_are_made_from_afar(command: CommandLine, ledger: Accountant) -> None:
     from ldp_budget.accounting.access.keys import ApiKeys
 
-    secret = command("key", "create", "team-a", "--scope", "spend").stdout.strip()
+    secret = command("api-key", "create", "team-a", "--scope", "spend").stdout.strip()
     found = ApiKeys(ledger).find(secret)
     assert found is not None
     assert (found.name, found.scopes) == ("team-a", ("spend",))
@@ -88,7 +88,7 @@ def test_where_two_must_agree_nobody_makes_a_second_key_from_afar(command: Comma
     before = ApiKeys(ledger).all()
     Approvals(ledger).demand()
     shared_service().serve(ledger, shared_service().keys)
-    told = command.error("key", "create", "team-a", "--scope", "admin")
+    told = command.error("api-key", "create", "team-a", "--scope", "admin")
     assert "where approvals are demanded, keys are made on the machine of the ledger" in told
     assert ApiKeys(ledger).all() == before
 
@@ -113,10 +113,9 @@ def test_what_stands_in_the_way_is_said(
     assert "as a service goes by its own clock" in command.error("--at", "2026-11-22", "ledger", "stats", code=2)
     assert "as a service has a ledger already" in command.error("ledger", "init", code=2)
     assert "not over HTTP" in command.error("ledger", "backup", tmp_path / "copy.db")
-    for of_key in (["status"], ["prepare"], ["discard"], ["activate", "--yes"]):
-        assert "not over HTTP" in command.error("ledger", "key", *of_key)
+    assert "not over HTTP" in command.error("ledger", "move", "--yes", command.ledger, tmp_path / "copy.db")
+    assert "not over HTTP" in command.error("ledger", "rotate-key", "--yes")
     assert "not over HTTP" in command.error("invite", "poll", "--revoke", "--yes")
-    assert "not over HTTP" in command.error("ledger", "copy", "--yes", command.ledger, tmp_path / "copy.db")
     assert "no policy is called 'default'" in command.error("spend", "alice", *COIN)
     elsewhere = CommandLine("http://budget.example.org")
     assert "or --plain-http, before the command" in elsewhere.error("ledger", "stats", code=2)

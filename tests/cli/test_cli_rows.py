@@ -158,10 +158,10 @@ def test_many_are_read_by_a_few_questions(command: CommandLine, monkeypatch: pyt
     opened = 0
     reading = Ledger.reading
 
-    def counting(self: Ledger, lane: int = 0) -> Any:
+    def counting(self: Ledger, partition: int = 0) -> Any:
         nonlocal opened
         opened += 1
-        return reading(self, lane)
+        return reading(self, partition)
 
     monkeypatch.setattr(Ledger, "reading", counting)
     rows = command("balance", "--users", "many.csv", "--no-header", "--nl").stdout.splitlines()

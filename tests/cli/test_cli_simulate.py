@@ -18,15 +18,15 @@ def planned(command: CommandLine) -> CommandLine:
     return command
 
 
-def test_what_a_policy_will_do_is_what_a_rehearsal_does(command: CommandLine) -> None:
-    command("ledger", "init", "--rehearsal")
+def test_what_a_policy_will_do_is_what_a_sandbox_does(command: CommandLine) -> None:
+    command("ledger", "init", "--sandbox")
     limits = ("--limit", "lifetime=5", "--limit", "week=2", "--limit", "day=1")
     command("policy", "set", "default", *limits, "--at", "2028-02-26")  # a Saturday
     lifetime, week, day = command.json(*SIMULATE, *OUE, "--every", "day", "--at", "2028-02-26")
     assert (lifetime["binds_at"], lifetime["report"], lifetime["charged"]) == ("2028-03-07T00:00:00Z", 11, 5)
     assert (week["binds_at"], week["report"], week["charged"]) == ("2028-03-01T00:00:00Z", 5, 4)
     assert (day["binds_at"], day["report"], day["charged"]) == (None, None, 5)
-    assert lifetime["rehearsal"] is True
+    assert lifetime["sandbox"] is True
     happened: dict[str, tuple[str, int]] = {}
     days = [*(f"2028-02-{day}" for day in range(26, 30)), *(f"2028-03-0{day}" for day in range(1, 8))]
     for number, at in enumerate(days, 1):

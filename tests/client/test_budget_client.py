@@ -16,7 +16,7 @@ from ldp_budget.collecting.release import release
 
 NAMES = sorted(name for name in vars(BudgetClient) if not name.startswith("_"))
 CALLS = [name for name in NAMES if inspect.isfunction(getattr(BudgetClient, name))]
-OF_ALL = {"caller", "rehearsal"}
+OF_ALL = {"caller", "sandbox"}
 """Properties that both have. Those of a service are asked for, which `isinstance` must not do."""
 LOCAL = {"acting_for", "backup", "ledger", "run"}
 """What only the machine of a ledger can do."""

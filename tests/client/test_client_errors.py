@@ -28,15 +28,15 @@ from ldp_budget.errors import (
     OutsideDomain,
     PluginError,
     RecordConflict,
-    RehearsalError,
     ReportFileError,
     ReservationConflict,
+    SandboxError,
     TableError,
     UnknownName,
     UserErased,
 )
 from ldp_budget_service.kinds import STATUSES, ServiceError
-from ldp_budget_service.problems import answer_to
+from ldp_budget_service.problems import idempotency_record
 
 URL = "https://budget.example.org"
 SECRET_PLACE = "/srv/secret/budget.db"
@@ -72,7 +72,7 @@ OF_A_LEDGER = [
     LedgerKeyMissing(SECRET_PLACE, 2),
     ClockError(SECRET_PLACE, "it is far behind", repairable=True, newest=NEWEST),
     ClockError(SECRET_PLACE, "it has run away"),
-    RehearsalError(SECRET_PLACE, True),
+    SandboxError(SECRET_PLACE, True),
     ReportFileError(SECRET_PLACE, f"{SECRET_PLACE} is truncated"),
     TableError(SECRET_PLACE, f"{SECRET_PLACE} is truncated"),
 ]
@@ -83,7 +83,7 @@ OF_THE_SERVICE = set(STATUSES) - {error.code for error in [*SAME, *OF_A_LEDGER]}
 
 def over_http(error: LdpBudgetError) -> LdpBudgetError:
     """What a client makes of an error that the service answers with."""
-    answer = answer_to(error)
+    answer = idempotency_record(error)
     assert answer.status_code == STATUSES[error.code]
     return error_of(URL, answer.status_code, json.loads(bytes(answer.body)))
 
@@ -115,7 +115,7 @@ def test_where_a_ledger_lies_stays_there(error: Any) -> None:
     twin: Any = over_http(error)
     assert type(twin) is type(error)
     assert SECRET_PLACE not in str(twin)
-    assert SECRET_PLACE not in bytes(answer_to(error).body).decode()
+    assert SECRET_PLACE not in bytes(idempotency_record(error).body).decode()
     assert vars(twin) == {**vars(error), "path": URL}
     assert URL in str(twin)
 

@@ -161,7 +161,7 @@ def test_a_service_that_does_not_know_what_is_asked_is_said_to(script: Script, a
         ((502, {}, "upstream"), True),
         ((503, {}, problem("overloaded")), False),
         ((503, {}, problem("timed-out")), True),
-        ((503, {}, problem("rehearsal-error")), False),
+        ((503, {}, problem("sandbox-error")), False),
         ((503, {}, problem("clock-error")), False),
         ((429, {}, problem("too-many-requests")), False),
         ((409, {}, problem("in-flight")), True),

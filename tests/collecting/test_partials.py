@@ -133,15 +133,15 @@ def test_empty_partitions_are_remembered_as_well(tmp_path: Path) -> None:
         empty.merge(Partial.from_bytes(empty.to_bytes(), POLL))
 
 
-def test_partials_of_other_collections_and_rehearsals_do_not_merge(tmp_path: Path) -> None:
+def test_partials_of_other_collections_and_sandboxes_do_not_merge(tmp_path: Path) -> None:
     one = some(1, OUE.randomize([0]), tmp_path)
-    for other in (Collection("other", OUE, POLL.categories), replace(POLL, rehearsal=True)):
+    for other in (Collection("other", OUE, POLL.categories), replace(POLL, sandbox=True)):
         part = some(2, OUE.randomize([0]), tmp_path, other)
         with pytest.raises(
             InvalidParameter, match=r"other: expected a partial of collection poll \(.*; found one of"
         ):
             one.merge(part)
-        with pytest.raises(ReportFileError, match=r"made for collection other|made in a rehearsal"):
+        with pytest.raises(ReportFileError, match=r"made for collection other|made in a sandbox"):
             Partial.from_bytes(part.to_bytes(), POLL, place="p")
 
 

@@ -245,14 +245,14 @@ def test_a_name_says_what_is_written(tmp_path: Path) -> None:
 # -- refused by name -----------------------------------------------------------------------------------------
 
 
-def test_that_of_another_collection_or_a_rehearsal_is_refused(tmp_path: Path) -> None:
+def test_that_of_another_collection_or_a_sandbox_is_refused(tmp_path: Path) -> None:
     other = Collection("other", OUE, POLL.categories)
     one = write(tmp_path / "a.parquet", FEW, collection=other)
     refused(one, "made for collection other with fingerprint")
     assert aggregate(one, other).reports == 4
-    write(one, FEW, collection=replace(POLL, rehearsal=True))
-    refused(one, "made in a rehearsal")
-    assert aggregate(one, replace(POLL, rehearsal=True)).reports == 4
+    write(one, FEW, collection=replace(POLL, sandbox=True))
+    refused(one, "made in a sandbox")
+    assert aggregate(one, replace(POLL, sandbox=True)).reports == 4
 
 
 def test_a_folder_without_partitions_and_partitions_without_reports(tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ def rewritten(path: Path, table: Any = None, **changes: dict[str, Any]) -> None:
         ({"end": {"sha256": "00"}}, "SHA-256 is another"),
         ({"end": {"reports": "many"}}, "its header is damaged"),
         ({"partition": {"name": "task other"}}, "SHA-256 is another"),
-        ({"partition": {"rehearsal": False}}, "SHA-256 is another"),
+        ({"partition": {"sandbox": False}}, "SHA-256 is another"),
         ({"partition": {"shape": [2]}}, "its columns are not those"),
         ({"partition": {"shape": [0]}}, "its header is damaged"),
         ({"partition": {"dtype": "<i1"}}, "these are no reports of poll: expected packed"),

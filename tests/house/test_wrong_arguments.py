@@ -172,7 +172,7 @@ def calls(accountant: Accountant) -> dict[str, Call]:
     return {
         "Accountant": (
             opened,
-            {"ledger": ":memory:", "create": True, "clock": lambda: 0, "clock_bound": 3600.0, "rehearsal": None},
+            {"ledger": ":memory:", "create": True, "clock": lambda: 0, "clock_bound": 3600.0, "sandbox": None},
         ),
         **{f"Accountant.{name}": (getattr(accountant, name), given) for name, given in own.items()},
         "LedgerOperations.copy_to": (copied, {"ledger": "copied.db", "on_progress": None}),

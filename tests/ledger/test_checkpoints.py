@@ -1,4 +1,4 @@
-"""Checkpoints: where every lane ended at some time, under one number that people note."""
+"""Checkpoints: where every partition ended at some time, under one number that people note."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def test_the_root_is_the_one_of_rfc_9162() -> None:
     assert root([b"a", b"b", b"c", b"d", b"e"]) == node(node(node(a, b), node(c, d)), e)
 
 
-@pytest.mark.parametrize("lanes", [1, 3])
-def test_a_checkpoint_is_taken_only_if_something_was_written(lanes: int) -> None:
-    with Accountant(ToyStore(lanes)) as accountant:
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_a_checkpoint_is_taken_only_if_something_was_written(partitions: int) -> None:
+    with Accountant(ToyStore(partitions)) as accountant:
         accountant.set_policy("default", ["lifetime=9"])
         first = accountant.checkpoint()
         assert accountant.checkpoint() == first
@@ -47,7 +47,7 @@ def test_a_checkpoint_is_taken_only_if_something_was_written(lanes: int) -> None
         assert not accountant.verify(first.replace("1-", "2-", 1)).ok
 
 
-def test_a_ledger_of_several_lanes_takes_them_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ledger_of_several_partitions_takes_them_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeper.Keeper.__init__, "__defaults__", (0.05,))
     others = set(threading.enumerate())  # of ledgers of other tests, which may be about to end
     store = ToyStore(3)
@@ -72,7 +72,7 @@ def test_a_ledger_of_several_lanes_takes_them_by_itself(monkeypatch: pytest.Monk
 
 
 def test_no_more_than_a_few_are_held_to_verify_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is one a minute, and each holds 60 bytes a lane."""
+    """There is one a minute, and each holds 60 bytes a partition."""
     alive, most = 0, 0
 
     class Counted(Checkpoint):

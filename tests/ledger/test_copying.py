@@ -105,7 +105,7 @@ class Story:
 
 
 def said(accountant: Accountant) -> dict[str, Any]:
-    """What a ledger says of its users, its policies and itself, in whatever lanes it is."""
+    """What a ledger says of its users, its policies and itself, in whatever partitions it is."""
     stats = accountant.stats()
     kinds = {
         kind: n for kind, n in stats["entries_by_kind"].items() if kind not in ("policy", "moved", "copied", "clock")
@@ -131,7 +131,9 @@ def history_of(accountant: Accountant, user: str) -> list[dict[str, Any]]:
 
 def told(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """A history without what is numbered anew."""
-    return [{k: v for k, v in row.items() if k not in ("lane", "entry", "account", "resolves")} for row in history]
+    return [
+        {k: v for k, v in row.items() if k not in ("partition", "entry", "account", "resolves")} for row in history
+    ]
 
 
 def check_story(accountant: Accountant, story: Story, clock: Clock) -> None:
@@ -165,8 +167,8 @@ def check_story(accountant: Accountant, story: Story, clock: Clock) -> None:
 def places(tmp_path: Path) -> dict[str, Callable[[str], str]]:
     return {
         "file": lambda name: str(tmp_path / f"{name}.db"),
-        "3 lanes": lambda name: new_ledger(3),
-        "5 lanes": lambda name: new_ledger(5),
+        "3 partitions": lambda name: new_ledger(3),
+        "5 partitions": lambda name: new_ledger(5),
     }
 
 
@@ -179,9 +181,13 @@ def story(tmp_path: Path, clock: Clock) -> Story:
 
 WAYS = [
     pytest.param(("file",), id="file"),
-    pytest.param(("3 lanes", "file"), id="3 lanes-file"),
-    pytest.param(("file", "5 lanes"), id="file-5 lanes", marks=pytest.mark.slow),
-    pytest.param(("3 lanes", "5 lanes", "3 lanes"), id="3 lanes-5 lanes-3 lanes", marks=pytest.mark.slow),
+    pytest.param(("3 partitions", "file"), id="3 partitions-file"),
+    pytest.param(("file", "5 partitions"), id="file-5 partitions", marks=pytest.mark.slow),
+    pytest.param(
+        ("3 partitions", "5 partitions", "3 partitions"),
+        id="3 partitions-5 partitions-3 partitions",
+        marks=pytest.mark.slow,
+    ),
 ]
 
 
@@ -238,9 +244,9 @@ def small(path: Path, clock: Clock) -> str:
     return receipt
 
 
-def keyed_toys(lanes: int, path: Path) -> ToyStore:
+def keyed_toys(partitions: int, path: Path) -> ToyStore:
     """An empty store of the key that lies beside a file."""
-    return ToyStore(lanes, Path(f"{path}.key").read_bytes())
+    return ToyStore(partitions, Path(f"{path}.key").read_bytes())
 
 
 def charges(ledger: Path | ToyStore, clock: Clock) -> bool:
@@ -302,7 +308,7 @@ def test_a_copy_that_is_killed_before_or_after_any_commit_goes_on(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["file", "3 lanes"])
+@pytest.mark.parametrize("kind", ["file", "3 partitions"])
 def test_a_copy_whose_process_is_killed_at_random_goes_on(
     tmp_path: Path, clock: Clock, story: Story, kind: str
 ) -> None:
@@ -352,7 +358,7 @@ def stopped_copy(accountant: Accountant, there: Path, monkeypatch: pytest.Monkey
 def test_physical_copy_of_a_target_never_opens_as_well(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, before: str, first: str
 ) -> None:
-    """`ledger copy` was stopped while it filled a file, the file was copied with `cp`, and `ledger copy` was run
+    """`ledger move` was stopped while it filled a file, the file was copied with `cp`, and `ledger move` was run
     again to each of the two: both opened, and every user had two budgets.
     """
     small(tmp_path / "first.db", clock)
@@ -503,7 +509,7 @@ def test_a_ledger_that_does_not_verify_is_left_as_it_is(tmp_path: Path, clock: C
 
     small(tmp_path / "first.db", clock)
     with closing(sqlite3.connect(tmp_path / "first.db")) as connection, connection:
-        connection.execute("UPDATE accounts SET epsilon = epsilon - 1 WHERE account = 1 AND window = 0")
+        connection.execute("UPDATE window_sums SET epsilon = epsilon - 1 WHERE account = 1 AND window_code = 0")
     with Accountant(tmp_path / "first.db", clock=clock) as accountant:
         with pytest.raises(LedgerError, match="it does not verify, so it is not copied: accounts: account 1"):
             accountant.ledger.copy_to(tmp_path / "copy.db")
@@ -596,14 +602,14 @@ def test_two_who_copy_at_the_same_time_do_no_harm(tmp_path: Path, clock: Clock) 
 
 
 def test_a_bulk_run_that_was_interrupted_before_goes_on_after(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its parts are those of the lanes it was begun in, wherever they lie now; nobody is charged twice."""
+    """Its parts are those of the partitions it was begun in, wherever they lie now; nobody is charged twice."""
     here = ToyStore(4)
     with Accountant(here, clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=1"])
         accountant.spend_many(CROWD[:30], coin(1), key="done")
         with monkeypatch.context() as patch:
             charge = many._charge_part
-            patch.setattr(many, "LANES_TOGETHER", 1)
+            patch.setattr(many, "PARTITIONS_TOGETHER", 1)
             patch.setattr(
                 many,
                 "_charge_part",
@@ -613,9 +619,9 @@ def test_a_bulk_run_that_was_interrupted_before_goes_on_after(clock: Clock, monk
             with pytest.raises(ZeroDivisionError):
                 accountant.spend_many(CROWD, coin("0.25"), key="run")
         done = accountant.stats()["entries"]
-    for lanes in (1, 3, 4):
-        there = ToyStore(lanes, here.key.secret)
-        there.name = f"toy of {lanes}"
+    for partitions in (1, 3, 4):
+        there = ToyStore(partitions, here.key.secret)
+        there.name = f"toy of {partitions}"
         with Accountant(here, clock=clock) as accountant:
             accountant.ledger.copy_to(there)
         with Accountant(there, clock=clock) as accountant:
@@ -661,7 +667,7 @@ def test_windows_that_were_being_filled_are_filled_after(clock: Clock, monkeypat
 @pytest.mark.some(3)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_clock_that_was_wrong_makes_nobody_s_budget_larger(seed: int, clock: Clock, thorough: bool) -> None:
-    """Entries dated in the future, repaired in some lanes and not in others, copied to fewer and to more."""
+    """Entries dated in the future, repaired in some partitions and not in others, copied to fewer and to more."""
     for number in range(4 if thorough else 1):
         _wrong_clock(random.Random(f"{seed} {number}"), clock)
 
@@ -706,7 +712,7 @@ def _wrong_clock(chance: random.Random, clock: Clock) -> None:
         after = _spent(accountant)
         assert after.keys() == before.keys()
         for place, spent in after.items():
-            assert spent == before[place] or (spent > before[place] and here.lanes > 1), place
+            assert spent == before[place] or (spent > before[place] and here.partitions > 1), place
         here = there
 
 
@@ -722,15 +728,15 @@ def _spent(accountant: Accountant) -> dict[tuple[str, str], int]:
 
 
 class MovingMachine(LedgerMachine):
-    """A ledger that is now and then copied to a place of another number of lanes, and goes on there."""
+    """A ledger that is now and then copied to a place of another number of partitions, and goes on there."""
 
     def make_place(self) -> InToys:
         return InToys(2)
 
-    @rule(lanes=st.integers(1, 4))
-    def move(self, lanes: int) -> None:
+    @rule(partitions=st.integers(1, 4))
+    def move(self, partitions: int) -> None:
         ledger = self.accountant._ledger
-        there = ToyStore(lanes, ledger.key.secret)
+        there = ToyStore(partitions, ledger.key.secret)
         there.name = f"toy of generation {ledger._store._rows[0].end()[0].generation + 1}"
         assert self.accountant.ledger.copy_to(there).target == there.name
         with pytest.raises(LedgerError, match=there.name):

@@ -139,7 +139,7 @@ def test_no_trace_of_a_user_is_left_in_the_file(tmp_path: Path, clock: Clock) ->
         assert (stored(user), [stored(secret) for secret in private]) == (1, [0, 0, 0, 0, 0])
     assert stored(user) == 1
     connection = sqlite3.connect(path)
-    assert connection.execute("SELECT count(*) FROM tombstones WHERE hash = ?", (user,)).fetchone() == (1,)
+    assert connection.execute("SELECT count(*) FROM tombstones WHERE user_hash = ?", (user,)).fetchone() == (1,)
     connection.close()
 
 
@@ -151,12 +151,12 @@ def test_sums_and_links_still_hold(accountant: Accountant, clock: Clock) -> None
     live(accountant, "bob")
     head = check(accountant)
     entries, bob = list(accountant.journal()), accountant.balance("bob").limits[0]
-    lifetime = [row for row in table(accountant, "accounts") if row[1] == 0]
+    lifetime = [row for row in table(accountant, "window_sums") if row[1] == 0]
     clock.advance(days=1)
     accountant.erase("alice")
     check(accountant, head)
     assert without_notes(list(accountant.journal())[:-1]) == without_notes(entries), "the journal is append-only"
-    assert [row for row in table(accountant, "accounts") if row[1] == 0] == lifetime
+    assert [row for row in table(accountant, "window_sums") if row[1] == 0] == lifetime
     assert accountant.stats()["users"] == 2, "bob and somebody"
     assert accountant.balance("bob").limits[0] == bob
 

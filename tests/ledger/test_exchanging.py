@@ -16,8 +16,8 @@ from ldp_budget import Accountant, LedgerError, LedgerKeyMissing, UnknownName
 from ldp_budget.ledger import exchanging
 from ldp_budget.ledger._sqlite import SqliteStore
 from ldp_budget.ledger.checkpoints import link_of
-from ldp_budget.ledger.entries import NO_LINK, Checkpoint, End, StoredCharge, StoredPolicy
-from ldp_budget.ledger.journal import canonical_link, canonical_rows
+from ldp_budget.ledger.entries import EMPTY_CHAIN, Checkpoint, PricedMechanism, StoredPolicy
+from ldp_budget.ledger.journal import canonical_rows, canonical_transaction
 from ldp_budget.ledger.keys import Key, new_key
 from ledger_contract import CURVE, check, coin, promising, spent
 from ledger_exchanges import Exchanged, ExchangedContract, exchange
@@ -45,15 +45,15 @@ class TestInFile(ExchangedContract):
 
 
 @pytest.mark.slow
-class TestThreeLanes(ExchangedContract):
+class TestThreePartitions(ExchangedContract):
     @pytest.fixture
     def place(self) -> Exchanged:
         return Exchanged(InToys(3))
 
 
-@pytest.fixture(params=["memory", pytest.param("file", marks=pytest.mark.slow), "three lanes"])
+@pytest.fixture(params=["memory", pytest.param("file", marks=pytest.mark.slow), "three partitions"])
 def accountant(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Accountant:
-    place = {"memory": ":memory:", "file": tmp_path / "budget.db", "three lanes": ToyStore(3)}[request.param]
+    place = {"memory": ":memory:", "file": tmp_path / "budget.db", "three partitions": ToyStore(3)}[request.param]
     accountant = Accountant(place, clock=clock)
     accountant.set_policy("default", ["lifetime=9", "day=9"])
     return accountant
@@ -117,17 +117,17 @@ def test_reports_of_a_memoised_value_go_on_along_their_curve(accountant: Account
 
 
 def test_the_states_of_a_secret(accountant: Accountant) -> None:
-    lanes = len(ledger_of(accountant).lanes)
-    assert accountant.ledger.key_states() == [(1, "active", lanes)]
+    partitions = len(ledger_of(accountant).partitions)
+    assert accountant.ledger.key_states() == [(1, "active", partitions)]
     assert accountant.ledger.activate_key() == 1, "there is nothing to activate"
     assert accountant.ledger.prepare_key() == accountant.ledger.prepare_key() == 2
-    assert accountant.ledger.key_states() == [(1, "active", lanes), (2, "pending", 0)]
+    assert accountant.ledger.key_states() == [(1, "active", partitions), (2, "pending", 0)]
     assert accountant.ledger.discard_key()
     assert not accountant.ledger.discard_key()
     assert states(accountant) == ["active"]
     assert exchange(accountant) == accountant.ledger.activate_key() == 2
     assert not accountant.ledger.discard_key()
-    assert accountant.ledger.key_states() == [(1, "expired", 0), (2, "active", lanes)]
+    assert accountant.ledger.key_states() == [(1, "expired", 0), (2, "active", partitions)]
     kinds = [row["kind"] for row in accountant.journal()]
     assert kinds.count("rekeyed") == 1
 
@@ -221,7 +221,9 @@ def test_the_old_secret_finds_no_name_in_what_is_stored(stolen: tuple[Path, Key]
         assert name not in found, what
         assert name.hex().upper().encode() not in found, what
     with sqlite3.connect(path) as connection:
-        marks = connection.execute("SELECT mark, label, salt FROM journal JOIN entry_labels USING (entry)").fetchall()
+        marks = connection.execute(
+            "SELECT label_commitment, label, salt FROM journal JOIN entry_labels USING (entry)"
+        ).fetchall()
         assert marks
         for mark, label, salt in marks:
             assert key.mark(salt, label) != mark
@@ -248,19 +250,23 @@ def test_the_old_secret_made_all_of_these_before(tmp_path: Path) -> None:
 
 def forged_link(connection: sqlite3.Connection, key: Key) -> None:
     """Link every transaction again with a secret, as if nothing had ever been exchanged."""
-    columns = "entry, at, kind, account, charge, policy, reports, epsilon, delta, rho, mu_squared"
-    columns += ", mark, expires, resolves, keyed"
-    charges = [StoredCharge(*row) for row in connection.execute("SELECT * FROM charges")]
+    columns = "entry, at, kind, account, priced_mechanism, policy, reports, epsilon, delta, rho, mu_squared"
+    columns += ", label_commitment, expires, resolves, has_record, has_note, api_key, sub_limit"
+    charges = [PricedMechanism(*row) for row in connection.execute("SELECT * FROM priced_mechanisms")]
     policies = [StoredPolicy(*row) for row in connection.execute("SELECT * FROM policies")]
-    before, rows, seen = NO_LINK, [], (0, 0)
-    for *row, link in connection.execute(f"SELECT {columns}, link FROM journal ORDER BY entry").fetchall():
+    before, rows, seen = EMPTY_CHAIN, [], (0, 0)
+    for *row, chain_hash in connection.execute(
+        f"SELECT {columns}, chain_hash FROM journal ORDER BY entry"
+    ).fetchall():
         rows.append(tuple(row))
-        if link is not None:
+        if chain_hash is not None:
             now = max([seen[0], *(each[4] for each in rows)]), max([seen[1], *(each[5] for each in rows)])
             new_charges = [each.covered for each in charges if seen[0] < each.number <= now[0]]
             new_policies = [each.covered for each in policies if seen[1] < each.number <= now[1]]
-            before = key.link(canonical_link(before, canonical_rows(rows), new_charges, new_policies, []))
-            connection.execute("UPDATE journal SET link = ? WHERE entry = ?", (before, row[0]))
+            before = key.chain_hash(
+                canonical_transaction(before, canonical_rows(rows), new_charges, new_policies, [])
+            )
+            connection.execute("UPDATE journal SET chain_hash = ? WHERE entry = ?", (before, row[0]))
             rows, seen = [], now
 
 
@@ -283,27 +289,27 @@ def test_the_forged_journal_would_have_held_before_the_exchange(tmp_path: Path, 
         in_use(accountant)
         key = ledger_of(accountant).key
     with sqlite3.connect(path) as connection:
-        before = connection.execute("SELECT link FROM journal ORDER BY entry").fetchall()
+        before = connection.execute("SELECT chain_hash FROM journal ORDER BY entry").fetchall()
         forged_link(connection, key)
-        assert connection.execute("SELECT link FROM journal ORDER BY entry").fetchall() == before
+        assert connection.execute("SELECT chain_hash FROM journal ORDER BY entry").fetchall() == before
     connection.close()
 
 
-@pytest.mark.parametrize("table", ["users", "tombstones", "keys", "notes", "lanes"])
+@pytest.mark.parametrize("table", ["users", "tombstones", "idempotency_records", "notes", "partitions"])
 def test_the_old_secret_seals_no_row(stolen: tuple[Path, Key], clock: Clock, table: str) -> None:
     """A seal by the old secret over what stands there, hashes veiled or not, is no seal."""
     path, key = stolen
     with sqlite3.connect(path) as connection:
         *values, _ = connection.execute(f"SELECT * FROM {table} LIMIT 1").fetchone()
-        sealed = {"notes": ("note", 0, *values), "lanes": ("lane", *values[1:])}.get(table, tuple(values))
+        sealed = {"notes": ("note", 0, *values), "partitions": ("partition", *values[1:])}.get(table, tuple(values))
         connection.execute(
-            f"UPDATE {table} SET seal = ? WHERE rowid = (SELECT rowid FROM {table} LIMIT 1)"
+            f"UPDATE {table} SET row_mac = ? WHERE rowid = (SELECT rowid FROM {table} LIMIT 1)"
             if table != "tombstones"
-            else "UPDATE tombstones SET seal = ?",
-            (key.seal(*sealed),),
+            else "UPDATE tombstones SET row_mac = ?",
+            (key.row_mac(*sealed),),
         )
     connection.close()
-    if table == "lanes":
+    if table == "partitions":
         with Accountant(path, clock=clock) as accountant, pytest.raises(LedgerKeyMissing, match="was changed"):
             accountant.spend("alice", coin("0.1"))
         return
@@ -340,11 +346,11 @@ def test_a_ledger_of_the_old_secret_in_the_place_of_it_is_refused(stolen: tuple[
 def test_checkpoints_cannot_be_made_again_with_the_old_secret(stolen: tuple[Path, Key], clock: Clock) -> None:
     path, key = stolen
     with sqlite3.connect(path) as connection:
-        before = NO_LINK
+        before = EMPTY_CHAIN
         for row in connection.execute("SELECT * FROM checkpoints ORDER BY number").fetchall():
             checkpoint = Checkpoint(*row)._replace(at=row[1] + 1)
             before = link_of(key, before, checkpoint)
-            update = "UPDATE checkpoints SET at = ?, link = ? WHERE number = ?"
+            update = "UPDATE checkpoints SET at = ?, chain_hash = ? WHERE number = ?"
             connection.execute(update, (checkpoint.at, before, checkpoint.number))
     connection.close()
     with Accountant(path, clock=clock) as accountant:
@@ -361,7 +367,9 @@ def test_the_last_checkpoint_of_the_old_secret_is_held_as_well(tmp_path: Path, c
     with sqlite3.connect(path) as connection:
         found = Checkpoint(*connection.execute("SELECT * FROM checkpoints").fetchone())
         found = found._replace(at=found.at + 1)
-        connection.execute("UPDATE checkpoints SET at = ?, link = ?", (found.at, link_of(key, NO_LINK, found)))
+        connection.execute(
+            "UPDATE checkpoints SET at = ?, chain_hash = ?", (found.at, link_of(key, EMPTY_CHAIN, found))
+        )
     connection.close()
     with Accountant(path, clock=clock) as accountant:
         assert any(problem.startswith("checkpoints: ") for problem in accountant.verify().problems)
@@ -373,7 +381,7 @@ def test_a_row_that_was_changed_before_does_not_hold_by_an_exchange(tmp_path: Pa
         accountant.set_policy("default", ["lifetime=9"])
         in_use(accountant)
     with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE users SET hash = ? WHERE account = 1", (b"somebody else in",))
+        connection.execute("UPDATE users SET user_hash = ? WHERE account = 1", (b"somebody else in",))
     connection.close()
     with Accountant(path, clock=clock) as accountant:
         with pytest.raises(
@@ -554,12 +562,12 @@ def test_a_damaged_file_is_no_key(tmp_path: Path, damage: Callable[[str], str]) 
         Accountant(path)
 
 
-def test_the_key_of_a_rehearsal_stays_one(tmp_path: Path, clock: Clock) -> None:
+def test_the_key_of_a_sandbox_stays_one(tmp_path: Path, clock: Clock) -> None:
     path = tmp_path / "budget.db"
-    with Accountant(path, rehearsal=True, clock=clock) as accountant:
+    with Accountant(path, sandbox=True, clock=clock) as accountant:
         exchange(accountant)
-        assert accountant.rehearsal
-    with pytest.raises(LedgerError, match="found a rehearsal"):
+        assert accountant.sandbox
+    with pytest.raises(LedgerError, match="found a sandbox"):
         Accountant(path)
 
 
@@ -585,11 +593,6 @@ def test_a_veil_can_be_lifted_by_its_secret_alone() -> None:
     assert 60 < sum(changed) / 128 < 68
 
 
-def test_the_number_of_the_secret_stands_above_the_rest_of_the_gate() -> None:
-    end = End(gate=(3 << 40) + (5 << 20) + 2)
-    assert (end.secret, end.generation) == (4, 5)
-
-
 def test_an_erasure_leaves_nothing_of_the_user(accountant: Accountant) -> None:
     in_use(accountant)
     exchange(accountant)
@@ -598,7 +601,7 @@ def test_an_erasure_leaves_nothing_of_the_user(accountant: Accountant) -> None:
     if hasattr(store_of(accountant), "_readers"):
         with tables(accountant) as connection:
             assert connection.execute("SELECT count(*) FROM entry_labels").fetchone() == (0,)
-            assert connection.execute("SELECT count(*) FROM labels").fetchone() == (0,)
+            assert connection.execute("SELECT count(*) FROM memoised_counts").fetchone() == (0,)
     exchange(accountant)
     assert not accountant.spend("alice", coin("0.1"))
     check(accountant)

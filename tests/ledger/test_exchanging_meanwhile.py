@@ -35,7 +35,7 @@ def at_first(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, do: Call
 
 
 def activate_but_for_the_end(accountant: Accountant) -> None:
-    """Somebody is stopped when the new secret is in force in all lanes, and the file does not say so yet."""
+    """Somebody is stopped when the new secret is in force in all partitions, and the file does not say so yet."""
 
     def interrupted(*arguments: object) -> None:
         raise KeyboardInterrupt
@@ -114,8 +114,10 @@ def test_whoever_has_prepared_another_secret_goes_on_when_the_right_file_is_ther
         assert other.ledger.activate_key() == 2
 
 
-def test_of_many_users_nobody_says_that_none_was_charged_where_some_lanes_have_the_new_secret(clock: Clock) -> None:
-    """As on a machine to which the file was not brought, while lane after lane is exchanged."""
+def test_of_many_users_nobody_says_that_none_was_charged_where_some_partitions_have_the_new_secret(
+    clock: Clock,
+) -> None:
+    """As on a machine to which the file was not brought, while partition after partition is exchanged."""
     store, elsewhere, users = ToyStore(3), ToyStore(3), [f"user-{n}" for n in range(30)]
     with Accountant(store, clock=clock) as one:
         one.set_policy("default", ["lifetime=9"])
@@ -156,14 +158,14 @@ def test_a_backup_has_a_key_of_its_moment_though_it_is_exchanged_meanwhile(
         check(later)
 
 
-def test_a_lane_that_goes_back_at_the_end_of_an_exchange_is_found(
+def test_a_partition_that_goes_back_at_the_end_of_an_exchange_is_found(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By a process that has met the new secret in the middle, and has not read since that it is active."""
     store = ToyStore(2)
     with Accountant(store, clock=clock) as one:
         one.set_policy("default", ["lifetime=9"])
-        users = {ledger_of(one).lane_of(store.key.hash(b"user", name)): name for name in "abcdefgh"}
+        users = {ledger_of(one).partition_of(store.key.hash(b"user", name)): name for name in "abcdefgh"}
         one.ledger.prepare_key()
         before = copy.deepcopy(store._rows[1])
         activate_but_for_the_end(one)
@@ -172,7 +174,7 @@ def test_a_lane_that_goes_back_at_the_end_of_an_exchange_is_found(
     with Accountant(store, clock=clock) as other:
         assert other.spend(users[0], coin(1))
         store._rows[1] = before
-        with pytest.raises(LedgerError, match="lane 1 has gone back"):
+        with pytest.raises(LedgerError, match="partition 1 has gone back"):
             other.spend(users[1], coin(1))
 
 

@@ -17,7 +17,7 @@ from postgres_places import Emptied, new_ledger
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("own_keys")]
 
 
-class TestFourLanes(ExchangedContract):
+class TestFourPartitions(ExchangedContract):
     @pytest.fixture
     def place(self) -> Exchanged:
         return Exchanged(Emptied(4))
@@ -160,7 +160,7 @@ def test_whoever_is_killed_at_any_step_leaves_a_whole_ledger(address: str) -> No
             with Accountant(address, create=False) as later:
                 assert later.spend("user-1", COIN, key=f"{step}").repeated
                 assert later.stats()["users"] == 20
-            number = max(state.secret for state in other.ledger.key_states() if state.lanes)
+            number = max(state.secret for state in other.ledger.key_states() if state.partitions)
             check(other)
         assert killed > 15
         assert number > 1

@@ -159,14 +159,14 @@ def in_another_thread(work: Callable[[], object], point: int) -> None:
     assert done, f"others fail, or wait for ever, after an interrupt at point {point}"
 
 
-@pytest.mark.parametrize("lanes", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("partitions", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_what_was_interrupted_while_it_was_closed_can_be_closed_again(
-    tmp_path: Path, clock: Clock, lanes: int
+    tmp_path: Path, clock: Clock, partitions: int
 ) -> None:
-    place = tmp_path / "budget.db" if lanes == 1 else Emptied(lanes).address
+    place = tmp_path / "budget.db" if partitions == 1 else Emptied(partitions).address
     with Accountant(place, clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=1000"])
-    for interrupt in every_interrupt(lanes):
+    for interrupt in every_interrupt(partitions):
         accountant = Accountant(place, clock=clock)
         accountant.spend("alice", coin("0.01"))  # which begins what takes checkpoints
         with suppress(KeyboardInterrupt), interrupt:

@@ -509,13 +509,13 @@ class Undo(Exception):  # noqa: N818 - not an error
 class OneMoment:
     """A ledger as a transaction sees it."""
 
-    lanes = range(1)
+    partitions = range(1)
 
     def __init__(self, rows: Any, key: Key) -> None:
         self.key = key
         self._rows = rows
 
-    def reading(self, lane: int = 0) -> Any:
+    def reading(self, partition: int = 0) -> Any:
         return nullcontext(Reading(self._rows, self.key, Clock()))  # type: ignore[arg-type]
 
 
@@ -524,9 +524,9 @@ def problems_after(accountant: Accountant, *statements: tuple[str, tuple[Any, ..
     found: tuple[str, ...] = ()
     try:
 
-        def change(lanes: Any) -> None:
+        def change(partitions: Any) -> None:
             nonlocal found
-            rows = lanes[0]
+            rows = partitions[0]
             for sql, values in statements:
                 rows._connection.execute(sql, values)
             rows.known_end = None  # what this process remembers of its last transaction
@@ -541,25 +541,36 @@ def problems_after(accountant: Accountant, *statements: tuple[str, tuple[Any, ..
 
 
 COLUMNS = {
-    "accounts": "account window epsilon delta rho mu_squared",
-    "checkpoints": "number at heads link",
-    "charges": "charge fingerprint mechanism declared guarantee epsilon delta rho mu_squared collection seal",
-    "collections": "number name fingerprint definition seal",
+    "account_macs": "account day row_mac",
+    "admin_log": "number at kind name body api_key",
+    "batch_runs": "number key_hash request_digest kind partitions response row_mac",
+    "checkpoints": "number at heads chain_hash",
+    "collections": "number name fingerprint definition row_mac",
     "entry_labels": "entry label salt",
-    "journal": "entry at kind account charge policy reports epsilon delta rho mu_squared"
-    " mark expires resolves keyed link",
-    "keys": "user key place request answer seal",
-    "labels": "account label charge window reports",
-    "lanes": "lane accounts charges policies collections answers checkpoints periods gate seal",
-    "notes": "entry note seal",
+    "erased_records": "number row_mac",
+    "idempotency_records": "user_hash key_hash entry number request_digest response row_mac",
+    "journal": "entry at kind account priced_mechanism policy reports epsilon delta rho mu_squared"
+    " label_commitment expires resolves has_record has_note api_key sub_limit chain_hash",
+    "memoised_counts": "account label priced_mechanism window_code reports",
+    "notes": "entry note row_mac",
+    "partitions": "partition accounts priced_mechanisms policies collections numbered_rows checkpoints periods state"
+    " changes generation secret row_mac",
     "periods": "period since",
-    "policies": "policy name version created_at definition seal",
-    "quotas": "account plan promise used",
-    "records": "number at kind name body made_by",
-    "seals": "account day seal",
-    "tombstones": "hash seal",
-    "users": "account hash seal",
+    "policies": "policy name version created_at definition row_mac",
+    "priced_mechanisms": "priced_mechanism fingerprint mechanism declared guarantee epsilon delta rho mu_squared"
+    " collection row_mac",
+    "quotas": "account plan guarantee used",
+    "tombstones": "user_hash row_mac",
+    "users": "account user_hash row_mac",
+    "window_sums": "account window_code epsilon delta rho mu_squared",
 }
+MOVED = {
+    "closings": "number generation changes move ledger row_mac",
+    "key_epochs": "number generation of_partition secret entries checkpoints checkpoint_hash row_mac",
+    "moved_entries": "number generation of_partition entry to_partition to_entry row_mac",
+    "openings": "number generation changes id identity ledger row_mac",
+}
+"""Those that only a ledger has that was moved, or whose key was rotated; see `test_tampering`."""
 VALUES = [f"{table}.{column}" for table, columns in COLUMNS.items() for column in columns.split()]
 
 
@@ -569,7 +580,10 @@ def test_the_columns_above_are_all_there_are(rich: Accountant) -> None:
             "SELECT s.name || '.' || c.name FROM sqlite_schema s, pragma_table_info(s.name) c WHERE s.type = 'table'"
         ).fetchall()
     others = {"meta.name", "meta.value", "_sqlite_migrations"}
-    assert {name for (name,) in columns if name not in others and not name.startswith("_sqlite")} == set(VALUES)
+    assert {name for (name,) in columns if name not in others and not name.startswith("_sqlite")} == {
+        *VALUES,
+        *(f"{table}.{column}" for table, columns in MOVED.items() for column in columns.split()),
+    }
 
 
 @pytest.mark.some(6)
@@ -611,18 +625,21 @@ def changed(old: Any) -> list[Any]:
 @pytest.mark.parametrize(
     "table",
     [
-        "accounts",
-        "charges",
+        "account_macs",
+        "batch_runs",
         "entry_labels",
+        "erased_records",
+        "idempotency_records",
         "journal",
-        "labels",
+        "memoised_counts",
         "notes",
         "periods",
         "policies",
+        "priced_mechanisms",
         "quotas",
-        "seals",
         "tombstones",
         "users",
+        "window_sums",
     ],
 )
 def test_a_deleted_row_is_found(rich: Accountant, table: str) -> None:
@@ -639,36 +656,38 @@ def test_a_deleted_row_is_found(rich: Accountant, table: str) -> None:
 @pytest.mark.parametrize(
     "statements",
     [
-        ["UPDATE users SET hash = NULL WHERE account = 1"],
-        ["DELETE FROM users WHERE account = 1", "DELETE FROM accounts WHERE account = 1"],
+        ["UPDATE users SET user_hash = NULL WHERE account = 1"],
+        ["DELETE FROM users WHERE account = 1", "DELETE FROM window_sums WHERE account = 1"],
         [
-            "UPDATE accounts SET account = -account WHERE account < 3",
-            "UPDATE accounts SET account = 3 + account WHERE account < 0",
+            "UPDATE window_sums SET account = -account WHERE account < 3",
+            "UPDATE window_sums SET account = 3 + account WHERE account < 0",
         ],
-        ["INSERT INTO labels SELECT account, label, charge, window + 4000, 3 FROM labels"],
-        ["INSERT INTO accounts SELECT account, window + 4000, 1, 1, 1, 1 FROM accounts"],
-        ["INSERT INTO quotas SELECT account, plan, promise || ' ', -5 FROM quotas"],
+        [
+            "INSERT INTO memoised_counts SELECT account, label, priced_mechanism, window_code + 4000, 3 FROM memoised_counts"
+        ],
+        ["INSERT INTO window_sums SELECT account, window_code + 4000, 1, 1, 1, 1 FROM window_sums"],
+        ["INSERT INTO quotas SELECT account, plan, guarantee || ' ', -5 FROM quotas"],
         ["INSERT INTO periods VALUES ('week', 0)"],
-        ["INSERT INTO tombstones SELECT x'00', seal FROM tombstones"],
+        ["INSERT INTO tombstones SELECT x'00', row_mac FROM tombstones"],
         ["DELETE FROM tombstones", "DELETE FROM journal WHERE kind = 'erased'"],
         ["DELETE FROM journal WHERE entry = (SELECT max(entry) FROM journal)"],
         [
-            "INSERT INTO journal (at, kind, account, charge, policy, reports, keyed)"
-            " VALUES (1, 'spent', 1, 1, 1, 1, 0)"
+            "INSERT INTO journal (at, kind, account, priced_mechanism, policy, reports, has_record, has_note, api_key, sub_limit)"
+            " VALUES (1, 'spent', 1, 1, 1, 1, 0, 0, 0, 0)"
         ],
-        ["INSERT INTO policies SELECT NULL, name, version + 9, created_at, definition, seal FROM policies"],
+        ["INSERT INTO policies SELECT NULL, name, version + 9, created_at, definition, row_mac FROM policies"],
         [
-            "INSERT INTO charges SELECT NULL, fingerprint, mechanism, '{}', guarantee || ' ', 0, 0, 0, 0, collection,"
-            " seal FROM charges"
+            "INSERT INTO priced_mechanisms SELECT NULL, fingerprint, mechanism, '{}', guarantee || ' ', 0, 0, 0, 0, collection,"
+            " row_mac FROM priced_mechanisms"
         ],
         [
-            "INSERT INTO charges SELECT NULL, fingerprint, mechanism, declared, guarantee, 0, 0, 0, 0, 'a', seal"
-            " FROM charges"
+            "INSERT INTO priced_mechanisms SELECT NULL, fingerprint, mechanism, declared, guarantee, 0, 0, 0, 0, 'a', row_mac"
+            " FROM priced_mechanisms"
         ],
-        ["INSERT INTO notes SELECT entry, 'a', (SELECT seal FROM notes) FROM journal WHERE keyed < 2"],
-        ["UPDATE journal SET keyed = keyed - 2 WHERE keyed > 1"],
-        ["UPDATE journal SET link = NULL"],
-        ["DELETE FROM journal", "DELETE FROM accounts", "DELETE FROM users"],
+        ["INSERT INTO notes SELECT entry, 'a', (SELECT row_mac FROM notes) FROM journal WHERE NOT has_note"],
+        ["UPDATE journal SET has_note = 0"],
+        ["UPDATE journal SET chain_hash = NULL"],
+        ["DELETE FROM journal", "DELETE FROM window_sums", "DELETE FROM users"],
     ],
     ids=lambda statements: statements[0][:60],
 )

@@ -190,7 +190,7 @@ def test_a_malformed_key_is_refused(path: Path, size: int) -> None:
 def _other_programs_file(path: Path) -> None:
     path.unlink()
     with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE accounts (account, window)")
+        connection.execute("CREATE TABLE window_sums (account, window)")
     connection.close()
 
 
@@ -284,7 +284,7 @@ def test_it_is_an_ordinary_sqlite_file(path: Path) -> None:
     connection = sqlite3.connect(path)
     assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
-    assert connection.execute("SELECT epsilon FROM accounts WHERE window = 0").fetchall() == [(10**8,)]
+    assert connection.execute("SELECT epsilon FROM window_sums WHERE window_code = 0").fetchall() == [(10**8,)]
     connection.close()
 
 
@@ -313,7 +313,7 @@ def test_the_same_user_has_unrelated_hashes_in_two_ledgers(tmp_path: Path, coin:
             accountant.set_policy("default", ["lifetime=1"])
             accountant.spend("alice", coin("0.1"))
         connection = sqlite3.connect(tmp_path / name)
-        hashes += connection.execute("SELECT hash FROM users").fetchall()
+        hashes += connection.execute("SELECT user_hash FROM users").fetchall()
         connection.close()
     assert len(set(hashes)) == 2
 

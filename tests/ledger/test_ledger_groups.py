@@ -98,7 +98,7 @@ def test_an_argument_that_the_ledger_cannot_read_is_its_callers_error_alone(acco
 def test_an_error_that_wrote_nothing_costs_the_others_no_transaction_of_their_own(accountant: Accountant) -> None:
     before = accountant.stats()["head"]
     share(accountant, [*spends(accountant, 3), lambda: accountant.spend("alice", coin(1), policy="none")])
-    links = writer_of(accountant).execute("SELECT count(*) FROM journal WHERE link IS NOT NULL").fetchone()
+    links = writer_of(accountant).execute("SELECT count(*) FROM journal WHERE chain_hash IS NOT NULL").fetchone()
     assert links == (2,), "that of the policy, and one for all three"
     check(accountant, before)
 
@@ -144,19 +144,19 @@ def test_a_bulk_run_between_works_is_seen(accountant: Accountant) -> None:
     check(accountant)
 
 
-def test_what_lies_in_a_lane_that_others_hold_goes_back_and_holds_up_nobody() -> None:
-    """A leader waits for the lane of its own work alone; what it finds taken is left to the next leader."""
+def test_what_lies_in_a_partition_that_others_hold_goes_back_and_holds_up_nobody() -> None:
+    """A leader waits for the partition of its own work alone; what it finds taken is left to the next leader."""
     held, transactions = {2}, list[tuple[int, ...]]()
     begun, others = threading.Event(), threading.Event()
 
-    class Lane:
+    class Partition:
         writes = 0
 
         def read_ahead(self, needs: object) -> None: ...
 
-    def transact(work: Callable[[Any], None], lanes: list[int], works: object) -> None:
-        taken = [lanes[0], *(lane for lane in lanes[1:] if lane not in held)]
-        work({lane: Lane() for lane in taken})
+    def transact(work: Callable[[Any], None], partitions: list[int], works: object) -> None:
+        taken = [partitions[0], *(partition for partition in partitions[1:] if partition not in held)]
+        work({partition: Partition() for partition in taken})
         transactions.append(tuple(taken))
         if 3 in taken:
             held.clear()
@@ -173,9 +173,11 @@ def test_what_lies_in_a_lane_that_others_hold_goes_back_and_holds_up_nobody() ->
     leader.start()
     assert begun.wait(10)
     threads = []
-    for number, lane in enumerate((1, 3, 2, 3), 1):
+    for number, partition in enumerate((1, 3, 2, 3), 1):
         work = lambda transaction, number=number: number  # noqa: E731
-        threads.append(threading.Thread(target=lambda n=number, w=work, at=lane: done.update({n: group.run(w, at)})))
+        threads.append(
+            threading.Thread(target=lambda n=number, w=work, at=partition: done.update({n: group.run(w, at)}))
+        )
         threads[-1].start()
         while len(group._queue) < number:
             time.sleep(0.001)
@@ -183,11 +185,11 @@ def test_what_lies_in_a_lane_that_others_hold_goes_back_and_holds_up_nobody() ->
     for thread in (leader, *threads):
         thread.join(10)
     assert done == {number: number for number in range(5)}
-    # The first transaction was open already, and took what came next in its lane.
+    # The first transaction was open already, and took what came next in its partition.
     assert transactions == [(1,), (3,), (2,)]
 
 
-class Lane:
+class Partition:
     """A transaction of which nothing is asked."""
 
     writes = 0
@@ -198,32 +200,32 @@ class Lane:
 Transact = Callable[[Callable[[Any], None], list[int], object], None]
 
 
-def in_lanes(transact: Transact, lanes: list[int], work: Callable[[object], Any]) -> list[Any]:
-    """What works hear, one of each lane, that have queued up while the first lane's leader was at work."""
+def in_partitions(transact: Transact, partitions: list[int], work: Callable[[object], Any]) -> list[Any]:
+    """What works hear, one of each partition, that have queued up while the first partition's leader was at work."""
     begun, queued = threading.Event(), threading.Event()
 
-    def gated(work: Callable[[Any], None], lanes: list[int], works: object) -> None:
+    def gated(work: Callable[[Any], None], partitions: list[int], works: object) -> None:
         if begun.is_set():
-            transact(work, lanes, works)
+            transact(work, partitions, works)
         else:
             begun.set()
             assert queued.wait(10)
-            work({lanes[0]: Lane()})
+            work({partitions[0]: Partition()})
 
     group: GroupCommit = GroupCommit("a ledger", gated)
     heard: dict[int, Any] = {}
 
-    def run(number: int, lane: int) -> None:
+    def run(number: int, partition: int) -> None:
         try:
-            heard[number] = group.run(work if number >= 0 else lambda transaction: None, lane)
+            heard[number] = group.run(work if number >= 0 else lambda transaction: None, partition)
         except BaseException as error:
             heard[number] = error
 
     threads = [threading.Thread(target=run, args=(-1, 0))]
     threads[0].start()
     assert begun.wait(10)
-    for number, lane in enumerate(lanes):
-        threads.append(threading.Thread(target=run, args=(number, lane)))
+    for number, partition in enumerate(partitions):
+        threads.append(threading.Thread(target=run, args=(number, partition)))
         threads[-1].start()
         while len(group._queue) <= number:
             time.sleep(0.001)
@@ -233,35 +235,35 @@ def in_lanes(transact: Transact, lanes: list[int], work: Callable[[object], Any]
     assert not any(thread.is_alive() for thread in threads), "nobody waits for a leader that is gone"
     assert not group._queue
     assert not group._led
-    return [heard[number] for number in range(len(lanes))]
+    return [heard[number] for number in range(len(partitions))]
 
 
 class Failing:
-    """Transactions in which some lanes are held by others, and the first of which ends with an error."""
+    """Transactions in which some partitions are held by others, and the first of which ends with an error."""
 
     def __init__(self, held: set[int], error: BaseException, begins: bool = True) -> None:
         self.held, self.error, self.begins = held, error, begins
         self.tried: list[tuple[int, ...]] = []
 
-    def __call__(self, work: Callable[[Any], None], lanes: list[int], works: object) -> None:
-        taken = [lanes[0], *(lane for lane in lanes[1:] if lane not in self.held)]
+    def __call__(self, work: Callable[[Any], None], partitions: list[int], works: object) -> None:
+        taken = [partitions[0], *(partition for partition in partitions[1:] if partition not in self.held)]
         self.tried.append(tuple(taken))
         if self.begins:
-            work({lane: Lane() for lane in taken})
+            work({partition: Partition() for partition in taken})
         if len(self.tried) == 1:
             raise self.error
 
 
 @pytest.mark.parametrize("unknown", [True, False])
 def test_the_end_of_a_transaction_is_not_told_to_whom_it_was_not_of(unknown: bool) -> None:
-    """A lane that another process held was not tried at all, so its works are done by the next leader."""
+    """A partition that another process held was not tried at all, so its works are done by the next leader."""
     error = LedgerError("a ledger", "the server has gone", unknown=unknown)
     transact = Failing({2}, error)
-    assert in_lanes(transact, [1, 2, 3, 2], lambda transaction: "done") == [error, "done", error, "done"]
+    assert in_partitions(transact, [1, 2, 3, 2], lambda transaction: "done") == [error, "done", error, "done"]
     assert transact.tried == [(1, 3), (2,)]
 
 
-def test_a_mistake_of_another_lane_makes_nobody_wait_for_a_lane_that_is_held() -> None:
+def test_a_mistake_of_another_partition_makes_nobody_wait_for_a_partition_that_is_held() -> None:
     """The leader does the works again that shared the transaction, and leaves the others to the next one."""
     transact = Failing({2}, ZeroDivisionError())
     mistakes = iter([True])
@@ -271,7 +273,7 @@ def test_a_mistake_of_another_lane_makes_nobody_wait_for_a_lane_that_is_held() -
             raise ZeroDivisionError
         return "done"
 
-    assert in_lanes(transact, [1, 2, 3], work) == ["done"] * 3
+    assert in_partitions(transact, [1, 2, 3], work) == ["done"] * 3
     assert transact.tried == [(1, 3), (1,), (3,), (2,)]
 
 
@@ -279,13 +281,13 @@ def test_where_no_transaction_begins_all_are_told_at_once() -> None:
     """Each of them would wait as long for the same error, one after the other."""
     error = LedgerError("a ledger", "there is no server")
     transact = Failing({2}, error, begins=False)
-    assert in_lanes(transact, [1, 2, 3], lambda transaction: "done") == [error] * 3
+    assert in_partitions(transact, [1, 2, 3], lambda transaction: "done") == [error] * 3
     assert len(transact.tried) == 1
 
 
-def test_an_interrupt_leaves_nobody_waiting_for_a_lane_that_is_held() -> None:
+def test_an_interrupt_leaves_nobody_waiting_for_a_partition_that_is_held() -> None:
     interrupt = KeyboardInterrupt()
-    first, *others = in_lanes(Failing({2}, interrupt), [1, 2, 3], lambda transaction: "done")
+    first, *others = in_partitions(Failing({2}, interrupt), [1, 2, 3], lambda transaction: "done")
     assert first is interrupt
     assert all(isinstance(error, LedgerError) and error.unknown for error in others)
 
@@ -296,18 +298,18 @@ def test_an_interrupt_while_works_are_put_back_leaves_nobody_waiting(
 ) -> None:
     put_back, interrupts = GroupCommit._put_back, iter([KeyboardInterrupt()])
 
-    def interrupted(self: GroupCommit, batch: list[Any], lanes: set[int]) -> None:
-        if not {work.lane for work in batch} <= lanes:
+    def interrupted(self: GroupCommit, batch: list[Any], partitions: set[int]) -> None:
+        if not {work.partition for work in batch} <= partitions:
             for interrupt in interrupts:
                 if moved:
                     with self._mutex:
-                        self._queue.extendleft([work for work in reversed(batch) if work.lane not in lanes])
+                        self._queue.extendleft([work for work in reversed(batch) if work.partition not in partitions])
                 raise interrupt
-        put_back(self, batch, lanes)
+        put_back(self, batch, partitions)
 
     monkeypatch.setattr(GroupCommit, "_put_back", interrupted)
     error = LedgerError("a ledger", "the server has gone", unknown=True)
-    first, *others = in_lanes(Failing({2}, error), [1, 2, 3, 2], lambda transaction: "done")
+    first, *others = in_partitions(Failing({2}, error), [1, 2, 3, 2], lambda transaction: "done")
     assert isinstance(first, KeyboardInterrupt)
     assert all(isinstance(other, LedgerError) for other in others)
 

@@ -172,7 +172,7 @@ def test_sixty_four_threads_with_keys_share_transactions(tmp_path: Path, clock: 
         assert sum(bool(receipt) for receipt in first.values()) == 200
         assert spent(accountant, "alice") == {"lifetime": 20}
         with tables(accountant) as transaction:
-            links = transaction.execute("SELECT count(*) FROM journal WHERE link IS NOT NULL").fetchone()[0]
+            links = transaction.execute("SELECT count(*) FROM journal WHERE chain_hash IS NOT NULL").fetchone()[0]
         assert links < 201, "some spends shared a transaction, and so a link and a wait for the disk"
         check(accountant)
 

@@ -1,4 +1,4 @@
-"""Ledgers in a file, in memory and of dictionaries in lanes, step by step against the model in `ledger_model`."""
+"""Ledgers in a file, in memory and of dictionaries in partitions, step by step against the model in `ledger_model`."""
 
 from __future__ import annotations
 

@@ -57,7 +57,9 @@ def test_a_ledger_is_an_ordinary_sqlite_file(tmp_path: Path, clock: Clock) -> No
     database = Database(path)
     (row,) = database.query("SELECT sum(epsilon) AS units FROM journal JOIN users USING (account)")
     assert row["units"] == 2 * 10**9
-    assert {"accounts", "charges", "journal", "keys", "policies", "users"} <= set(database.table_names())
+    assert {"window_sums", "priced_mechanisms", "journal", "idempotency_records", "policies", "users"} <= set(
+        database.table_names()
+    )
     assert b"alice" not in path.read_bytes()
 
 

@@ -60,11 +60,11 @@ def test_a_ledger_without_such_a_limit_keeps_nothing_for_it(tmp_path: Path, cloc
     with Accountant(path, clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=9,1e-6,zcdp", "day=9", "month=9,1e-6,gdp"])
         accountant.spend("alice", promising(OUE))
-    assert len(rows(path, "SELECT * FROM accounts")) == 3
+    assert len(rows(path, "SELECT * FROM window_sums")) == 3
     with Accountant(path, clock=clock) as accountant:
         accountant.set_policy("tight", ["lifetime=9,1e-6,renyi", "day=9"])
         check(accountant)
-    assert len(rows(path, "SELECT * FROM accounts")) == 4
+    assert len(rows(path, "SELECT * FROM window_sums")) == 4
 
 
 @pytest.mark.parametrize("change", ["rho = rho - 1", "delta = delta + 1", "window = window + 4294967296"])
@@ -73,7 +73,7 @@ def test_a_changed_sum_of_a_measure_is_found(tmp_path: Path, clock: Clock, chang
     with Accountant(path, clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=9,1e-6,renyi:3"])
         accountant.spend("alice", promising(OUE))
-    rows(path, f"UPDATE accounts SET {change} WHERE window <> 0")
+    rows(path, f"UPDATE window_sums SET {change} WHERE window_code <> 0")
     with Accountant(path, create=False, clock=clock) as accountant:
         verification = accountant.verify()
         assert [problem for problem in verification.problems if problem.startswith("accounts:")]

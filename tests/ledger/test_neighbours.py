@@ -153,8 +153,8 @@ def test_nothing_is_acknowledged_where_the_files_are_not_the_opened_ones(path: P
             accountant.spend("alice", coin("0.1"), key="k")
     else:
 
-        def work(lanes: Any) -> None:
-            lanes[0]._connection.execute("UPDATE meta SET value = value")
+        def work(partitions: Any) -> None:
+            partitions[0]._connection.execute("UPDATE meta SET value = value")
             happen(path)
 
         with pytest.raises(LedgerError, match=f"({said}).*may be lost, so ask again by the key"):
@@ -279,9 +279,9 @@ def test_a_ledger_with_two_names_is_not_opened(path: Path) -> None:
 
 
 def test_a_link_leads_to_the_ledger_its_key_and_its_log(path: Path, tmp_path: Path) -> None:
-    link = tmp_path / "link.db"
-    link.symlink_to(path)
-    with Accountant(link) as one, Accountant(path) as other:
+    chain_hash = tmp_path / "link.db"
+    chain_hash.symlink_to(path)
+    with Accountant(chain_hash) as one, Accountant(path) as other:
         one.spend("alice", coin("0.1"))
         other.spend("alice", coin("0.1"))
         assert tenths(one, "alice") == 2
@@ -357,7 +357,7 @@ def test_a_process_refuses_a_ledger_with_another_past(path: Path) -> None:
     with Accountant(path) as accountant:
         accountant.spend("alice", coin("0.1"))
         connection = sqlite3.connect(path)
-        connection.execute("UPDATE journal SET link = zeroblob(32) WHERE entry = 2")
+        connection.execute("UPDATE journal SET chain_hash = zeroblob(32) WHERE entry = 2")
         connection.commit()
         connection.close()
         run(OTHER, path, "k")

@@ -1,4 +1,4 @@
-"""The contract of ledgers, kept by PostgreSQL with one lane, four and 64, and by the oldest that will do."""
+"""The contract of ledgers, kept by PostgreSQL with one partition, four and 64, and by the oldest that will do."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ pytestmark = pytest.mark.usefixtures("own_keys")
 
 
 @pytest.mark.slow
-class TestOneLane(LedgerContract):
+class TestOnePartition(LedgerContract):
     @pytest.fixture
     def place(self) -> Emptied:
         return Emptied(1)
 
 
 class TestCentral:
-    """Of the contract, at least one test for each thing that the server is asked for; in two lanes."""
+    """Of the contract, at least one test for each thing that the server is asked for; in two partitions."""
 
     accountant = LedgerContract.accountant
     threads_with_one_key = LedgerContract.threads_with_one_key
@@ -62,14 +62,14 @@ class TestCentral:
 
 
 @pytest.mark.slow
-class TestFourLanes(LedgerContract):
+class TestFourPartitions(LedgerContract):
     @pytest.fixture
     def place(self) -> Emptied:
         return Emptied(4)
 
 
 @pytest.mark.slow
-class TestManyLanes(LedgerContract):
+class TestManyPartitions(LedgerContract):
     @pytest.fixture
     def place(self) -> Emptied:
         return Emptied(64)
@@ -82,12 +82,12 @@ class TestTheOldestServer(LedgerContract):
         return Emptied(4, str(OLDEST // 10_000))
 
 
-def test_a_transaction_may_be_content_with_the_lanes_that_nobody_holds() -> None:
+def test_a_transaction_may_be_content_with_the_partitions_that_nobody_holds() -> None:
     store = PostgresStore(OnServer(4).address, create=True)
     try:
         with ThreadPoolExecutor() as threads:
 
-            def lock_two(lanes: Mapping[int, Rows]) -> tuple[list[int], list[int]]:
+            def lock_two(partitions: Mapping[int, Rows]) -> tuple[list[int], list[int]]:
                 some, other = (
                     # One after the other, or each may hold what the other would take.
                     threads.submit(store.run, sorted, wanted, Hint([], None, some=True)).result(10)
@@ -113,7 +113,7 @@ class TestCentralMeasures:
 
 
 @pytest.mark.slow
-class TestMeasuresInFourLanes(MeasuredContract):
+class TestMeasuresInFourPartitions(MeasuredContract):
     @pytest.fixture
     def place(self) -> Emptied:
         return Emptied(4)

@@ -21,9 +21,9 @@ FUNCTION = "CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN 
 NOTHING = FUNCTION.format(name="nothing", returned="NULL")
 
 CHANGES = {
-    "accounts has trigger t": (
-        f"{NOTHING}; CREATE TRIGGER t BEFORE UPDATE ON accounts FOR EACH ROW EXECUTE FUNCTION nothing()",
-        "DROP TRIGGER t ON accounts; DROP FUNCTION nothing",
+    "window_sums has trigger t": (
+        f"{NOTHING}; CREATE TRIGGER t BEFORE UPDATE ON window_sums FOR EACH ROW EXECUTE FUNCTION nothing()",
+        "DROP TRIGGER t ON window_sums; DROP FUNCTION nothing",
     ),
     "journal has trigger t": (
         f"{NOTHING}; CREATE TRIGGER t AFTER INSERT ON journal EXECUTE FUNCTION nothing();"
@@ -31,18 +31,21 @@ CHANGES = {
         "DROP TRIGGER t ON journal; DROP FUNCTION nothing",
     ),
     "users has trigger RI_ConstraintTrigger": (
-        "CREATE TABLE other (lane int4, account int8, FOREIGN KEY (lane, account) REFERENCES users)",
+        "CREATE TABLE other (partition int4, account int8, FOREIGN KEY (partition, account) REFERENCES users)",
         "DROP TABLE other",
     ),
-    "keys has rule r": ("CREATE RULE r AS ON INSERT TO keys DO INSTEAD NOTHING", "DROP RULE r ON keys"),
-    "accounts has policy p": ("CREATE POLICY p ON accounts USING (false)", "DROP POLICY p ON accounts"),
-    "accounts is a table, with row security": (
-        "ALTER TABLE accounts ENABLE ROW LEVEL SECURITY",
-        "ALTER TABLE accounts DISABLE ROW LEVEL SECURITY",
+    "idempotency_records has rule r": (
+        "CREATE RULE r AS ON INSERT TO idempotency_records DO INSTEAD NOTHING",
+        "DROP RULE r ON idempotency_records",
     ),
-    "labels is a table, with row security": (
-        "ALTER TABLE labels FORCE ROW LEVEL SECURITY",
-        "ALTER TABLE labels NO FORCE ROW LEVEL SECURITY",
+    "window_sums has policy p": ("CREATE POLICY p ON window_sums USING (false)", "DROP POLICY p ON window_sums"),
+    "window_sums is a table, with row security": (
+        "ALTER TABLE window_sums ENABLE ROW LEVEL SECURITY",
+        "ALTER TABLE window_sums DISABLE ROW LEVEL SECURITY",
+    ),
+    "memoised_counts is a table, with row security": (
+        "ALTER TABLE memoised_counts FORCE ROW LEVEL SECURITY",
+        "ALTER TABLE memoised_counts NO FORCE ROW LEVEL SECURITY",
     ),
     "journal is a table, unlogged": (
         "ALTER TABLE journal SET UNLOGGED",
@@ -57,30 +60,30 @@ CHANGES = {
         "ALTER TABLE hidden RENAME TO tombstones",
     ),
     "tombstones has inheritance": ("CREATE TABLE child () INHERITS (tombstones)", "DROP TABLE child"),
-    "keys has no constraint PRIMARY KEY": (
-        "ALTER TABLE keys DROP CONSTRAINT keys_pkey",
-        "ALTER TABLE keys ADD PRIMARY KEY (lane, owner, key)",
+    "idempotency_records has no constraint PRIMARY KEY": (
+        "ALTER TABLE idempotency_records DROP CONSTRAINT keys_pkey",
+        "ALTER TABLE idempotency_records ADD PRIMARY KEY (partition, user_hash, key_hash)",
     ),
     "periods has constraint CHECK": (
-        "ALTER TABLE periods ADD CONSTRAINT c CHECK (lane >= 0)",
+        "ALTER TABLE periods ADD CONSTRAINT c CHECK (partition >= 0)",
         "ALTER TABLE periods DROP CONSTRAINT c",
     ),
     "journal has no index UNIQUE btree": (
         "DROP INDEX resolutions",
-        "CREATE UNIQUE INDEX resolutions ON journal (lane, resolves) WHERE resolves IS NOT NULL",
+        "CREATE UNIQUE INDEX resolutions ON journal (partition, resolves) WHERE resolves IS NOT NULL",
     ),
-    "keys has index btree": ("CREATE INDEX more ON keys (place)", "DROP INDEX more"),
+    "idempotency_records has index btree": ("CREATE INDEX more ON idempotency_records (entry)", "DROP INDEX more"),
     "policies has column 8 more text": (
         "ALTER TABLE policies ADD COLUMN more text",
         "ALTER TABLE policies DROP COLUMN more",
     ),
-    "accounts has column 4 epsilon bigint with a default": (
-        "ALTER TABLE accounts ALTER epsilon SET DEFAULT 0",
-        "ALTER TABLE accounts ALTER epsilon DROP DEFAULT",
+    "window_sums has column 4 epsilon bigint with a default": (
+        "ALTER TABLE window_sums ALTER epsilon SET DEFAULT 0",
+        "ALTER TABLE window_sums ALTER epsilon DROP DEFAULT",
     ),
-    "accounts has column 4 epsilon numeric": (
-        "ALTER TABLE accounts ALTER epsilon TYPE numeric",
-        "ALTER TABLE accounts ALTER epsilon TYPE int8",
+    "window_sums has column 4 epsilon numeric": (
+        "ALTER TABLE window_sums ALTER epsilon TYPE numeric",
+        "ALTER TABLE window_sums ALTER epsilon TYPE int8",
     ),
     "journal has no column 3 at bigint NOT NULL": (
         "ALTER TABLE journal ALTER at DROP NOT NULL",
@@ -90,9 +93,9 @@ CHANGES = {
         'ALTER TABLE policies ALTER name TYPE text COLLATE "C"',
         'ALTER TABLE policies ALTER name TYPE text COLLATE "default"',
     ),
-    "records has another owner": (
-        "ALTER TABLE records OWNER TO pg_monitor",
-        "ALTER TABLE records OWNER TO postgres",
+    "admin_log has another owner": (
+        "ALTER TABLE admin_log OWNER TO pg_monitor",
+        "ALTER TABLE admin_log OWNER TO postgres",
     ),
     "schema has function public.unnest(bytea[])": (
         "CREATE FUNCTION unnest(bytea[]) RETURNS SETOF bytea LANGUAGE sql AS 'SELECT NULL::bytea WHERE false'",
@@ -157,12 +160,12 @@ def test_triggers_and_row_security_that_hide_charges_are_refused(looks_each_time
         assert accountant.spend("alice", coin(1))
         ask(
             address,
-            "CREATE TABLE hidden AS SELECT * FROM accounts WHERE false;"
+            "CREATE TABLE hidden AS SELECT * FROM window_sums WHERE false;"
             " CREATE FUNCTION hide() RETURNS trigger LANGUAGE plpgsql AS"
             " 'BEGIN INSERT INTO hidden SELECT NEW.*; NEW.epsilon = 0; RETURN NEW; END';"
-            " CREATE TRIGGER one BEFORE INSERT ON accounts FOR EACH ROW EXECUTE FUNCTION hide();"
-            " CREATE TRIGGER two BEFORE UPDATE ON accounts FOR EACH ROW EXECUTE FUNCTION hide();"
-            " CREATE POLICY p ON accounts USING (epsilon = 0); ALTER TABLE accounts ENABLE ROW LEVEL SECURITY",
+            " CREATE TRIGGER one BEFORE INSERT ON window_sums FOR EACH ROW EXECUTE FUNCTION hide();"
+            " CREATE TRIGGER two BEFORE UPDATE ON window_sums FOR EACH ROW EXECUTE FUNCTION hide();"
+            " CREATE POLICY p ON window_sums USING (epsilon = 0); ALTER TABLE window_sums ENABLE ROW LEVEL SECURITY",
         )
         for user in ("alice", "bob") * 3:
             with pytest.raises(LedgerError, match=r"trigger one.*nothing was charged"):
@@ -180,7 +183,12 @@ def test_a_write_that_the_server_swallows_is_taken_back(looks_once: None) -> Non
         accountant.spend_many(["alice", *users], coin(1))
         before = ask(address, "SELECT count(*) FROM journal")
         ask(address, NOTHING)
-        for table, event in (("accounts", "UPDATE"), ("journal", "INSERT"), ("keys", "INSERT"), ("lanes", "UPDATE")):
+        for table, event in (
+            ("window_sums", "UPDATE"),
+            ("journal", "INSERT"),
+            ("idempotency_records", "INSERT"),
+            ("partitions", "UPDATE"),
+        ):
             ask(address, f"CREATE TRIGGER t BEFORE {event} ON {table} FOR EACH ROW EXECUTE FUNCTION nothing()")
             with pytest.raises(LedgerError, match=r"wrote 0 of 1 rows.*nothing was charged") as told:
                 accountant.spend("alice", coin(1), key="k")
@@ -202,9 +210,9 @@ def test_a_search_path_of_a_role_leads_to_no_other_tables() -> None:
         accountant.set_policy("default", ["lifetime=1"])
         assert accountant.spend("alice", coin(1))
         ask(address, "CREATE SCHEMA evil")
-        for table in schema.LANED:
+        for table in schema.PARTITIONED:
             ask(address, f"CREATE TABLE evil.{table} (LIKE public.{table} INCLUDING ALL)")
-        ask(address, "INSERT INTO evil.lanes TABLE public.lanes")
+        ask(address, "INSERT INTO evil.partitions TABLE public.partitions")
         ask(address, "CREATE FUNCTION evil.count(text) RETURNS int8 LANGUAGE sql AS 'SELECT 0::int8'")
         ask(address, f"ALTER DATABASE {plain_url(address).rpartition('/')[2]} SET search_path = evil, public")
         signal_backends(address, "pg_terminate_backend")
@@ -237,9 +245,9 @@ def test_an_extension_with_types_of_its_own_is_no_difference(looks_each_time: No
 @pytest.mark.parametrize(
     "statement",
     [
-        "CREATE TABLE t (lane int4, at timestamptz, PRIMARY KEY (lane))",
-        "CREATE TABLE t (lane int4 DEFAULT 0)",
-        "CREATE INDEX i ON t USING hash (lane)",
+        "CREATE TABLE t (partition int4, at timestamptz, PRIMARY KEY (partition))",
+        "CREATE TABLE t (partition int4 DEFAULT 0)",
+        "CREATE INDEX i ON t USING hash (partition)",
         "CREATE VIEW v AS SELECT 1",
     ],
 )
@@ -252,7 +260,7 @@ def test_acknowledged_spends_survive_a_reload_that_makes_the_server_forget(serve
     """`synchronous_commit=off` by a reload: 200 of 200 acknowledged spends were lost when the server was killed."""
     server.run("ALTER SYSTEM SET wal_writer_delay = '10s'")
     server.run("SELECT pg_reload_conf()")
-    address = f"{server.create_database()}?lanes=1&connections=2"
+    address = f"{server.create_database()}?partitions=1&connections=2"
     with Accountant(address) as accountant:
         accountant.set_policy("default", ["lifetime=900"])
         assert accountant.spend("alice", coin(1))
@@ -274,7 +282,7 @@ def test_acknowledged_spends_survive_a_reload_that_makes_the_server_forget(serve
 @pytest.mark.parametrize("setting", ["fsync", "full_page_writes"])
 def test_a_reload_that_gives_up_durability_is_refused_by_open_connections(server: Server, setting: str) -> None:
     """`fsync=off` by a reload was noticed by new connections alone."""
-    address = f"{server.create_database()}?lanes=1&connections=1"
+    address = f"{server.create_database()}?partitions=1&connections=1"
 
     def reload(value: str) -> None:
         server.run(f"ALTER SYSTEM SET {setting} = {value}")
@@ -312,4 +320,4 @@ def test_a_ledger_may_be_in_a_schema_of_any_name() -> None:
         with Accountant(there) as accountant:
             accountant.set_policy("default", ["lifetime=1"])
             check(accountant)
-    assert ask(address, "SELECT schemaname FROM pg_tables WHERE tablename = 'lanes'") == [('a "b" c',)]
+    assert ask(address, "SELECT schemaname FROM pg_tables WHERE tablename = 'partitions'") == [('a "b" c',)]

@@ -30,9 +30,9 @@ def taker(address: str, count: int) -> subprocess.Popen[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lanes", [2, 4])
-def test_every_checkpoint_that_was_taken_meanwhile_verifies(lanes: int) -> None:
-    address, count = new_ledger(lanes), 60
+@pytest.mark.parametrize("partitions", [2, 4])
+def test_every_checkpoint_that_was_taken_meanwhile_verifies(partitions: int) -> None:
+    address, count = new_ledger(partitions), 60
     going = [True] * 2
 
     with Accountant(address) as accountant:

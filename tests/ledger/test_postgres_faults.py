@@ -40,7 +40,7 @@ pytestmark = pytest.mark.usefixtures("own_keys")
 
 @pytest.fixture
 def proxied() -> Iterator[tuple[Proxy, str, str]]:
-    """A proxy, the address of a ledger of four lanes behind it, and the address of that without it."""
+    """A proxy, the address of a ledger of four partitions behind it, and the address of that without it."""
     address = new_ledger(4)
     if not re.search(r"@[^/]*:\d+/", address):
         pytest.skip("the server's URL names no port")
@@ -54,7 +54,7 @@ def proxied() -> Iterator[tuple[Proxy, str, str]]:
 @pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
 def test_what_was_acknowledged_survives_a_killed_server(server: Server, kills: int) -> None:
     """Threads spend under keys while the server dies again and again; some ask again, some leave it at an error."""
-    address = f"{server.create_database()}?lanes=4"
+    address = f"{server.create_database()}?partitions=4"
     limit = 30 * kills
     users = [f"user {number}" for number in range(8)]
     stop = threading.Event()
@@ -123,7 +123,7 @@ def test_what_was_acknowledged_survives_a_killed_server(server: Server, kills: i
 
 @pytest.mark.slow
 def test_a_server_that_does_not_come_back_is_told_and_charged_nothing(server: Server, short_patience: None) -> None:
-    address = f"{server.create_database()}?lanes=4"
+    address = f"{server.create_database()}?partitions=4"
     with Accountant(address) as accountant:
         accountant.set_policy("default", ["lifetime=9"])
         assert accountant.spend("alice", coin(1))
@@ -269,7 +269,7 @@ def test_opening_a_ledger_through_a_cut_connection_is_an_error_of_the_ledger(
 @pytest.mark.slow
 def test_a_reader_finds_the_server_again(server: Server) -> None:
     """Connections that died with the server are not read from for the first time."""
-    address = f"{server.create_database()}?lanes=4"
+    address = f"{server.create_database()}?partitions=4"
     with Accountant(address) as accountant:
         accountant.set_policy("default", ["lifetime=9"])
         in_threads(8, lambda number: accountant.balance(f"user {number}"))

@@ -45,5 +45,5 @@ def test_a_database_of_another_encoding_than_utf8_is_refused(encoding: str) -> N
     there = address.replace(name, other)
     with pytest.raises(LedgerError, match=rf"stores texts as {encoding}.*ENCODING 'UTF8'"):
         Accountant(there)
-    assert ask(there, "SELECT to_regclass('lanes')") == [(None,)]
+    assert ask(there, "SELECT to_regclass('partitions')") == [(None,)]
     ask(address, f"DROP DATABASE {other}")

@@ -1,4 +1,4 @@
-"""A ledger of several lanes on a server, step by step against the model in `ledger_model`."""
+"""A ledger of several partitions on a server, step by step against the model in `ledger_model`."""
 
 from __future__ import annotations
 

@@ -38,20 +38,20 @@ def test_a_password_is_in_no_message(server: Server, short_patience: None, caplo
     address = server.url(name).replace("postgres@", "joe:PASSWORD@")
 
     def refused(text: str, create: bool = True) -> None:
-        for each in (f"{text}?lanes=4", f"{text}?lanes=4&application_name=x"):
+        for each in (f"{text}?partitions=4", f"{text}?partitions=4&application_name=x"):
             with pytest.raises((LedgerError, InvalidParameter)) as told:
                 Accountant(each, create=create)
             assert "s3cret" not in told_of(told.value)
 
     wrong = address.replace("PASSWORD", "s3cret")
     with pytest.raises(LedgerError, match="password authentication failed"):
-        Accountant(f"{wrong}?lanes=4")
+        Accountant(f"{wrong}?partitions=4")
     refused(wrong)
     refused(wrong, create=False)
     refused(with_port(wrong, 1))  # nobody is there
     refused(wrong.replace(HOST, "nowhere.invalid"))
     refused(re.sub(r":\d+/", ":s99/", wrong))
-    refused(f"{wrong}?lanes=0")
+    refused(f"{wrong}?partitions=0")
     refused(f"{wrong}?ha=maybe")
     refused(f"{wrong}?no_such_option=1")
     refused(address.replace("joe:PASSWORD@", "joe@") + "?password=s3cret")
@@ -61,7 +61,7 @@ def test_a_password_is_in_no_message(server: Server, short_patience: None, caplo
         refused(address.replace("PASSWORD", password + "@x/y"))
     # And where it was right, until it was changed.
     server.run("ALTER ROLE joe PASSWORD 's3cret'")
-    with Accountant(f"{wrong}?lanes=4") as accountant:
+    with Accountant(f"{wrong}?partitions=4") as accountant:
         accountant.set_policy("default", ["lifetime=9"])
         assert accountant.spend("alice", coin(1))
         server.run("ALTER ROLE joe PASSWORD 'other'")
@@ -84,8 +84,8 @@ def test_an_escaped_password_is_understood(server: Server) -> None:
     address = server.url(database_of_joe(server, "a b+c/d@e#f?g%h"))
     escaped = "a%20b+c%2Fd%40e%23f%3Fg%25h"
     for text in (
-        address.replace("postgres@", f"joe:{escaped}@") + "?lanes=4",
-        address.replace("postgres@", "joe@") + f"?lanes=4&password={escaped}&application_name=a%20b",
+        address.replace("postgres@", f"joe:{escaped}@") + "?partitions=4",
+        address.replace("postgres@", "joe@") + f"?partitions=4&password={escaped}&application_name=a%20b",
     ):
         with Accountant(text) as accountant:
             accountant.set_policy("default", ["lifetime=9"])

@@ -28,7 +28,7 @@ pytestmark = [
 
 
 class BehindPooler(Emptied):
-    """A ledger of four lanes on the shared server."""
+    """A ledger of four partitions on the shared server."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(4)
@@ -203,7 +203,7 @@ def test_a_server_behind_it_that_is_gone_is_told_and_not_besieged(
     """The pooler lets everybody in, and sends them away again at once."""
     with (
         Pooler(tmp_path / "pooler", server.port, patience=2) as pooler,
-        Accountant(f"{pooler.address(server.create_database())}?lanes=4") as accountant,
+        Accountant(f"{pooler.address(server.create_database())}?partitions=4") as accountant,
     ):
         accountant.set_policy("default", ["lifetime=9"])
         before = pooler.log.read_text().count("login attempt")
@@ -256,7 +256,7 @@ def test_a_promoted_standby_behind_it_is_asked_for_its_settings(server: Server, 
     with (
         standby_of(server, tmp_path / "standby", "twin", synchronous=True) as standby,
         Pooler(tmp_path / "pooler", server.port) as pooler,
-        Accountant(f"{pooler.address(server.create_database())}?lanes=4&ha=quorum") as accountant,
+        Accountant(f"{pooler.address(server.create_database())}?partitions=4&ha=quorum") as accountant,
     ):
         accountant.set_policy("default", ["lifetime=9"])
         for key in ("first", "second"):

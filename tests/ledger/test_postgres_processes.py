@@ -23,9 +23,9 @@ pytestmark = pytest.mark.usefixtures("own_keys")
 # -- processes -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("lanes", [pytest.param(1, marks=pytest.mark.slow), 4])
-def test_processes_are_granted_exactly_what_fits(lanes: int) -> None:
-    address = new_ledger(lanes)
+@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.slow), 4])
+def test_processes_are_granted_exactly_what_fits(partitions: int) -> None:
+    address = new_ledger(partitions)
     with Accountant(address) as accountant:
         accountant.set_policy("default", ["lifetime=37", "day=90"])
         script = """

@@ -84,16 +84,16 @@ def test_a_failure_that_does_not_end_is_told_and_charged_nothing(monkeypatch: py
 
 @pytest.mark.slow
 def test_a_deadlock_repeats_the_whole_work() -> None:
-    """Others lock the lanes the other way round, which nobody of us does."""
+    """Others lock the partitions the other way round, which nobody of us does."""
     address = new_ledger(4)
     with Accountant(address) as accountant:
         with psycopg.connect(plain_url(address)) as other:
             # Whoever waits looks once, after a second: ours when it waits for the other and the other for it.
             other.execute("SET deadlock_timeout = '1h'")
-            other.execute("SELECT lane FROM lanes WHERE lane = 3 FOR UPDATE")
+            other.execute("SELECT partition FROM partitions WHERE partition = 3 FOR UPDATE")
             setting = In(lambda: accountant.set_policy("default", ["lifetime=9"]).version)
             wait_for_sessions(address, 1, "transactionid")
-            other.execute("SELECT lane FROM lanes WHERE lane = 0 FOR UPDATE")
+            other.execute("SELECT partition FROM partitions WHERE partition = 0 FOR UPDATE")
         assert setting.result() == 1
         assert set(accountant.repeated) == {"40P01"}
         assert accountant.spend("alice", coin(1))

@@ -12,7 +12,7 @@ import pytest
 import ldp_budget
 from ldp_budget import Accountant, LedgerError
 from ldp_budget.catalogue.collections import Collection
-from ldp_budget.ledger._postgres.schema import LANED
+from ldp_budget.ledger._postgres.schema import PARTITIONED
 from ledger_contract import CURVE, LedgerContract, coin, promising
 from ledger_places import Now
 from postgres_places import Empty, OnServer
@@ -39,11 +39,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 class WithRoles(OnServer):
     """A ledger that its owner has made, and that the application works on."""
 
-    def __init__(self, server: Server, lanes: int) -> None:
+    def __init__(self, server: Server, partitions: int) -> None:
         self.superuser = server.create_database()
-        self._lanes = lanes
+        self._partitions = partitions
         self.run_script()
-        self.address = f"{self._as(OWNER)}?lanes={lanes}"
+        self.address = f"{self._as(OWNER)}?partitions={partitions}"
 
     def _as(self, role: str) -> str:
         return self.superuser.replace("postgres@", f"{role}@")
@@ -119,25 +119,25 @@ def test_the_application_does_everything_and_deletes_no_entry(server: Server) ->
         found = accountant.verify(head)
         assert found.ok, found.problems
 
-    deleted = ("accounts", "labels", "entry_labels", "notes", "keys")  # by an erasure
+    deleted = ("window_sums", "memoised_counts", "entry_labels", "notes", "idempotency_records")  # by an erasure
     refused = [
-        *(f"DELETE FROM {table}" for table in LANED if table not in deleted),
-        *(f"TRUNCATE {table}" for table in LANED),
-        *(f"DROP TABLE {table}" for table in LANED),
-        *(f"UPDATE {table} SET lane = lane" for table in LANED if table != "lanes"),
+        *(f"DELETE FROM {table}" for table in PARTITIONED if table not in deleted),
+        *(f"TRUNCATE {table}" for table in PARTITIONED),
+        *(f"DROP TABLE {table}" for table in PARTITIONED),
+        *(f"UPDATE {table} SET partition = partition" for table in PARTITIONED if table != "partitions"),
         "UPDATE journal SET epsilon = 0",
         "UPDATE journal SET at = at",
         "UPDATE meta SET value = value",
         "INSERT INTO meta VALUES ('a', '')",
-        "INSERT INTO lanes SELECT * FROM lanes",
+        "INSERT INTO partitions SELECT * FROM partitions",
         "CREATE TABLE mine (n int)",
-        "CREATE TEMPORARY TABLE lanes (n int)",
+        "CREATE TEMPORARY TABLE partitions (n int)",
         "ALTER TABLE journal ADD COLUMN n int",
     ]
     for sql in refused:
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             place.execute(sql)
-    place.execute("UPDATE journal SET link = link WHERE false")
+    place.execute("UPDATE journal SET chain_hash = chain_hash WHERE false")
 
     with Accountant(place.address, create=False) as accountant:
         assert accountant.verify(head).ok
@@ -173,6 +173,6 @@ def test_the_application_sees_that_there_is_a_standby(server: Server, tmp_path: 
 def test_the_scripts_name_every_table() -> None:
     roles = (SQL / "roles.sql").read_text(encoding="utf-8")
     [listed] = re.findall(r"tables CONSTANT text\[\] := ARRAY\[(.+?)\]", roles, flags=re.DOTALL)
-    assert set(re.findall(r"'(\w+)'", listed)) == {"meta", *LANED}
+    assert set(re.findall(r"'(\w+)'", listed)) == {"meta", *PARTITIONED}
     citus = (SQL / "citus.sql").read_text(encoding="utf-8")
-    assert re.findall(r"create_distributed_table\('(\w+)', 'lane'", citus) == [*LANED]
+    assert re.findall(r"create_distributed_table\('(\w+)', 'partition'", citus) == [*PARTITIONED]

@@ -31,7 +31,7 @@ def wait_for_nobody(server: Server, name: str) -> None:
 
 
 def test_a_commit_that_no_standby_has_is_not_acknowledged(server: Server) -> None:
-    address = f"{server.create_database()}?lanes=4"
+    address = f"{server.create_database()}?partitions=4"
     with Accountant(f"{address}&ha=none") as accountant:
         accountant.set_policy("default", ["lifetime=9"])
     wait_for_nobody(server, "gone")
@@ -86,7 +86,7 @@ def test_whoever_shares_a_commit_that_was_interrupted_is_told_that_nobody_knows(
     server: Server, interruptible: None
 ) -> None:
     """Ctrl-C reaches the thread that leads while it waits for a commit; the others' answers go with it."""
-    address = f"{server.create_database()}?lanes=1"
+    address = f"{server.create_database()}?partitions=1"
     with Accountant(f"{address}&ha=none") as accountant:
         accountant.set_policy("default", ["lifetime=9"])
     wait_for_nobody(server, "gone")
@@ -127,7 +127,7 @@ def test_whoever_shares_a_commit_that_was_interrupted_is_told_that_nobody_knows(
 
 @pytest.mark.slow
 def test_a_promoted_standby_that_lacks_what_was_told_is_refused_by_name(server: Server, tmp_path: Path) -> None:
-    address = f"{server.create_database()}?lanes=4&ha=none"
+    address = f"{server.create_database()}?partitions=4&ha=none"
     users = [f"user {number}" for number in range(12)]
     with Proxy(server.port) as proxy, Accountant(with_port(address, proxy.port)) as accountant:
         accountant.set_policy("default", ["lifetime=9"])
@@ -166,7 +166,7 @@ def test_a_promoted_standby_that_lacks_what_was_told_is_refused_by_name(server: 
 
 @pytest.mark.slow
 def test_a_promoted_standby_that_has_everything_goes_on(server: Server, tmp_path: Path) -> None:
-    address = f"{server.create_database()}?lanes=4"
+    address = f"{server.create_database()}?partitions=4"
     users = [f"user {number}" for number in range(12)]
     with standby_of(server, tmp_path / "standby", "twin", synchronous=True) as standby, Proxy(server.port) as proxy:
         accountant = Accountant(f"{with_port(address, proxy.port)}&ha=quorum")
@@ -199,7 +199,7 @@ def test_a_promoted_standby_that_has_everything_goes_on(server: Server, tmp_path
 
 @pytest.mark.slow
 def test_standbys_of_which_nobody_spoke_are_refused(server: Server, tmp_path: Path) -> None:
-    address = f"{server.create_database()}?lanes=4"
+    address = f"{server.create_database()}?partitions=4"
     with pytest.raises(LedgerError, match="expected synchronous_standby_names, for ha=quorum"):
         Accountant(f"{address}&ha=quorum")
     with standby_of(server, tmp_path / "standby", "silent") as standby:
@@ -225,7 +225,7 @@ def _made(address: str) -> str:
 
 
 def test_a_server_that_forgets_is_refused(server: Server) -> None:
-    address = f"{server.create_database()}?lanes=4"
+    address = f"{server.create_database()}?partitions=4"
     for made in (False, True):
         for setting in ("fsync", "full_page_writes"):
             server.run(f"ALTER SYSTEM SET {setting} = off")
@@ -233,7 +233,7 @@ def test_a_server_that_forgets_is_refused(server: Server) -> None:
             wait_until(lambda setting=setting: server.run(f"SHOW {setting}") == [("off",)], "no new settings")
             with pytest.raises(LedgerError, match=f"expected {setting} = on; found off"):
                 Accountant(address)
-            assert (ask(address, "SELECT to_regclass('lanes')") != [(None,)]) == made
+            assert (ask(address, "SELECT to_regclass('partitions')") != [(None,)]) == made
             server.run(f"ALTER SYSTEM RESET {setting}")
             server.run("SELECT pg_reload_conf()")
             wait_until(lambda setting=setting: server.run(f"SHOW {setting}") == [("on",)], "no new settings")

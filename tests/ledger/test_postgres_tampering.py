@@ -1,4 +1,4 @@
-"""Whoever can write to the server, and has no key: what they change in the tables of a ledger of lanes is found."""
+"""Whoever can write to the server, and has no key: what they change in the tables of a ledger of partitions is found."""
 
 from __future__ import annotations
 
@@ -21,30 +21,39 @@ from ldp_budget.ledger.verifying import check_integrity
 from ledger_contract import CURVE, check, coin, made, promising, write_record
 from postgres_places import new_ledger
 
-LANES = 3
+PARTITIONS = 3
 
 KEYS = {
-    "accounts": ("lane", "account", "slot"),
-    "charges": ("lane", "charge"),
-    "checkpoints": ("lane", "number"),
-    "collections": ("lane", "number"),
-    "entry_labels": ("lane", "entry"),
-    "journal": ("lane", "entry"),
-    "keys": ("lane", "owner", "key"),
-    "labels": ("lane", "account", "label", "charge", "slot"),
-    "lanes": ("lane",),
-    "notes": ("lane", "entry"),
-    "periods": ("lane", "period"),
-    "policies": ("lane", "policy"),
-    "quotas": ("lane", "account", "plan", "promise"),
-    "records": ("lane", "number"),
-    "seals": ("lane", "account"),
-    "tombstones": ("lane", "hash"),
-    "users": ("lane", "account"),
+    "account_macs": ("partition", "account"),
+    "admin_log": ("partition", "number"),
+    "batch_runs": ("partition", "number"),
+    "checkpoints": ("partition", "number"),
+    "closings": ("partition", "number"),
+    "collections": ("partition", "number"),
+    "entry_labels": ("partition", "entry"),
+    "erased_records": ("partition", "number"),
+    "idempotency_records": ("partition", "user_hash", "key_hash"),
+    "journal": ("partition", "entry"),
+    "key_epochs": ("partition", "number"),
+    "memoised_counts": ("partition", "account", "label", "priced_mechanism", "window_code"),
+    "moved_entries": ("partition", "number"),
+    "notes": ("partition", "entry"),
+    "openings": ("partition", "number"),
+    "partitions": ("partition",),
+    "periods": ("partition", "period"),
+    "policies": ("partition", "policy"),
+    "priced_mechanisms": ("partition", "priced_mechanism"),
+    "quotas": ("partition", "account", "plan", "guarantee"),
+    "tombstones": ("partition", "user_hash"),
+    "users": ("partition", "account"),
+    "window_sums": ("partition", "account", "window_code"),
 }
 """The tables, each with the columns of its key."""
 
-COUNTERS = ("accounts", "charges", "policies", "collections", "answers", "checkpoints", "periods")
+COUNTERS = (
+    *("accounts", "priced_mechanisms", "policies", "collections", "numbered_rows", "checkpoints", "periods"),
+    *("state", "changes", "generation", "secret"),
+)
 
 Row = dict[str, Any]
 Statement = tuple[str, tuple[Any, ...]]
@@ -60,10 +69,10 @@ class Attacked:
 
         from ldp_budget.ledger._postgres import PostgresStore
 
-        # The same key each time, so that the same users lie in the same lanes.
+        # The same key each time, so that the same users lie in the same partitions.
         key_file.write_bytes(bytes(range(KEY_BYTES)))
         key_file.chmod(0o600)
-        self.address = new_ledger(LANES)
+        self.address = new_ledger(PARTITIONS)
         self.clock = Clock()
         self.heads: dict[str, str] = {}
         with Accountant(self.address, clock=self.clock) as accountant:
@@ -76,7 +85,7 @@ class Attacked:
         self.store = PostgresStore(self.address, create=False)
 
     def live(self, accountant: Accountant) -> list[str]:
-        """Something in every table of every lane."""
+        """Something in every table of every partition."""
         accountant.set_policy("default", [Limit("lifetime", 30), Limit("day", 20)])
         accountant.set_policy("planned", ["lifetime=9,1e-3"], plan=Plan(((coin(1), 2),), Decimal("1e-6")))
         poll = ldp_budget.mechanism("oue")(epsilon=1, domain_size=2)
@@ -85,11 +94,11 @@ class Attacked:
             accountant.add_collection(survey)
         made(accountant, "team-a")
         ledger = accountant._ledger
-        by_lane: list[list[str]] = [[] for _ in range(LANES)]
+        by_partition: list[list[str]] = [[] for _ in range(PARTITIONS)]
         for number in range(60):
             user = f"user {number}"
-            by_lane[ledger.lane_of(ledger.key.hash(b"user", user))].append(user)
-        users = [user for lane in by_lane for user in lane[:3]]
+            by_partition[ledger.partition_of(ledger.key.hash(b"user", user))].append(user)
+        users = [user for partition in by_partition for user in partition[:3]]
         for user in users:
             accountant.spend(user, promising(CURVE), label="home", key="home")
             accountant.spend(user, promising(CURVE), label=f"work of {user}")
@@ -209,8 +218,8 @@ def delete(table: str, row: Row) -> Statement:
 
 def others(value: Any, column: str, rows: list[Row]) -> list[Any]:
     """Values that are not this one: beside it, one that another row has, and nothing."""
-    if column == "lane":  # of the others nobody reads anything
-        return [lane for lane in range(LANES) if lane != value]
+    if column == "partition":  # of the others nobody reads anything
+        return [partition for partition in range(PARTITIONS) if partition != value]
     known = next((row[column] for row in rows if row[column] not in (value, None)), None)
     beside: list[Any]
     if isinstance(value, int) or (value is None and isinstance(known, int)):
@@ -220,7 +229,7 @@ def others(value: Any, column: str, rows: list[Row]) -> list[Any]:
     elif isinstance(value, bytes):
         beside = [bytes([value[0] ^ 1]) + value[1:] if value else b"x", value[:-1], b""]
     else:
-        beside = [b"x" * 16] if column in ("mark", "link", "hash") else [1]
+        beside = [b"x" * 16] if column in ("label_commitment", "chain_hash", "user_hash") else [1]
     return [each for each in (*beside, known, None) if each != value]
 
 
@@ -237,7 +246,7 @@ def deletions(table: str, rows: list[Row]) -> Iterator[Attack]:
 
 
 def copies(table: str, rows: list[Row]) -> Iterator[Attack]:
-    """Rows beside themselves, under another key; in another lane too."""
+    """Rows beside themselves, under another key; in another partition too."""
     for row in rows:
         for column in KEYS[table]:
             for other in others(row[column], column, rows):
@@ -248,11 +257,14 @@ def copies(table: str, rows: list[Row]) -> Iterator[Attack]:
 
 def moves(table: str, rows: list[Row]) -> Iterator[Attack]:
     for row in rows:
-        for lane in range(LANES):
-            if lane != row["lane"]:
-                yield [update(table, row, {"lane": lane})]
-                there = {**row, "lane": lane}
-                yield [delete(table, there), update(table, row, {"lane": lane})]  # in the place of what is there
+        for partition in range(PARTITIONS):
+            if partition != row["partition"]:
+                yield [update(table, row, {"partition": partition})]
+                there = {**row, "partition": partition}
+                yield [
+                    delete(table, there),
+                    update(table, row, {"partition": partition}),
+                ]  # in the place of what is there
 
 
 def swaps(table: str, rows: list[Row]) -> Iterator[Attack]:
@@ -290,31 +302,33 @@ def test_a_policy_that_nobody_set_is_found(ledger: Attacked) -> None:
             generous = row["definition"].replace("30000000000", "90000000000")
             forged = {**row, "policy": number, "version": 99, "definition": generous}
             assert not ledger.survives([insert("policies", forged)])
-    for row in ledger.rows["charges"]:
-        assert not ledger.survives([insert("charges", {**row, "charge": -1, "fingerprint": "00"})])
+    for row in ledger.rows["priced_mechanisms"]:
+        assert not ledger.survives(
+            [insert("priced_mechanisms", {**row, "priced_mechanism": -1, "fingerprint": "00"})]
+        )
 
 
-def test_no_lane_is_lost_or_added(ledger: Attacked) -> None:
-    """Users' lanes are told by their number, so others would get fresh budgets."""
-    for row in ledger.rows["lanes"]:
-        lane = row["lane"]
-        assert not ledger.survives([delete("lanes", row)], opens=True)
-        assert not ledger.survives([insert("lanes", {**row, "lane": LANES})], opens=True)
-        assert not ledger.survives([update("lanes", row, {"lane": LANES})], opens=True)
-        every = [(f"DELETE FROM {table} WHERE lane = {lane}", ()) for table in KEYS]
+def test_no_partition_is_lost_or_added(ledger: Attacked) -> None:
+    """Users' partitions are told by their number, so others would get fresh budgets."""
+    for row in ledger.rows["partitions"]:
+        partition = row["partition"]
+        assert not ledger.survives([delete("partitions", row)], opens=True)
+        assert not ledger.survives([insert("partitions", {**row, "partition": PARTITIONS})], opens=True)
+        assert not ledger.survives([update("partitions", row, {"partition": PARTITIONS})], opens=True)
+        every = [(f"DELETE FROM {table} WHERE partition = {partition}", ()) for table in KEYS]
         assert not ledger.survives(every, opens=True)
         assert not ledger.survives(every)
 
 
-def lanes_of(lanes: tuple[int, ...]) -> str:
-    return f"lane IN ({', '.join(map(str, lanes))})"
+def partitions_of(partitions: tuple[int, ...]) -> str:
+    return f"partition IN ({', '.join(map(str, partitions))})"
 
 
 @pytest.mark.some(3)
-@pytest.mark.parametrize("lanes", [(0,), (1,), (2,), (1, 2)], ids=str)
-def test_lanes_that_were_put_back_whole_are_found(ledger: Attacked, lanes: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("partitions", [(0,), (1,), (2,), (1, 2)], ids=str)
+def test_partitions_that_were_put_back_whole_are_found(ledger: Attacked, partitions: tuple[int, ...]) -> None:
     """With everything that belongs to them, and whatever goes on there afterwards."""
-    ledger.put_back("early", lanes_of(lanes))
+    ledger.put_back("early", partitions_of(partitions))
     assert not ledger.holds()
     with ledger.open() as accountant:
         for number in range(30):
@@ -324,47 +338,47 @@ def test_lanes_that_were_put_back_whole_are_found(ledger: Attacked, lanes: tuple
 
 
 @pytest.mark.some(3)
-@pytest.mark.parametrize("first", range(LANES))
-def test_lanes_that_took_each_others_places_are_found(ledger: Attacked, first: int) -> None:
-    second = (first + 1) % LANES
-    steps = ((first, LANES), (second, first), (LANES, second))
-    attack = [(f"UPDATE {table} SET lane = {b} WHERE lane = {a}", ()) for table in KEYS for a, b in steps]
+@pytest.mark.parametrize("first", range(PARTITIONS))
+def test_partitions_that_took_each_others_places_are_found(ledger: Attacked, first: int) -> None:
+    second = (first + 1) % PARTITIONS
+    steps = ((first, PARTITIONS), (second, first), (PARTITIONS, second))
+    attack = [(f"UPDATE {table} SET partition = {b} WHERE partition = {a}", ()) for table in KEYS for a, b in steps]
     assert not ledger.survives(attack, opens=True)
 
 
 @pytest.mark.some(6)
-@pytest.mark.parametrize("table", [table for table in sorted(KEYS) if table != "lanes"])
-@pytest.mark.parametrize("lane", [-1, LANES])
-def test_rows_of_lanes_that_are_not_there_are_found(ledger: Attacked, table: str, lane: int) -> None:
-    row = {**ledger.rows[table][0], "lane": lane}
+@pytest.mark.parametrize("table", [table for table in sorted(KEYS) if table != "partitions"])
+@pytest.mark.parametrize("partition", [-1, PARTITIONS])
+def test_rows_of_partitions_that_are_not_there_are_found(ledger: Attacked, table: str, partition: int) -> None:
+    row = {**ledger.rows[table][0], "partition": partition}
     assert not ledger.survives([insert(table, row)])
 
 
 @pytest.mark.some(3)
-@pytest.mark.parametrize("lane", range(LANES))
-def test_labels_of_entries_that_are_not_there_are_found(ledger: Attacked, lane: int) -> None:
+@pytest.mark.parametrize("partition", range(PARTITIONS))
+def test_labels_of_entries_that_are_not_there_are_found(ledger: Attacked, partition: int) -> None:
     row = ledger.rows["entry_labels"][0]
     of_nobody = next(each["entry"] for each in ledger.rows["journal"] if each["kind"] == "policy")
     for entry in (10**6, -1, of_nobody):
-        assert not ledger.survives([insert("entry_labels", {**row, "lane": lane, "entry": entry})])
+        assert not ledger.survives([insert("entry_labels", {**row, "partition": partition, "entry": entry})])
 
 
 def test_the_newest_checkpoint_is_missed(ledger: Attacked) -> None:
     newest = ledger.rows["checkpoints"][-1]
-    first = ledger.rows["lanes"][0]
+    first = ledger.rows["partitions"][0]
     assert not ledger.survives([delete("checkpoints", newest)])
     assert not ledger.survives([delete("checkpoints", row) for row in ledger.rows["checkpoints"]])
-    assert not ledger.survives([delete("checkpoints", newest), update("lanes", first, {"checkpoints": 2})])
+    assert not ledger.survives([delete("checkpoints", newest), update("partitions", first, {"checkpoints": 2})])
     # And if it is taken back with the counters as they stood before it, which nothing else has moved since.
-    (before,) = ledger.ask("SELECT * FROM lanes WHERE lane = 0")
+    (before,) = ledger.ask("SELECT * FROM partitions WHERE partition = 0")
     with ledger.open() as accountant:
         accountant.spend("dave", coin("0.125"), key="one more")
         accountant.checkpoint()
-    (after,) = ledger.ask("SELECT * FROM lanes WHERE lane = 0")
+    (after,) = ledger.ask("SELECT * FROM partitions WHERE partition = 0")
     assert after["checkpoints"] == before["checkpoints"] + 1
-    counters = {name: before[name] for name in (*COUNTERS, "seal")}
+    counters = {name: before[name] for name in (*COUNTERS, "row_mac")}
     ledger.ask("DELETE FROM checkpoints WHERE number = %s", (after["checkpoints"],))
-    ledger.ask(*update("lanes", after, counters))
+    ledger.ask(*update("partitions", after, counters))
     assert not ledger.holds()
 
 

@@ -93,7 +93,7 @@ def test_a_moment_that_somebody_still_reads_is_not_lent_to_others(tmp_path: Path
 
     def fail(kept: list[object]) -> None:
         with tables(accountant) as connection:
-            kept.append(connection.execute("SELECT * FROM charges"))
+            kept.append(connection.execute("SELECT * FROM priced_mechanisms"))
             raise ZeroDivisionError
 
     with Accountant(tmp_path / "budget.db") as accountant:
@@ -125,10 +125,10 @@ def test_verify_reads_stored_answers_in_parts(tmp_path: Path, monkeypatch: pytes
     """`verify` held one snapshot while it read all stored answers, so the log grew and every commit waited for it."""
     monkeypatch.setattr(reading, "_ANSWERS_TOGETHER", 10)
     read: list[int] = []
-    answers_after = SqliteRows.answers_after
+    idempotency_records_after = SqliteRows.idempotency_records_after
 
     def counted(self: SqliteRows, position: int, most: int) -> Any:
-        part, following = answers_after(self, position, most)
+        part, following = idempotency_records_after(self, position, most)
         read.append(len(list(part)))
         return part, following
 
@@ -161,7 +161,7 @@ def test_verify_beside_erasures_and_spends_raises_no_false_alarm(
                     accountant.spend("new", asked, key=users.pop(0))
                 return open_reading()
 
-            return reading.answers_in_parts(write_before)
+            return reading.idempotency_records_in_parts(write_before)
 
         monkeypatch.setattr(integrity, "answers_in_parts", in_parts)
         check(accountant)

@@ -17,6 +17,7 @@ from ldp_budget import Accountant, Limit
 from ldp_budget.accounting.plans import Plan
 from ldp_budget.catalogue.collections import Collection
 from ledger_contract import CURVE, check, coin, made, promising, write_record
+from ledger_exchanges import exchange
 
 Rows = dict[str, list[tuple[Any, ...]]]
 
@@ -140,23 +141,29 @@ def ledger(path: Path, clock: Clock, lived: tuple[Path, Clock]) -> Path:
 
 
 TABLES = [
-    "accounts",
-    "charges",
+    "account_macs",
+    "admin_log",
+    "batch_runs",
     "checkpoints",
+    "closings",
     "collections",
     "entry_labels",
+    "erased_records",
+    "idempotency_records",
     "journal",
-    "keys",
-    "labels",
-    "lanes",
+    "key_epochs",
+    "memoised_counts",
+    "moved_entries",
     "notes",
+    "openings",
+    "partitions",
     "periods",
     "policies",
+    "priced_mechanisms",
     "quotas",
-    "records",
-    "seals",
     "tombstones",
     "users",
+    "window_sums",
 ]
 
 
@@ -239,37 +246,39 @@ def _swap(
     "attack",
     [
         # An erased user's account given back, and another's cut off in its place.
-        """UPDATE users SET hash = (SELECT hash FROM users WHERE hash IS NOT NULL LIMIT 1) WHERE hash IS NULL;""",
-        """UPDATE users SET hash = NULL, seal = (SELECT seal FROM users WHERE hash IS NULL LIMIT 1)
-           WHERE account = (SELECT account FROM users WHERE hash IS NOT NULL LIMIT 1);""",
+        """UPDATE users SET user_hash = (SELECT user_hash FROM users WHERE user_hash IS NOT NULL LIMIT 1)
+           WHERE user_hash IS NULL;""",
+        """UPDATE users SET user_hash = NULL, row_mac = (SELECT row_mac FROM users WHERE user_hash IS NULL LIMIT 1)
+           WHERE account = (SELECT account FROM users WHERE user_hash IS NOT NULL LIMIT 1);""",
         # One user's label given to another.
         """UPDATE entry_labels SET label = (SELECT label FROM entry_labels ORDER BY entry DESC LIMIT 1);""",
         # One note given to another entry, and that of an erased user put back.
         """UPDATE notes SET note = (SELECT note FROM notes ORDER BY entry DESC LIMIT 1);""",
-        """INSERT INTO notes SELECT j.entry, 'alice', n.seal FROM journal j JOIN users u USING (account), notes n
-           WHERE u.hash IS NULL LIMIT 1;""",
+        """INSERT INTO notes SELECT j.entry, 'alice', n.row_mac FROM journal j JOIN users u USING (account), notes n
+           WHERE u.user_hash IS NULL LIMIT 1;""",
         # One survey taken for the other, and for no survey.
-        """UPDATE charges SET collection = 'poll' WHERE collection = 'survey' AND charge NOT IN
-             (SELECT charge FROM charges WHERE collection = 'poll');
-           UPDATE charges SET collection = '' WHERE collection = 'survey';""",
-        """UPDATE journal SET charge = (SELECT charge FROM charges WHERE collection = 'poll')
-           WHERE charge = (SELECT charge FROM charges WHERE collection = 'survey');""",
+        """UPDATE priced_mechanisms SET collection = 'poll' WHERE collection = 'survey' AND priced_mechanism NOT IN
+             (SELECT priced_mechanism FROM priced_mechanisms WHERE collection = 'poll');
+           UPDATE priced_mechanisms SET collection = '' WHERE collection = 'survey';""",
+        """UPDATE journal SET priced_mechanism = (SELECT priced_mechanism FROM priced_mechanisms WHERE collection = 'poll')
+           WHERE priced_mechanism = (SELECT priced_mechanism FROM priced_mechanisms WHERE collection = 'survey');""",
         # An entry that says that it has no note, and one that says it has.
-        """UPDATE journal SET keyed = keyed - 2 WHERE keyed > 1; DELETE FROM notes;""",
+        """UPDATE journal SET has_note = 0; DELETE FROM notes;""",
         # The last refusal forgotten, and the count of them with it.
-        """DELETE FROM keys WHERE place = (SELECT min(place) FROM keys); UPDATE lanes SET answers = answers - 1;""",
+        """DELETE FROM idempotency_records WHERE number = (SELECT max(number) FROM idempotency_records);
+           UPDATE partitions SET numbered_rows = numbered_rows - 1;""",
         # The last collection forgotten, and the count of them with it.
-        """DELETE FROM collections WHERE number = 3; UPDATE lanes SET collections = 2;""",
+        """DELETE FROM collections WHERE number = 3; UPDATE partitions SET collections = 2;""",
         # The tail cut off and the sums made to fit, although a stored answer names a later entry.
-        """DELETE FROM journal WHERE entry > (SELECT max(entry) FROM journal WHERE link IS NOT NULL
+        """DELETE FROM journal WHERE entry > (SELECT max(entry) FROM journal WHERE chain_hash IS NOT NULL
              AND entry < (SELECT max(entry) FROM journal));
-           DELETE FROM accounts WHERE account = (SELECT max(account) FROM users);
+           DELETE FROM window_sums WHERE account = (SELECT max(account) FROM users);
            DELETE FROM users WHERE account = (SELECT max(account) FROM users);
-           UPDATE lanes SET accounts = (SELECT max(account) FROM users);""",
-        "CREATE TRIGGER forget AFTER INSERT ON accounts BEGIN DELETE FROM accounts WHERE account = NEW.account; END;",
-        "CREATE VIEW shown AS SELECT * FROM accounts;",
+           UPDATE partitions SET accounts = (SELECT max(account) FROM users);""",
+        "CREATE TRIGGER forget AFTER INSERT ON window_sums BEGIN DELETE FROM window_sums WHERE account = NEW.account; END;",
+        "CREATE VIEW shown AS SELECT * FROM window_sums;",
         "DROP INDEX resolutions;",
-        "ALTER TABLE accounts ADD COLUMN more INTEGER;",
+        "ALTER TABLE window_sums ADD COLUMN more INTEGER;",
         "CREATE TABLE more (value);",
     ],
     ids=lambda attack: " ".join(attack.split())[:50],
@@ -317,17 +326,46 @@ def test_equal_labels_of_two_users_do_not_show(ledger: Path) -> None:
 @pytest.mark.parametrize(
     ("insert", "problem"),
     [
-        ("INSERT INTO lanes SELECT 1, {counters}, seal FROM lanes", "lanes: there is a lane 1"),
+        (
+            "INSERT INTO partitions SELECT 1, {counters}, row_mac FROM partitions",
+            "partitions: there is a partition 1",
+        ),
         ("INSERT INTO entry_labels VALUES (999, x'00', x'01')", "entry_labels: there is a label of entry 999"),
         ("INSERT INTO entry_labels VALUES (1, x'00', x'01')", "entry_labels: there is a label of entry 1,"),
     ],
-    ids=["another lane", "no such entry", "an entry of nobody"],
+    ids=["another partition", "no such entry", "an entry of nobody"],
 )
 def test_a_row_that_belongs_to_nothing_is_found(ledger: Path, clock: Clock, insert: str, problem: str) -> None:
     connection = sqlite3.connect(ledger)
-    names = [row[1] for row in connection.execute("PRAGMA table_info(lanes)")]
+    names = [row[1] for row in connection.execute("PRAGMA table_info(partitions)")]
     connection.execute(insert.format(counters=", ".join(names[1:-1])))
     connection.commit()
     connection.close()
     with Accountant(ledger, create=False, clock=clock) as accountant:
         assert [found for found in accountant.verify().problems if problem in found]
+
+
+@pytest.mark.parametrize("table", ["closings", "key_epochs", "moved_entries", "openings"])
+def test_a_changed_row_of_a_moved_ledger_is_found(path: Path, clock: Clock, table: str) -> None:
+    """What only a ledger has that was moved, and whose key was rotated: each row deleted, each value changed."""
+    with Accountant(path.with_name("first.db"), clock=clock) as accountant:
+        accountant.set_policy("default", ["lifetime=9"])
+        accountant.reserve("alice", coin(1))
+        exchange(accountant)
+        accountant.reserve("bob", coin(1))
+        accountant.copy_to(path)
+    assert attempt(path, clock, lambda connection: None), "looking at it breaks nothing"
+    rows = tables(path)[table]
+    assert rows
+    for where, row in rowids(path, table):
+        assert not attempt(
+            path, clock, lambda c, where=where, row=row: c.execute(f"DELETE FROM {table} WHERE {where}", row)
+        )
+    connection = sqlite3.connect(path)
+    columns = [row[0] for row in connection.execute(f"SELECT name FROM pragma_table_info('{table}')")]
+    connection.close()
+    for number, *values in rows:
+        for column, value in zip(columns, (number, *values), strict=True):
+            other = value + {int: 1, str: "x", bytes: b"x"}[type(value)]
+            change = f"UPDATE {table} SET {column} = ? WHERE number = ?"
+            assert not attempt(path, clock, lambda c, s=change, v=(other, number): c.execute(s, v)), (column, number)

@@ -256,7 +256,7 @@ def test_the_verifier_misses_what_a_repair_counted(accountant: Accountant, clock
     accountant.repair_clock()
     windows = sorted(window_at(period, NOON).code for period in ("day", "week", "month"))
     for window in windows:
-        writer_of(accountant).execute("DELETE FROM accounts WHERE window = ?", (window,))
+        writer_of(accountant).execute("DELETE FROM window_sums WHERE window_code = ?", (window,))
     problems = accountant.verify().problems
     assert problems == tuple(f"accounts: account 1, window {each}, differs from the journal" for each in windows)
 

@@ -141,7 +141,7 @@ def test_a_ledger_that_fails_is_told_of(
         assert watch.verifications.last().ok  # type: ignore[union-attr]
         connection = sqlite3.connect(path)
         with connection:
-            connection.execute("UPDATE accounts SET epsilon = 1")
+            connection.execute("UPDATE window_sums SET epsilon = 1")
         connection.close()
         watch.step()
         assert told(receiver) == []  # it was verified less than a day ago

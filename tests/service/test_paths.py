@@ -105,8 +105,8 @@ def test_a_reading_is_no_older_than_it_is_to_be(client: TestClient, accountant: 
     position = client.get("/v1/users/a/balance").headers["Journal-Position"]
     assert position == accountant.position("a")
     assert client.get("/v1/users/a/balance", params={"min_position": position}).status_code == 200
-    lane, _, entry = position.partition(":")
-    later = f"{lane}:{int(entry) + 1}"
+    partition, _, entry = position.partition(":")
+    later = f"{partition}:{int(entry) + 1}"
     answer = client.get("/v1/users/a/balance", params={"min_position": later})
     assert (answer.status_code, answer.json()["type"]) == (409, "/problems/position-not-reached")
     assert answer.headers["Retry-After"] == "1"
@@ -117,16 +117,16 @@ def test_a_reading_is_no_older_than_it_is_to_be(client: TestClient, accountant: 
         assert answer.status_code == 400, wrong
 
 
-def test_positions_of_lanes_are_compared_lane_by_lane(clock: Clock) -> None:
+def test_positions_of_partitions_are_compared_partition_by_partition(clock: Clock) -> None:
     with Accountant(ToyStore(3), clock=clock) as accountant:  # type: ignore[arg-type]
         accountant.set_policy("default", ["lifetime=4"])
         with site(accountant) as client:
             told = client.get("/v1/ledger/stats").headers["Journal-Position"]
             assert told.count(",") == 2
             assert client.get("/v1/policies", params={"min_position": told}).status_code == 200
-            lanes = dict(each.split(":") for each in told.split(","))
-            for lane, entry in lanes.items():
-                later = f"{lane}:{int(entry) + 1}"
+            partitions = dict(each.split(":") for each in told.split(","))
+            for partition, entry in partitions.items():
+                later = f"{partition}:{int(entry) + 1}"
                 assert client.get("/v1/policies", params={"min_position": later}).status_code == 409
 
 

@@ -65,7 +65,7 @@ def test_a_first_start_makes_the_ledger_and_says_how_to_make_a_key(started: dict
     said: list[str] = []
     running.serve(tmp_path / "budget.db", port=0, say=said.append)
     assert said[0] == f"ledger: {tmp_path / 'budget.db'}"
-    assert "type: ldp-budget key create NAME --scope spend" in said[1]
+    assert "type: ldp-budget api-key create NAME --scope spend" in said[1]
     with Accountant(tmp_path / "budget.db", create=False) as accountant:
         ApiKeys(accountant).create("app", ["spend"])
     running.serve(tmp_path / "budget.db", port=0, say=(again := list[str]()).append)
@@ -86,11 +86,11 @@ def test_a_port_that_is_taken_is_told(started: dict[str, Any], tmp_path: Path) -
     assert not (tmp_path / "budget.db").exists()
 
 
-def test_a_rehearsal_says_that_it_is_one(started: dict[str, Any], tmp_path: Path) -> None:
-    Accountant(tmp_path / "budget.db", rehearsal=True).close()
+def test_a_sandbox_says_that_it_is_one(started: dict[str, Any], tmp_path: Path) -> None:
+    Accountant(tmp_path / "budget.db", sandbox=True).close()
     said: list[str] = []
     running.serve(tmp_path / "budget.db", port=0, say=said.append)
-    assert "rehearsal: nothing counts in it" in said
+    assert "sandbox: nothing counts in it" in said
 
 
 def test_the_folder_of_reports_is_made_for_its_owner(started: dict[str, Any], tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "operations.md"
 
 def test_the_guide_names_options_that_there_are(command: CommandLine) -> None:
     told = GUIDE.read_text(encoding="utf-8")
-    commands = (("serve",), ("key", "create"), ("key", "rotate"), ("ledger", "key", "activate"))
+    commands = (("serve",), ("api-key", "create"), ("api-key", "rotate"), ("ledger", "rotate-key", "--activate"))
     helps = [command(*words, "--help").stdout for words in commands]
     known = set(re.findall(r"--[a-z-]+", " ".join([*helps, "--ledger --limit --expect"])))
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", told))

@@ -58,16 +58,16 @@ class Accountant:
         ledger: the path of a file, made with its key if neither exists; ":memory:"; the address `postgresql://…` of a
             database (see the guide to scaling); or a `Store`.
         create: whether it may be made.
-        clock: a function that returns now, as an aware datetime or in seconds since 1970; for tests and rehearsals.
+        clock: a function that returns now, as an aware datetime or in seconds since 1970; for tests and sandboxes.
         clock_bound: in seconds. If the default clock jumps by more than that within this process, it is refused.
-        rehearsal: True makes or opens a rehearsal, a ledger in which nothing counts, to play a survey with a clock of
-            your own, and refuses a ledger that counts; False refuses a rehearsal; None opens either. Which of the two
+        sandbox: True makes or opens a sandbox, a ledger in which nothing counts, to play a survey with a clock of
+            your own, and refuses a ledger that counts; False refuses a sandbox; None opens either. Which of the two
             it is was settled when it was made.
 
     Raises:
         InvalidParameter: one of them is of another kind.
         LedgerMissing: there is no ledger, and none was to be made.
-        RehearsalError: it is a rehearsal and was to be a ledger that counts, or the reverse.
+        SandboxError: it is a sandbox and was to be a ledger that counts, or the reverse.
         LedgerError: it cannot be opened or trusted.
         NotSupported: it lies in a database, and what speaks to that is not installed.
     """
@@ -82,15 +82,15 @@ class Accountant:
         create: bool = True,
         clock: Callable[[], datetime | float] = time.time,
         clock_bound: float = BOUND_SECONDS,
-        rehearsal: bool | None = False,
+        sandbox: bool | None = False,
     ) -> None:
         if not callable(clock):
             raise InvalidParameter("clock", "a function that says what time it is", shown(clock))
         check_bound(clock_bound)
         self._read_clock = clock
-        self._ledger = Ledger(places.open_store(ledger, create, rehearsal=rehearsal), clock, clock_bound)
+        self._ledger = Ledger(places.open_store(ledger, create, sandbox=sandbox), clock, clock_bound)
         self._keeper = Keeper(self._ledger)
-        if len(self._ledger.lanes) > 1:
+        if len(self._ledger.partitions) > 1:
             self._ledger.after_commit = self._keeper.wake
 
     def __repr__(self) -> str:
@@ -113,9 +113,9 @@ class Accountant:
         return self._caller
 
     @property
-    def rehearsal(self) -> bool:
-        """Whether the ledger is a rehearsal, in which nothing counts."""
-        return self._ledger.key.rehearsal
+    def sandbox(self) -> bool:
+        """Whether the ledger is a sandbox, in which nothing counts."""
+        return self._ledger.key.sandbox
 
     @property
     def ledger(self) -> LedgerOperations:
@@ -362,7 +362,7 @@ class Accountant:
     ) -> BulkResult:
         """Charge one report to each of many users, in batches; whoever does not fit is refused, the others go on.
 
-        Each batch is one transaction in each lane of the ledger.
+        Each batch is one transaction in each partition of the ledger.
 
         Parameters:
             users: who is charged, a stream or a column of any length; a user who comes twice is charged twice.
@@ -545,7 +545,7 @@ class Accountant:
     def balances(self, users: Iterable[str] | None = None, policy: str = DEFAULT) -> Iterator[Balance]:
         """The balance of each of many users, in their order, or with None of every account, by its number.
 
-        Without the odometer, which is worked out for each. Of 5,000 at a time those of one lane of the ledger are
+        Without the odometer, which is worked out for each. Of 5,000 at a time those of one partition of the ledger are
         read in one moment.
 
         Parameters:
@@ -657,16 +657,16 @@ class Accountant:
         return looking.journal(self._ledger, users)
 
     def position(self, user: str | None = None) -> str:
-        """Where the journal ends: `LANE:ENTRY` of each lane of the ledger, with commas between.
+        """Where the journal ends: `PARTITION:ENTRY` of each partition of the ledger, with commas between.
 
-        Positions of one ledger are compared lane by lane: whatever was written before a position was told is in
+        Positions of one ledger are compared partition by partition: whatever was written before a position was told is in
         every reading whose own position is not behind it.
 
         Parameters:
-            user: that of the user's lane alone; None for every lane.
+            user: that of the user's partition alone; None for every partition.
 
         Returns:
-            The lanes, each with the number of its newest entry.
+            The partitions, each with the number of its newest entry.
 
         Raises:
             InvalidParameter: the user is no text.
@@ -677,7 +677,7 @@ class Accountant:
         """Where the journal ends for each of some users, by one look at it.
 
         Parameters:
-            users: whose lanes are told.
+            users: whose partitions are told.
 
         Returns:
             `position` of each.
@@ -699,7 +699,7 @@ class Accountant:
         """What time it is by the ledger's clock, in UTC; that of the newest entry where it is not to be believed.
 
         Raises:
-            ClockError: the clock of a rehearsal was set to a time before that.
+            ClockError: the clock of a sandbox was set to a time before that.
         """
         return self._ledger.now().at.astimezone(UTC)
 
@@ -715,7 +715,7 @@ class Accountant:
     # -- keeping the ledger -------------------------------------------------------------------------------------
 
     def checkpoint(self) -> str:
-        """Put down where every lane ends. If nothing was written since the newest checkpoint, that is the one.
+        """Put down where every partition ends. If nothing was written since the newest checkpoint, that is the one.
 
         Returns:
             Its head, to be noted elsewhere for `verify`.

@@ -25,7 +25,7 @@ class Charged(NamedTuple):
 
 
 class Activity:
-    """The journal of one lane, as far as it was added.
+    """The journal of one partition, as far as it was added.
 
     `hours` holds for each hour since 1970 how many charges there were, of how many reports, and how many of these
     were given back; `users` for each day how many accounts were charged. A day that a repair of the clock enters for
@@ -76,7 +76,7 @@ class Activity:
             elif kind == CLOCK:
                 self._upset = True
             elif kind == POLICY_SET:
-                self.policies_set[row[5]] = Entry.of(row).by
+                self.policies_set[row[5]] = Entry.of(row).api_key
 
     def _hour(self, at: int) -> list[int]:
         return self.hours.setdefault(at // HOUR_MICROS, [0, 0, 0])

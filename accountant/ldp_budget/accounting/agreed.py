@@ -37,7 +37,7 @@ def collection(ledger: Ledger, name: str) -> Collection:
         stored = reading.collection(name)
         if stored is None:
             raise UnknownName("collection", name, [other.name for other in reading.collections()])
-    return replace(Collection.from_json(json.loads(stored.definition)), rehearsal=ledger.key.rehearsal)
+    return replace(Collection.from_json(json.loads(stored.definition)), sandbox=ledger.key.sandbox)
 
 
 def collections(ledger: Ledger) -> list[dict[str, Any]]:

@@ -27,43 +27,45 @@ _TOGETHER = 5_000
 def balances_of(ledger: Ledger, users: Iterable[str], policy: str, share: str | None) -> Iterator[Balance]:
     """The balance of each of `users`, in their order, without the odometer.
 
-    A stream of any length; of 5,000 users at a time those of one lane are read in one moment.
+    A stream of any length; of 5,000 users at a time those of one partition are read in one moment.
     """
     for batch, hashes in _batches(ledger, users):
         found: dict[bytes, Balance] = {}
-        for lane, of_lane in _by_lane(ledger, hashes).items():
-            with ledger.reading(lane) as reading:
-                found.update(_read(reading, of_lane, policy, share))
+        for partition, of_partition in _by_partition(ledger, hashes).items():
+            with ledger.reading(partition) as reading:
+                found.update(_read(reading, of_partition, policy, share))
         for user, hashed in zip(batch, hashes, strict=True):
             yield replace(found[hashed], user=user)
 
 
 def all_balances(ledger: Ledger, policy: str, share: str | None) -> Iterator[Balance]:
-    """The balance of every account, by lane and number, without the odometer; names are nowhere in a ledger."""
-    for lane in ledger.lanes:
-        with ledger.reading(lane) as reading:
+    """The balance of every account, by partition and number, without the odometer; names are nowhere in a ledger."""
+    for partition in ledger.partitions:
+        with ledger.reading(partition) as reading:
             last = reading.end.accounts
         for first, until in parts(last, _TOGETHER):
-            with ledger.reading(lane) as reading:
+            with ledger.reading(partition) as reading:
                 users = list(reading.rows.users(first, until))
-                found = _read(reading, [user.hash for user in users if user.hash is not None], policy, share)
+                found = _read(
+                    reading, [user.user_hash for user in users if user.user_hash is not None], policy, share
+                )
                 gone = Balance(None, _policy(reading, policy), (), erased=True)
-            place = {"lane": lane} if len(ledger.lanes) > 1 else {}
+            place = {"partition": partition} if len(ledger.partitions) > 1 else {}
             for user in users:
-                balance = gone if user.hash is None else found[user.hash]
+                balance = gone if user.user_hash is None else found[user.user_hash]
                 yield replace(balance, place={**place, "account": user.account})
 
 
 def account_names(ledger: Ledger, users: Iterable[str]) -> dict[tuple[int, int], str]:
-    """Which of `users` an account is of, by its lane and its number."""
+    """Which of `users` an account is of, by its partition and its number."""
     names: dict[tuple[int, int], str] = {}
     for batch, hashes in _batches(ledger, users):
         named = dict(zip(hashes, batch, strict=True))
-        for lane, of_lane in _by_lane(ledger, hashes).items():
-            with ledger.reading(lane) as reading:
-                for hashed, account in reading.accounts(of_lane).items():
+        for partition, of_partition in _by_partition(ledger, hashes).items():
+            with ledger.reading(partition) as reading:
+                for hashed, account in reading.accounts(of_partition).items():
                     if account.number is not None:
-                        names[lane, account.number] = named[hashed]
+                        names[partition, account.number] = named[hashed]
     return names
 
 
@@ -74,16 +76,16 @@ def _batches(ledger: Ledger, users: Iterable[str]) -> Iterator[tuple[list[str], 
         yield batch, ledger.key.hashes(b"user", batch)
 
 
-def _by_lane(ledger: Ledger, hashes: list[bytes]) -> dict[int, list[bytes]]:
-    """The users of each lane."""
-    by_lane: dict[int, list[bytes]] = {}
+def _by_partition(ledger: Ledger, hashes: list[bytes]) -> dict[int, list[bytes]]:
+    """The users of each partition."""
+    by_partition: dict[int, list[bytes]] = {}
     for hashed in hashes:
-        by_lane.setdefault(ledger.lane_of(hashed), []).append(hashed)
-    return by_lane
+        by_partition.setdefault(ledger.partition_of(hashed), []).append(hashed)
+    return by_partition
 
 
 def _read(reading: Reading, users: list[bytes], name: str, share: str | None) -> dict[bytes, Balance]:
-    """What a lane says of some of its users."""
+    """What a partition says of some of its users."""
     policy, accounts = _policy(reading, name), reading.accounts(users)
     used = _used(reading, policy, [account.number for account in accounts.values() if account.number is not None])
     return {user: _balance(reading, policy, account, used, share) for user, account in accounts.items()}
@@ -107,7 +109,7 @@ def _used(reading: Reading, policy: Policy, accounts: list[int]) -> dict[tuple[i
     # Neighbours are read together, as long as there are not too many strangers among them.
     ranges = [(first, last)] if last - first <= 10 * len(accounts) else [(each, each) for each in accounts]
     rows = (row for each in ranges for row in reading.rows.quotas(*each) if row.plan == policy.plan.identity)
-    return {(row.account, row.promise): row.used for row in rows}
+    return {(row.account, row.guarantee): row.used for row in rows}
 
 
 def _policy(reading: Reading, name: str) -> Policy:

@@ -167,7 +167,7 @@ class BudgetClient(Protocol):
         """Every journal entry in order, as one moment of the ledger saw it; others may write meanwhile."""
 
     def position(self, user: str | None = None) -> str:
-        """Where the journal ends: `LANE:ENTRY` of each lane of the ledger, with commas between."""
+        """Where the journal ends: `PARTITION:ENTRY` of each partition of the ledger, with commas between."""
 
     def positions(self, users: Sequence[str]) -> list[str]:
         """Where the journal ends for each of some users, by one look at it."""
@@ -183,7 +183,7 @@ class BudgetClient(Protocol):
         """How often this process did a piece of work again, or sent a request again, by the reason."""
 
     def checkpoint(self) -> str:
-        """Put down where every lane ends. If nothing was written since the newest checkpoint, that is the one."""
+        """Put down where every partition ends. If nothing was written since the newest checkpoint, that is the one."""
 
     def verify(
         self, expect: str | None = None, *, on_progress: Callable[[int, int], None] | None = None

@@ -17,15 +17,15 @@ from .._checks import check_text, check_whole, shown
 from .._columns import check_texts
 from .._json import canonical_json
 from ..errors import InvalidParameter, NotSupported
-from ..ledger.entries import NOBODY, SPENT
-from ..ledger.lanes import lane_of
-from .idempotency import IdempotencyKey, Kept, key_hash, once
+from ..ledger.entries import BOUND, CHARGED, SPENT
+from ..ledger.lanes import partition_of
+from .idempotency import IdempotencyKey, StoredResponse, key_hash, run_idempotent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from ..ledger import Transaction
-    from ..ledger.entries import StoredAnswer
+    from ..ledger.entries import BatchRun
     from ..ledger.keys import Key
     from .request import Charge
     from .terms import Terms
@@ -34,16 +34,14 @@ if TYPE_CHECKING:
     """The refused users of a batch, and whether it was charged before."""
 
 BATCH = 50_000
-_BOUND = "{}"
-"""The answer of a batch whose parts are charged each in its lane."""
-LANES_TOGETHER = 4
-"""In how many lanes a batch is charged at the same time."""
+PARTITIONS_TOGETHER = 4
+"""In how many partitions a batch is charged at the same time."""
 
 
 class Parts(NamedTuple):
-    """A batch that was begun in the parts of so many lanes; each has an answer of its own if it was charged."""
+    """A batch that was begun in the parts of so many partitions; each has an answer of its own if it was charged."""
 
-    lanes: int
+    partitions: int
 
 
 @dataclass
@@ -180,37 +178,25 @@ def _rounds(users: list[str]) -> Iterator[list[str]]:
         left = Counter({user: times - 1 for user, times in left.items() if times > 1})
 
 
-def write_refused(users: list[str]) -> Callable[[Outcome | Parts], Kept]:
+def write_refused(users: list[str]) -> Callable[[Outcome | Parts], StoredResponse]:
     """How the answer to a batch is kept: where in it the refused requests stand."""
 
-    def write(outcome: Outcome | Parts) -> Kept:
+    def write(outcome: Outcome | Parts) -> StoredResponse:
         assert not isinstance(outcome, Parts)
-        return Kept(canonical_json({"refused": refused_places(users, outcome[0])}))
+        return StoredResponse(canonical_json({"refused": refused_places(users, outcome[0])}), kind=CHARGED)
 
     return write
 
 
-def read_part(users: list[str]) -> Callable[[StoredAnswer], Outcome | Parts]:
-    """The answer to the same batch, charged before; or in which parts it was begun before the ledger was copied."""
+def read_part(users: list[str]) -> Callable[[BatchRun], Outcome | Parts]:
+    """The response to the same batch, charged before; or in which parts it was begun before the ledger was moved."""
 
-    def read(stored: StoredAnswer) -> Outcome | Parts:
-        answer = json.loads(stored.answer)
-        if "lanes" in answer:
-            return Parts(answer["lanes"])
-        return [users[place] for place in answer["refused"]], True
+    def read(stored: BatchRun) -> Outcome | Parts:
+        if stored.kind == BOUND:
+            return Parts(stored.partitions)
+        return [users[place] for place in json.loads(stored.response)["refused"]], True
 
     return read
-
-
-def carried(answer: str, lanes: int) -> str:
-    """What is kept of a batch, as a copy of the ledger keeps it: one that was bound says in how many lanes."""
-    if answer == _BOUND:
-        return canonical_json({"lanes": lanes})
-    if answer.startswith(
-        '{"lines"'
-    ):  # a chunk of lines, see `lines`; `lanes` comes before, where it was copied before
-        return canonical_json({"lanes": lanes, **json.loads(answer)})
-    return answer
 
 
 def batch_key(
@@ -224,7 +210,7 @@ def batch_key(
         return None
     name = f"{check_text('key', key)}#{number}"
     request = secret.hash(b"request", ascii((identity, secret.hash(b"users", ascii(users)).hex())))
-    return IdempotencyKey(name, NOBODY, key_hash(secret, name, scope), request)
+    return IdempotencyKey(name, None, key_hash(secret, name, scope), request)
 
 
 def bind(
@@ -236,23 +222,23 @@ def bind(
     cannot be charged; a batch that is bound already is not checked again.
     """
 
-    def read(stored: StoredAnswer) -> Outcome | Parts | None:
-        return None if stored.answer == _BOUND else read_part(users)(stored)
+    def read(stored: BatchRun) -> Outcome | Parts | None:
+        return None if stored.kind == BOUND and not stored.partitions else read_part(users)(stored)
 
-    return once(transaction, key, check, write=lambda _: Kept(_BOUND), read=read)
+    return run_idempotent(transaction, key, check, write=lambda _: StoredResponse("", kind=BOUND), read=read)
 
 
-def parts_of(secret: Key, users: list[str], lanes: int) -> list[tuple[int, list[str]]]:
-    """The users of each lane, out of so many, in their order."""
+def parts_of(secret: Key, users: list[str], partitions: int) -> list[tuple[int, list[str]]]:
+    """The users of each partition, out of so many, in their order."""
     parts: dict[int, list[str]] = {}
     for user, hashed in zip(users, secret.hashes(b"user", users), strict=True):
-        parts.setdefault(lane_of(hashed, lanes), []).append(user)
+        parts.setdefault(partition_of(hashed, partitions), []).append(user)
     return sorted(parts.items())
 
 
-def part_key(secret: Key, key: IdempotencyKey, lane: int) -> IdempotencyKey:
-    """The key of the part of a batch that lies in one lane."""
-    return key._replace(hash=secret.hash(b"key", f"{key.hash.hex()} {lane}"))
+def part_key(secret: Key, key: IdempotencyKey, partition: int) -> IdempotencyKey:
+    """The key of the part of a batch that lies in one partition."""
+    return key._replace(key_hash=secret.hash(b"key", f"{key.key_hash.hex()} {partition}"))
 
 
 def refused_places(users: list[str], refused: list[str]) -> list[int]:

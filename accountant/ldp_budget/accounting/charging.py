@@ -30,9 +30,11 @@ def standing(reading: Reading, request: Request) -> tuple[Account, Terms]:
         terms = terms.beside(prices(reading, others))
     label = request.label_hash
     if label is not None and request.curve is not None:
-        stored = reading.charge_number(charge.fingerprint, charge.promise, charge.collection)
+        stored = reading.priced_mechanism_number(charge.fingerprint, charge.promise, charge.collection)
         windows = [(gauge, window) for gauge, window in reading.windows.items() if window.counts(terms.share)]
-        done = {gauge: reading.label_reports(account.number, label, stored, window.code) for gauge, window in windows}
+        done = {
+            gauge: reading.memoised_reports(account.number, label, stored, window.code) for gauge, window in windows
+        }
         account = account._replace(reported=done, repaired=bool(reading.repairs()))
     return account, terms
 
@@ -52,14 +54,14 @@ def apply(transaction: Transaction, decision: Decision) -> int:
     number = after.number
     if number is None:
         number = transaction.open_account(request.user_hash)
-        transaction.seals.open(number, request.user_hash)
+        transaction.account_macs.open(number, request.user_hash)
     windows = transaction.windows
     for period, spent in after.spent.items():
         transaction.set_spent(number, windows[period].code, spent)
     label = request.label_hash if after.reported else None
     if label is not None:
         for period, reports in after.reported.items():
-            transaction.set_label_reports(number, label, charge, windows[period].code, reports)
+            transaction.set_memoised_reports(number, label, charge, windows[period].code, reports)
     plan = terms.policy.plan
     if plan is not None:
         transaction.set_quota_used(number, plan.identity, request.charge.promise, after.quota_used)
@@ -67,5 +69,5 @@ def apply(transaction: Transaction, decision: Decision) -> int:
     expires = None if request.lasts is None else at + request.lasts
     keyed, noted = request.key is not None, request.note is not None
     common = (number, charge, terms.number, request.reports, costs)
-    entry = Entry(0, at, request.kind, *common, None, expires, None, keyed, noted, share=terms.share)
+    entry = Entry(0, at, request.kind, *common, None, expires, None, keyed, noted, sub_limit=terms.share)
     return transaction.append(entry, label, request.note)

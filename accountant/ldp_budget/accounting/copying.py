@@ -11,10 +11,8 @@ from ..errors import LedgerError, LedgerMissing
 from ..ledger import gate
 from ..ledger.comparing import differences, size
 from ..ledger.copying import Copy
-from ..ledger.entries import NOBODY
 from ..ledger.moving import begin, check_opening, give_up, new_copy, open_copy, shut
 from ..ledger.verifying import check_integrity, head_of
-from .bulk import carried
 from .decision_replay import DecisionReplay
 from .receipts import Receipt
 
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 
     from ..ledger import Ledger
     from ..ledger.copying import Scratch
-    from ..ledger.entries import StoredAnswer
+    from ..ledger.entries import IdempotencyRecord
     from ..ledger.names import Name
 
     Progress = Callable[[int, int], None]
@@ -47,7 +45,7 @@ class Copied:
         return f"<Copied: {much} from {self.source} to {self.target}, head {self.target_head}>"
 
     def to_json(self) -> dict[str, Any]:
-        """What `ledger copy --json` prints."""
+        """What `ledger move --json` prints."""
         return {
             "from": {"ledger": self.source, "head": self.source_head},
             "to": {"ledger": self.target, "head": self.target_head},
@@ -85,13 +83,13 @@ def copy_ledger(
 def give_up_copy(source: Ledger, target: Ledger) -> None:
     """Open `source` again, of which a copy to `target` was begun and is not complete. Raises `LedgerError`."""
     with source.reading() as here, target.reading() as there:
-        copy = gate.reason_of(there, gate.origin(there.end.gate)).copy
-        last = gate.reason_of(here, here.end.gate) if gate.state(here.end.gate) == gate.MOVED else None
+        copy = gate.reason_of(there, gate.origin(there.end.lifecycle)).move
+        last = gate.reason_of(here, here.end.lifecycle) if here.end.state == gate.MOVED_AWAY else None
         if last is None:
             raise LedgerError(source.name, "it was not moved, so there is nothing to give up")
-        if copy != last.copy:
+        if copy != last.move:
             raise LedgerError(target.name, f"it is not what {source.name} was moved to, which is {last.ledger}")
-        if gate.state(there.end.gate) == gate.FILLING:
+        if there.end.state == gate.IMPORTING:
             check_opening(source, target)
     give_up(source, target)
 
@@ -109,7 +107,7 @@ def _fill(source: Ledger, target: Ledger, scratch: Scratch, on_progress: Progres
 
 def _check_open(source: Ledger) -> None:
     with source.reading() as here:
-        if gate.state(here.end.gate) == gate.MOVED:
+        if here.end.state == gate.MOVED_AWAY:
             raise LedgerError(source.name, gate.why_shut(here))
 
 
@@ -117,28 +115,28 @@ def _is_done(source: Ledger, target: Ledger) -> bool:
     """Whether the copy from the one to the other is complete. Raises `LedgerError` where there can be none."""
     if source.name == target.name or source.identity == target.identity:
         raise LedgerError(target.name, "expected another place than that of the ledger itself")
-    if source.key.rehearsal != target.key.rehearsal:
-        kinds = "a ledger that counts", "a rehearsal"
-        why = f"expected a place where nothing is yet; found {kinds[target.key.rehearsal]}, and {source.name} is"
-        raise LedgerError(target.name, f"{why} {kinds[source.key.rehearsal]}: nothing goes from the one to the other")
+    if source.key.sandbox != target.key.sandbox:
+        kinds = "a ledger that counts", "a sandbox"
+        why = f"expected a place where nothing is yet; found {kinds[target.key.sandbox]}, and {source.name} is"
+        raise LedgerError(target.name, f"{why} {kinds[source.key.sandbox]}: nothing goes from the one to the other")
     if not compare_digest(source.key.secret, target.key.secret):
         raise LedgerError(target.name, "expected a place where nothing is yet; found a ledger with another key")
     with source.reading() as here, target.reading() as there:
-        state = gate.state(there.end.gate)
-        if state == gate.GIVEN_UP:
+        state = there.end.state
+        if state == gate.ABORTED:
             raise LedgerError(target.name, gate.why_half(there))
-        copy = gate.reason_of(there, gate.origin(there.end.gate)).copy
-        if gate.state(here.end.gate) == gate.MOVED:
-            reason = gate.reason_of(here, here.end.gate)
-            if there.generation != here.generation + 1 or reason.copy != copy:
+        copy = gate.reason_of(there, gate.origin(there.end.lifecycle)).move
+        if here.end.state == gate.MOVED_AWAY:
+            reason = gate.reason_of(here, here.end.lifecycle)
+            if there.generation != here.generation + 1 or reason.move != copy:
                 why = f"it was moved to {reason.ledger}, and not to what is now at {target.name}"
                 raise LedgerError(source.name, why)
-            if state == gate.FILLING:
+            if state == gate.IMPORTING:
                 check_opening(source, target)
-            return state != gate.FILLING
+            return state != gate.IMPORTING
         # Of one that is begun nothing is copied yet; whether it was for this generation is seen to when it goes on.
-        begun = state == gate.FILLING and there.end.gate == gate.begun(here.end.gate)
-        if there.end.entries or not (begun or there.end.gate == 0):
+        begun = state == gate.IMPORTING and there.end.lifecycle == gate.importing_state(here.end.lifecycle)
+        if there.end.entries or not (begun or there.end.lifecycle == gate.Lifecycle()):
             raise LedgerError(target.name, "expected a place where nothing is yet; found another ledger")
         return False
 
@@ -146,10 +144,10 @@ def _is_done(source: Ledger, target: Ledger) -> bool:
 def _prepare(source: Ledger, target: Ledger, verified: bool, on_progress: Progress) -> None:
     """Shut both, the target first."""
     with source.reading() as here, target.reading() as there:
-        if gate.state(here.end.gate) == gate.MOVED:
+        if here.end.state == gate.MOVED_AWAY:
             return
-        begun = gate.state(there.end.gate) == gate.FILLING
-        copy = gate.reason_of(there, there.end.gate).copy if begun else new_copy()
+        begun = there.end.state == gate.IMPORTING
+        copy = gate.reason_of(there, there.end.lifecycle).move if begun else new_copy()
     if not verified:
         _verify(source, on_progress)  # before anybody is stopped
     if not begun:
@@ -168,6 +166,6 @@ def _step(on_progress: Progress, step: int) -> Progress:
     return lambda done, total: on_progress(step * 1000 + 1000 * done // max(1, total), _STEPS * 1000)
 
 
-def _carry(stored: StoredAnswer, name: Name, lanes: int) -> str:
-    """What is kept of an answer: a receipt stays what it was, and a bulk run says in how many lanes it was begun."""
-    return carried(stored.answer, lanes) if stored.user == NOBODY else Receipt.named(stored.answer, name)
+def _carry(stored: IdempotencyRecord, name: Name) -> str:
+    """The response of a record as a moved ledger keeps it: a receipt stays what it was."""
+    return Receipt.named(stored.response, name)

@@ -7,7 +7,7 @@ overdraft is found however it came about: sums that were changed and put back, a
 
 Not repeated is what the ledger does not hold: whether a mechanism was checked on that machine, and labels of erased
 users. Their labelled reports count with their lifetime cost, and not in other windows. Entries that were copied from
-another ledger, which was verified then, stand in the order of time, lane by lane: of these the newest version of a
+another ledger, which was verified then, stand in the order of time, partition by partition: of these the newest version of a
 policy and the time of reservations are not compared again.
 """
 
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..guarantees import Guarantee, Memoised, from_json
 from ..guarantees.amounts import ZERO, Costs, add_amounts
-from ..ledger.entries import CLOCK, COMMITTED, EXPIRED, POLICY_SET, RESERVED, SHARE, SPENT, VOIDED, Entry, Repair
+from ..ledger.entries import CLOCK, COMMITTED, EXPIRED, POLICY_SET, RESERVED, SPENT, VOIDED, Entry, Repair
 from ..ledger.replay import Replay
 from ..ledger.windows import DAY_MICROS, LIFETIME, code_at, measure_in, share_in
 from .policies import Policy
@@ -57,14 +57,14 @@ class _PlainCharge(NamedTuple):
 
 
 class DecisionReplay:
-    """Decides again what was charged in one lane, by what was set there."""
+    """Decides again what was charged in one partition, by what was set there."""
 
     def __init__(self, past: Past) -> None:
         self._copied, self._last = past.copied, past.last
         self._guarantees: dict[int, Guarantee] = {}
         self._promises = {charge.number: charge.guarantee for charge in past.charges}
         self._versions = _versions(past)
-        # Among copied entries the repairs of one lane may stand between those of another.
+        # Among copied entries the repairs of one partition may stand between those of another.
         self._repairs = [
             Repair(turn.number, turn.at) for turn in past.turns if turn.kind == CLOCK and turn.number > past.copied
         ]
@@ -90,7 +90,7 @@ class DecisionReplay:
             number = row[0]
             if number > self._last:
                 break
-            if row[2] != SPENT or row[11] is not None or row[14] >= SHARE:
+            if row[2] != SPENT or row[11] is not None or row[17]:
                 return False
             # What stands from `charge` to the amounts decides everything but when that is.
             key = row[4:11]
@@ -242,24 +242,24 @@ class _AccountReplay:
         return entry.number > version.until and not self._past.is_copied(entry.number)
 
     def _is_too_cheap(self, entry: Entry, label: bytes | None) -> bool:
-        guarantee = self._past.guarantee(entry.charge)
+        guarantee = self._past.guarantee(entry.priced_mechanism)
         if not entry.labelled:
             return _is_below(entry.costs, guarantee, entry.reports)
         if label is None or not isinstance(guarantee, Memoised):
             return False  # the user was erased; or it is no curve, which the sums are checked for
-        done = self._sums.labels[label, entry.charge, 0]
+        done = self._sums.labels[label, entry.priced_mechanism, 0]
         return not _covers(entry.costs, guarantee.step(done, entry.reports))
 
     def _decide(self, entry: Entry, policy: Policy) -> Iterator[str]:
         """Hold a charge, which is added by now, against its policy."""
         where = f"journal: entry {entry.number} of account {entry.account}"
-        share = next((each for each in policy.shares if each.number == entry.share), None)
-        if entry.share and share is None:
-            yield f"{where} is charged through share {entry.share}, which policy {policy.name} has not"
-        promise = self._past.promise(entry.charge)
+        share = next((each for each in policy.shares if each.number == entry.sub_limit), None)
+        if entry.sub_limit and share is None:
+            yield f"{where} is charged through share {entry.sub_limit}, which policy {policy.name} has not"
+        promise = self._past.promise(entry.priced_mechanism)
         quota = None if policy.plan is None else policy.plan.count(promise)
         limits: tuple[Limit, ...] = (*policy.limits, *(() if share is None else share.limits))
-        guarantee = self._past.guarantee(entry.charge)
+        guarantee = self._past.guarantee(entry.priced_mechanism)
         why = inadmissible(policy, guarantee, quota) or lacks_label(
             policy, limits, guarantee, labelled=bool(entry.labelled)
         )
@@ -301,17 +301,17 @@ class _AccountReplay:
         self._add(entry, None)
         version = self._past.version(entry.policy)
         if entry.kind == VOIDED and version is not None and version.policy.plan is not None:
-            self._count_used(version.policy.plan.identity, self._past.promise(entry.charge), -entry.reports)
+            self._count_used(version.policy.plan.identity, self._past.promise(entry.priced_mechanism), -entry.reports)
 
     def _most_given_back(self, reservation: Entry, label: bytes | None, entry: Entry) -> Costs:
         """How much the end of a reservation may take back from the lifetime."""
         if entry.kind != VOIDED:
             return ZERO
-        guarantee = self._past.guarantee(entry.charge)
+        guarantee = self._past.guarantee(entry.priced_mechanism)
         if label is None or not isinstance(guarantee, Memoised):
             return reservation.costs
         # The last steps of the curve go, whichever reports they were charged for.
-        done = max(0, self._sums.labels[label, entry.charge, 0] - entry.reports)
+        done = max(0, self._sums.labels[label, entry.priced_mechanism, 0] - entry.reports)
         return guarantee.step(done, entry.reports)
 
 
@@ -333,7 +333,7 @@ def _versions(past: Past) -> dict[int, _Version]:
 
 def _identity(entry: Entry) -> tuple[int, ...]:
     """What the end of a reservation has of it."""
-    return entry.charge, entry.policy, entry.reports, entry.share
+    return entry.priced_mechanism, entry.policy, entry.reports, entry.sub_limit
 
 
 def _counted(limit: Limit) -> tuple[tuple[int, int], ...]:

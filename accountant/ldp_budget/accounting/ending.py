@@ -48,10 +48,10 @@ def _end_named(
         # One that was made before the ledger was copied has another place by now.
         return end(name.entry)(transaction) if name.generation == transaction.generation else None
 
-    ended = ledger.run(end_here, name.lane) if name.lane in ledger.lanes else None
+    ended = ledger.run(end_here, name.partition) if name.partition in ledger.partitions else None
     if ended is not None:
         return ended
-    with ledger.reading(ledger.lane_of(place_of(ledger.key, name))) as reading:
+    with ledger.reading(ledger.partition_of(place_of(ledger.key, name))) as reading:
         found = find(reading, name)
     return None if found is None else ledger.run(end(found[1]), found[0])
 
@@ -68,7 +68,7 @@ def _resolve(
     entry, state, repeated = how(transaction, receipt, number)
     _, policy = policy_in(transaction, policy_version(transaction, entry.policy).name)
     windows = transaction.windows_to_read() if repeated else transaction.windows
-    limits = [limit for limit in policy.all_limits if holds(limit.gauge, entry.share)]
+    limits = [limit for limit in policy.all_limits if holds(limit.gauge, entry.sub_limit)]
     spent = {period: transaction.spent(entry.account, window.code) for period, window in windows.items()}
     return Receipt(
         status=state,

@@ -30,13 +30,13 @@ def erase(ledger: Ledger, user: str, *, unknown: bool) -> bool:
         if transaction.is_erased(hashed):
             return False
         account = transaction.number_of(hashed)
-        seen = account is not None or transaction.has_answers(hashed)
+        seen = account is not None or transaction.has_idempotency_records(hashed)
         if not seen and not unknown:
             raise UnknownName("user", user, None, "Nothing was erased")
         transaction.erase(hashed, account)
         return seen
 
-    erased = ledger.run(cut_off, ledger.lane_of(hashed))
+    erased = ledger.run(cut_off, ledger.partition_of(hashed))
     ledger.clear_log()
     return erased
 
@@ -50,7 +50,7 @@ def repair_clock(ledger: Ledger) -> bool:
             count_at_repair(transaction, moment)
         return moment is not None
 
-    repaired = [ledger.run(repair, lane) for lane in ledger.lanes]
+    repaired = [ledger.run(repair, partition) for partition in ledger.partitions]
     return any(repaired)
 
 

@@ -104,7 +104,7 @@ class LedgerOperations:
         """The secrets of the ledger's key, the oldest first: pending, activating, active or expired.
 
         Returns:
-            Of each its number, its state and in how many lanes it is in force.
+            Of each its number, its state and in how many partitions it is in force.
 
         Raises:
             Nothing but `LedgerError`.
@@ -138,20 +138,20 @@ class LedgerOperations:
     def activate_key(self, *, on_progress: Callable[[int, int], None] | None = None) -> int:
         """Have the pending secret in force, and the one before it no more.
 
-        Stopped at any point, the same call goes on. In each lane that is one transaction, for which whoever writes
+        Stopped at any point, the same call goes on. In each partition that is one transaction, for which whoever writes
         there waits. From then on the old secret neither finds users' names in what is stored nor makes anything that
         would be believed. On another machine, whose key's file was brought there, it says in that file that the
         secret is active.
 
         Parameters:
-            on_progress: called as `on_progress(done, total)` from time to time, with lanes.
+            on_progress: called as `on_progress(done, total)` from time to time, with partitions.
 
         Returns:
             The number of the secret that is active now.
 
         Raises:
             InvalidParameter: it is no function.
-            LedgerError: the ledger was changed by somebody, or is shut; lanes that have the secret keep it.
+            LedgerError: the ledger was changed by somebody, or is shut; partitions that have the secret keep it.
         """
         check_call("on_progress", on_progress)
         return exchanging.activate(self._ledger, on_progress or (lambda done, total: None))

@@ -1,4 +1,4 @@
-"""How much of each limit the accounts of a lane have used, in whole percent: a byte for each account and limit."""
+"""How much of each limit the accounts of a partition have used, in whole percent: a byte for each account and limit."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def level(limit: Limit, spent: Sequence[int | None]) -> int:
 
 
 class Levels:
-    """The levels of one lane's accounts under some limits, in the windows that were open when it was last asked."""
+    """The levels of one partition's accounts under some limits, in the windows that were open when it was last asked."""
 
     def __init__(self, watched: tuple[Watched, ...]) -> None:
         self.watched = watched
@@ -76,7 +76,7 @@ class Levels:
         self._take(reading.rows.sums(first, last), self._by_window())
         if erased:
             for user in reading.rows.users(first, last):
-                if user.hash is None:
+                if user.user_hash is None:
                     for levels in self._levels:
                         levels[user.account - 1] = _GONE
 

@@ -1,6 +1,6 @@
 """Charging many users each for something of their own: a stream of lines in chunks of any size, an answer for each.
 
-A chunk is one transaction in each lane of the ledger. Lines that ask for the same under the same policy are charged
+A chunk is one transaction in each partition of the ledger. Lines that ask for the same under the same policy are charged
 together, by set-based statements; the others one by one. A run has a key, and the chunk that begins with line n is
 bound to KEY@n, to how many lines it has and to a digest of them. So an interrupted run is simply run again, from its
 first line: what was charged is told again, and what was not is charged now. After the last line the end is bound, as
@@ -19,8 +19,8 @@ from ..authoring.base import Mechanism
 from ..catalogue.collections import Collection
 from ..errors import InvalidParameter, KeyConflict, LdpBudgetError
 from ..guarantees.amounts import LARGEST
-from ..ledger.entries import NOBODY, SPENT
-from .bulk import LANES_TOGETHER, BulkCharge, parts_of
+from ..ledger.entries import CHUNK, CHUNK_PART, SPENT, BatchRun
+from .bulk import PARTITIONS_TOGETHER, BulkCharge, parts_of
 from .charging import terms_in
 from .decision import decide
 from .idempotency import check_key, key_hash
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ..ledger import Ledger, Transaction
-    from ..ledger.entries import StoredAnswer
     from ..ledger.groups import Piece
     from ..ledger.keys import Key
     from .callers import Caller
@@ -115,7 +114,7 @@ class Run:
         self._ledger = ledger
         self._caller = caller
         self._name = check_key(key)
-        self._lanes = len(self._ledger.lanes)
+        self._partitions = len(self._ledger.partitions)
         self._kinds = _Kinds()
         self.done = 0
         """How many lines were answered."""
@@ -171,11 +170,11 @@ class Run:
         chunk = _Chunk(key_hash(secret, name, self._caller.name), _digest(secret, lines, ()))
         answers: list[LineAnswer] = []
 
-        def bind(transaction: Transaction) -> StoredAnswer | None:
-            stored = transaction.answer_to(NOBODY, chunk.key)
+        def bind(transaction: Transaction) -> BatchRun | None:
+            stored = transaction.numbered(BatchRun, chunk.key_hash)
             if stored is None:
-                transaction.store_answer(NOBODY, chunk.key, None, chunk.request, _chunk_text(lines))
-                if self._lanes == 1:
+                transaction.add_numbered(chunk.record(CHUNK, _chunk_text(lines)))
+                if self._partitions == 1:
                     answers[:] = _failing(lines)
                     places = [place for place, line in enumerate(lines) if line.error is None]
                     told = self._part_work(chunk, 0, [lines[place] for place in places])(transaction)
@@ -184,16 +183,16 @@ class Run:
                         self._ending(end)[0](transaction)
             return stored
 
-        stored = self._ledger.run(bind, self._ledger.lane_of(chunk.key))
+        stored = self._ledger.run(bind, self._ledger.partition_of(chunk.key_hash))
         if stored is not None:
             return self._again(chunk, stored, lines, last, end)
         told = answers or self._parts(chunk, lines)
-        if end is not None and self._lanes > 1:
+        if end is not None and self._partitions > 1:
             self._ledger.run(*self._ending(end))
         return told, []
 
     def _ending(self, lines: int) -> tuple[Callable[[Transaction], bool], int]:
-        """Bind the end of a run of so many lines, as a chunk of none; with the lane where that is kept.
+        """Bind the end of a run of so many lines, as a chunk of none; with the partition where that is kept.
 
         False where an earlier run went on from there.
         """
@@ -201,18 +200,18 @@ class Run:
         chunk = _Chunk(key_hash(secret, f"{self._name}@{lines}", self._caller.name), _digest(secret, (), ()))
 
         def bind(transaction: Transaction) -> bool:
-            stored = transaction.answer_to(NOBODY, chunk.key)
+            stored = transaction.numbered(BatchRun, chunk.key_hash)
             if stored is None:
-                transaction.store_answer(NOBODY, chunk.key, None, chunk.request, _chunk_text([]))
-            return stored is None or stored.request == chunk.request
+                transaction.add_numbered(chunk.record(CHUNK, _chunk_text([])))
+            return stored is None or stored.request_digest == chunk.request_digest
 
-        return bind, self._ledger.lane_of(chunk.key)
+        return bind, self._ledger.partition_of(chunk.key_hash)
 
     def _again(
-        self, chunk: _Chunk, stored: StoredAnswer, lines: list[_Line], last: bool, end: int | None
+        self, chunk: _Chunk, stored: BatchRun, lines: list[_Line], last: bool, end: int | None
     ) -> tuple[list[LineAnswer], list[int]]:
         """The answers to a chunk of an earlier run, and which of its lines failed there."""
-        record = json.loads(stored.answer)
+        record = json.loads(stored.response)
         if len(lines) < record["lines"] and not last:
             return [], []
         more = len(lines) > record["lines"]
@@ -221,22 +220,22 @@ class Run:
         unread = record["unread"]
         if (
             len(lines) != record["lines"]
-            or stored.request != _digest(self._ledger.key, lines, unread)
+            or stored.request_digest != _digest(self._ledger.key, lines, unread)
             or (end is not None and not more and not self._ledger.run(*self._ending(end)))
         ):
             return [LineAnswer(FAILED, error=KeyConflict(self._name)) for _ in lines], []
         before = list(lines)
         for place in unread:
             before[place] = _Line(error=KeyConflict(self._name))
-        answers = self._parts(chunk, before, record.get("lanes"))
+        answers = self._parts(chunk, before, stored.partitions or None)
         return answers, [place for place, answer in enumerate(answers) if answer.status == FAILED]
 
-    # -- lanes --------------------------------------------------------------------------------------------
+    # -- partitions --------------------------------------------------------------------------------------------
 
     def _parts(self, chunk: _Chunk, lines: list[_Line], copied: int | None = None) -> list[LineAnswer]:
-        """The answers to a chunk that is bound, each lane's part of it in a transaction of its own.
+        """The answers to a chunk that is bound, each partition's part of it in a transaction of its own.
 
-        `copied`: in how many lanes it was bound, if that was before the ledger was copied.
+        `copied`: in how many partitions it was bound, if that was before the ledger was copied.
         """
         from concurrent.futures import ThreadPoolExecutor
 
@@ -245,36 +244,40 @@ class Run:
         for place, line in enumerate(lines):
             if line.error is None:
                 places.setdefault(line.spend.user, []).append(place)
-        parts = parts_of(self._ledger.key, list(places), copied or self._lanes)
-        by_lane = {lane: sorted(place for user in users for place in places[user]) for lane, users in parts}
+        parts = parts_of(self._ledger.key, list(places), copied or self._partitions)
+        by_partition = {
+            partition: sorted(place for user in users for place in places[user]) for partition, users in parts
+        }
 
-        def charged(lane: int) -> list[LineAnswer]:
-            part = [lines[place] for place in by_lane[lane]]
+        def charged(partition: int) -> list[LineAnswer]:
+            part = [lines[place] for place in by_partition[partition]]
             if copied is not None:
-                return self._part_of_copy(chunk.part(self._ledger.key, lane), part)
-            return self._ledger.run(self._part_work(chunk, lane, part), lane)
+                return self._part_of_copy(chunk.part(self._ledger.key, partition), part)
+            return self._ledger.run(self._part_work(chunk, partition, part), partition)
 
-        with ThreadPoolExecutor(LANES_TOGETHER) as threads:
-            for lane, told in zip(by_lane, threads.map(charged, by_lane), strict=True):
-                _put(answers, by_lane[lane], told)
+        with ThreadPoolExecutor(PARTITIONS_TOGETHER) as threads:
+            for partition, told in zip(by_partition, threads.map(charged, by_partition), strict=True):
+                _put(answers, by_partition[partition], told)
         return answers
 
     def _part_of_copy(self, part: _Chunk, lines: list[_Line]) -> list[LineAnswer]:
-        """The answers to what was one lane's part before the ledger was copied, charged there or not."""
-        with self._ledger.reading(self._ledger.lane_of(part.key)) as reading:
-            stored = reading.answer_to(NOBODY, part.key)
+        """The answers to what was one partition's part before the ledger was copied, charged there or not."""
+        with self._ledger.reading(self._ledger.partition_of(part.key_hash)) as reading:
+            stored = reading.numbered(BatchRun, part.key_hash)
         return self._parts(part, lines) if stored is None else _told_again(lines, stored)
 
-    def _part_work(self, chunk: _Chunk, lane: int, lines: list[_Line]) -> Callable[[Transaction], list[LineAnswer]]:
-        """Charge what a chunk has in one lane, or tell it again."""
-        key = chunk.part(self._ledger.key, lane).key
+    def _part_work(
+        self, chunk: _Chunk, partition: int, lines: list[_Line]
+    ) -> Callable[[Transaction], list[LineAnswer]]:
+        """Charge what a chunk has in one partition, or tell it again."""
+        part = chunk.part(self._ledger.key, partition)
 
         def work(transaction: Transaction) -> list[LineAnswer]:
-            stored = transaction.answer_to(NOBODY, key)
+            stored = transaction.numbered(BatchRun, part.key_hash)
             if stored is not None:
                 return _told_again(lines, stored)
             answers = self._charged(transaction, lines)
-            transaction.store_answer(NOBODY, key, None, chunk.request, _part_text(answers))
+            transaction.add_numbered(part.record(CHUNK_PART, _part_text(answers)))
             return answers
 
         return work
@@ -378,13 +381,16 @@ def _requested(ledger: Ledger, caller: Caller, spend: Spend) -> Request:
 
 
 class _Chunk(NamedTuple):
-    """A chunk, or one lane's part of it: where its answer is kept, and the digest of what it asks."""
+    """A chunk, or one partition's part of it: where its answer is kept, and the digest of what it asks."""
 
-    key: bytes
-    request: bytes
+    key_hash: bytes
+    request_digest: bytes
 
-    def part(self, secret: Key, lane: int) -> _Chunk:
-        return self._replace(key=secret.hash(b"key", f"{self.key.hex()} {lane}"))
+    def part(self, secret: Key, partition: int) -> _Chunk:
+        return self._replace(key_hash=secret.hash(b"key", f"{self.key_hash.hex()} {partition}"))
+
+    def record(self, kind: str, response: str) -> BatchRun:
+        return BatchRun(0, self.key_hash, self.request_digest, kind, 0, response)
 
 
 class _Kinds:
@@ -470,8 +476,8 @@ def _part_text(answers: list[LineAnswer]) -> str:
     return canonical_json({"failed": failed, "refused": refused})
 
 
-def _told_again(lines: list[_Line], stored: StoredAnswer) -> list[LineAnswer]:
-    record = json.loads(stored.answer)
+def _told_again(lines: list[_Line], stored: BatchRun) -> list[LineAnswer]:
+    record = json.loads(stored.response)
     answers = [_SPENT_BEFORE] * len(lines)
     for place, binding, affordable, why in record["refused"]:
         answers[place] = LineAnswer(REFUSED, True, tuple(binding), affordable, why)

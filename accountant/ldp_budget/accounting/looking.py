@@ -24,7 +24,7 @@ def balance(ledger: Ledger, user: str, policy: str, *, share: str | None) -> Bal
     """What a user has spent under each limit of a policy, in the windows that are open now."""
     hashed = user_hash(ledger, user)
     check_name("policy", policy)
-    with ledger.reading(ledger.lane_of(hashed)) as reading:
+    with ledger.reading(ledger.partition_of(hashed)) as reading:
         _, found = policy_in(reading, policy)
         if reading.is_erased(hashed):
             return Balance(user, found, (), erased=True)
@@ -52,7 +52,7 @@ def remaining_over_time(ledger: Ledger, user: str, policy: str, *, share: str | 
     """What was left of each limit of a policy, as it is now, from the user's first charge until now."""
     hashed = user_hash(ledger, user)
     check_name("policy", policy)
-    with ledger.reading(ledger.lane_of(hashed)) as reading:
+    with ledger.reading(ledger.partition_of(hashed)) as reading:
         _, found = policy_in(reading, policy)
         if reading.is_erased(hashed):
             return ()
@@ -62,7 +62,7 @@ def remaining_over_time(ledger: Ledger, user: str, policy: str, *, share: str | 
 def is_erased(ledger: Ledger, user: str) -> bool:
     """Whether a user was erased, and gets no budget."""
     hashed = user_hash(ledger, user)
-    with ledger.reading(ledger.lane_of(hashed)) as reading:
+    with ledger.reading(ledger.partition_of(hashed)) as reading:
         return reading.is_erased(hashed)
 
 
@@ -72,7 +72,7 @@ def history(ledger: Ledger, user: str, *, first: int, most: int | None) -> list[
     check_whole("first", first, 1, LARGEST)
     if most is not None:
         check_whole("most", most, 1, LARGEST)
-    with ledger.reading(ledger.lane_of(hashed)) as reading:
+    with ledger.reading(ledger.partition_of(hashed)) as reading:
         account = reading.number_of(hashed)
         if account is None and reading.is_erased(hashed):
             raise UserErased(user)
@@ -94,16 +94,16 @@ def journal(ledger: Ledger, users: Iterable[str] | None) -> Iterator[dict[str, A
 
 
 def position(ledger: Ledger, user: str | None) -> str:
-    """Where the journal ends: `LANE:ENTRY` of each lane of the ledger, with commas between."""
+    """Where the journal ends: `PARTITION:ENTRY` of each partition of the ledger, with commas between."""
     if user is None:
-        return ",".join(f"{lane}:{entries}" for lane, entries in enumerate(ledger.entries()))
-    lane = ledger.lane_of(user_hash(ledger, user))
-    with ledger.reading(lane) as reading:
-        return f"{lane}:{reading.end.entries}"
+        return ",".join(f"{partition}:{entries}" for partition, entries in enumerate(ledger.entries()))
+    partition = ledger.partition_of(user_hash(ledger, user))
+    with ledger.reading(partition) as reading:
+        return f"{partition}:{reading.end.entries}"
 
 
 def positions(ledger: Ledger, users: Sequence[str]) -> list[str]:
     """Where the journal ends for each of some users, by one look at it."""
-    lanes = [ledger.lane_of(user_hash(ledger, user)) for user in check_texts("users", users, "texts")]
+    partitions = [ledger.partition_of(user_hash(ledger, user)) for user in check_texts("users", users, "texts")]
     entries = ledger.entries()
-    return [f"{lane}:{entries[lane]}" for lane in lanes]
+    return [f"{partition}:{entries[partition]}" for partition in partitions]

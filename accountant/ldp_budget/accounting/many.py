@@ -1,4 +1,4 @@
-"""Charging many users the same, in batches, each of which is one transaction in each lane of the ledger."""
+"""Charging many users the same, in batches, each of which is one transaction in each partition of the ledger."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from .._checks import check_call, check_name, check_user
 from ..errors import LedgerError
 from .bulk import (
-    LANES_TOGETHER,
+    PARTITIONS_TOGETHER,
     BulkCharge,
     BulkResult,
     Parts,
@@ -22,7 +22,7 @@ from .bulk import (
     write_refused,
 )
 from .charging import terms_in
-from .idempotency import check_key, once
+from .idempotency import check_key, run_idempotent
 from .request import charge_of, check_digest, check_note
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def spend_many(
         bound = batch_key(ledger.key, key, number, batch, identity, caller.name)
         if not batch:
             if bound is not None:
-                ledger.run(_binding(charge, policy, batch, bound), ledger.lane_of(bound.hash))
+                ledger.run(_binding(charge, policy, batch, bound), ledger.partition_of(bound.key_hash))
             break
         refused: list[str] = []
         for part, (of_part, repeated) in _charge_batch(ledger, charge, policy, batch, bound, note, caller.share):
@@ -86,39 +86,39 @@ def _charge_batch(
     note: str | None,
     share: str | None,
 ) -> Iterator[tuple[list[str], Outcome]]:
-    """Charge a batch, each lane's part of it in a transaction of its own; the parts with what came of them."""
+    """Charge a batch, each partition's part of it in a transaction of its own; the parts with what came of them."""
     from concurrent.futures import ThreadPoolExecutor
 
     known: Outcome | Parts | None = None
-    if len(ledger.lanes) == 1:
+    if len(ledger.partitions) == 1:
         known = ledger.run(_charge_part(charge, policy, users, key, note, share))
     elif key is not None:
         # The whole batch is bound to its key before anybody is charged.
-        known = ledger.run(_binding(charge, policy, users, key), ledger.lane_of(key.hash))
+        known = ledger.run(_binding(charge, policy, users, key), ledger.partition_of(key.key_hash))
     if isinstance(known, Parts):
         # It was begun before the ledger was copied, in other parts, each of which was charged then or was not.
         assert key is not None
-        for lane, part in parts_of(ledger.key, users, known.lanes):
-            yield from _charge_batch(ledger, charge, policy, part, part_key(ledger.key, key, lane), note, share)
+        for partition, part in parts_of(ledger.key, users, known.partitions):
+            yield from _charge_batch(ledger, charge, policy, part, part_key(ledger.key, key, partition), note, share)
         return
     if known is not None:
         yield users, known
         return
-    parts = dict(parts_of(ledger.key, users, len(ledger.lanes)))
+    parts = dict(parts_of(ledger.key, users, len(ledger.partitions)))
 
-    def charged(lane: int) -> tuple[list[str], Outcome]:
-        of_lane = None if key is None else part_key(ledger.key, key, lane)
-        outcome = ledger.run(_charge_part(charge, policy, parts[lane], of_lane, note, share), lane)
+    def charged(partition: int) -> tuple[list[str], Outcome]:
+        of_partition = None if key is None else part_key(ledger.key, key, partition)
+        outcome = ledger.run(_charge_part(charge, policy, parts[partition], of_partition, note, share), partition)
         assert not isinstance(outcome, Parts)
-        return parts[lane], outcome
+        return parts[partition], outcome
 
-    with ThreadPoolExecutor(LANES_TOGETHER) as threads:
+    with ThreadPoolExecutor(PARTITIONS_TOGETHER) as threads:
         try:
             yield from threads.map(charged, sorted(parts))
         except LedgerError as error:
             if error.unknown or len(parts) == 1:
                 raise
-            # That nothing was charged is true of one lane, such as one whose key was exchanged, and of no other.
+            # That nothing was charged is true of one partition, such as one whose key was exchanged, and of no other.
             why = str(error).removeprefix(f"ledger {error.path}: ")
             more = "so much for some users of a batch; others of it may have been charged, so ask again by the key"
             raise LedgerError(error.path, f"{why} ({more})", unknown=True) from error
@@ -146,6 +146,6 @@ def _charge_part(
             terms = terms_in(transaction, policy, charge, share)
             return BulkCharge(transaction, charge, terms, note).run(users), False
 
-        return once(transaction, key, act, write=write_refused(users), read=read_part(users))
+        return run_idempotent(transaction, key, act, write=write_refused(users), read=read_part(users))
 
     return work

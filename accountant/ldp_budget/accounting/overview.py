@@ -17,6 +17,7 @@ from .._checks import check_whole, shown
 from ..errors import InvalidParameter
 from ..guarantees.amounts import float_up
 from ..ledger.checkpoints import head_of
+from ..ledger.entries import BatchRun
 from ..ledger.windows import DAY_MICROS, from_micros, to_micros
 from .activity import HOUR_MICROS, HOURS, Activity, Charged
 from .levels import FULL, Levels, Watched, in_parts, ranges
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ..ledger import Ledger, Reading
-    from ..ledger.entries import StoredCharge, StoredPolicy
+    from ..ledger.entries import PricedMechanism, StoredPolicy
 
 _ENTRIES_TOGETHER = 20_000
 _ACCOUNTS_TOGETHER = 10_000
-_ANSWERS_TOGETHER = 20_000
+_ROWS_TOGETHER = 20_000
 _MOST_SECONDS = 3600
 _MOST_DAYS = 36_600
 
@@ -45,7 +46,7 @@ class Overview:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._lanes = [_Lane(ledger, number) for number in ledger.lanes]
+        self._partitions = [_Partition(ledger, number) for number in ledger.partitions]
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -71,7 +72,7 @@ class Overview:
             return False
         try:
             # All of them are asked, though the time of the first may be over: each goes on a little.
-            done = [lane.look(until) for lane in self._lanes]
+            done = [partition.look(until) for partition in self._partitions]
             return all(done)
         finally:
             self._lock.release()
@@ -79,22 +80,22 @@ class Overview:
     @property
     def progress(self) -> tuple[int, int]:
         """How many entries and accounts were read, and how many there were when it was looked at last."""
-        steps = [lane.progress for lane in self._lanes]
+        steps = [partition.progress for partition in self._partitions]
         return sum(done for done, _ in steps), sum(total for _, total in steps)
 
     def head(self) -> dict[str, Any]:
         """Where the ledger ends.
 
         Returns:
-            Its newest `head`, of several lanes that of the newest checkpoint; when that was (`head_at`) and the
-            newest entry (`last_entry_at`); and how many `entries` and `lanes` there are.
+            Its newest `head`, of several partitions that of the newest checkpoint; when that was (`head_at`) and the
+            newest entry (`last_entry_at`); and how many `entries` and `partitions` there are.
 
         Raises:
             Nothing but `LedgerError`.
         """
         entries, newest = 0, list[int]()
-        for lane in self._ledger.lanes:
-            with self._ledger.reading(lane) as reading:
+        for partition in self._ledger.partitions:
+            with self._ledger.reading(partition) as reading:
                 entries += reading.end.entries
                 newest += [] if reading.end.at is None else [reading.end.at]
         last = _iso(max(newest)) if newest else None
@@ -104,13 +105,13 @@ class Overview:
             "head_at": at,
             "last_entry_at": last,
             "entries": entries,
-            "lanes": len(self._ledger.lanes),
+            "partitions": len(self._ledger.partitions),
         }
 
     def _head(self, last: str | None) -> tuple[str | None, str | None]:
         """What people note, without putting anything down for it: a glance changes nothing."""
         with self._ledger.reading() as reading:
-            if len(self._ledger.lanes) == 1:
+            if len(self._ledger.partitions) == 1:
                 return reading.end.head, last
             found = next(reading.rows.checkpoints(max(1, reading.end.checkpoints)), None)
         return (None, None) if found is None else (head_of(found), _iso(found.at))
@@ -126,7 +127,7 @@ class Overview:
             Nothing but `LedgerError`.
         """
         with self._ledger.reading() as reading:
-            return version_rows(reading, self._lanes[0].activity.policies_set)
+            return version_rows(reading, self._partitions[0].activity.policies_set)
 
     # -- what happened ------------------------------------------------------------------------------------
 
@@ -140,15 +141,16 @@ class Overview:
         Raises:
             Nothing.
         """
-        activities = [lane.activity for lane in self._lanes]
+        activities = [partition.activity for partition in self._partitions]
         hours = [hour for each in activities for hour in list(each.hours.values())]
         return {
-            "users": sum(lane.accounts for lane in self._lanes) - sum(each.cut_off for each in activities),
+            "users": sum(partition.accounts for partition in self._partitions)
+            - sum(each.cut_off for each in activities),
             "erased": sum(each.erased for each in activities),
             "charges": sum(hour[0] for hour in hours),
             "reports": sum(hour[1] - hour[2] for hour in hours),
             "refused": sum(self._refused().values()),
-            "refused_in_bulk": sum(lane.refusals.in_bulk for lane in self._lanes),
+            "refused_in_bulk": sum(partition.refusals.in_bulk for partition in self._partitions),
         }
 
     def days(self, most: int = 30) -> list[dict[str, Any]]:
@@ -164,11 +166,11 @@ class Overview:
         today = self._now() // DAY_MICROS
         first = max(today - most + 1, min(self._first_day(), today))
         rows = {day: _row(day) for day in range(first, today + 1)}
-        for lane in self._lanes:
-            for hour, (charges, reports, voided) in list(lane.activity.hours.items()):
+        for partition in self._partitions:
+            for hour, (charges, reports, voided) in list(partition.activity.hours.items()):
                 if hour // HOURS in rows:
                     _add(rows[hour // HOURS], charges=charges, reports=reports, voided=voided)
-            for day, users in list(lane.activity.users.items()):
+            for day, users in list(partition.activity.users.items()):
                 if day in rows:
                     _add(rows[day], users=users)
         for refusal, count in self._refused().items():
@@ -210,7 +212,7 @@ class Overview:
         """
         check_whole("hours", hours, 1, _MOST_DAYS * HOURS)
         first = self._now() // HOUR_MICROS - hours
-        activities = [list(lane.activity.hours.items()) for lane in self._lanes]
+        activities = [list(partition.activity.hours.items()) for partition in self._partitions]
         return {
             "charges": sum(found[0] for each in activities for hour, found in each if hour >= first),
             "refused": sum(count for refusal, count in self._refused().items() if refusal.hour >= first),
@@ -223,8 +225,8 @@ class Overview:
             Nothing.
         """
         found: dict[tuple[str, str, str], list[int]] = {}
-        for lane in self._lanes:
-            for charge, counted in lane.charged():
+        for partition in self._partitions:
+            for charge, counted in partition.charged():
                 sums = found.setdefault((charge.mechanism, charge.declared, charge.collection), [0, 0, 0])
                 sums[:] = sums[0] + counted.charges, sums[1] + counted.reports, max(sums[2], counted.last)
         rows = [
@@ -252,8 +254,8 @@ class Overview:
             Nothing.
         """
         found: dict[Watched, list[int]] = {}
-        for lane in self._lanes:
-            for watched, spread in lane.spread():
+        for partition in self._partitions:
+            for watched, spread in partition.spread():
                 sums = found.setdefault(watched, [0] * (FULL + 1))
                 sums[:] = map(sum, zip(sums, spread, strict=True))
         return [
@@ -267,28 +269,31 @@ class Overview:
                 "users": sum(used),
                 "used": used,
             }
-            for ((policy, limit), used), ends in zip(found.items(), self._lanes[0].levels.ends, strict=True)
+            for ((policy, limit), used), ends in zip(found.items(), self._partitions[0].levels.ends, strict=True)
         ]
 
     # -- when ---------------------------------------------------------------------------------------------
 
     def _now(self) -> int:
-        return max(lane.micros for lane in self._lanes)
+        return max(partition.micros for partition in self._partitions)
 
     def _first_day(self) -> int:
-        hours = [min(lane.activity.hours, default=None) for lane in self._lanes]
-        hours += [min((each.hour for each in list(lane.refusals.counts)), default=None) for lane in self._lanes]
+        hours = [min(partition.activity.hours, default=None) for partition in self._partitions]
+        hours += [
+            min((each.hour for each in list(partition.refusals.counts)), default=None)
+            for partition in self._partitions
+        ]
         return min((hour for hour in hours if hour is not None), default=2**62) // HOURS
 
     def _refused(self) -> Counter[Refusal]:
         found: Counter[Refusal] = Counter()
-        for lane in self._lanes:
-            found.update(dict(lane.refusals.counts))
+        for partition in self._partitions:
+            found.update(dict(partition.refusals.counts))
         return found
 
 
-class _Lane:
-    """What was read of one lane."""
+class _Partition:
+    """What was read of one partition."""
 
     def __init__(self, ledger: Ledger, number: int) -> None:
         self._ledger = ledger
@@ -299,9 +304,9 @@ class _Lane:
         self.accounts = 0
         self.micros = 0
         """The moment of the newest reading."""
-        self._end = self._answered = 0
+        self._end = self._numbered = 0
         self._due: deque[tuple[int, int]] = deque()
-        self._charges: list[StoredCharge] = []
+        self._charges: list[PricedMechanism] = []
         self._spread: list[tuple[Watched, list[int]]] | None = None
 
     def look(self, until: float) -> bool:
@@ -309,7 +314,7 @@ class _Lane:
         with self._ledger.reading(self._number) as reading:
             self._take_over(reading)
         # What the entries have changed is read after them, in snapshots whose windows they lie in.
-        return self._entries(until) and self._answers(until) and self._sums(until)
+        return self._entries(until) and self._refusals(until) and self._sums(until)
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -318,11 +323,11 @@ class _Lane:
         return self.activity.entries + known - min(again, known), self._end + self.accounts
 
     def _take_over(self, reading: Reading) -> None:
-        """What is known of the lane without going through anything."""
+        """What is known of the partition without going through anything."""
         self.micros, self._end, self.accounts = reading.moment.micros, reading.end.entries, reading.end.accounts
-        self._answered = reading.end.answers
-        if reading.end.charges > len(self._charges):
-            self._charges += list(reading.rows.charges(len(self._charges) + 1))
+        self._numbered = reading.end.numbered_rows
+        if reading.end.priced_mechanisms > len(self._charges):
+            self._charges += list(reading.rows.priced_mechanisms(len(self._charges) + 1))
         watched = tuple(
             Watched(policy.name, limit)
             for policy in map(_policy, reading.newest_policies())
@@ -341,16 +346,17 @@ class _Lane:
                 return self.activity.entries >= self._end
         return True
 
-    def _answers(self, until: float) -> bool:
-        while self.refusals.answers < self._answered:
-            first = self.refusals.answers + 1
-            last = min(self._answered, first + _ANSWERS_TOGETHER - 1)
+    def _refusals(self, until: float) -> bool:
+        while self.refusals.rows < self._numbered:
+            first = self.refusals.rows + 1
+            last = min(self._numbered, first + _ROWS_TOGETHER - 1)
             with self._ledger.reading(self._number) as reading:
                 names = {policy.number: policy.name for policy in reading.rows.policies()}
-                self.refusals.add(reading.rows.answers_apart(first, last), names)
-            self.refusals.answers = last
+                rows = reading.rows
+                self.refusals.add(rows.refusals(first, last), rows.all_numbered(BatchRun, first, last), names)
+            self.refusals.rows = last
             if time.monotonic() > until:
-                return last >= self._answered
+                return last >= self._numbered
         return True
 
     def _sums(self, until: float) -> bool:
@@ -380,7 +386,7 @@ class _Lane:
         planned = max([known, *(last for _, last in self._due)])
         self._due.extend(in_parts(planned + 1, self.accounts, _ACCOUNTS_TOGETHER))
 
-    def charged(self) -> Iterator[tuple[StoredCharge, Charged]]:
+    def charged(self) -> Iterator[tuple[PricedMechanism, Charged]]:
         """What was charged, each with how often."""
         charges = {charge.number: charge for charge in self._charges}
         return ((charges[number], counted) for number, counted in list(self.activity.charged.items()))

@@ -55,25 +55,25 @@ def give_up_copy(ledger: Ledger, clock: Read, target: str | os.PathLike[str] | S
 
 def _half_copied(ledger: Ledger, clock: Read, target: str | os.PathLike[str] | Store, create: bool) -> Ledger:
     key = ledger.key
-    return Ledger(open_store(target, create, key.secret, book=key.book or None), clock, half=True)
+    return Ledger(open_store(target, create, key.secret, ledger_id=key.ledger_id or None), clock, half=True)
 
 
 def open_store(
     ledger: str | os.PathLike[str] | Store,
     create: bool,
     secret: bytes | None = None,
-    rehearsal: bool | None = None,
-    book: str | None = None,
+    sandbox: bool | None = None,
+    ledger_id: str | None = None,
 ) -> Store:
     """The store of a ledger; one that is made here gets the secret and the id of its source, if there is one."""
     check_switch("create", create)
-    if rehearsal is not None:
-        check_switch("rehearsal", rehearsal)
+    if sandbox is not None:
+        check_switch("sandbox", sandbox)
     if isinstance(ledger, str | os.PathLike):
         if str(ledger).startswith(("postgresql://", "postgres://")):
             from ..ledger._postgres import PostgresStore
 
-            return PostgresStore(str(ledger), create=create, secret=secret, rehearsal=rehearsal, book=book)
+            return PostgresStore(str(ledger), create=create, secret=secret, sandbox=sandbox, ledger_id=ledger_id)
         if "://" in str(ledger):
             scheme = str(ledger).partition("://")[0]  # what follows may be a password
             raise InvalidParameter("ledger", "a path, :memory: or postgresql://…", f"{scheme}://…")
@@ -82,15 +82,15 @@ def open_store(
         from ..ledger._sqlite import SqliteStore
 
         place = ":memory:" if str(ledger) == ":memory:" else check_path("ledger", ledger)
-        return SqliteStore(place, create=create, secret=secret, rehearsal=rehearsal, book=book)
+        return SqliteStore(place, create=create, secret=secret, sandbox=sandbox, ledger_id=ledger_id)
     if isinstance(ledger, type) or not all(hasattr(ledger, name) for name in _OF_A_STORE):
         raise InvalidParameter("ledger", "a path, :memory:, postgresql://… or a store", shown(ledger))
-    check_kind(ledger.key, ledger.name, rehearsal)
-    if book is not None:
-        ledger.key.belong_to(book)
+    check_kind(ledger.key, ledger.name, sandbox)
+    if ledger_id is not None:
+        ledger.key.set_ledger_id(ledger_id)
     return ledger
 
 
 # A mistyped address would become a file's name, with its password in it.
 _ADDRESS = re.compile(r"\s*postgres(ql)?:|(.*\s)?(password|host|dbname)\s*=", re.IGNORECASE)
-_OF_A_STORE = "name", "key", "lanes", "run", "snapshot"
+_OF_A_STORE = "name", "key", "partitions", "run", "snapshot"

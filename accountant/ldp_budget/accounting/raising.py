@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ..ledger import Reading
-    from ..ledger.entries import StoredRecord
+    from ..ledger.entries import AdminLogEntry
     from .limits import Limit
 
 
@@ -181,7 +181,7 @@ def terms_of(policy: Policy) -> dict[str, Any]:
 
 def unapproved(reading: Reading, previous: Policy | None, policy: Policy) -> tuple[str, ...]:
     """Why a change raises, where this ledger demands an approval that the change has not; empty otherwise."""
-    agreed = _agreed(reading.rows.records())
+    agreed = _agreed(reading.rows.admin_log())
     reasons = raising(previous, policy) if agreed.demanded else ()
     against = 0 if previous is None else previous.version
     approved = reasons and agreed.approves(policy.name, against, canonical_json(terms_of(policy)))
@@ -190,16 +190,16 @@ def unapproved(reading: Reading, previous: Policy | None, policy: Policy) -> tup
 
 def check_key_maker(reading: Reading) -> None:
     """Raise `ApprovalConflict` where this ledger demands approvals."""
-    if _agreed(reading.rows.records()).demanded:
+    if _agreed(reading.rows.admin_log()).demanded:
         raise ApprovalConflict(None, "where approvals are demanded, keys are made on the machine of the ledger")
 
 
-def _agreed(records: Iterable[StoredRecord]) -> Agreed:
+def _agreed(records: Iterable[AdminLogEntry]) -> Agreed:
     agreed: Agreed = _Fold(False, {})
     made = {}
     for each in records:
         made[each.number] = each
         if each.kind in (DEMANDED, PROPOSED, APPROVED, WITHDRAWN):
-            by = name_of_key(each.by, made.get(each.by)) if each.by else None
+            by = name_of_key(each.api_key, made.get(each.api_key)) if each.api_key else None
             agreed = agreed.after(each.number, each.kind, each.name, body_of(each.body) or {}, by)
     return agreed

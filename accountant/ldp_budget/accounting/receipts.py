@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from ..guarantees import Guarantee
     from ..ledger import Reading, Transaction
-    from ..ledger.entries import StoredAnswer
+    from ..ledger.entries import IdempotencyRecord
     from ..ledger.keys import Secret
     from .request import Request
 
@@ -58,7 +58,7 @@ def receipt_of(secret: Secret, name: Name) -> str:
 
 def receipt_for(reading: Reading, entry: int) -> str:
     """The receipt of an entry that was written here."""
-    name = Name(reading.generation, reading.lane, entry)
+    name = Name(reading.generation, reading.partition, entry)
     return receipt_of(secret_for(reading, name), name)
 
 
@@ -68,7 +68,7 @@ def name_in(receipt: str) -> Name | None:
 
 
 def is_receipt(reading: Reading, name: Name, receipt: str) -> bool:
-    """Whether a text is the receipt of the entry of that name; `reading` is of the lane where that stands now."""
+    """Whether a text is the receipt of the entry of that name; `reading` is of the partition where that stands now."""
     expected = receipt_of(secret_for(reading, name), name)
     return compare_digest(receipt.encode("utf-8", "surrogatepass"), expected.encode())
 
@@ -372,20 +372,16 @@ class Receipt(NamedTuple):
 
 
 def answer_again(
-    transaction: Transaction, request: Request, stored: StoredAnswer, policy_of: Callable[[int], Policy]
+    transaction: Transaction, request: Request, stored: IdempotencyRecord, policy_of: Callable[[int], Policy]
 ) -> Receipt:
     """The answer that was kept; of a reservation that was voided since it says so, for nothing may be sent."""
-    granted = stored.place > 0
+    entry = stored.entry
     receipt = None
-    if granted:
-        name = Receipt.name_of(stored.answer)
-        receipt = (
-            receipt_for(transaction, stored.place)
-            if name is None
-            else receipt_of(secret_for(transaction, name), name)
-        )
-    answer = Receipt.restore(request.user, receipt, policy_of, stored.answer, request.share)
-    resolution = transaction.resolution(stored.place) if granted and request.kind == RESERVED else None
+    if entry is not None:
+        name = Receipt.name_of(stored.response)
+        receipt = receipt_for(transaction, entry) if name is None else receipt_of(secret_for(transaction, name), name)
+    answer = Receipt.restore(request.user, receipt, policy_of, stored.response, request.share)
+    resolution = None if entry is None or request.kind != RESERVED else transaction.resolution(entry)
     return answer._replace(status=VOIDED) if resolution is not None and resolution.kind == VOIDED else answer
 
 

@@ -17,7 +17,7 @@ from .policies import ANY_RELATION
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from ..ledger.entries import StoredRecord
+    from ..ledger.entries import AdminLogEntry
 
 KEY, KEY_REVOKED = "key", "key-revoked"
 """The records that API keys are made of."""
@@ -99,7 +99,7 @@ def body_of(text: str) -> dict[str, Any] | None:
     return body if isinstance(body, dict) else None
 
 
-def name_of_key(number: int, made: StoredRecord | None) -> str:
+def name_of_key(number: int, made: AdminLogEntry | None) -> str:
     """The name of the API key that a record made; never None, which is the machine of the ledger."""
     return f"key {number}" if made is None or made.number != number else made.name
 

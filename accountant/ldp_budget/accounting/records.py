@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from ..ledger import Ledger, Reading, Transaction
-    from ..ledger.entries import StoredRecord
+    from ..ledger.entries import AdminLogEntry
     from ..ledger.store import Snapshot
     from .callers import Caller
 
@@ -79,7 +79,7 @@ def records(ledger: Ledger, first: int) -> list[Record]:
     """The administrative records of the ledger, such as which keys were made, in order."""
     check_whole("first", first, 1, LARGEST)
     with ledger.reading() as reading:
-        found = list(reading.rows.records(first))
+        found = list(reading.rows.admin_log(first))
         names = _names(reading.rows, found)
     if found:
         ledger.see_record(found[-1].number)
@@ -123,8 +123,8 @@ def _add(
     """Add a record of any kind behind number `expected`. Raises `InvalidParameter`, `RecordConflict`."""
     text = _check(kind, name, body, expected)
 
-    def work(transaction: Transaction) -> StoredRecord:
-        newest = max((each.number for each in transaction.rows.records(expected or 1)), default=0)
+    def work(transaction: Transaction) -> AdminLogEntry:
+        newest = max((each.number for each in transaction.rows.admin_log(expected or 1)), default=0)
         if newest != expected:
             raise RecordConflict(expected, newest or newest_number(transaction))
         if check is not None:
@@ -164,7 +164,7 @@ def _check(kind: str, name: str, body: Mapping[str, Any], expected: int) -> str:
 
 def newest_number(reading: Reading) -> int:
     """The number of the newest record; 0 where there is none."""
-    return max((each.number for each in reading.rows.records()), default=0)
+    return max((each.number for each in reading.rows.admin_log()), default=0)
 
 
 def _text(body: Mapping[str, Any]) -> str:
@@ -182,14 +182,14 @@ def _text(body: Mapping[str, Any]) -> str:
     raise InvalidParameter("body", expected, f"{len(text)} bytes: {shown(body)}")
 
 
-def _names(rows: Snapshot, found: Iterable[StoredRecord]) -> dict[int, str]:
+def _names(rows: Snapshot, found: Iterable[AdminLogEntry]) -> dict[int, str]:
     """The names of the keys by which records were added, by their numbers; 0 is the machine of the ledger."""
-    made = {number: next(rows.records(number), None) for number in {each.by for each in found} - {0}}
+    made = {number: next(rows.admin_log(number), None) for number in {each.api_key for each in found} - {0}}
     return {number: name_of_key(number, key) for number, key in made.items()}
 
 
-def _shown(stored: StoredRecord, names: Mapping[int, str]) -> Record:
+def _shown(stored: AdminLogEntry, names: Mapping[int, str]) -> Record:
     body = body_of(stored.body)
     fault = "its body is not an object of JSON" if body is None else fault_of(stored.kind, stored.name, body)
-    at, by = from_micros(stored.at), names.get(stored.by)
+    at, by = from_micros(stored.at), names.get(stored.api_key)
     return Record(stored.number, at, stored.kind, stored.name, {} if body is None else body, by, fault)

@@ -70,7 +70,7 @@ class Charge:
 
     def store(self, transaction: Transaction) -> int:
         """The number of this charge in the ledger."""
-        return transaction.store_charge(
+        return transaction.store_priced_mechanism(
             self.fingerprint, self.mechanism, self.declared, self.promise, self.cost, self.collection
         )
 

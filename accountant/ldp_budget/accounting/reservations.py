@@ -40,8 +40,8 @@ def reservation_row(ledger: Ledger, receipt: str) -> dict[str, Any]:
     name = name_in(check_text("receipt", receipt))
     place = None if name is None else _place(ledger, name)
     if name is not None and place is not None:
-        lane, number = place
-        with ledger.reading(lane) as reading:
+        partition, number = place
+        with ledger.reading(partition) as reading:
             row = reading.rows.entry(number) if is_receipt(reading, name, receipt) else None
             found = None if row is None or Entry.of(row).kind != RESERVED else entry_row(reading, Entry.of(row))
         if found is not None:
@@ -50,12 +50,12 @@ def reservation_row(ledger: Ledger, receipt: str) -> dict[str, Any]:
 
 
 def _place(ledger: Ledger, name: Name) -> tuple[int, int] | None:
-    """Lane and number of the entry of a name, wherever it was copied to."""
-    if name.lane in ledger.lanes:
-        with ledger.reading(name.lane) as reading:
+    """Partition and number of the entry of a name, wherever it was copied to."""
+    if name.partition in ledger.partitions:
+        with ledger.reading(name.partition) as reading:
             if reading.generation == name.generation:
-                return name.lane, name.entry
-    with ledger.reading(ledger.lane_of(place_of(ledger.key, name))) as reading:
+                return name.partition, name.entry
+    with ledger.reading(ledger.partition_of(place_of(ledger.key, name))) as reading:
         return find(reading, name)
 
 
@@ -97,7 +97,7 @@ def _reservation(transaction: Transaction, receipt: str, number: int) -> tuple[E
 def _end(transaction: Transaction, entry: Entry, kind: str, costs: Costs) -> Entry:
     at = transaction.moment.micros
     ended = entry._replace(
-        kind=kind, at=at, costs=costs, expires=None, resolves=entry.number, keyed=False, noted=False
+        kind=kind, at=at, costs=costs, expires=None, resolves=entry.number, has_record=False, has_note=False
     )
     transaction.append(ended)
     return ended
@@ -118,7 +118,7 @@ def _give_back(transaction: Transaction, entry: Entry) -> None:
     windows = {
         gauge: code_at(gauge, entry.at)
         for gauge, since in kept.items()
-        if holds(gauge, entry.share) and (is_lifetime(gauge) or entry.at >= since)
+        if holds(gauge, entry.sub_limit) and (is_lifetime(gauge) or entry.at >= since)
     }
     reported = _take_off(transaction, entry, label, windows)
     costs = {gauge: _cost(transaction, entry, gauge, window, reported) for gauge, window in windows.items()}
@@ -152,9 +152,9 @@ def _take_off(
     left = {}
     for gauge, window in windows.items():
         # In a window that is still being filled the count may lack them; then it is written again.
-        counted = transaction.label_reports(entry.account, label, entry.charge, window)
+        counted = transaction.memoised_reports(entry.account, label, entry.priced_mechanism, window)
         left[gauge] = max(0, counted - entry.reports)
-        transaction.set_label_reports(entry.account, label, entry.charge, window, left[gauge])
+        transaction.set_memoised_reports(entry.account, label, entry.priced_mechanism, window, left[gauge])
     return left
 
 
@@ -162,12 +162,16 @@ def _cost(transaction: Transaction, entry: Entry, gauge: str, window: int, repor
     """What the void of a reservation takes out of a window; `reported`: the reports of its label that are left."""
     measure = measure_in(gauge)
     if not entry.labelled:
-        return entry.costs if measure is None else cost_under(measure, entry, promise(transaction, entry.charge))
+        return (
+            entry.costs
+            if measure is None
+            else cost_under(measure, entry, promise(transaction, entry.priced_mechanism))
+        )
     if reported is None:
         return ZERO  # the user was erased meanwhile; the sums stay as they are
     return refund_in_window(
         measure,
-        curve_of(promise(transaction, entry.charge), entry.charge),
+        curve_of(promise(transaction, entry.priced_mechanism), entry.priced_mechanism),
         reported[LIFETIME],
         reported[gauge],
         entry.reports,
@@ -180,6 +184,6 @@ def _return_quota(transaction: Transaction, entry: Entry) -> None:
     plan = Policy.read(transaction.policy_version(entry.policy).definition).plan
     if plan is None:
         return
-    promise = transaction.stored_charge(entry.charge).guarantee
+    promise = transaction.priced_mechanism(entry.priced_mechanism).guarantee
     used = transaction.quota_used(entry.account, plan.identity, promise)
     transaction.set_quota_used(entry.account, plan.identity, promise, used - entry.reports)

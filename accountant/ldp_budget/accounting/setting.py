@@ -52,13 +52,13 @@ def set_policy(
     recorded: list[int] = []
 
     def store(transactions: Sequence[Transaction]) -> tuple[Policy, list[str]]:
-        # Every lane has a copy of each policy, and the same version of it.
+        # Every partition has a copy of each policy, and the same version of it.
         stored = transactions[0].find_policy(name)
         previous = None if stored is None else Policy.read(stored.definition)
         wanted = with_shares(known_shares(transactions[0]), proposed, previous, shares is None)
         # Each of them may have charged what the new version may not change.
         policy, *_ = [follow(transaction, wanted, previous) for transaction in transactions]
-        # Records stand in the first lane.
+        # Records stand in the first partition.
         reasons = () if policy is previous else unapproved(transactions[0], previous, policy)
         if reasons and override is None:
             raise ApprovalNeeded(policy.name, reasons)
@@ -72,11 +72,11 @@ def set_policy(
                 recorded.append(transactions[0].add_record(record, OVERRIDDEN, name, canonical_json(body)).number)
         return policy, new
 
-    policy, new = ledger.run_together(store, ledger.lanes)
+    policy, new = ledger.run_together(store, ledger.partitions)
     while new:
         fill_ahead(ledger, new)
         filled.update(new)
-        policy, new = ledger.run_together(store, ledger.lanes)
+        policy, new = ledger.run_together(store, ledger.partitions)
     for number in recorded[-1:]:
         ledger.see_record(number)
     return policy

@@ -108,10 +108,11 @@ def moments(start: datetime, every: str) -> Iterator[datetime]:
     """The moments of a series, from `start` on, for 100 years."""
     end = _END if start.year + YEARS >= _END.year else _in_months(start, 12 * YEARS)
     for number in count():
-        if every == "month":
-            moment = _in_months(start, number)
-        else:
-            moment = start + timedelta(days=number * (7 if every == "week" else 1))
+        moment = (
+            _in_months(start, number)
+            if every == "month"
+            else start + timedelta(days=number * (7 if every == "week" else 1))
+        )
         if moment >= end:
             return
         yield moment

@@ -11,7 +11,7 @@ from ..ledger.entries import RESERVED
 from .books import policy_version
 from .charging import apply, standing
 from .decision import Decision, decide
-from .idempotency import Kept, once
+from .idempotency import StoredResponse, run_idempotent
 from .receipts import QUOTED, REFUSED, BudgetExceeded, Receipt, answer_again, receipt_for
 from .request import Request
 from .reservations import MOST_SECONDS
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..authoring.base import Mechanism
     from ..catalogue.collections import Collection
     from ..ledger import Ledger, Reading, Transaction
-    from ..ledger.entries import StoredAnswer
+    from ..ledger.entries import IdempotencyRecord
     from ..ledger.groups import Piece
     from .callers import Caller
 
@@ -38,7 +38,7 @@ def quote(
     """What a spend would cost and whether it would fit; changes nothing."""
     key = ledger.key
     request = Request(key, user, mechanism, reports=reports, policy=policy, label=label, caller=caller)
-    with ledger.reading(ledger.lane_of(request.user_hash)) as reading:
+    with ledger.reading(ledger.partition_of(request.user_hash)) as reading:
         reading.go_by_the_clock()
         return _decide(reading, request).receipt(QUOTED)
 
@@ -117,9 +117,9 @@ def _charge(ledger: Ledger, request: Request, strict: bool) -> Receipt:
 
 
 def piece_of(ledger: Ledger, request: Request) -> Piece[Receipt]:
-    """The work of charging a request, the lane in which it is done, and what it will look up there."""
-    needs = request.user_hash, None if request.key is None else request.key.hash
-    return lambda transaction: charge_in(transaction, request), ledger.lane_of(request.user_hash), needs
+    """The work of charging a request, the partition in which it is done, and what it will look up there."""
+    needs = request.user_hash, None if request.key is None else request.key.key_hash
+    return lambda transaction: charge_in(transaction, request), ledger.partition_of(request.user_hash), needs
 
 
 def charge_in(transaction: Transaction, request: Request) -> Receipt:
@@ -134,16 +134,16 @@ def charge_in(transaction: Transaction, request: Request) -> Receipt:
         entry = apply(transaction, decision)
         return decision.receipt(request.kind, receipt_for(transaction, entry))
 
-    def write(receipt: Receipt) -> Kept | None:
+    def write(receipt: Receipt) -> StoredResponse | None:
         assert decision is not None
         if not decision.fits and decision.account.erased:
             return None  # nothing that leads to an erased user is kept again
-        return Kept(receipt.store(decision.terms.number, transaction.moment.micros), entry)
+        return StoredResponse(receipt.store(decision.terms.number, transaction.moment.micros), entry)
 
-    def read(stored: StoredAnswer) -> Receipt:
+    def read(stored: IdempotencyRecord) -> Receipt:
         return answer_again(transaction, request, stored, partial(policy_version, transaction))
 
-    return once(transaction, request.key, act, write=write, read=read)
+    return run_idempotent(transaction, request.key, act, write=write, read=read)
 
 
 def _decide(reading: Reading, request: Request) -> Decision:

@@ -28,7 +28,7 @@ def version_rows(reading: Reading, set_by: Mapping[int, int]) -> list[dict[str, 
         policy = Policy.read(stored.definition)
         key = set_by.get(stored.number, 0)
         if key not in names:
-            names[key] = next((record.name for record in reading.rows.records(key)), None)
+            names[key] = next((record.name for record in reading.rows.admin_log(key)), None)
         rows.append(
             {
                 "policy": policy.name,
@@ -48,7 +48,7 @@ def version_rows(reading: Reading, set_by: Mapping[int, int]) -> list[dict[str, 
 def overrides(reading: Reading) -> dict[tuple[str, int], str]:
     """The reasons of the versions of policies that were set without the approval that the ledger demanded."""
     found: dict[tuple[str, int], str] = {}
-    for record in reading.rows.records():
+    for record in reading.rows.admin_log():
         body = body_of(record.body) if record.kind == OVERRIDDEN else None
         if body is not None and fault_of(record.kind, record.name, body) is None:
             found[record.name, body["version"]] = body["reason"]

@@ -23,9 +23,9 @@ from ..errors import (
     OutsideDomain,
     PluginError,
     RecordConflict,
-    RehearsalError,
     ReportFileError,
     ReservationConflict,
+    SandboxError,
     TableError,
     UnknownName,
     UserErased,
@@ -67,7 +67,7 @@ _MEMBERS: dict[str, tuple[str, ...]] = {
     "approval-needed": ("policy", "reasons"),
     "approval-conflict": ("proposal", "why"),
     "clock-error": ("repairable", "newest"),
-    "rehearsal-error": ("rehearsal",),
+    "sandbox-error": ("sandbox",),
     "ledger-key-missing": ("secret",),
     "ledger-error": ("unknown",),
 }
@@ -95,7 +95,7 @@ _OF_LEDGERS: dict[str, Callable[[str, Mapping[str, Any]], LdpBudgetError]] = {
     "ledger-error": lambda url, said: LedgerError(url, str(said["detail"]), unknown=said.get("unknown") is True),
     "ledger-key-missing": lambda url, said: LedgerKeyMissing(url, int(said.get("secret") or 0)),
     "ledger-missing": lambda url, said: LedgerMissing(url),
-    "rehearsal-error": lambda url, said: RehearsalError(url, said.get("rehearsal") is True),
+    "sandbox-error": lambda url, said: SandboxError(url, said.get("sandbox") is True),
     "clock-error": lambda url, said: ClockError(
         url, str(said["detail"]), repairable=said.get("repairable") is True, newest=_moment(said.get("newest"))
     ),

@@ -93,7 +93,7 @@ def balance_of(data: Mapping[str, Any], policy: Policy | None = None) -> Balance
         quotas=tuple(data.get("quotas", ())),
         charges=tuple((_guarantee(guarantee), count) for guarantee, count in units.get("charges", ())),
         erased=data.get("erased", False),
-        place={name: data[name] for name in ("lane", "account") if name in data},
+        place={name: data[name] for name in ("partition", "account") if name in data},
     )
 
 

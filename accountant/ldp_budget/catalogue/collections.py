@@ -43,7 +43,7 @@ class Collection:
         categories: what its answers are called, in order; None where they have no names.
         about: what respondents are told beside it.
         client: the digest of its public definition, once that is agreed on.
-        rehearsal: whether it is that of a rehearsal, whose reports count nowhere else.
+        sandbox: whether it belongs to a sandbox, whose reports count nowhere else.
 
     Raises:
         InvalidParameter: one of them is of another kind, or the categories are not distinct names, one for each
@@ -57,8 +57,8 @@ class Collection:
     """What respondents are told; the client's digest covers it, the fingerprint does not."""
     client: str | None = field(default=None, compare=False)
     """The digest of the public definition that was agreed on; None where there is no client program, or none yet."""
-    rehearsal: bool = field(default=False, compare=False)
-    """Whether it is that of a rehearsal; report files say so, and are refused elsewhere."""
+    sandbox: bool = field(default=False, compare=False)
+    """Whether it belongs to a sandbox; report files say so, and are refused elsewhere."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or ":" in self.name:
@@ -164,8 +164,8 @@ class Collection:
             raise ValueError(f"not a {FORMAT} of version {VERSION}")
         try:
             mechanism = _needed(data["mechanism"], data["name"])(**data["declared"])
-            about, client, rehearsal = About(**data.get("about", {})), data.get("client"), bool(data.get("rehearsal"))
-            collection = cls(data["name"], mechanism, data["categories"], about, client, rehearsal)
+            about, client, sandbox = About(**data.get("about", {})), data.get("client"), bool(data.get("sandbox"))
+            collection = cls(data["name"], mechanism, data["categories"], about, client, sandbox)
             fingerprint = data["fingerprint"]
         except (LookupError, TypeError) as error:
             what = f"it has no {error}" if isinstance(error, KeyError) else error

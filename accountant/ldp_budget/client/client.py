@@ -123,7 +123,7 @@ class Client(BudgetClient):
     ) -> None:
         self._service = Service(url, key, timeout=timeout, patience=patience, tls=tls, plain_http=plain_http)
         self._digest_key = sha256(b"ldp-budget data\0" + key.encode()).digest()
-        self._rehearsal: bool | None = None
+        self._sandbox: bool | None = None
         self._newest_record = 0
 
     def __repr__(self) -> str:
@@ -141,11 +141,11 @@ class Client(BudgetClient):
         return self._service.url
 
     @property
-    def rehearsal(self) -> bool:
-        """Whether the service's ledger is a rehearsal, in which nothing counts."""
-        if self._rehearsal is None:
-            self._rehearsal = self._read(lambda told: check_switch("rehearsal", told["rehearsal"]), self._about())
-        return self._rehearsal
+    def sandbox(self) -> bool:
+        """Whether the service's ledger is a sandbox, in which nothing counts."""
+        if self._sandbox is None:
+            self._sandbox = self._read(lambda told: check_switch("sandbox", told["sandbox"]), self._about())
+        return self._sandbox
 
     @property
     def caller(self) -> Caller:
@@ -458,7 +458,7 @@ class Client(BudgetClient):
             # Those that there are it tells only whoever has a key.
             known = [str(definition["name"]) for definition in self.collections()]
             raise UnknownName("collection", name, known) from None
-        return replace(self._read(Collection.from_json, answer), rehearsal=self.rehearsal)
+        return replace(self._read(Collection.from_json, answer), sandbox=self.sandbox)
 
     def collections(self) -> list[dict[str, Any]]:
         return self._read_all(dict, self._service.ask("GET", "/v1/collections"))

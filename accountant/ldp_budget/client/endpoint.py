@@ -65,5 +65,5 @@ def checked_key(key: object) -> str:
     """An API key, if it can stand in a header. Raises `InvalidParameter`, which does not show it."""
     if not isinstance(key, str) or not _KEY.fullmatch(key):
         found = "a text that is none" if isinstance(key, str) else f"a {type(key).__name__}"
-        raise InvalidParameter("key", "an API key, as `ldp-budget key create` printed it", found)
+        raise InvalidParameter("key", "an API key, as `ldp-budget api-key create` printed it", found)
     return key

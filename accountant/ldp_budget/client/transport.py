@@ -36,9 +36,9 @@ from ..errors import (
     OutsideDomain,
     PluginError,
     RecordConflict,
-    RehearsalError,
     ReportFileError,
     ReservationConflict,
+    SandboxError,
     TableError,
     UnknownName,
 )
@@ -62,7 +62,7 @@ _LATER = (
 )
 _LASTING = tuple(
     kind.code
-    for kind in (ClockError, RehearsalError, LedgerMissing, PluginError, ReportFileError, TableError, LdpBudgetError)
+    for kind in (ClockError, SandboxError, LedgerMissing, PluginError, ReportFileError, TableError, LdpBudgetError)
 )
 # An instance without the new secret of the ledger's key may stand beside others that have it.
 _NOT_BEGUN = ("slow-request", "overloaded", "not-ready", LedgerKeyMissing.code)
@@ -407,7 +407,7 @@ class _Tries:
         if not (self.writes and self.doubt) or answer.code in _CONCLUSIVE:
             return error
         # An earlier try may have been done, whatever stands in the way by now.
-        if isinstance(error, ClockError | RehearsalError) or type(error) is LedgerError:
+        if isinstance(error, ClockError | SandboxError) or type(error) is LedgerError:
             error.unknown = True
             return error
         return self.error(str(error))

@@ -56,7 +56,7 @@ class Layout(NamedTuple):
             "fingerprint": collection.fingerprint,
             "dtype": self.dtype,
             "shape": list(self.shape),
-            **({"rehearsal": True} if collection.rehearsal else {}),
+            **({"sandbox": True} if collection.sandbox else {}),
             **({} if charged is None else {"charged": charged}),
         }
 
@@ -70,7 +70,7 @@ def read_layout(path: str, header: Any, collection: Collection) -> Layout:
         dtype, shape = np.dtype(str(header["dtype"])), tuple(int(size) for size in header["shape"])
     except (ValueError, KeyError, TypeError):
         raise ReportFileError(path, "its header is damaged") from None
-    check_whose(path, name, fingerprint, bool(header.get("rehearsal")), collection)
+    check_whose(path, name, fingerprint, bool(header.get("sandbox")), collection)
     if dtype.kind not in "uif" or min(shape, default=1) < 1:
         raise ReportFileError(path, f"its header is damaged: dtype {dtype}, shape {shape}")
     return Layout(dtype.newbyteorder("<").str, shape)
@@ -92,10 +92,10 @@ def check_mixed(place: str, charged: int, uncharged: int) -> None:
         )
 
 
-def check_whose(path: str, name: str, fingerprint: str, rehearsal: bool, collection: Collection) -> None:
-    """Raise `ReportFileError` unless that is the collection, and no rehearsal's counts where it is none."""
-    if rehearsal and not collection.rehearsal:
-        raise ReportFileError(path, "it was made in a rehearsal, whose reports count nowhere else")
+def check_whose(path: str, name: str, fingerprint: str, sandbox: bool, collection: Collection) -> None:
+    """Raise `ReportFileError` unless that is the collection, and no sandbox's counts where it is none."""
+    if sandbox and not collection.sandbox:
+        raise ReportFileError(path, "it was made in a sandbox, whose reports count nowhere else")
     if fingerprint != collection.fingerprint:
         raise ReportFileError(
             path,

@@ -121,7 +121,7 @@ class Partial:
         """
         check_instance("other", other, Partial, "a partial")
         mine, theirs = self.collection, other.collection
-        if (mine.fingerprint, mine.rehearsal) != (theirs.fingerprint, theirs.rehearsal):
+        if (mine.fingerprint, mine.sandbox) != (theirs.fingerprint, theirs.sandbox):
             raise InvalidParameter("other", f"a partial of {_named(mine)}", f"one of {_named(theirs)}")
         twin = next((each for name, each in other.partitions.items() if name in self.partitions), None)
         if twin is not None:
@@ -167,7 +167,7 @@ class Partial:
         header: dict[str, Any] = {
             "collection": self.collection.name,
             "fingerprint": self.collection.fingerprint,
-            "rehearsal": self.collection.rehearsal,
+            "sandbox": self.collection.sandbox,
             "partitions": {name: source[1:] for name, source in self.partitions.items()},
         }
         arrays: list[bytes] = []
@@ -202,7 +202,7 @@ class Partial:
             raise ReportFileError(place, "it is truncated or damaged")
         try:
             header = json.loads(line)
-            check_whose(place, header["collection"], header["fingerprint"], header["rehearsal"], collection)
+            check_whose(place, header["collection"], header["fingerprint"], header["sandbox"], collection)
             partitions = {name: Source(name, *source) for name, source in header["partitions"].items()}
             if "total" not in header:
                 return Partial(collection, partitions=partitions)
@@ -317,7 +317,7 @@ def _added(
 
 
 def _named(collection: Collection) -> str:
-    kind = "the rehearsed collection" if collection.rehearsal else "collection"
+    kind = "the sandbox collection" if collection.sandbox else "collection"
     return f"{kind} {collection.name} ({collection.fingerprint[:12]}…)"
 
 

@@ -6,7 +6,7 @@
     uint32 0, uint64 total rows, uint32 CRC-32   the end, without which the file counts as truncated
 
 Every number is little-endian. `shape` is that of one report, `dtype` numpy's name of its elements; a file that a
-rehearsal made has `"rehearsal": true` beside them. `"charged"` says whether the users were charged for the reports;
+sandbox made has `"sandbox": true` beside them. `"charged"` says whether the users were charged for the reports;
 without it the writer did not say. Each CRC-32 is that of the header line followed by its block, so
 that a damaged header shows as well. A file appears whole under its name or not at all.
 """

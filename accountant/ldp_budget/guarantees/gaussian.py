@@ -137,10 +137,11 @@ def mu_of_pure(epsilon: float) -> float:
     `epsilon` is finite and at least 1e-300.
     """
     check_epsilon(epsilon)
-    if epsilon < 1:
-        z = _central_quantile(math.tanh(epsilon / 2))
-    else:
-        z = _upper_quantile(-epsilon - math.log1p(math.exp(-epsilon)))
+    z = (
+        _central_quantile(math.tanh(epsilon / 2))
+        if epsilon < 1
+        else _upper_quantile(-epsilon - math.log1p(math.exp(-epsilon)))
+    )
     return 2 * z * ROUND_UP
 
 

@@ -15,7 +15,7 @@ from weakref import proxy
 
 from ..errors import LedgerError
 from ..guarantees.amounts import ZERO, Costs, add_amounts
-from .entries import CHARGES, Entry, Sealed, SealRow
+from .entries import CHARGES, AccountMac, AccountMacState, Entry
 from .reading import parts
 from .replay import Replay, promises
 from .store import NO_SUM
@@ -44,12 +44,12 @@ _QUOTA = 2  # the length of a quota's key; that of a label count begins with its
 _bound = Struct("<qq16s").pack
 
 
-class Sealer:
-    """Makes the seals of a lane's accounts under a secret; what is equal in many accounts is hashed once."""
+class AccountMacMaker:
+    """Makes the seals of a partition's accounts under a secret; what is equal in many accounts is hashed once."""
 
-    def __init__(self, secret: Secret, lane: int) -> None:
+    def __init__(self, secret: Secret, partition: int) -> None:
         self.secret = secret
-        self._lane = lane
+        self._partition = partition
         self._begun: dict[tuple[int, tuple[Amounts, ...]], blake2b] = {}
 
     def begin(self, day: int, sums: tuple[Amounts, ...], counts: Counts) -> blake2b:
@@ -66,15 +66,15 @@ class Sealer:
     def _begin(self, day: int, sums: tuple[Amounts, ...], counts: Counts) -> blake2b:
         charged = sorted([tuple(row) for row in sums if tuple(row[1:]) != ZERO], key=itemgetter(0))
         counted = sorted([ascii((*key, count)) for key, count in counts.items() if count])
-        return self.secret.sums(f"{self._lane} {day} {charged} {counted}".encode("ascii"))
+        return self.secret.sums(f"{self._partition} {day} {charged} {counted}".encode("ascii"))
 
-    def seal(self, account: int, user: bytes, newest: int | None, day: int, sums: Sums, counts: Counts) -> bytes:
+    def row_mac(self, account: int, user: bytes, newest: int | None, day: int, sums: Sums, counts: Counts) -> bytes:
         """The seal of an account for a day."""
         rows = tuple([(window, *costs) for window, costs in sums.items()])
-        return end_seal(self.begin(day, rows, counts), account, user, newest)
+        return finish_account_mac(self.begin(day, rows, counts), account, user, newest)
 
 
-def end_seal(begun: blake2b, account: int, user: bytes, newest: int | None) -> bytes:
+def finish_account_mac(begun: blake2b, account: int, user: bytes, newest: int | None) -> bytes:
     """The seal of an account, of which the rest was hashed."""
     hasher = begun.copy()
     hasher.update(_bound(account, newest or 0, user))
@@ -102,7 +102,7 @@ def _charged(sums: Iterable[Amounts], costs: Mapping[int, Costs]) -> tuple[Amoun
     return tuple([(window, *amounts) for window, amounts in charged.items()])
 
 
-class AccountSeals:
+class AccountMacs:
     """The accounts that one transaction has checked, with all that their seals cover in the windows of its day."""
 
     def __init__(self, transaction: Reading) -> None:
@@ -115,7 +115,7 @@ class AccountSeals:
         self._changed: set[int] = set()
         self._codes: dict[int, frozenset[int]] = {}
         self._batch: dict[int, tuple[bytes, Amounts]] = {}
-        self._sealer_now: Sealer | None = None
+        self._maker_now: AccountMacMaker | None = None
 
     def __contains__(self, account: int) -> bool:
         return account in self._sums
@@ -138,11 +138,11 @@ class AccountSeals:
     # -- checking -------------------------------------------------------------------------------------------
 
     @property
-    def _sealer(self) -> Sealer:
+    def _maker(self) -> AccountMacMaker:
         secret = self._transaction.secret
-        if self._sealer_now is None or self._sealer_now.secret is not secret:
-            self._sealer_now = Sealer(secret, self._transaction.lane)
-        return self._sealer_now
+        if self._maker_now is None or self._maker_now.secret is not secret:
+            self._maker_now = AccountMacMaker(secret, self._transaction.partition)
+        return self._maker_now
 
     def check(self, accounts: Iterable[int], *, though_later: bool = False) -> None:
         """Read and check accounts by their numbers. Raises `LedgerError`.
@@ -157,49 +157,53 @@ class AccountSeals:
 
     def check_batch(self, batch: Batch) -> None:
         """Read and check the accounts of a batch that are known. Raises `LedgerError`."""
-        today, sealer, codes, self._batch = self._today, self._sealer, sorted(self.codes_on(self._today)), {}
+        today, maker, codes, self._batch = self._today, self._maker, sorted(self.codes_on(self._today)), {}
         begun: dict[Amounts, blake2b] = {}
         others = []
         checked = self._batch
-        for account, user, newest, seal, *flat in batch.sealed(today, codes):
-            if seal is None:
+        for account, user, newest, row_mac, *flat in batch.stored_macs(today, codes):
+            if row_mac is None:
                 others.append(account)
                 continue
             amounts = tuple(flat)
             hasher = begun.get(amounts)
             if hasher is None:
-                hasher = begun[amounts] = sealer.begin(today, _rows(codes, amounts), {})
+                hasher = begun[amounts] = maker.begin(today, _rows(codes, amounts), {})
             hasher = hasher.copy()
             hasher.update(_bound(account, newest or 0, user))
-            if hasher.digest() != seal:
+            if hasher.digest() != row_mac:
                 raise self._refusal(account)
             checked[account] = user, amounts
         if self._sums:
             self.drop(self._batch)
         self.check(others)
 
-    def _read(self, accounts: Sequence[int], codes: Iterable[int]) -> tuple[dict[int, Sealed], dict[int, Sums]]:
-        found: dict[int, Sealed] = {}
+    def _read(
+        self, accounts: Sequence[int], codes: Iterable[int]
+    ) -> tuple[dict[int, AccountMacState], dict[int, Sums]]:
+        found: dict[int, AccountMacState] = {}
         sums: dict[int, Sums] = {account: {} for account in accounts}
-        for account, window, *rest in self._transaction.rows.sealed(accounts, sorted(codes)):
-            found[account] = Sealed(*rest[4:])
+        for account, window, *rest in self._transaction.rows.accounts_by_number(accounts, sorted(codes)):
+            found[account] = AccountMacState(*rest[4:])
             if window is not None:
                 sums[account][window] = Costs._make(rest[:4])
         return found, sums
 
-    def _read_counts(self, found: Mapping[int, Sealed], codes: Container[int]) -> dict[int, Counts]:
+    def _read_counts(self, found: Mapping[int, AccountMacState], codes: Container[int]) -> dict[int, Counts]:
         """What was counted of those accounts of which anything was, in some windows."""
         rows = self._transaction.rows
         counted = [account for account, sealed in found.items() if sealed.counted]
         return {
-            account: counts_of(rows.label_counts(account, account), rows.quotas(account, account), codes)
+            account: counts_of(rows.memoised_counts(account, account), rows.quotas(account, account), codes)
             for account in counted
         }
 
-    def take(self, found: Mapping[int, Sealed], sums: Mapping[int, Sums], though_later: bool = False) -> None:
+    def take(
+        self, found: Mapping[int, AccountMacState], sums: Mapping[int, Sums], though_later: bool = False
+    ) -> None:
         """Check accounts by what was read of them: their sums in the windows of today. Raises `LedgerError`."""
         today = self._today
-        days: dict[int, dict[int, Sealed]] = {}
+        days: dict[int, dict[int, AccountMacState]] = {}
         for account, sealed in found.items():
             if sealed.day is None:
                 raise self._refusal(account)
@@ -214,9 +218,9 @@ class AccountSeals:
                 every = {**sums[account], **before.get(account, {})}
                 self._check(account, sealed, every, counts.get(account, {}), though_later)
 
-    def _check(self, account: int, sealed: Sealed, sums: Sums, counts: Counts, though_later: bool) -> None:
+    def _check(self, account: int, sealed: AccountMacState, sums: Sums, counts: Counts, though_later: bool) -> None:
         """Check sums and counts in the windows of today and of the day of the seal."""
-        newest, day, seal, _, user = sealed
+        newest, day, row_mac, _, user = sealed
         assert day is not None
         codes, today = self.codes_on(day), self.codes_on(self._today)
         late = False
@@ -226,7 +230,7 @@ class AccountSeals:
             counted = {key: count for key, count in counts.items() if len(key) == _QUOTA or key[0] in codes}
             later = any(costs != ZERO for window, costs in sums.items() if window not in codes)
             late = later or any(count for key, count in counts.items() if key not in counted)
-        if self._sealer.seal(account, user, newest, day, covered, counted) != seal:
+        if self._maker.row_mac(account, user, newest, day, covered, counted) != row_mac:
             raise self._refusal(account)
         sums = {window: costs for window, costs in sums.items() if window in today}
         counts = {key: count for key, count in counts.items() if len(key) == _QUOTA or key[0] in today}
@@ -234,7 +238,7 @@ class AccountSeals:
             raise self._refusal(account)
         self.trust(account, sealed, sums, counts)
 
-    def trust(self, account: int, sealed: Sealed, sums: Sums, counts: Counts) -> None:
+    def trust(self, account: int, sealed: AccountMacState, sums: Sums, counts: Counts) -> None:
         """Go by these sums and counts of an account in the windows of today."""
         self._sums[account], self._counts[account] = sums, counts
         self._newest[account], self._users[account] = sealed.newest, sealed.user
@@ -263,7 +267,7 @@ class AccountSeals:
 
     def open(self, account: int, user: bytes) -> None:
         """A new account, of which nothing is stored."""
-        self.trust(account, Sealed(None, None, None, False, user), {}, {})
+        self.trust(account, AccountMacState(None, None, None, False, user), {}, {})
 
     def open_batch(self, first: int, users: Sequence[bytes]) -> None:
         """New accounts of a batch, numbered from `first`."""
@@ -286,31 +290,31 @@ class AccountSeals:
         self._counts[account][plan, promise] = used
         self._changed.add(account)
 
-    def seals_after(self, accounts: Sequence[int], first: int, costs: Mapping[int, Costs]) -> list[bytes]:
+    def macs_after(self, accounts: Sequence[int], first: int, costs: Mapping[int, Costs]) -> list[bytes]:
         """The seals of a batch that was checked, once it was charged in entries from number `first` on."""
-        today, sealer, codes = self._today, self._sealer, sorted(self.codes_on(self._today))
+        today, maker, codes = self._today, self._maker, sorted(self.codes_on(self._today))
         begun: dict[Amounts, blake2b] = {}
-        seals, checked = [], self._sums
+        row_macs, checked = [], self._sums
         for number, account in enumerate(accounts, first):
             if account in checked:
-                seals.append(self._seal_after(account, number, costs))
+                row_macs.append(self._mac_after(account, number, costs))
                 continue
             user, amounts = self._batch[account]
             hasher = begun.get(amounts)
             if hasher is None:
-                hasher = begun[amounts] = sealer.begin(today, _charged(_rows(codes, amounts), costs), {})
+                hasher = begun[amounts] = maker.begin(today, _charged(_rows(codes, amounts), costs), {})
             hasher = hasher.copy()
             hasher.update(_bound(account, number, user))
-            seals.append(hasher.digest())
+            row_macs.append(hasher.digest())
         self._batch = {}
-        return seals
+        return row_macs
 
-    def _seal_after(self, account: int, number: int, costs: Mapping[int, Costs]) -> bytes:
+    def _mac_after(self, account: int, number: int, costs: Mapping[int, Costs]) -> bytes:
         sums = self._sums[account]
         for window, cost in costs.items():
             sums[window] = add_amounts(sums[window], cost) if window in sums else cost
         self._newest[account] = number
-        return self._sealer.seal(account, self._users[account], number, self._today, sums, self._counts[account])
+        return self._maker.row_mac(account, self._users[account], number, self._today, sums, self._counts[account])
 
     def see(self, entry: Entry, number: int) -> None:
         """An entry of a number was appended."""
@@ -322,14 +326,14 @@ class AccountSeals:
         """Seal what has changed."""
         if not self._changed:
             return
-        day, sealer, newest, users = self._today, self._sealer, self._newest, self._users
+        day, maker, newest, users = self._today, self._maker, self._newest, self._users
         sums, counts = self._sums, self._counts
-        self._transaction.rows.set_seals(
+        self._transaction.rows.set_account_macs(
             [
-                SealRow(
+                AccountMac(
                     account,
                     day,
-                    sealer.seal(account, users[account], newest[account], day, sums[account], counts[account]),
+                    maker.row_mac(account, users[account], newest[account], day, sums[account], counts[account]),
                 )
                 for account in sorted(self._changed)
             ]
@@ -338,11 +342,11 @@ class AccountSeals:
 
     def renew(self, old: Secret, new: Secret) -> None:
         """Seal all accounts by another secret. Raises `LedgerError` where a seal does not hold under the old one."""
-        lane = self._transaction.lane
-        before, after = Sealer(old, lane), Sealer(new, lane)
+        partition = self._transaction.partition
+        before, after = AccountMacMaker(old, partition), AccountMacMaker(new, partition)
         for first, last in parts(self._transaction.end.accounts, _ACCOUNTS_TOGETHER):
             accounts = range(first, last + 1)
-            self._seal_stored(accounts, lambda account, day: -1 if day is None else day, after, before)
+            self._renew_stored(accounts, lambda account, day: -1 if day is None else day, after, before)
 
     def drop(self, accounts: Iterable[int]) -> None:
         """Read accounts again where they are asked for next."""
@@ -351,30 +355,30 @@ class AccountSeals:
                 known.pop(account, None)
             self._changed.discard(account)
 
-    def seal_stored(self, accounts: Sequence[int], day_of: Callable[[int, int | None], int]) -> None:
+    def renew_stored(self, accounts: Sequence[int], day_of: Callable[[int, int | None], int]) -> None:
         """Seal accounts by what is stored, for the day that `day_of` says of each and the day of its seal."""
         self.drop(accounts)
         for first in range(0, len(accounts), _ACCOUNTS_TOGETHER):
-            self._seal_stored(accounts[first : first + _ACCOUNTS_TOGETHER], day_of, self._sealer)
+            self._renew_stored(accounts[first : first + _ACCOUNTS_TOGETHER], day_of, self._maker)
 
-    def _seal_stored(
+    def _renew_stored(
         self,
         accounts: Sequence[int],
         day_of: Callable[[int, int | None], int],
-        sealer: Sealer,
-        before: Sealer | None = None,
+        maker: AccountMacMaker,
+        before: AccountMacMaker | None = None,
     ) -> None:
         """With `before`, only what holds under that; the days stay as they are then."""
-        days: dict[int, dict[int, Sealed]] = {}
+        days: dict[int, dict[int, AccountMacState]] = {}
         for account, sealed in self._read(accounts, ())[0].items():
             days.setdefault(day_of(account, sealed.day), {})[account] = sealed
         for day, found in days.items():
             codes, rows = self.codes_on(day), []
             sums, counts = self._read([*found], codes)[1], self._read_counts(found, codes)
-            for account, (newest, _, seal, _, user) in found.items():
+            for account, (newest, _, row_mac, _, user) in found.items():
                 covered = account, user, newest, day, sums[account], counts.get(account, {})
-                if before is not None and before.seal(*covered) != seal:
+                if before is not None and before.row_mac(*covered) != row_mac:
                     why = f"the user or the sums of account {account} were changed, so its key is not exchanged"
                     raise LedgerError(self._transaction.ledger_name, f"{why}. Run: ldp-budget ledger verify")
-                rows.append(SealRow(account, day, sealer.seal(*covered)))
-            self._transaction.rows.set_seals(rows)
+                rows.append(AccountMac(account, day, maker.row_mac(*covered)))
+            self._transaction.rows.set_account_macs(rows)

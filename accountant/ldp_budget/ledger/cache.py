@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .entries import End, StoredPolicy
+from .entries import PartitionHead, StoredPolicy
 
 if TYPE_CHECKING:
     from .windows import Window
 
 
 class Cache:
-    """Rows that need not be read again, for they change with charges, policies and periods, which the lane counts.
+    """Rows that need not be read again, for they change with charges, policies and periods, which the partition counts.
 
     A transaction brings what it writes up to date here; the cache of one that was rolled back is dropped.
     """
 
-    def __init__(self, end: End | None = None) -> None:
+    def __init__(self, end: PartitionHead | None = None) -> None:
         self.end = end
         # The periods for which windows are kept, and since when; and the windows of a day, with that day.
         self.periods: dict[str, int] | None = None
@@ -27,7 +27,7 @@ class Cache:
         # The numbers of charges, by fingerprint, guarantee and collection.
         self.charges: dict[tuple[str, str, str], int] = {}
 
-    def holds(self, end: End) -> bool:
-        """Whether it holds of a lane that ends here."""
+    def holds(self, end: PartitionHead) -> bool:
+        """Whether it holds of a partition that ends here."""
         mine = self.end
         return mine is not None and mine.known == end.known

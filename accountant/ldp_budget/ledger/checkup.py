@@ -22,7 +22,7 @@ def check_up(ledger: Ledger) -> dict[str, str | None]:
         ledger.entries()  # which a store answers soon, or says that its engine does not answer
         with ledger.reading() as reading:
             reading.newest_policies()
-            if gate.state(reading.end.gate) != gate.OPEN:
+            if reading.end.state != gate.OPEN:
                 raise LedgerError(ledger.name, gate.why_shut(reading))
             if found["key"] is None:  # which is what writers lock
                 ledger.check_writable()

@@ -48,16 +48,16 @@ class Clock:
 
     The default clock, time.time, is held to a steady one: once they are `bound` seconds further apart or closer than
     when this was made, it is refused. An idle ledger is no jump, for both go on. Any other clock may go forward as it
-    likes. That of a `rehearsal` is set by whoever plays it: set to a time before the newest entry, it is refused even
+    likes. That of a `sandbox` is set by whoever plays it: set to a time before the newest entry, it is refused even
     to read by, for what was meant is not what would be shown.
     """
 
-    def __init__(self, read: Read, ledger: str, bound: float = BOUND_SECONDS, *, rehearsal: bool = False) -> None:
+    def __init__(self, read: Read, ledger: str, bound: float = BOUND_SECONDS, *, sandbox: bool = False) -> None:
         check_bound(bound)
         self._read = read
         self._ledger = ledger
         self._bound = bound
-        self._rehearsal = rehearsal
+        self._sandbox = sandbox
         self._apart = time.time() - steady() if read is time.time and not math.isinf(bound) else None
 
     @property
@@ -80,17 +80,17 @@ class Clock:
     def _behind(self, moment: Moment, newest: datetime) -> ClockError:
         why = f"expected a clock at most 5 s behind its newest entry of {newest}; found {moment.at}"
         why += "; nothing was charged"
-        if self._rehearsal:
-            return ClockError(self._ledger, f"{why}. A rehearsal goes on from its newest entry", newest=newest)
+        if self._sandbox:
+            return ClockError(self._ledger, f"{why}. A sandbox goes on from its newest entry", newest=newest)
         why += ". If the clock is right now, its time can be repaired"
         return ClockError(self._ledger, why, repairable=True, newest=newest)
 
     def moment_to_read(self, newest: int | None) -> Moment:
         """Now, or the time of the newest entry where the clock is not to be believed.
 
-        Raises `ClockError` where the clock of a rehearsal was set to a time before that.
+        Raises `ClockError` where the clock of a sandbox was set to a time before that.
         """
-        is_set = self._rehearsal and self._read is not time.time
+        is_set = self._sandbox and self._read is not time.time
         return self.moment(newest) if is_set else self.moment_to_keep_house(newest)
 
     def moment_to_keep_house(self, newest: int | None) -> Moment:

@@ -1,32 +1,31 @@
-"""Exchanging the secret of a ledger's key, lane by lane, while others go on.
+"""Exchanging the secret of a ledger's key, partition by partition, while others go on.
 
 A new secret is *pending* when it stands in the key's file and is in force nowhere, so that it can be brought to every
-machine; *active* when it is in force in every lane; what was before it is *expired*, and only says that what is older
-holds. A lane takes it in one transaction: every stored hash is veiled anew, every row is sealed anew, and a `rekeyed`
+machine; *active* when it is in force in every partition; what was before it is *expired*, and only says that what is older
+holds. A partition takes it in one transaction: every stored hash is veiled anew, every row is sealed anew, and a `rekeyed`
 entry says so, whose link and all later ones are made with the new secret. That link covers the one before, so it also
 holds what the old secret has linked: nobody can write that again, whoever has the old one.
 
-The lane says by its gate which secret is in force there, so all processes go by the same one, from one transaction to
-the next; one that does not have it refuses. Whoever is stopped between two lanes leaves a ledger that is whole, for
+The partition says by its gate which secret is in force there, so all processes go by the same one, from one transaction to
+the next; one that does not have it refuses. Whoever is stopped between two partitions leaves a ledger that is whole, for
 its processes have both, and the same call goes on.
 """
 
 from __future__ import annotations
 
-import json
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._json import canonical_json
 from ..errors import LedgerError
 from ..guarantees.amounts import ZERO
 from . import gate
-from .entries import NO_LINK, NOBODY, REKEYED, SECRET, Entry, StoredAnswer
+from .entries import EMPTY_CHAIN, NUMBERED, REKEYED, Entry, KeyEpoch, NumberedTable
 from .reading import secret_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .keys import Key, Secret
+    from .keys import Secret
     from .ledger import Ledger
     from .names import Name
     from .reading import Reading
@@ -37,53 +36,28 @@ if TYPE_CHECKING:
 
 PENDING, ACTIVATING, ACTIVE, EXPIRED = "pending", "activating", "active", "expired"
 
-_START = '{"secret":'
-
-
-class Since(NamedTuple):
-    """From when on a secret is in force in a lane: after so many entries and checkpoints, the last with this link."""
-
-    entries: int
-    checkpoints: int
-    link: bytes
-
 
 # -- what the ledger keeps of it --------------------------------------------------------------------------
 
 
-def is_note(stored: StoredAnswer) -> bool:
-    """Whether a stored answer says when a secret came into force."""
-    return stored.user == NOBODY and stored.request == gate.NO_REQUEST and stored.answer.startswith(_START)
-
-
 def note(transaction: Transaction, generation: int) -> None:
-    """Keep in a lane, under its secret, when that came into force there."""
+    """Keep in a partition, under its secret, when that came into force there."""
     newest = next(transaction.rows.checkpoints(max(1, transaction.end.checkpoints)), None)
-    link = NO_LINK if newest is None else newest.link
-    since = [transaction.end.entries, transaction.end.checkpoints, link.hex()]
-    number = transaction.secret.number
-    place = _place_of(transaction.key, generation, transaction.lane, number)
-    transaction.store_answer(NOBODY, place, None, gate.NO_REQUEST, canonical_json({"secret": number, "since": since}))
+    chain_hash = EMPTY_CHAIN if newest is None else newest.chain_hash
+    began = transaction.end.entries, transaction.end.checkpoints, chain_hash
+    transaction.add_numbered(KeyEpoch(0, generation, transaction.partition, transaction.secret.number, *began))
 
 
-def _place_of(key: Key, generation: int, lane: int, number: int) -> bytes:
-    return key.hash(b"secret", f"{generation}.{lane}.{number}")
+def since(reading: Reading, generation: int, partition: int, number: int) -> KeyEpoch | None:
+    """When a secret came into force in a partition of the ledger when it was moved so often; None if it never did."""
+    return reading.numbered(KeyEpoch, generation, partition, number)
 
 
-def since(reading: Reading, generation: int, lane: int, number: int) -> Since | None:
-    """When a secret came into force in a lane of the ledger when it was copied so often; None if it never did."""
-    place = _place_of(reading.key, generation, lane, number)
-    for stored in reading.rows.answers([NOBODY], [place]):
-        entries, checkpoints, link = json.loads(stored.answer)["since"]
-        return Since(entries, checkpoints, bytes.fromhex(link))
-    return None
-
-
-def stretches(reading: Reading) -> list[tuple[Secret, Since]]:
-    """The secrets after the first that came into force in this lane, and when."""
+def stretches(reading: Reading) -> list[tuple[Secret, KeyEpoch]]:
+    """The secrets after the first that came into force in this partition, and when."""
     found = []
     for number in range(2, reading.secret.number + 1):
-        began = since(reading, reading.generation, reading.lane, number)
+        began = since(reading, reading.generation, reading.partition, number)
         if began is not None:
             found.append((secret_of(reading.key, number), began))
     return found
@@ -92,12 +66,12 @@ def stretches(reading: Reading) -> list[tuple[Secret, Since]]:
 def secret_for(reading: Reading, name: Name) -> Secret:
     """The secret that was in force when the entry of a name was written.
 
-    `reading`: of its lane, or, for one that was written before the ledger was copied, of any.
+    `reading`: of its partition, or, for one that was written before the ledger was moved, of any.
     """
     if name.generation == reading.generation and name.entry > reading.end.entries:
         return reading.secret  # it is being written
     for number in range(reading.secret.number, 1, -1):
-        began = since(reading, name.generation, name.lane, number)
+        began = since(reading, name.generation, name.partition, number)
         if began is not None and name.entry > began.entries:
             return secret_of(reading.key, number)
     return reading.key
@@ -107,11 +81,11 @@ def secret_for(reading: Reading, name: Name) -> Secret:
 
 
 class KeyState(NamedTuple):
-    """One secret of a key: which it is, pending, activating, active or expired, and in how many lanes in force."""
+    """One secret of a key: which it is, pending, activating, active or expired, and in how many partitions in force."""
 
     secret: int
     state: str
-    lanes: int
+    partitions: int
 
 
 def states(ledger: Ledger) -> list[KeyState]:
@@ -130,10 +104,10 @@ def _state(number: int, used: list[int]) -> str:
 
 
 def _used(ledger: Ledger) -> list[int]:
-    """Which secret is in force in each lane."""
+    """Which secret is in force in each partition."""
     used = []
-    for lane in ledger.lanes:
-        with ledger.reading(lane) as reading:
+    for partition in ledger.partitions:
+        with ledger.reading(partition) as reading:
             used.append(reading.secret.number)
     return used
 
@@ -144,7 +118,7 @@ def _used(ledger: Ledger) -> list[int]:
 def prepare(ledger: Ledger) -> int:
     """Put a new secret into the key's file, in force nowhere yet; its number.
 
-    One that stands there and is not in force in all lanes stays, and is the one.
+    One that stands there and is not in force in all partitions stays, and is the one.
     """
     ledger.look_at_key()
     used = min(_used(ledger))
@@ -162,7 +136,7 @@ def discard(ledger: Ledger) -> bool:
 
 
 def activate(ledger: Ledger, on_progress: Progress = lambda done, total: None) -> int:
-    """Have the newest secret in force in every lane, one by one, and say so in the key's file; its number."""
+    """Have the newest secret in force in every partition, one by one, and say so in the key's file; its number."""
     ledger.look_at_key()
     number = ledger.key.newest
     _check_open(ledger)
@@ -170,11 +144,13 @@ def activate(ledger: Ledger, on_progress: Progress = lambda done, total: None) -
     ledger.change_key(lambda key: key.with_begun(min(number, key.newest)))
     if ledger.key.newest < number:
         raise LedgerError(ledger.name, f"secret {number} of its key was discarded just now, so it is not activated")
-    # All begin with the first lane. Of two machines that have prepared one each, one is told there.
-    for done, lane in enumerate(ledger.lanes, 1):
-        ledger.run_together(lambda transactions: _take(ledger, transactions[0], number), [lane], though_shut=True)
+    # All begin with the first partition. Of two machines that have prepared one each, one is told there.
+    for done, partition in enumerate(ledger.partitions, 1):
+        ledger.run_together(
+            lambda transactions: _take(ledger, transactions[0], number), [partition], allow_closed=True
+        )
         ledger.key.found_in_force(number)
-        on_progress(done, len(ledger.lanes))
+        on_progress(done, len(ledger.partitions))
     ledger.change_key(lambda key: key.with_active(number))
     ledger.clear_log()  # of what stood there under the old one
     return number
@@ -182,65 +158,73 @@ def activate(ledger: Ledger, on_progress: Progress = lambda done, total: None) -
 
 def _check_open(ledger: Ledger) -> None:
     with ledger.reading() as reading:
-        if gate.state(reading.end.gate) != gate.OPEN:
+        if reading.end.state != gate.OPEN:
             raise LedgerError(ledger.name, gate.why_shut(reading))
 
 
 def _take(ledger: Ledger, transaction: Transaction, number: int) -> None:
-    """Have a lane go by its next secret, if that is the one of this number."""
+    """Have a partition go by its next secret, if that is the one of this number."""
     old = transaction.secret
     if old.number >= number:
         return
-    if gate.state(transaction.end.gate) != gate.OPEN:
+    if transaction.end.state != gate.OPEN:
         raise LedgerError(ledger.name, gate.why_shut(transaction))
     if old.number != number - 1:
-        raise LedgerError(ledger.name, f"lane {transaction.lane} is under secret {old.number}; expected {number - 1}")
+        raise LedgerError(
+            ledger.name, f"partition {transaction.partition} is under secret {old.number}; expected {number - 1}"
+        )
     new = secret_of(transaction.key, number)
-    transaction.seals.renew(old, new)
-    transaction.renew(_Renewal(ledger.name, transaction.lane, old, new).tables())
-    transaction.set_gate(transaction.end.gate + SECRET)
+    transaction.account_macs.renew(old, new)
+    transaction.renew(_Renewal(ledger.name, transaction.partition, old, new).tables())
+    transaction.set_lifecycle(transaction.end.lifecycle._replace(secret=number))
     note(transaction, transaction.generation)
     transaction.append(Entry(0, transaction.time(), REKEYED, 0, 0, 0, number, ZERO))
 
 
 class _Renewal:
-    """What becomes of the rows of a lane; each must hold before, or what somebody changed would hold from now on."""
+    """What becomes of the rows of a partition; each must hold before, or what somebody changed would hold from now on."""
 
-    def __init__(self, ledger: str, lane: int, old: Secret, new: Secret) -> None:
-        self._ledger, self._lane, self._old, self._new = ledger, lane, old, new
+    def __init__(self, ledger: str, partition: int, old: Secret, new: Secret) -> None:
+        self._ledger, self._partition, self._old, self._new = ledger, partition, old, new
 
     def tables(self) -> dict[str, Renew]:
         """By the table, what makes a row what it is to be."""
         return {
-            "users": lambda row: self._sealed("users", row, 1),
-            "tombstones": lambda row: self._sealed("tombstones", row, 0),
-            "keys": lambda row: self._sealed("keys", row, 0, 1, 3),
-            "collections": lambda row: self._sealed("collections", row),
-            "charges": lambda row: self._sealed("charges", row),
-            "policies": lambda row: self._sealed("policies", row),
+            "users": lambda row: self._with_mac("users", row, 1),
+            "tombstones": lambda row: self._with_mac("tombstones", row, 0),
+            "idempotency_records": lambda row: self._with_mac("idempotency_records", row, 0, 1, 4),
+            "collections": lambda row: self._with_mac("collections", row),
+            "priced_mechanisms": lambda row: self._with_mac("priced_mechanisms", row),
+            "policies": lambda row: self._with_mac("policies", row),
             "notes": self._note,
-            "labels": lambda row: (row[0], self._again(row[1]), *row[2:]),
+            "memoised_counts": lambda row: (row[0], self._again(row[1]), *row[2:]),
             "entry_labels": lambda row: (row[0], self._again(row[1]), self._again(row[2])),
+            **{table.name: partial(self._numbered, table) for table in NUMBERED.values()},
         }
 
-    def _sealed(self, table: str, row: tuple[Any, ...], *hashes: int) -> tuple[Any, ...]:
-        """A row that ends with its seal, and has hashes at some places."""
-        *values, seal = row
+    def _numbered(self, table: NumberedTable, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        return self._with_mac(table.name, row, *table.hashes, named=(table.name,))
+
+    def _with_mac(
+        self, table: str, row: tuple[Any, ...], *hashes: int, named: tuple[str, ...] = ()
+    ) -> tuple[Any, ...]:
+        """A row that ends with its MAC, and has hashes at some places; `named` is what the MAC covers before."""
+        *values, row_mac = row
         for place in hashes:
             if values[place] is not None:
                 values[place] = self._old.unveil(values[place])
-        self._check(table, self._old.seal(*values), seal)
-        new = self._new.seal(*values)
+        self._check(table, self._old.row_mac(*named, *values), row_mac)
+        new = self._new.row_mac(*named, *values)
         for place in hashes:
             if values[place] is not None:
                 values[place] = self._new.veil(values[place])
         return (*values, new)
 
     def _note(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
-        entry, text, seal = row
-        sealed = ("note", self._lane, entry, text)
-        self._check("notes", self._old.seal(*sealed), seal)
-        return entry, text, self._new.seal(*sealed)
+        entry, text, row_mac = row
+        sealed = ("note", self._partition, entry, text)
+        self._check("notes", self._old.row_mac(*sealed), row_mac)
+        return entry, text, self._new.row_mac(*sealed)
 
     def _again(self, stored: bytes) -> bytes:
         return self._new.veil(self._old.unveil(stored))

@@ -15,7 +15,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from ..guarantees.amounts import LARGEST
-from .entries import CHARGES, VOIDED, Entry, LabelRow, QuotaRow
+from .entries import CHARGES, VOIDED, Entry, MemoisedCount, QuotaUse
 from .reading import parts
 from .replay import Replay, by_account, promise, promises
 from .windows import DAY_MICROS, LIFETIME, Moment, gauge_of, is_lifetime, since_when
@@ -41,7 +41,7 @@ _MOST_ROUNDS = 10
 
 
 def keep(transactions: Sequence[Transaction], periods: Sequence[str]) -> list[str]:
-    """Keep windows of periods that no policy limits yet, in every lane; returns those to be filled ahead, if any."""
+    """Keep windows of periods that no policy limits yet, in every partition; returns those to be filled ahead, if any."""
     if not periods:
         return []
     if sum(transaction.end.entries for transaction in transactions) > _MOST_AT_ONCE:
@@ -67,22 +67,22 @@ def _fill_at_once(transaction: Transaction, periods: Sequence[str]) -> None:
 
 def fill_ahead(ledger: Ledger, periods: Sequence[str]) -> None:
     """Write the windows of periods that are kept already, in steps beside whoever else writes."""
-    for lane in ledger.lanes:
-        with ledger.reading(lane) as reading:
+    for partition in ledger.partitions:
+        with ledger.reading(partition) as reading:
             # Whoever gets an account later is charged in these windows from the first time on.
             last = reading.end.accounts
         for first, until in parts(last, _ACCOUNTS_TOGETHER):
             accounts = range(first, until + 1)
-            while not ledger.run(_read_part(ledger, lane, periods, accounts).write, lane):
+            while not ledger.run(_read_part(ledger, partition, periods, accounts).write, partition):
                 pass  # the clock was repaired meanwhile, and what was read may count in other windows
 
 
-def _read_part(ledger: Ledger, lane: int, periods: Sequence[str], accounts: range) -> _Part:
+def _read_part(ledger: Ledger, partition: int, periods: Sequence[str], accounts: range) -> _Part:
     """A part of the accounts, read so far that little was appended since."""
-    with ledger.reading(lane) as reading:
+    with ledger.reading(partition) as reading:
         part = _Part(reading, periods, accounts)
     for _ in range(_MOST_ROUNDS):
-        with ledger.reading(lane) as reading:
+        with ledger.reading(partition) as reading:
             if part.go_on(reading) <= _MOST_AT_ONCE:
                 break
     return part
@@ -126,9 +126,9 @@ class _Part:
         replays = self._replays | self._with_newest(transaction, newest)
         gone = _cut_off(transaction.rows, self._accounts)
         left = {account: replay for account, replay in replays.items() if account not in gone}
-        transaction.seals.check(left)
+        transaction.account_macs.check(left)
         _write(transaction.rows, left.items(), lambda window: True)
-        _seal_again(transaction, [*left])
+        _renew_macs(transaction, [*left])
         return True
 
     def _with_newest(self, reading: Reading, newest: int) -> dict[int, Replay]:
@@ -164,20 +164,20 @@ def write_accounts(transaction: Transaction, accounts: range) -> None:
                 if row[2] in CHARGES:
                     newest[account] = row[1]
             for (plan, quota), count in used.items():
-                rows.set_quota_used(QuotaRow(account, plan, quota, count))
+                rows.set_quota_used(QuotaUse(account, plan, quota, count))
             yield account, replay
 
     _write(rows, replayed(), lambda window: True)
     # The clock may be wrong while a ledger is copied, so a seal is of the day of the newest charge.
     today = transaction.time() // DAY_MICROS
     left = [account for account in newest if account not in gone]
-    transaction.seals.seal_stored(left, lambda account, day: min(today, newest[account] // DAY_MICROS))
+    transaction.account_macs.renew_stored(left, lambda account, day: min(today, newest[account] // DAY_MICROS))
 
 
-def _seal_again(transaction: Transaction, accounts: Sequence[int]) -> None:
+def _renew_macs(transaction: Transaction, accounts: Sequence[int]) -> None:
     """Seal accounts whose windows were written from the journal; none of a day that is still to come."""
     today = transaction.moment.day
-    transaction.seals.seal_stored(accounts, lambda account, day: today if day is None else min(today, day))
+    transaction.account_macs.renew_stored(accounts, lambda account, day: today if day is None else min(today, day))
 
 
 class _Quotas:
@@ -186,7 +186,7 @@ class _Quotas:
     def __init__(self, reading: Reading) -> None:
         plans = {each.number: json.loads(each.definition)["plan"] for each in reading.rows.policies()}
         self._plans = {number: plan["identity"] for number, plan in plans.items() if plan is not None}
-        self._promises = {charge.number: charge.guarantee for charge in reading.rows.charges()}
+        self._promises = {charge.number: charge.guarantee for charge in reading.rows.priced_mechanisms()}
 
     def add(self, used: Counter[tuple[str, str]], row: tuple[Any, ...]) -> None:
         """Count what an entry's row uses, or gives back."""
@@ -208,8 +208,8 @@ def count_at_repair(transaction: Transaction, moment: Moment) -> None:
     rows = transaction.rows
     late = sorted({row[3] for row in rows.histories(1, LARGEST, moment.micros + 1)})
     if not kept:
-        transaction.seals.check(late, though_later=True)
-        _seal_again(transaction, late)
+        transaction.account_macs.check(late, though_later=True)
+        _renew_macs(transaction, late)
     else:
         current = {moment.window(period).code for period in kept}
         histories = rows.histories(1, LARGEST)
@@ -237,9 +237,9 @@ def _write_again(
     left = ((account, replay) for account, replay in replayed if account not in gone)
     while part := list(islice(left, _ACCOUNTS_TOGETHER)):
         accounts = [account for account, _ in part]
-        transaction.seals.check(accounts, though_later=True)
+        transaction.account_macs.check(accounts, though_later=True)
         _write(transaction.rows, part, wanted)
-        _seal_again(transaction, accounts)
+        _renew_macs(transaction, accounts)
 
 
 def _histories_since(rows: Snapshot, accounts: range, since: int) -> Iterator[tuple[Any, ...]]:
@@ -248,7 +248,7 @@ def _histories_since(rows: Snapshot, accounts: range, since: int) -> Iterator[tu
     What labelled reports cost depends on all before them. Nothing else that is dated earlier counts, and no void is
     dated before its reservation: a repair ends those it finds.
     """
-    labelled = sorted({row.account for row in rows.label_counts(accounts[0], accounts[-1])})
+    labelled = sorted({row.account for row in rows.memoised_counts(accounts[0], accounts[-1])})
     known = set(labelled)
     plain = (row for row in rows.histories(accounts[0], accounts[-1], since) if row[3] not in known)
     return chain(plain, chain.from_iterable(map(rows.history, labelled)))
@@ -256,7 +256,7 @@ def _histories_since(rows: Snapshot, accounts: range, since: int) -> Iterator[tu
 
 def _cut_off(rows: Snapshot, accounts: range) -> set[int]:
     """The accounts of erased users, of which only the lifetime is kept."""
-    return {user.account for user in rows.users(accounts[0], accounts[-1]) if user.hash is None}
+    return {user.account for user in rows.users(accounts[0], accounts[-1]) if user.user_hash is None}
 
 
 def _replayed(histories: Iterator[tuple[Any, ...]], empty: Callable[[], Replay]) -> Iterator[tuple[int, Replay]]:
@@ -275,7 +275,7 @@ def _write(rows: Rows, replayed: Replayed, wanted: Callable[[int], bool]) -> Non
         sums += [(account, window, *costs) for window, costs in replay.sums.items() if wanted(window)]
         for (label, charge, window), reports in replay.labels.items():
             if wanted(window):
-                rows.set_label_reports(LabelRow(account, label, charge, window, reports))
+                rows.set_memoised_reports(MemoisedCount(account, label, charge, window, reports))
         if len(sums) >= _ROWS_TOGETHER:
             rows.set_sums(sums)
             sums = []

@@ -3,12 +3,12 @@
 Whoever comes first leads: it opens a transaction, does its own work and everybody's who queues up before it is
 through, commits once and hands the answers out. Nobody gets an answer before the commit that makes it true.
 
-Works of several lanes share one as well: the leader waits for the lane of its own work, and takes the locks of those
-others in its queue that nobody holds. What is of the rest waits for the next leader, and no leader for two lanes.
+Works of several partitions share one as well: the leader waits for the partition of its own work, and takes the locks of those
+others in its queue that nobody holds. What is of the rest waits for the next leader, and no leader for two partitions.
 
 An error of one work that wrote nothing is told to it alone. After any other one the transaction is taken back, and
 every work gets one of its own, so that one caller's mistake is not the others'. Where a store cannot say whether it
-has committed, a work with a key is done again, for the key knows; the others are told. Whose lane such a transaction
+has committed, a work with a key is done again, for the key knows; the others are told. Whose partition such a transaction
 did not have hears of none of it, and waits for the next leader.
 """
 
@@ -34,7 +34,7 @@ Needs = tuple[bytes, bytes | None]
 Transact: TypeAlias = "Callable[[Callable[[Mapping[int, Transaction]], None], list[int], list[_Work[Any]]], None]"
 
 Piece: TypeAlias = "tuple[Callable[[Transaction], T], int, Needs | None]"
-"""A work, its lane, and what it will look up."""
+"""A work, its partition, and what it will look up."""
 
 # One transaction holds the write lock for all of its works; other processes wait meanwhile.
 MOST_TOGETHER = 256
@@ -52,16 +52,16 @@ class _Work(Generic[T]):
     result: T | None = None
     error: Exception | None = None
 
-    def __init__(self, work: Callable[[Transaction], T], lane: int, needs: Needs | None) -> None:
+    def __init__(self, work: Callable[[Transaction], T], partition: int, needs: Needs | None) -> None:
         self.work = work
-        self.lane = lane
+        self.partition = partition
         self.needs = needs
         self.thread = threading.get_ident()
         self.batch: list[_Work[Any]] = []  # what it does, if it leads
 
     def run(self, transactions: Mapping[int, Transaction]) -> None:
         """Do the work; an error that comes before anything was written concerns this work alone."""
-        transaction = transactions[self.lane]
+        transaction = transactions[self.partition]
         before, self.error = transaction.writes, None
         try:
             self.result = self.work(transaction)
@@ -84,7 +84,7 @@ class _Work(Generic[T]):
 class GroupCommit:
     """Runs works in shared transactions of one ledger, one after the other.
 
-    `transact(work, lanes, works)` does something in a transaction of the first lane, and of those others that are
+    `transact(work, partitions, works)` does something in a transaction of the first partition, and of those others that are
     free; it begins with `works`.
     """
 
@@ -112,11 +112,11 @@ class GroupCommit:
         """Whoever led or waited in the parent is not here."""
         self._start()
 
-    def run(self, work: Callable[[Transaction], T], lane: int = 0, needs: Needs | None = None) -> T:
-        """Do `work` in a transaction of a lane and return its result once that is durable."""
+    def run(self, work: Callable[[Transaction], T], partition: int = 0, needs: Needs | None = None) -> T:
+        """Do `work` in a transaction of a partition and return its result once that is durable."""
         if threading.get_ident() in self._inside:  # as when the handler of a signal spends; it would wait for itself
             raise LedgerError(self._ledger, "this thread is writing to it just now; finish that first")
-        mine = _Work(work, lane, needs)
+        mine = _Work(work, partition, needs)
         try:
             self._inside.add(mine.thread)
             self._queue_up(mine)
@@ -175,7 +175,7 @@ class GroupCommit:
     def _lead(self, mine: _Work[Any]) -> None:
         """Do everybody's work that there is."""
         self._take(mine.batch)
-        free = set[int]()  # the lanes that the transaction had, when it came to the works
+        free = set[int]()  # the partitions that the transaction had, when it came to the works
         try:
             self._together(mine.batch, free)
         except (_Spoilt, UnstorableError) as error:
@@ -197,31 +197,31 @@ class GroupCommit:
                 else:
                     work.tell(error)
 
-    def _take(self, batch: list[_Work[Any]], lanes: set[int] | None = None) -> None:
-        """Move the queue to the batch, as far as there is room, and as it is of these lanes."""
+    def _take(self, batch: list[_Work[Any]], partitions: set[int] | None = None) -> None:
+        """Move the queue to the batch, as far as there is room, and as it is of these partitions."""
         with self._mutex:
             while self._queue and len(batch) < MOST_TOGETHER:
-                if lanes is not None and self._queue[0].lane not in lanes:
+                if partitions is not None and self._queue[0].partition not in partitions:
                     break
                 if not self._queue[0].done:
                     batch.append(self._queue[0])
                 self._queue.popleft()
 
-    def _put_back(self, batch: list[_Work[Any]], lanes: set[int]) -> None:
-        """Move what is of other lanes than these from the batch to the queue: the next leaders do it."""
+    def _put_back(self, batch: list[_Work[Any]], partitions: set[int]) -> None:
+        """Move what is of other partitions than these from the batch to the queue: the next leaders do it."""
         with self._mutex:
-            self._queue.extendleft([work for work in reversed(batch) if work.lane not in lanes])
-            batch[:] = [work for work in batch if work.lane in lanes]
+            self._queue.extendleft([work for work in reversed(batch) if work.partition not in partitions])
+            batch[:] = [work for work in batch if work.partition in partitions]
 
     def _together(self, batch: list[_Work[Any]], free: set[int]) -> None:
-        """Do a batch in one transaction. It grows while others come; what is of lanes that others hold goes back."""
+        """Do a batch in one transaction. It grows while others come; what is of partitions that others hold goes back."""
 
         def everybody(transactions: Mapping[int, Transaction]) -> None:
             free.clear()
             free.update(transactions)
             begun = 0  # the store may ask for all of it once more
             while begun < len(batch):
-                works, begun = [work for work in batch[begun:] if work.lane in free], len(batch)
+                works, begun = [work for work in batch[begun:] if work.partition in free], len(batch)
                 try:
                     _do(works, transactions)
                 except Exception as error:
@@ -230,16 +230,16 @@ class GroupCommit:
                     raise _Spoilt from error
                 self._take(batch, free)
 
-        self._transact(everybody, list(dict.fromkeys(work.lane for work in batch)), batch)
+        self._transact(everybody, list(dict.fromkeys(work.partition for work in batch)), batch)
         for work in batch:
-            work.committed = work.lane in free
+            work.committed = work.partition in free
         self._put_back(batch, free)
 
     def _alone(self, work: _Work[Any]) -> None:
         """Do one work in a transaction of its own."""
         work.error = None
         try:
-            self._transact(work.run, [work.lane], [work])
+            self._transact(work.run, [work.partition], [work])
             work.committed = True
         except Exception as error:
             work.tell(error)
@@ -286,7 +286,7 @@ class GroupCommit:
 
 def hint(works: list[_Work[Any]], windows: list[int] | None) -> Hint | None:
     """What works will ask first."""
-    needs = [(work.lane, *work.needs) for work in works if work.needs is not None]
+    needs = [(work.partition, *work.needs) for work in works if work.needs is not None]
     return Hint(needs, windows, some=len(works) > 1) if works else None
 
 
@@ -295,9 +295,9 @@ def _do(works: list[_Work[Any]], transactions: Mapping[int, Transaction]) -> Non
     needs: dict[int, list[Needs]] = {}
     for work in works:
         if work.needs is not None:
-            needs.setdefault(work.lane, []).append(work.needs)
-    for lane, of_lane in needs.items():
-        if len(of_lane) > 1:
-            transactions[lane].read_ahead(of_lane)
+            needs.setdefault(work.partition, []).append(work.needs)
+    for partition, of_partition in needs.items():
+        if len(of_partition) > 1:
+            transactions[partition].read_ahead(of_partition)
     for work in works:
         work.run(transactions)

@@ -18,31 +18,26 @@ from ..guarantees import from_json
 from ..guarantees.amounts import Costs
 from . import gate
 from .entries import (
-    BESIDE,
-    BY,
     CLOCK,
     COPIED,
+    EMPTY_CHAIN,
     ERASED,
     KEY,
-    KEYED,
     MOVED,
-    NO_LINK,
-    NOBODY,
-    NOTED,
+    NUMBERED,
     PERIOD,
     POLICY_SET,
     RECORDED,
     REKEYED,
     REOPENED,
     RESERVED,
-    SHARE,
     SPENT,
-    End,
     Entry,
+    PartitionHead,
 )
-from .journal import canonical_link, canonical_rows, seal_counters
-from .lanes import lane_of
-from .reading import answers_in_parts, parts
+from .journal import canonical_rows, canonical_transaction, counters_mac
+from .lanes import partition_of
+from .reading import covered, idempotency_records_in_parts, parts
 from .tallying import HIGHEST, LOWEST, Past, check_accounts
 from .windows import LIFETIME, gauge_of, gauges_in, since_when
 
@@ -56,7 +51,8 @@ if TYPE_CHECKING:
     Keys = Callable[[], dict[int, str | None]]
 
 _GRANTED = (SPENT, RESERVED)
-_TWICE = 4
+_RECORD, _NOTE, _TWICE = 1, 2, 4
+"""What an entry has, or should have."""
 """An entry has another answer than the one that was stored for it."""
 _MOST_PROBLEMS = 100
 _ENTRIES_TOGETHER = 20_000
@@ -86,23 +82,23 @@ class Integrity:
 
 
 class Expected(NamedTuple):
-    """What somebody noted of a lane: it may have gone on since, and may not have gone back."""
+    """What somebody noted of a partition: it may have gone on since, and may not have gone back."""
 
     head: str
     """As it was noted."""
-    link: bytes
-    answers: int
+    chain_hash: bytes
+    numbered_rows: int
     collections: int
 
 
-def check_lane(
+def check_partition(
     open_reading: Open,
     expected: Sequence[Expected] = (),
     on_progress: Progress = lambda done, total: None,
     keys: Keys | None = None,
     decide_again: DecideAgain | None = None,
 ) -> Integrity:
-    """Check a whole lane; `keys` tells the numbers of the records that made keys, which stand in the first one.
+    """Check a whole partition; `keys` tells the numbers of the records that made keys, which stand in the first one.
 
     `decide_again` makes what replays the decisions of an account: a store knows no rule.
     """
@@ -114,7 +110,7 @@ def check_lane(
             raise _CannotTell(error) from error
 
     try:
-        return _check_lane(open_reading, expected, tell, keys or partial(keys_made, open_reading), decide_again)
+        return _check_partition(open_reading, expected, tell, keys or partial(keys_made, open_reading), decide_again)
     except _CannotTell as cannot:
         raise cannot.error from None
 
@@ -127,9 +123,9 @@ class _CannotTell(BaseException):
 
 
 def keys_made(open_reading: Open) -> dict[int, str | None]:
-    """The numbers of the records that made keys, in the first lane of a ledger, each with the share of the key."""
+    """The numbers of the records that made keys, in the first partition of a ledger, each with the share of the key."""
     with open_reading() as reading:
-        made = [record for record in reading.rows.records() if record.kind == KEY]
+        made = [record for record in reading.rows.admin_log() if record.kind == KEY]
         return {record.number: _share_of(record.body) for record in made}
 
 
@@ -142,7 +138,7 @@ def _share_of(body: str) -> str | None:
     return share if isinstance(share, str) else None
 
 
-def _check_lane(
+def _check_partition(
     open_reading: Open,
     expected: Sequence[Expected],
     on_progress: Progress,
@@ -168,7 +164,7 @@ def _check_lane(
         chain.check_callers(keys),
         whole.check_periods(chain.turns),
         accounts,
-        whole.check_answers(open_reading, chain),
+        whole.check_records(open_reading, chain),
         chain.check_notes(),
         chain.missing(),
     )
@@ -194,11 +190,11 @@ class _Whole:
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
-        self.end: End = reading.end
+        self.end: PartitionHead = reading.end
         # Whoever looks by fingerprint or name finds also what has a number that was never given.
-        self.charges = list(reading.rows.charges(LOWEST))
+        self.charges = list(reading.rows.priced_mechanisms(LOWEST))
         self.policies = list(reading.rows.policies(LOWEST))
-        self.records = list(reading.rows.records(LOWEST))
+        self.records = list(reading.rows.admin_log(LOWEST))
         self._counts = reading.rows.counts()
         self._tombstones = list(reading.rows.tombstones())
         self.numbered = min(self.end.entries, sum(self._counts["entries_by_kind"].values()))
@@ -207,7 +203,7 @@ class _Whole:
         """How many accounts, likewise."""
         self.rekeyed = self._counts["entries_by_kind"].get(REKEYED, 0)
         """How often its key was exchanged."""
-        self.erased_users = {tombstone.hash for tombstone in self._tombstones}
+        self.erased_users = {tombstone.user_hash for tombstone in self._tombstones}
         self._collections = list(reading.rows.collections())
         self.periods = reading.periods()
 
@@ -218,26 +214,26 @@ class _Whole:
     def check(self) -> Iterator[str]:
         """The engine's own findings, seals, costs and periods."""
         yield from self._reading.rows.damage()
-        yield from self._seals()
+        yield from self._macs()
         yield from self._costs()
 
-    def _seals(self) -> Iterator[str]:
+    def _macs(self) -> Iterator[str]:
         secret, end = self._reading.secret, self.end
-        if seal_counters(secret, end) != self._reading.end_seal:
-            yield "lanes: its counters were changed"
+        if counters_mac(secret, end) != self._reading.counters_mac:
+            yield "partitions: its counters were changed"
         for tombstone in self._tombstones:
-            if secret.seal(*tombstone[:-1]) != tombstone.seal:
-                yield f"tombstones: the row {tombstone.hash.hex()} was changed"
-            elif lane_of(tombstone.hash, self._reading.lanes) != self._reading.lane:
-                yield f"tombstones: the row {tombstone.hash.hex()} is of another lane"
+            if secret.row_mac(*tombstone[:-1]) != tombstone.row_mac:
+                yield f"tombstones: the row {tombstone.user_hash.hex()} was changed"
+            elif partition_of(tombstone.user_hash, self._reading.partitions) != self._reading.partition:
+                yield f"tombstones: the row {tombstone.user_hash.hex()} is of another partition"
         for charge in self.charges:
-            if secret.seal(*charge.covered) != charge.seal:
-                yield f"charges: charge {charge.number} was changed"
+            if secret.row_mac(*charge.covered) != charge.row_mac:
+                yield f"priced_mechanisms: priced mechanism {charge.number} was changed"
         for policy in self.policies:
-            if secret.seal(*policy.covered) != policy.seal:
+            if secret.row_mac(*policy.covered) != policy.row_mac:
                 yield f"policies: policy {policy.number} was changed"
         for collection in self._collections:
-            if secret.seal(*collection[:-1]) != collection.seal:
+            if secret.row_mac(*collection[:-1]) != collection.row_mac:
                 yield f"collections: {collection.name} was changed"
         if sorted(each.number for each in self._collections) != [*range(1, end.collections + 1)]:
             yield f"collections: there are {len(self._collections)}, and {end.collections} were added"
@@ -255,7 +251,8 @@ class _Whole:
             bounds = zip(Costs._fields, charge.costs, guarantee.costs(), guarantee.least_costs(), strict=True)
             for name, amount, cost, least in bounds:
                 if amount is not None and (least is None or amount < least):
-                    yield f"charges: charge {charge.number} has {name} {amount}, below the {cost} its guarantee costs"
+                    priced = f"priced_mechanisms: priced mechanism {charge.number}"
+                    yield f"{priced} has {name} {amount}, below the {cost} its guarantee costs"
 
     def check_periods(self, turns: list[Entry]) -> Iterator[str]:
         """Windows are kept of every period since it was begun or first limited, or since a later repair of the clock.
@@ -286,31 +283,54 @@ class _Whole:
         if self._counts["cut_off"] != chain.cut_off:
             yield f"users: there are {self._counts['cut_off']} of erased users, and {chain.cut_off} were erased"
 
-    def check_answers(self, open_reading: Open, chain: _Chain) -> Iterator[str]:
-        """Every stored answer, its seal, its place, and that it is nobody's who was erased."""
+    def check_records(self, open_reading: Open, chain: _Chain) -> Iterator[str]:
+        """Every idempotency record, its MAC, its entry, and that it is nobody's who was erased; and what is numbered."""
         yield from self.cut_off(chain)
-        others = bytearray(self.end.answers + 1)
-        for reading, answers in answers_in_parts(open_reading):
-            seal = reading.secret.seal
-            for answer in answers:
-                if seal(*answer[:-1]) != answer.seal:
-                    yield f"keys: the row {answer.key.hex()} was changed"
-                if answer.user != NOBODY and answer.user in self.erased_users:
-                    yield f"keys: the row {answer.key.hex()} is of an erased user"
-                elif answer.user != NOBODY and lane_of(answer.user, reading.lanes) != reading.lane:
-                    yield f"keys: the row {answer.key.hex()} is of another lane"
-                if 0 < -answer.place <= self.end.answers:
-                    others[-answer.place] = min(2, others[-answer.place] + 1)
-                elif 0 < answer.place <= self.end.entries:
-                    chain.answered(answer.place)
-                elif answer.place == 0 or answer.place > reading.end.entries or -answer.place > reading.end.answers:
-                    yield f"keys: the row {answer.key.hex()} is of an entry that is not there"
-        for place in range(1, len(others)):
-            if others[place] != 1:
-                with open_reading() as reading:  # an erasure may have moved it while the parts were read
-                    count = len(list(reading.rows.answers_apart(place, place)))
+        counted = bytearray(self.end.numbered_rows + 1)
+        for reading, records in idempotency_records_in_parts(open_reading):
+            row_mac = reading.secret.row_mac
+            for record in records:
+                row = f"idempotency_records: the row {record.key_hash.hex()}"
+                if row_mac(*record[:-1]) != record.row_mac:
+                    yield f"{row} was changed"
+                if record.user_hash in self.erased_users:
+                    yield f"{row} is of an erased user"
+                elif partition_of(record.user_hash, reading.partitions) != reading.partition:
+                    yield f"{row} is of another partition"
+                if record.number is not None:
+                    yield from self._count(counted, reading, record.number, row)
+                elif record.entry is not None and 0 < record.entry <= self.end.entries:
+                    chain.answered(record.entry)
+                elif record.entry is None or not 0 < record.entry <= reading.end.entries:
+                    yield f"{row} is of an entry that is not there"
+        yield from self._check_numbered(open_reading, counted)
+        for number in range(1, len(counted)):
+            if counted[number] != 1:
+                with open_reading() as reading:  # an erasure may have changed it while the parts were read
+                    rows = reading.rows
+                    count = len(list(rows.refusals(number, number)))
+                    count += sum(len(list(rows.all_numbered(kind, number, number))) for kind in NUMBERED)
                 if count != 1:
-                    yield f"keys: {count} answers stand at the place {-place} where one was stored"
+                    yield f"partitions: {count} rows have the number {number} that one was given"
+
+    def _check_numbered(self, open_reading: Open, counted: bytearray) -> Iterator[str]:
+        """The rows of all classes of `NUMBERED`, their MACs and their numbers."""
+        last = self.end.numbered_rows
+        for first, until in ((LOWEST, 0), *parts(last, _ENTRIES_TOGETHER), (last + 1, HIGHEST)):
+            with open_reading() as reading:
+                for kind, table in NUMBERED.items():
+                    for each in reading.rows.all_numbered(kind, first, until):
+                        row = f"{table.name}: the row {each.number}"
+                        if reading.secret.row_mac(*covered(each)) != each.row_mac:
+                            yield f"{row} was changed"
+                        yield from self._count(counted, reading, each.number, row)
+
+    @staticmethod
+    def _count(counted: bytearray, reading: Reading, number: int, row: str) -> Iterator[str]:
+        if 0 < number < len(counted):
+            counted[number] = min(2, counted[number] + 1)
+        elif not 0 < number <= reading.end.numbered_rows:
+            yield f"{row} has a number that was not given"
 
 
 class _Chain:
@@ -322,8 +342,8 @@ class _Chain:
         self._open = open_reading
         self._whole = whole
         self._expected = expected
-        self._wanted = {each.link for each in expected}
-        self._seen = {NO_LINK}
+        self._wanted = {each.chain_hash for each in expected}
+        self._seen = {EMPTY_CHAIN}
         self._on_progress = on_progress
         self._charges = _Ahead(charge.covered for charge in whole.charges)
         self._policies = _Ahead(policy.covered for policy in whole.policies)
@@ -342,9 +362,9 @@ class _Chain:
         self._copied = 0
 
     def past(self) -> Past:
-        """What was set in the lane, once the chain was walked: charges are decided again by it."""
+        """What was set in the partition, once the chain was walked: charges are decided again by it."""
         whole = self._whole
-        if gate.state(whole.end.gate) >= gate.FILLING:  # nothing is in it yet but what is copied
+        if whole.end.state >= gate.IMPORTING:  # nothing is in it yet but what is copied
             self._copied = whole.end.entries
         return Past(whole.policies, whole.charges, self.turns, whole.periods, self._copied, whole.end.entries)
 
@@ -352,9 +372,9 @@ class _Chain:
         """Walk the chain from the first entry; every link must follow from the one before."""
         end = self._whole.end
         rows: list[tuple[Any, ...]] = []
-        head, number, newest_at = NO_LINK, 0, None
+        head, number, newest_at = EMPTY_CHAIN, 0, None
         moved: int | None = None
-        for row, link in self._entries(self._whole.numbered):
+        for row, chain_hash in self._entries(self._whole.numbered):
             rows.append(row)
             if row[2] in (CLOCK, PERIOD, POLICY_SET):
                 self.turns.append(Entry.of(row))
@@ -370,27 +390,27 @@ class _Chain:
                 self._copied = row[0]
             elif row[2] in (MOVED, REOPENED):
                 moved = row[0] if row[2] == MOVED else None
-            if row[14] >= BY:
-                self._callers.add((row[14] % SHARE // BY, row[14] // SHARE, row[5] if row[2] in _GRANTED else 0))
+            if row[16] or row[17]:
+                self._callers.add((row[16], row[17], row[5] if row[2] in _GRANTED else 0))
             if 0 < row[0] < len(self._kept):
-                self._kept[row[0]] = row[14] & BESIDE
-            if link is not None:
-                yield from self._link(rows, head, link)
-                head, rows = link, []
+                self._kept[row[0]] = _RECORD * bool(row[14]) + _NOTE * bool(row[15])
+            if chain_hash is not None:
+                yield from self._chain_hash(rows, head, chain_hash)
+                head, rows = chain_hash, []
         if rows:
             yield f"journal: entries {rows[0][0]} to {rows[-1][0]} have no link"
-        if moved is not None and gate.state(end.gate) != gate.MOVED:
-            yield f"lanes: the ledger can be written to, and entry {moved} says that it was moved"
+        if moved is not None and end.state != gate.MOVED_AWAY:
+            yield f"partitions: the ledger can be written to, and entry {moved} says that it was moved"
         tables = (
-            ("charges", "charge", self._charges),
+            ("priced_mechanisms", "priced mechanism", self._charges),
             ("policies", "policy", self._policies),
-            ("records", "record", self._records),
+            ("admin_log", "record", self._records),
         )
         for table, name, left in tables:
             for row in left.until(HIGHEST):
                 yield f"{table}: {name} {row[0]} stands in no transaction"
         if (number, newest_at, head, self._charges.last, self._policies.last) != (*end[:3], *end[4:6]):
-            yield f"lanes: the end of the journal is not where it was written: {end.entries} entries, found {number}"
+            yield f"partitions: the end of the journal is not where it was written: {end.entries} entries, found {number}"
 
     def _entries(self, last: int) -> Iterator[tuple[tuple[Any, ...], bytes | None]]:
         for first, until in parts(last, _ENTRIES_TOGETHER):
@@ -399,24 +419,24 @@ class _Chain:
             yield from part
             self._on_progress(min(last, first + _ENTRIES_TOGETHER - 1), last + self._whole.opened)
 
-    def _link(self, rows: list[tuple[Any, ...]], before: bytes, link: bytes) -> Iterator[str]:
+    def _chain_hash(self, rows: list[tuple[Any, ...]], before: bytes, chain_hash: bytes) -> Iterator[str]:
         charges = self._charges.until(max(row[4] for row in rows))
         policies = self._policies.until(max(row[5] for row in rows))
         records = self._records.until(max([0, *[row[6] for row in rows if row[2] == RECORDED]]))
-        covered = canonical_link(before, canonical_rows(rows), charges, policies, records)
+        covered = canonical_transaction(before, canonical_rows(rows), charges, policies, records)
         for row in rows:
             if row[2] == REKEYED:
                 self._secret += 1
                 if row[6] != self._secret:
                     yield f"journal: entry {row[0]} names secret {row[6]} of the key, and {self._secret} came next"
         secret = self._whole.secret(self._secret)
-        if secret is None or secret.link(covered) != link:
+        if secret is None or secret.chain_hash(covered) != chain_hash:
             yield (
                 f"journal: the link of entries {rows[0][0]} to {rows[-1][0]} does not hold; "
                 "an entry, a charge, a policy or a record was changed"
             )
-        if link in self._wanted:
-            self._seen.add(link)
+        if chain_hash in self._wanted:
+            self._seen.add(chain_hash)
 
     def check_callers(self, keys: Keys) -> Iterator[str]:
         """Whoever has written must have had a key: one that was made by now, as the entries were read before."""
@@ -434,15 +454,15 @@ class _Chain:
     def holds(self) -> Iterator[str]:
         """What is wrong with what was noted."""
         for each in self._expected:
-            if each.link not in self._seen:
+            if each.chain_hash not in self._seen:
                 yield f"the head {each.head} is not in the chain: the ledger was rolled back, or it is another one"
-            elif each.answers > self._whole.end.answers or each.collections > self._whole.end.collections:
+            elif each.numbered_rows > self._whole.end.numbered_rows or each.collections > self._whole.end.collections:
                 yield f"what was stored before the head {each.head} is not all there: the ledger was rolled back"
 
     def answered(self, entry: int) -> None:
         """Its answer was found."""
         if entry < len(self._found):
-            self._found[entry] |= _TWICE if self._found[entry] & KEYED else KEYED
+            self._found[entry] |= _TWICE if self._found[entry] & _RECORD else _RECORD
 
     def check_notes(self) -> Iterator[str]:
         """Every note, its seal, and that its entry says that there is one."""
@@ -452,11 +472,11 @@ class _Chain:
             (len(self._found), HIGHEST),
         ):
             with self._open() as reading:
-                for entry, note, seal in reading.rows.notes(first, last):
-                    if reading.secret.seal(*reading.noted(entry, note)) != seal:
+                for entry, note, row_mac in reading.rows.notes(first, last):
+                    if reading.secret.row_mac(*reading.noted(entry, note)) != row_mac:
                         yield f"notes: the note of entry {entry} was changed"
                     if 0 < entry < len(self._found):
-                        self._found[entry] |= NOTED
+                        self._found[entry] |= _NOTE
                     elif not 0 < entry <= reading.end.entries:
                         yield f"notes: there is a note of entry {entry}, which is not there"
 
@@ -469,9 +489,11 @@ class _Chain:
                 if kept != found:
                     row = reading.rows.entry(entry)
                     if found & ~kept or row is None or not reading.rows.is_cut_off(row[3]):
-                        what = "keys" if (kept ^ found) & ~NOTED else "notes"
+                        what = "idempotency_records" if (kept ^ found) & ~_NOTE else "notes"
                         said = (
-                            "answer that was stored for it" if what == "keys" else "note that was written beside it"
+                            "record that was stored for it"
+                            if what == "idempotency_records"
+                            else "note that was written beside it"
                         )
                         yield f"{what}: entry {entry} has not the one {said}"
 

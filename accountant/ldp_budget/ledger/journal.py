@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .entries import End, Entry
+from .entries import Entry, PartitionHead
 
 if TYPE_CHECKING:
     from .keys import Secret
@@ -17,25 +17,26 @@ def canonical_rows(rows: Rows) -> str:
     return ascii(rows)[1:-1]
 
 
-def canonical_batch(first: int, accounts: list[int], common: tuple[Any, ...], kept: int) -> str:
+def canonical_batch(first: int, accounts: list[int], common: tuple[Any, ...], bound: tuple[int, int, int]) -> str:
     """`canonical_rows` of entries that differ in number and account only, numbered from `first`.
 
-    `common` holds at, kind, charge, policy and the four amounts; `kept` says what is kept beside them.
+    `common` holds at, kind, charge, policy and the four amounts; `bound` ends each: whether it has a note, its
+    API key and its sub-limit.
     """
     at, kind, charge, policy, *amounts = common
     start = ascii((at, kind))[1:-1]
-    end = ascii((charge, policy, 1, *amounts, None, None, None, kept))[1:-1]
+    end = ascii((charge, policy, 1, *amounts, None, None, None, 0, *bound))[1:-1]
     return ", ".join([f"({number}, {start}, {account}, {end})" for number, account in enumerate(accounts, first)])
 
 
-def canonical_link(before: bytes, entries: str, charges: Rows, policies: Rows, records: Rows) -> bytes:
+def canonical_transaction(before: bytes, entries: str, charges: Rows, policies: Rows, records: Rows) -> bytes:
     """What a link's hash covers: the link before, and every row the transaction appended, in order."""
     return before + f"[[{entries}], {charges!a}, {policies!a}, {records!a}]".encode("ascii")
 
 
-def seal_counters(key: Secret, end: End) -> bytes:
-    """The seal of what a lane has numbered beside its entries."""
-    return key.seal("lane", *end.counters)
+def counters_mac(key: Secret, end: PartitionHead) -> bytes:
+    """The seal of what a partition has numbered beside its entries."""
+    return key.row_mac("partition", *end.counters)
 
 
 class Appended:
@@ -55,9 +56,11 @@ class Appended:
         """Keep an entry back."""
         self._kept_back.append(entry.row(number))
 
-    def add_batch(self, first: int, accounts: list[int], common: tuple[Any, ...], kept: int) -> None:
+    def add_batch(
+        self, first: int, accounts: list[int], common: tuple[Any, ...], bound: tuple[int, int, int]
+    ) -> None:
         """Cover entries that the store has written."""
-        self._covered.append(canonical_batch(first, accounts, common, kept))
+        self._covered.append(canonical_batch(first, accounts, common, bound))
 
     def take(self) -> Rows:
         """The entries that are to be written now; the link will cover them."""
@@ -68,4 +71,4 @@ class Appended:
 
     def link_text(self, before: bytes) -> bytes:
         """What the link of this transaction covers."""
-        return canonical_link(before, ", ".join(self._covered), self.charges, self.policies, self.records)
+        return canonical_transaction(before, ", ".join(self._covered), self.charges, self.policies, self.records)

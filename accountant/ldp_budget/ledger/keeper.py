@@ -1,4 +1,4 @@
-"""Takes checkpoints of a ledger of several lanes, while somebody writes to it here."""
+"""Takes checkpoints of a ledger of several partitions, while somebody writes to it here."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 It lies beside the ledger as `PATH.key`, readable by the owner alone. Ledger and key are made together, and one
 without the other is an error: a ledger recreated beside an old key, or the reverse, would hand out fresh budgets.
 
-The key says whether the ledger is a *rehearsal*, in which nothing counts. That of a rehearsal is longer, so the
+The key says whether the ledger is a *sandbox*, in which nothing counts. That of a sandbox is longer, so the
 same name has unrelated hashes under the two kinds, and every seal and link of the one fails in the other. Nothing in
 the ledger itself says it, so no value in there can be changed to turn a ledger of one kind into one of the other.
 
@@ -26,19 +26,19 @@ from typing import TYPE_CHECKING
 
 from .._files import replacing, sync_file, sync_folder
 from .._json import canonical_json
-from ..errors import LedgerError, RehearsalError
+from ..errors import LedgerError, SandboxError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 KEY_BYTES = 32
-REHEARSAL = b"rehearsal"
-"""What the key of a rehearsal ends with, beyond the bytes of any other."""
+SANDBOX = b"sandbox"
+"""What the key of a sandbox ends with, beyond the bytes of any other."""
 HASH_BYTES = 16
-LINK_BYTES = 32
-SEAL_BYTES = 8
+CHAIN_HASH_BYTES = 32
+MAC_BYTES = 8
 _HALF = HASH_BYTES // 2
-_BOOK_BYTES = 16
+_LEDGER_ID_BYTES = 16
 _ROUNDS = (b"veil 1", b"veil 2", b"veil 3", b"veil 4")
 
 
@@ -51,7 +51,7 @@ class Secret:
     def __init__(self, secret: bytes, number: int = 1) -> None:
         self._secret = secret
         self.number = number
-        self.book = ""
+        self.ledger_id = ""
         """The id of the ledger that goes by it, where that has one; two ledgers may have been made with one key."""
         self._begun: dict[bytes, blake2b] = {}
 
@@ -63,34 +63,34 @@ class Secret:
 
     def hash_outside(self, purpose: bytes, text: str) -> bytes:
         """`hash` of what leaves the ledger and comes back: no other ledger with the same key makes the same."""
-        return self.hash(purpose, f"{self.book}\n{text}" if self.book else text)
+        return self.hash(purpose, f"{self.ledger_id}\n{text}" if self.ledger_id else text)
 
     def hashes(self, purpose: bytes, texts: list[str]) -> list[bytes]:
         """`hash` of many texts."""
         return self._digests(purpose, HASH_BYTES, [text.encode("utf-8", "surrogatepass") for text in texts])
 
-    def link(self, covered: bytes) -> bytes:
+    def chain_hash(self, covered: bytes) -> bytes:
         """The keyed hash of a link of the journal's chain."""
-        return self._digest(b"link", LINK_BYTES, covered)
+        return self._digest(b"chain hash", CHAIN_HASH_BYTES, covered)
 
-    def mark(self, salt: bytes, label: bytes) -> bytes:
+    def commitment(self, salt: bytes, label: bytes) -> bytes:
         """What stands for a label in the journal; without the salt nobody can tell for which."""
-        return self._digest(b"mark", HASH_BYTES, salt + label)
+        return self._digest(b"commitment", HASH_BYTES, salt + label)
 
-    def seal(self, *values: object) -> bytes:
+    def row_mac(self, *values: object) -> bytes:
         """A keyed hash of a row, by which a changed value is found."""
         # ascii(), not repr(): which characters that leaves as they are depends on the version of Python.
-        return self._digest(b"seal", SEAL_BYTES, ascii(values).encode("ascii"))
+        return self._digest(b"row mac", MAC_BYTES, ascii(values).encode("ascii"))
 
     def sums(self, covered: bytes) -> blake2b:
         """A keyed hash that has taken in the sums of accounts, and is still to take in which account it is."""
-        hasher = self._begin(b"sums", SEAL_BYTES).copy()
+        hasher = self._begin(b"sums", MAC_BYTES).copy()
         hasher.update(covered)
         return hasher
 
-    def seals(self, rows: Iterable[tuple[object, ...]]) -> list[bytes]:
+    def row_macs(self, rows: Iterable[tuple[object, ...]]) -> list[bytes]:
         """`seal` of many rows."""
-        return self._digests(b"seal", SEAL_BYTES, [ascii(row).encode("ascii") for row in rows])
+        return self._digests(b"row mac", MAC_BYTES, [ascii(row).encode("ascii") for row in rows])
 
     def veil(self, hashed: bytes) -> bytes:
         """A hash as it is stored under this secret; what is no hash, and everything under the first one, as it is.
@@ -150,7 +150,7 @@ class Secret:
 class Key(Secret):
     """All secrets of a ledger, from the content of its file.
 
-    It is itself the first of them, which names users, keys and labels for good. Each lane of the ledger says which
+    It is itself the first of them, which names users, keys and labels for good. Each partition of the ledger says which
     of them is in force there. A process that meets one that it does not know looks into the file again, and what it
     finds there is learnt by all who have this object.
     """
@@ -164,24 +164,24 @@ class Key(Secret):
         active, begun, secrets = _parse(content)
         later = {number: Secret(secret, number) for number, secret in enumerate(secrets[1:], 2)}
         for each in later.values():
-            each.book = self.book
+            each.ledger_id = self.ledger_id
         self._secrets: dict[int, Secret] = {1: self, **later}
         self.active = active
-        """The number of a secret that is in force in every lane; a lane under an older one has gone back."""
+        """The number of a secret that is in force in every partition; a partition under an older one has gone back."""
         self.begun = begun
-        """The number of the newest secret that may be in force in some lane; a later one is in force in none."""
+        """The number of the newest secret that may be in force in some partition; a later one is in force in none."""
         self.secret = content
         """What stands in its file."""
 
-    def belong_to(self, book: str) -> None:
+    def set_ledger_id(self, ledger_id: str) -> None:
         """Take the id of the ledger."""
         for each in self._secrets.values():
-            each.book = book
+            each.ledger_id = ledger_id
 
     @property
-    def rehearsal(self) -> bool:
-        """Whether its ledger is a rehearsal."""
-        return self._secret[KEY_BYTES:] == REHEARSAL
+    def sandbox(self) -> bool:
+        """Whether its ledger is a sandbox."""
+        return self._secret[KEY_BYTES:] == SANDBOX
 
     @property
     def newest(self) -> int:
@@ -208,16 +208,16 @@ class Key(Secret):
 
     @property
     def used(self) -> int:
-        """The number of the newest secret that is known to be in force in a lane."""
+        """The number of the newest secret that is known to be in force in a partition."""
         return max(self.active, self._seen)
 
     def found_in_force(self, number: int) -> None:
-        """Remember that a lane goes by a secret, which may not be said in the file on this machine."""
+        """Remember that a partition goes by a secret, which may not be said in the file on this machine."""
         self._seen = max(self._seen, number)
 
     def with_new_secret(self) -> bytes:
         """What its file is to hold with one secret more, that is in force nowhere."""
-        return _write(self.active, self.begun, [*self._all(), new_key(self.rehearsal)])
+        return _write(self.active, self.begun, [*self._all(), new_key(self.sandbox)])
 
     def without_new_secrets(self, used: int) -> bytes:
         """What its file is to hold without the secrets that are in force nowhere, which those up to `used` are."""
@@ -228,11 +228,11 @@ class Key(Secret):
         return _write(self.active, max(self.begun, number), self._all())
 
     def with_active(self, number: int) -> bytes:
-        """What its file is to hold when a secret is in force in all lanes."""
+        """What its file is to hold when a secret is in force in all partitions."""
         return _write(max(self.active, number), max(self.begun, number), self._all())
 
     def at_moment(self, number: int) -> Key:
-        """The key to go with a copy of a ledger of one lane, in which that secret was in force."""
+        """The key to go with a copy of a ledger of one partition, in which that secret was in force."""
         return Key(_write(number, number, self._all()))
 
     def _all(self) -> list[bytes]:
@@ -241,7 +241,7 @@ class Key(Secret):
 
 def _parse(content: bytes) -> tuple[int, int, list[bytes]]:
     """Which secret is active, up to which they may be in force, and all of them. Raises `ValueError`."""
-    if len(content) == KEY_BYTES or content[KEY_BYTES:] == REHEARSAL:
+    if len(content) == KEY_BYTES or content[KEY_BYTES:] == SANDBOX:
         return 1, 1, [content]
     try:
         found = json.loads(content)
@@ -251,7 +251,7 @@ def _parse(content: bytes) -> tuple[int, int, list[bytes]]:
         raise ValueError(f"has {len(content)} bytes instead of {KEY_BYTES}") from None
     if type(active) is not int or type(begun) is not int:
         raise ValueError("was changed")
-    whole = all(len(each) == KEY_BYTES or each[KEY_BYTES:] == REHEARSAL for each in secrets)
+    whole = all(len(each) == KEY_BYTES or each[KEY_BYTES:] == SANDBOX for each in secrets)
     numbered = active in range(1, len(secrets) + 1) and begun in range(active, len(secrets) + 1)
     if not whole or not numbered or len({len(each) for each in secrets}) != 1:
         raise ValueError("was changed")
@@ -271,34 +271,36 @@ def key_path(path: Path) -> Path:
     return path.with_name(path.name + ".key")
 
 
-def new_key(rehearsal: bool | None = None) -> bytes:
-    return secrets.token_bytes(KEY_BYTES) + (REHEARSAL if rehearsal else b"")
+def new_key(sandbox: bool | None = None) -> bytes:
+    return secrets.token_bytes(KEY_BYTES) + (SANDBOX if sandbox else b"")
 
 
-def new_book() -> str:
+def new_ledger_id() -> str:
     """The id of a new ledger. A copy keeps that of its source, as receipts go on holding there."""
-    return secrets.token_hex(_BOOK_BYTES // 2)
+    return secrets.token_hex(_LEDGER_ID_BYTES // 2)
 
 
-def write_book(key: Key, book: str) -> bytes:
+def write_ledger_id(key: Key, ledger_id: str) -> bytes:
     """The id of a ledger as it is stored. Without the key it cannot be changed unnoticed."""
-    return book.encode("ascii", "replace") + key.hash(b"book", book)
+    return ledger_id.encode("ascii", "replace") + key.hash(b"ledger id", ledger_id)
 
 
-def read_book(key: Key, stored: bytes | None) -> str | None:
+def read_ledger_id(key: Key, stored: bytes | None) -> str | None:
     """The id of a ledger from what is stored; None where that was changed."""
     # A store of another kind may have no id; its copy has none either.
-    book = (stored or b"")[:-HASH_BYTES].decode("ascii", "replace")
-    return book if stored is not None and compare_digest(write_book(key, book), bytes(stored)) else None
+    ledger_id = (stored or b"")[:-HASH_BYTES].decode("ascii", "replace")
+    return (
+        ledger_id if stored is not None and compare_digest(write_ledger_id(key, ledger_id), bytes(stored)) else None
+    )
 
 
-def check_kind(key: Key, ledger: str, rehearsal: bool | None) -> Key:
-    """The key itself, if its ledger is a rehearsal, or is none, as is wanted; None takes either.
+def check_kind(key: Key, ledger: str, sandbox: bool | None) -> Key:
+    """The key itself, if its ledger is a sandbox, or is none, as is wanted; None takes either.
 
-    Raises `RehearsalError`.
+    Raises `SandboxError`.
     """
-    if rehearsal is not None and key.rehearsal != rehearsal:
-        raise RehearsalError(ledger, key.rehearsal)
+    if sandbox is not None and key.sandbox != sandbox:
+        raise SandboxError(ledger, key.sandbox)
     return key
 
 

@@ -1,6 +1,6 @@
-"""Which lane of a ledger is a user's."""
+"""Which partition of a ledger is a user's."""
 
 
-def lane_of(user: bytes, lanes: int) -> int:
-    """The lane of a user, known by a keyed hash, out of so many."""
-    return int.from_bytes(user[:4]) % lanes
+def partition_of(user: bytes, partitions: int) -> int:
+    """The partition of a user, known by a keyed hash, out of so many."""
+    return int.from_bytes(user[:4]) % partitions

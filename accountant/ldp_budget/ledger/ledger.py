@@ -11,8 +11,8 @@ from . import gate
 from .cache import Cache
 from .clock import BOUND_SECONDS, Clock
 from .groups import GroupCommit, hint
-from .journal import seal_counters
-from .lanes import lane_of
+from .journal import counters_mac
+from .lanes import partition_of
 from .reading import Reading
 from .transaction import Transaction
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from .clock import Read
-    from .entries import End
+    from .entries import PartitionHead
     from .groups import Needs, Piece, _Work
     from .keys import Key, Secret
-    from .store import Hint, Lanes, Snapshot, Store
+    from .store import Hint, Partitions, Snapshot, Store
     from .windows import Moment
 
 T = TypeVar("T")
@@ -44,16 +44,16 @@ class Ledger:
         self._store = store
         # Whether it may be read while it is copied in part only, which is for whoever copies it.
         self._half = half
-        self._clock = Clock(read_clock, store.name, clock_bound, rehearsal=store.key.rehearsal)
-        self._caches = [Cache() for _ in range(store.lanes)]
-        # Where each lane ended when it was last told to anybody here; it can only have grown.
-        self._told: list[End | None] = [None] * store.lanes
-        # The secret of each lane, where its end was found to be sealed by it.
-        self._secrets: list[Secret | None] = [None] * store.lanes
-        self._groups = [GroupCommit(store.name, self._transact) for _ in range(min(GROUPS, store.lanes))]
+        self._clock = Clock(read_clock, store.name, clock_bound, sandbox=store.key.sandbox)
+        self._caches = [Cache() for _ in range(store.partitions)]
+        # Where each partition ended when it was last told to anybody here; it can only have grown.
+        self._told: list[PartitionHead | None] = [None] * store.partitions
+        # The secret of each partition, where its end was found to be sealed by it.
+        self._secrets: list[Secret | None] = [None] * store.partitions
+        self._groups = [GroupCommit(store.name, self._transact) for _ in range(min(GROUPS, store.partitions))]
         self.name, self.key = store.name, store.key
-        self.lanes = range(store.lanes)
-        """The numbers of its lanes."""
+        self.partitions = range(store.partitions)
+        """The numbers of its partitions."""
         # Whose number every entry bears that is written through this; and what all who look at the ledger share.
         self._by = 0
         self._seen = _Seen()
@@ -76,12 +76,12 @@ class Ledger:
         """How often this process did a piece of work again, by the engine's code for why."""
         return dict(sorted(self._store.repeated.items()))
 
-    def lane_of(self, user: bytes) -> int:
-        """The lane in which the rows of a user lie."""
-        return lane_of(user, len(self.lanes))
+    def partition_of(self, user: bytes) -> int:
+        """The partition in which the rows of a user lie."""
+        return partition_of(user, len(self.partitions))
 
     def entries(self) -> Sequence[int]:
-        """The number of the newest entry of each lane, by one question."""
+        """The number of the newest entry of each partition, by one question."""
         return self._store.entries()
 
     @property
@@ -98,34 +98,36 @@ class Ledger:
         newest = max((told.at or 0 for told in self._told if told is not None), default=None)
         return self._clock.moment_to_read(newest)
 
-    def run(self, work: Callable[[Transaction], T], lane: int = 0, needs: Needs | None = None) -> T:
-        """Do `work` in a transaction of a lane and return its result once that is durable; it may share it.
+    def run(self, work: Callable[[Transaction], T], partition: int = 0, needs: Needs | None = None) -> T:
+        """Do `work` in a transaction of a partition and return its result once that is durable; it may share it.
 
         `needs` are the user and the key that it will look up, as hashes.
         """
-        return self._groups[lane % len(self._groups)].run(_by(self._by, work), lane, needs)
+        return self._groups[partition % len(self._groups)].run(_by(self._by, work), partition, needs)
 
-    def piece(self, work: Callable[[Transaction], T], lane: int = 0, needs: Needs | None = None) -> Piece[T]:
+    def piece(self, work: Callable[[Transaction], T], partition: int = 0, needs: Needs | None = None) -> Piece[T]:
         """A work for `run_all`, of whoever this ledger acts for."""
-        return _by(self._by, work), lane, needs
+        return _by(self._by, work), partition, needs
 
     def run_all(self, pieces: Sequence[Piece[T]]) -> list[T | Exception]:
         """Do many works, each as `run` does, in transactions that they share; what one raises stands in its place."""
         results: dict[int, T | Exception] = {}
         for number, group in enumerate(self._groups):
-            places = [place for place, (_, lane, _) in enumerate(pieces) if lane % len(self._groups) == number]
+            places = [
+                place for place, (_, partition, _) in enumerate(pieces) if partition % len(self._groups) == number
+            ]
             results.update(zip(places, group.run_all([pieces[place] for place in places]), strict=True))
         return [results[place] for place in range(len(pieces))]
 
     def run_together(
-        self, work: Callable[[list[Transaction]], T], lanes: Sequence[int], *, though_shut: bool = False
+        self, work: Callable[[list[Transaction]], T], partitions: Sequence[int], *, allow_closed: bool = False
     ) -> T:
-        """Do `work` in one transaction of several lanes, which are written at one moment.
+        """Do `work` in one transaction of several partitions, which are written at one moment.
 
-        House-keeping and copies do theirs `though_shut`, where nobody may be charged. Of one lane it shares the
+        House-keeping and copies do theirs `though_shut`, where nobody may be charged. Of one partition it shares the
         transaction of those who wait for that.
         """
-        if len(self.lanes) == 1 and not though_shut:
+        if len(self.partitions) == 1 and not allow_closed:
             return self.run(lambda transaction: work([transaction]))
         results: list[T] = []
 
@@ -136,80 +138,80 @@ class Ledger:
                 transaction.together = tuple(each for each in those if each is not transaction)
             results[:] = [work(those)]
 
-        self._transact(together, list(lanes), [], though_shut)
+        self._transact(together, list(partitions), [], allow_closed)
         return results[0]
 
     def _transact(
         self,
         work: Callable[[Mapping[int, Transaction]], None],
-        lanes: list[int],
+        partitions: list[int],
         works: list[_Work[Any]],
-        though_shut: bool = False,
+        allow_closed: bool = False,
     ) -> None:
-        asked = self._veiled(hint(works, self._windows_ahead(lanes[0]))) if len(self.lanes) > 1 else None
-        ends = self._store.run(lambda rows: self._in_transaction(rows, work, though_shut), lanes, asked)
-        for lane, cache in ends.items():
-            self._caches[lane], self._told[lane] = cache, cache.end
+        asked = self._veiled(hint(works, self._windows_ahead(partitions[0]))) if len(self.partitions) > 1 else None
+        ends = self._store.run(lambda rows: self._in_transaction(rows, work, allow_closed), partitions, asked)
+        for partition, cache in ends.items():
+            self._caches[partition], self._told[partition] = cache, cache.end
         self.after_commit()
 
     def _veiled(self, hint: Hint | None) -> Hint | None:
-        """What will be asked first, as it will be; where a lane has another secret by now it is asked again."""
+        """What will be asked first, as it will be; where a partition has another secret by now it is asked again."""
         if hint is None or not any(self._secrets):
             return hint
         needs: list[tuple[int, bytes, bytes | None]] = []
-        for lane, user, key in hint.needs:
-            secret = self._secrets[lane] or self.key
-            needs.append((lane, secret.veil(user), None if key is None else secret.veil(key)))
+        for partition, user, key in hint.needs:
+            secret = self._secrets[partition] or self.key
+            needs.append((partition, secret.veil(user), None if key is None else secret.veil(key)))
         return hint._replace(needs=needs)
 
-    def _windows_ahead(self, lane: int) -> list[int] | None:
+    def _windows_ahead(self, partition: int) -> list[int] | None:
         """The windows that accounts will probably be asked for."""
-        windows = self._caches[lane].windows
+        windows = self._caches[partition].windows
         return [window.code for window in windows.values()] or None
 
     def _in_transaction(
-        self, rows: Lanes, work: Callable[[Mapping[int, Transaction]], None], though_shut: bool
+        self, rows: Partitions, work: Callable[[Mapping[int, Transaction]], None], allow_closed: bool
     ) -> dict[int, Cache]:
-        """What the transaction knows of its lanes when it ends; an interrupted one leaves no cache behind."""
+        """What the transaction knows of its partitions when it ends; an interrupted one leaves no cache behind."""
         transactions: dict[int, Transaction] = {}
-        for lane, of_lane in rows.items():
-            self._check_secret(lane, of_lane)
-            cache, self._caches[lane] = self._caches[lane], Cache()
-            transactions[lane] = transaction = Transaction(
-                of_lane, self.key, self._clock, cache, lane, len(self.lanes)
+        for partition, of_partition in rows.items():
+            self._check_secret(partition, of_partition)
+            cache, self._caches[partition] = self._caches[partition], Cache()
+            transactions[partition] = transaction = Transaction(
+                of_partition, self.key, self._clock, cache, partition, len(self.partitions)
             )
-            self._check_told(transaction, self._told[lane], "; nothing was charged")
-            if not though_shut and gate.state(transaction.end.gate) != gate.OPEN:
+            self._check_told(transaction, self._told[partition], "; nothing was charged")
+            if not allow_closed and transaction.end.state != gate.OPEN:
                 raise LedgerError(self.name, gate.why_shut(transaction))
         work(transactions)
         for transaction in transactions.values():
             transaction.finish()
-        return {lane: transaction.cache for lane, transaction in transactions.items()}
+        return {partition: transaction.cache for partition, transaction in transactions.items()}
 
     @contextmanager
-    def reading(self, lane: int = 0) -> Iterator[Reading]:
-        """One moment of a lane. No writer waits for it."""
-        told = self._told[lane]
-        with self._store.snapshot(lane) as rows:
-            self._check_secret(lane, rows)
-            reading = Reading(rows, self.key, self._clock, lane, len(self.lanes))
+    def reading(self, partition: int = 0) -> Iterator[Reading]:
+        """One moment of a partition. No writer waits for it."""
+        told = self._told[partition]
+        with self._store.snapshot(partition) as rows:
+            self._check_secret(partition, rows)
+            reading = Reading(rows, self.key, self._clock, partition, len(self.partitions))
             self._check_told(reading, told)
             self._check_whole(reading)
             yield reading
 
-    def _check_secret(self, lane: int, rows: Snapshot) -> None:
-        """Know the secret that is in force in a lane. Raises `LedgerKeyMissing`, `LedgerError` if it went back."""
-        end, seal = rows.end()
+    def _check_secret(self, partition: int, rows: Snapshot) -> None:
+        """Know the secret that is in force in a partition. Raises `LedgerKeyMissing`, `LedgerError` if it went back."""
+        end, row_mac = rows.end()
         number = end.secret
         if number == self.key.used == 1:
             return
-        known = self._secrets[lane]
+        known = self._secrets[partition]
         if known is not None and known is self.key.at(number) and number >= self.key.used:
             return
         for looked_again in (False, True):
             secret = self.key.at(number)
             # Another one of the same number would find nobody, and everybody would have a fresh budget.
-            if secret is not None and seal_counters(secret, end) == seal:
+            if secret is not None and counters_mac(secret, end) == row_mac:
                 break
             if looked_again:
                 raise LedgerKeyMissing(self.name, number)
@@ -219,22 +221,20 @@ class Ledger:
             self._store.look_at_key()
         self.key.found_in_force(number)
         if number < self.key.active and not self._half:
-            why = (
-                f"lane {lane} has gone back: it is under secret {number} of the key, and {self.key.active} is active"
-            )
+            why = f"partition {partition} has gone back: it is under secret {number} of the key, and {self.key.active} is active"
             raise LedgerError(self.name, why)
-        self._secrets[lane] = secret
+        self._secrets[partition] = secret
 
     def _check_whole(self, reading: Reading) -> None:
-        if not self._half and gate.state(reading.end.gate) >= gate.FILLING:
+        if not self._half and reading.end.state >= gate.IMPORTING:
             raise LedgerError(self.name, gate.why_half(reading))
 
-    def _check_told(self, reading: Reading, told: End | None, then: str = "") -> None:
+    def _check_told(self, reading: Reading, told: PartitionHead | None, then: str = "") -> None:
         """Refuse a ledger without what this process was told: an older copy, or one that has lost its log."""
         if told is None or reading.end == told:
             return
         if not _goes_on(reading, told):
-            what = "it" if len(self.lanes) == 1 else f"lane {reading.lane}"
+            what = "it" if len(self.partitions) == 1 else f"partition {reading.partition}"
             why = f"{what} has gone back: this process was told of {told.entries} entries that are not there any more"
             raise LedgerError(self._store.name, why + then)
 
@@ -272,7 +272,7 @@ class Ledger:
 
         def check(rows: Snapshot) -> None:
             self._check_secret(0, rows)
-            self._check_whole(Reading(rows, self.key, self._clock, 0, len(self.lanes)))
+            self._check_whole(Reading(rows, self.key, self._clock, 0, len(self.partitions)))
 
         self._store.backup(path, check)
 
@@ -302,10 +302,10 @@ def _by(number: int, work: Callable[[Transaction], T]) -> Callable[[Transaction]
     return acting
 
 
-def _goes_on(reading: Reading, told: End) -> bool:
+def _goes_on(reading: Reading, told: PartitionHead) -> bool:
     """Whether a journal goes on from an earlier end."""
     end = reading.end
-    if end.entries < told.entries or any(now < then for now, then in zip(end.counters, told.counters, strict=True)):
+    if end.entries < told.entries or any(now < then for now, then in zip(end.order, told.order, strict=True)):
         return False
-    links = [link for _, link in reading.rows.entries(told.entries, told.entries)]
-    return links == [told.link] or not told.entries
+    links = [chain_hash for _, chain_hash in reading.rows.entries(told.entries, told.entries)]
+    return links == [told.chain_hash] or not told.entries

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from ..guarantees import Guarantee
-    from .entries import StoredNote
+    from .entries import EntryNote
     from .ledger import Ledger
     from .reading import Reading
 
@@ -43,13 +43,13 @@ _IN_ALL = (POLICY_SET, CLOCK, PERIOD, MOVED, REOPENED, COPIED, REKEYED)
 
 
 Names = dict[tuple[int, int], str]
-"""Users by lane and account."""
+"""Users by partition and account."""
 
 
 def name_callers(ledger: Ledger, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows with the name of the key, in the place of its number, by which each was written.
 
-    Keys stand in the first lane. So nothing may be being read just now.
+    Keys stand in the first partition. So nothing may be being read just now.
     """
     wanted = {row["by"] for row in rows} - {None}
     if wanted:
@@ -62,31 +62,33 @@ def name_callers(ledger: Ledger, rows: list[dict[str, Any]]) -> list[dict[str, A
 
 def _name_of(reading: Reading, number: int) -> str:
     """The name of a key by the number of the record that made it."""
-    record = next(reading.rows.records(number), None)
+    record = next(reading.rows.admin_log(number), None)
     return f"record {number}" if record is None or record.number != number else record.name
 
 
 def journal_rows(ledger: Ledger, names: Names | None = None) -> Iterator[dict[str, Any]]:
-    """The journal in order, as far as it went when it was first read; that of several lanes by time, with `lane`.
+    """The journal in order, as far as it went when it was first read; that of several partitions by time, with `partition`.
 
     With `names`, each row says the `user` whose account it is of, if that is one of these. What was appended never
     changes, so it is read a part at a time, and nothing is held while others write.
     """
-    if len(ledger.lanes) == 1:
-        return _lane_rows(ledger, 0, names)
-    return heapq.merge(*(_told_once(ledger, lane, names) for lane in ledger.lanes), key=itemgetter("at"))
+    if len(ledger.partitions) == 1:
+        return _partition_rows(ledger, 0, names)
+    return heapq.merge(
+        *(_told_once(ledger, partition, names) for partition in ledger.partitions), key=itemgetter("at")
+    )
 
 
-def _told_once(ledger: Ledger, lane: int, names: Names | None) -> Iterator[dict[str, Any]]:
-    """The rows of one of several lanes. What was set in all of them is told by the first alone."""
-    return (row for row in _lane_rows(ledger, lane, names) if lane == 0 or row["kind"] not in _IN_ALL)
+def _told_once(ledger: Ledger, partition: int, names: Names | None) -> Iterator[dict[str, Any]]:
+    """The rows of one of several partitions. What was set in all of them is told by the first alone."""
+    return (row for row in _partition_rows(ledger, partition, names) if partition == 0 or row["kind"] not in _IN_ALL)
 
 
-def _lane_rows(ledger: Ledger, lane: int, names: Names | None) -> Iterator[dict[str, Any]]:
-    with ledger.reading(lane) as reading:
+def _partition_rows(ledger: Ledger, partition: int, names: Names | None) -> Iterator[dict[str, Any]]:
+    with ledger.reading(partition) as reading:
         last, shown = reading.end.entries, _Shown(reading, names)
     for first, until in parts(last, _ENTRIES_TOGETHER):
-        with ledger.reading(lane) as reading:
+        with ledger.reading(partition) as reading:
             notes = notes_by_entry(reading.rows.notes(first, until))
             rows = [shown.row_of_journal(Entry.of(row), notes) for row, _ in reading.rows.entries(first, until)]
         yield from name_callers(ledger, rows)
@@ -96,16 +98,16 @@ class _Shown:
     """Entries as people read them, each with what it was charged for."""
 
     def __init__(self, reading: Reading, names: Names | None = None) -> None:
-        self._number, self._names = reading.lane, names
-        self._lane = {"lane": reading.lane} if reading.lanes > 1 else {}
-        self._charges = {charge.number: charge for charge in reading.rows.charges()}
+        self._number, self._names = reading.partition, names
+        self._partition = {"partition": reading.partition} if reading.partitions > 1 else {}
+        self._charges = {charge.number: charge for charge in reading.rows.priced_mechanisms()}
         self._policies = {policy.number: policy.name for policy in reading.rows.policies()}
-        self._records = {record.number: record for record in reading.rows.records()}
+        self._records = {record.number: record for record in reading.rows.admin_log()}
 
     def row(self, entry: Entry, notes: Mapping[int, str]) -> dict[str, Any]:
-        charge = self._charges.get(entry.charge)
+        charge = self._charges.get(entry.priced_mechanism)
         return {
-            **self._lane,
+            **self._partition,
             "entry": entry.number,
             "at": _iso(entry.at),
             "kind": entry.kind,
@@ -123,7 +125,7 @@ class _Shown:
             "expires": None if entry.expires is None else _iso(entry.expires),
             "resolves": entry.resolves,
             "note": notes.get(entry.number),
-            "by": entry.by or None,
+            "by": entry.api_key or None,
         }
 
     def row_of_journal(self, entry: Entry, notes: Mapping[int, str]) -> dict[str, Any]:
@@ -143,7 +145,7 @@ def _body(text: str) -> Any:
         return text
 
 
-def notes_by_entry(notes: Iterable[StoredNote]) -> dict[int, str]:
+def notes_by_entry(notes: Iterable[EntryNote]) -> dict[int, str]:
     """The notes beside entries, by the number of the entry."""
     return {each.entry: each.note for each in notes}
 
@@ -171,7 +173,7 @@ def history_rows(reading: Reading, account: int, first: int = 1, most: int | Non
 def entry_row(reading: Reading, entry: Entry) -> dict[str, Any]:
     """One entry of the journal; of a reservation with the `state` it is in now."""
     state = _state(reading, entry) if entry.kind == RESERVED else None
-    notes = notes_by_entry(reading.rows.notes(entry.number, entry.number)) if entry.noted else {}
+    notes = notes_by_entry(reading.rows.notes(entry.number, entry.number)) if entry.has_note else {}
     return {**_Shown(reading).row(entry, notes), "state": state}
 
 
@@ -184,8 +186,8 @@ def _state(reading: Reading, entry: Entry) -> str:
 def open_reservations(ledger: Ledger, user: bytes | None = None, most: int | None = None) -> list[dict[str, Any]]:
     """The open reservations of one user, or of all, newest first, at most so many; with their `name` and `secret`."""
     rows: list[dict[str, Any]] = []
-    for lane in ledger.lanes if user is None else (ledger.lane_of(user),):
-        with ledger.reading(lane) as reading:
+    for partition in ledger.partitions if user is None else (ledger.partition_of(user),):
+        with ledger.reading(partition) as reading:
             account = None if user is None else reading.number_of(user)
             if user is None or account is not None:
                 rows += _open_in(reading, account, most)
@@ -193,14 +195,14 @@ def open_reservations(ledger: Ledger, user: bytes | None = None, most: int | Non
 
 
 def _open_in(reading: Reading, account: int | None, most: int | None) -> list[dict[str, Any]]:
-    """Those of a lane, or of one account of it."""
+    """Those of a partition, or of one account of it."""
     # A repair of the clock has ended what was reserved before it.
     repaired = max((repair.entry for repair in reading.repairs()), default=0)
     entries = [Entry.of(row) for row in reading.rows.reserved(reading.moment.micros, account) if row[0] > repaired]
     shown, rows = _Shown(reading), []
     for entry in entries[-most:] if most else entries:
-        notes = notes_by_entry(reading.rows.notes(entry.number, entry.number)) if entry.noted else {}
-        name = Name(reading.generation, reading.lane, entry.number)
+        notes = notes_by_entry(reading.rows.notes(entry.number, entry.number)) if entry.has_note else {}
+        name = Name(reading.generation, reading.partition, entry.number)
         rows.append({**shown.row(entry, notes), "name": name, "secret": secret_for(reading, name)})
     return rows
 
@@ -211,12 +213,12 @@ def charges_of(reading: Reading, account: int) -> tuple[tuple[Guarantee, int], .
     labels: dict[tuple[int, bool], set[bytes]] = {}
     for entry, label in reading.history(account):
         if entry.kind in CHARGES:
-            kind = entry.charge, entry.labelled
+            kind = entry.priced_mechanism, entry.labelled
             count = -entry.reports if entry.kind == VOIDED else entry.reports
             reports[kind] = reports.get(kind, 0) + count
             labels.setdefault(kind, set()).update(() if label is None else (label,))
     return tuple(
-        (from_json(json.loads(reading.stored_charge(kind[0]).guarantee)), len(labels[kind]) or count)
+        (from_json(json.loads(reading.priced_mechanism(kind[0]).guarantee)), len(labels[kind]) or count)
         for kind, count in reports.items()
         if count > 0
     )
@@ -225,13 +227,13 @@ def charges_of(reading: Reading, account: int) -> tuple[tuple[Guarantee, int], .
 def stats(ledger: Ledger) -> dict[str, Any]:
     """Counts of what the ledger holds, its newest link, and which version of what engine keeps it."""
     with ledger.reading() as reading:
-        counted, end, engine = _lane_stats(reading), reading.end, reading.rows.counts()["engine"]
+        counted, end, engine = _partition_stats(reading), reading.end, reading.rows.counts()["engine"]
         policies, periods = reading.newest_policies(), reading.periods()
-    charges = end.charges
-    for lane in ledger.lanes[1:]:
-        with ledger.reading(lane) as reading:
-            charges = max(charges, reading.end.charges)
-            _add(counted, _lane_stats(reading))
+    charges = end.priced_mechanisms
+    for partition in ledger.partitions[1:]:
+        with ledger.reading(partition) as reading:
+            charges = max(charges, reading.end.priced_mechanisms)
+            _add(counted, _partition_stats(reading))
     keys, at = counted.pop("keys"), counted.pop("at")
     return {
         **counted,
@@ -242,12 +244,12 @@ def stats(ledger: Ledger) -> dict[str, Any]:
         "periods": sorted(periods, key=number_of),
         "last_entry_at": None if at is None else _iso(at),
         "head": head_of(ledger),
-        **({"lanes": len(ledger.lanes)} if len(ledger.lanes) > 1 else {}),
+        **({"partitions": len(ledger.partitions)} if len(ledger.partitions) > 1 else {}),
         **engine,
     }
 
 
-def _lane_stats(reading: Reading) -> dict[str, Any]:
+def _partition_stats(reading: Reading) -> dict[str, Any]:
     counts = reading.rows.counts()
     return {
         "users": counts["users"],
@@ -260,7 +262,7 @@ def _lane_stats(reading: Reading) -> dict[str, Any]:
 
 
 def _add(result: dict[str, Any], other: dict[str, Any]) -> None:
-    """Add the counts of another lane."""
+    """Add the counts of another partition."""
     for name in ("users", "erased", "entries", "keys"):
         result[name] += other[name]
     kinds = result["entries_by_kind"]

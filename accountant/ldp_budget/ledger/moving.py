@@ -1,4 +1,4 @@
-"""The steps by which a ledger goes from one place to another, each a transaction of all lanes of one of the two.
+"""The steps by which a ledger goes from one place to another, each a transaction of all partitions of one of the two.
 
 `begin` shuts the place, `shut` the source, `open_copy` opens the place when all is there; until then `give_up` opens
 the source again. At no moment are both open to charges.
@@ -9,14 +9,13 @@ target opens, by a random id that this target made and by its place, and no othe
 
 from __future__ import annotations
 
-import json
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from ..errors import LedgerError
 from ..guarantees.amounts import ZERO
 from . import exchanging, gate
-from .entries import COPIED, MOVED, NOBODY, REOPENED, End, Entry
+from .entries import COPIED, MOVED, REOPENED, Entry, PartitionHead
 
 if TYPE_CHECKING:
     from .ledger import Ledger
@@ -34,50 +33,50 @@ def begin(source: Ledger, target: Ledger, copy: str) -> None:
     Also where the source's key is being exchanged, or was since the place was made.
     """
     secrets = set()
-    for lane in source.lanes:
-        with source.reading(lane) as reading:
+    for partition in source.partitions:
+        with source.reading(partition) as reading:
             secrets.add(reading.secret.number)
-            begun = gate.begun(reading.end.gate)
+            begun = gate.importing_state(reading.end.lifecycle)
     if len(secrets) > 1:
-        raise LedgerError(source.name, "its key is being exchanged, lane by lane; end that, and copy then")
+        raise LedgerError(source.name, "its key is being exchanged, partition by partition; end that, and copy then")
     if not target.key.replaces(source.key):
         why = f"the key of {source.name} was exchanged since this place was made; remove it, and copy anew"
         raise LedgerError(target.name, why)
 
     def shut(transactions: list[Transaction]) -> None:
         for transaction in transactions:
-            if transaction.end._replace(checkpoints=0) != End():
+            if transaction.end._replace(checkpoints=0) != PartitionHead():
                 raise LedgerError(target.name, "expected a place where nothing is yet; found another ledger")
-            transaction.set_gate(begun, gate.Reason(copy, source.name))
+            transaction.set_lifecycle(begun, (copy, source.name))
             if transaction.secret.number > 1:
-                exchanging.note(transaction, transaction.end._replace(gate=begun).generation)
+                exchanging.note(transaction, begun.generation)
 
-    target.run_together(shut, target.lanes, though_shut=True)
+    target.run_together(shut, target.partitions, allow_closed=True)
 
 
 def shut(source: Ledger, target: Ledger, copy: str) -> None:
     """Shut the source for good: it goes on in the target, under the same secret of the key.
 
-    Raises `LedgerError` where that was exchanged since the copy was begun, or is in force in some lanes only.
+    Raises `LedgerError` where that was exchanged since the copy was begun, or is in force in some partitions only.
     """
     with target.reading() as reading:
         secret = reading.secret.number
 
     def move(transactions: list[Transaction]) -> None:
         for transaction in transactions:
-            if gate.state(transaction.end.gate) != gate.OPEN:
+            if transaction.end.state != gate.OPEN:
                 raise LedgerError(source.name, gate.why_shut(transaction))
             if transaction.secret.number != secret:
                 why = (
-                    f"lane {transaction.lane} is under secret {transaction.secret.number} of its key, which was "
+                    f"partition {transaction.partition} is under secret {transaction.secret.number} of its key, which was "
                     f"exchanged since the copy was begun; end that, remove what is at {target.name}, and copy anew"
                 )
                 raise LedgerError(source.name, why)
-            entry = transaction.append(Entry(0, transaction.time(), MOVED, 0, 0, 0, 0, ZERO, keyed=True))
-            following = gate.following(transaction.end.gate, gate.MOVED)
-            transaction.set_gate(following, gate.Reason(copy, target.name), entry)
+            transaction.append(Entry(0, transaction.time(), MOVED, 0, 0, 0, 0, ZERO))
+            following = gate.next_state(transaction.end.lifecycle, gate.MOVED_AWAY)
+            transaction.set_lifecycle(following, (copy, target.name))
 
-    source.run_together(move, source.lanes, though_shut=True)
+    source.run_together(move, source.partitions, allow_closed=True)
 
 
 def check_opening(source: Ledger, target: Ledger) -> None:
@@ -97,7 +96,7 @@ def _compare(noted: gate.Opening, mine: gate.Opening | None, target: Ledger) -> 
 
 def open_copy(source: Ledger, target: Ledger) -> None:
     """Open the place of the copy, which is complete. Raises `LedgerError` where another target has opened."""
-    opening = gate.Opening(token_hex(16))
+    opening = gate.Opening(0, 0, 0, token_hex(16), "", "")
 
     def propose(transactions: list[Transaction]) -> gate.Opening:
         noted = gate.opening_of(transactions[0])
@@ -107,7 +106,7 @@ def open_copy(source: Ledger, target: Ledger) -> None:
 
     def choose(transactions: list[Transaction]) -> None:
         (transaction,) = transactions
-        if gate.state(transaction.end.gate) != gate.MOVED:
+        if transaction.end.state != gate.MOVED_AWAY:
             raise LedgerError(source.name, f"it was opened again, so its copy at {target.name} can never be used")
         noted = gate.opening_of(transaction)
         if noted is None:
@@ -115,26 +114,26 @@ def open_copy(source: Ledger, target: Ledger) -> None:
         else:
             _compare(noted, mine, target)
 
-    mine = target.run_together(propose, [0], though_shut=True)
-    source.run_together(choose, [0], though_shut=True)
+    mine = target.run_together(propose, [0], allow_closed=True)
+    source.run_together(choose, [0], allow_closed=True)
     _open(target)
 
 
 def _note_opening(transaction: Transaction, opening: gate.Opening) -> None:
     """Keep which target may open, in the source or in the target itself."""
-    key = gate.opening_place(transaction.key, transaction.end.gate)
-    transaction.store_answer(NOBODY, key, None, gate.NO_REQUEST, json.dumps(opening._asdict()))
+    end = transaction.end
+    transaction.add_numbered(opening._replace(generation=end.generation, changes=end.changes))
 
 
 def _open(target: Ledger) -> None:
     def finish(transactions: list[Transaction]) -> None:
         for transaction in transactions:
-            if gate.state(transaction.end.gate) != gate.FILLING:
+            if transaction.end.state != gate.IMPORTING:
                 raise LedgerError(target.name, "it is not being copied any more")
             transaction.append(Entry(0, transaction.time(), COPIED, 0, 0, 0, 0, ZERO))
-            transaction.set_gate(gate.following(transaction.end.gate, gate.OPEN))
+            transaction.set_lifecycle(gate.next_state(transaction.end.lifecycle, gate.OPEN))
 
-    target.run_together(finish, target.lanes, though_shut=True)
+    target.run_together(finish, target.partitions, allow_closed=True)
 
 
 def give_up(source: Ledger, target: Ledger) -> None:
@@ -142,17 +141,18 @@ def give_up(source: Ledger, target: Ledger) -> None:
 
     def spoil(transactions: list[Transaction]) -> None:
         for transaction in transactions:
-            if gate.state(transaction.end.gate) not in (gate.FILLING, gate.GIVEN_UP):
+            if transaction.end.state not in (gate.IMPORTING, gate.ABORTED):
                 raise LedgerError(target.name, "it is complete, and the ledger goes on there")
-            if gate.state(transaction.end.gate) == gate.FILLING:
-                reason = gate.reason_of(transaction, transaction.end.gate)
-                transaction.set_gate(gate.following(transaction.end.gate, gate.GIVEN_UP), reason)
+            if transaction.end.state == gate.IMPORTING:
+                reason = gate.reason_of(transaction, transaction.end.lifecycle)
+                aborted = gate.next_state(transaction.end.lifecycle, gate.ABORTED)
+                transaction.set_lifecycle(aborted, (reason.move, reason.ledger))
 
     def reopen(transactions: list[Transaction]) -> None:
         for transaction in transactions:
-            if gate.state(transaction.end.gate) == gate.MOVED:
+            if transaction.end.state == gate.MOVED_AWAY:
                 transaction.append(Entry(0, transaction.time(), REOPENED, 0, 0, 0, 0, ZERO))
-                transaction.set_gate(gate.following(transaction.end.gate, gate.OPEN))
+                transaction.set_lifecycle(gate.next_state(transaction.end.lifecycle, gate.OPEN))
 
-    target.run_together(spoil, target.lanes, though_shut=True)
-    source.run_together(reopen, source.lanes, though_shut=True)
+    target.run_together(spoil, target.partitions, allow_closed=True)
+    source.run_together(reopen, source.partitions, allow_closed=True)

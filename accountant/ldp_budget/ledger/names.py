@@ -1,16 +1,15 @@
 """What an entry is called outside: a receipt bears that name, and finds its entry wherever the ledger was copied to.
 
 A copy numbers its entries anew. So a name says in which *generation* the entry was written, see `gate`: in a ledger
-that was never copied into, lane and number are where it stands. Of an older name of a reservation the ledger keeps
-where that stands now, as an answer to nobody, in the lane that the name's hash says.
+that was never copied into, partition and number are where it stands. Of an older name of a reservation the ledger keeps
+where that stands now, in the partition that the name's hash says.
 """
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, NamedTuple
 
-from .entries import NOBODY
+from .entries import MovedEntry
 
 if TYPE_CHECKING:
     from .keys import Key
@@ -20,16 +19,16 @@ _LONGEST = 18
 
 
 class Name(NamedTuple):
-    """In which generation, which lane and under which number an entry was written."""
+    """In which generation, which partition and under which number an entry was written."""
 
     generation: int
-    lane: int
+    partition: int
     entry: int
 
     def __str__(self) -> str:
         if self.generation:
-            return f"{self.generation}.{self.lane}.{self.entry}"
-        return f"{self.lane}.{self.entry}" if self.lane else str(self.entry)
+            return f"{self.generation}.{self.partition}.{self.entry}"
+        return f"{self.partition}.{self.entry}" if self.partition else str(self.entry)
 
 
 def parse(text: str) -> Name | None:
@@ -42,21 +41,11 @@ def parse(text: str) -> Name | None:
 
 
 def place_of(key: Key, name: Name) -> bytes:
-    """Under which key it stands where an entry of an older name is."""
+    """The hash by which the partition is found that knows where an entry of an older name is."""
     return key.hash(b"entry", str(name))
 
 
-def write(lane: int, entry: int) -> str:
-    return json.dumps([lane, entry])
-
-
-def read(text: str) -> tuple[int, int]:
-    lane, entry = json.loads(text)
-    return lane, entry
-
-
 def find(reading: Reading, name: Name) -> tuple[int, int] | None:
-    """Lane and number of an entry of an older name, as far as this lane knows."""
-    for stored in reading.rows.answers([NOBODY], [place_of(reading.key, name)]):
-        return read(stored.answer)
-    return None
+    """Partition and number of an entry of an older name, as far as this partition knows."""
+    found = reading.numbered(MovedEntry, *name)
+    return None if found is None else (found.to_partition, found.to_entry)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ..errors import LedgerError, LedgerKeyMissing, UnknownName
 from ..guarantees.amounts import ZERO, Costs
 from ..guarantees.memoised import LabelCount, count_in_window
-from .entries import End, Entry, Repair, Sealed, StoredCharge, StoredPolicy
-from .store import FIRST_ANSWER
+from .entries import NUMBERED, AccountMacState, Entry, Numbered, PartitionHead, PricedMechanism, Repair, StoredPolicy
+from .store import FIRST_RECORD
 from .veiling import unveiled
 from .windows import LIFETIME, gauge_of
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from .clock import Clock
-    from .entries import StoredAnswer, StoredCollection
+    from .entries import IdempotencyRecord, StoredCollection
     from .keys import Key, Secret
-    from .store import Snapshot
+    from .store import N, Snapshot
     from .windows import Moment, Window
 
 _USERS_TOGETHER = 500
 """About how many users one question is asked."""
-_ANSWERS_TOGETHER = 5_000
+_RECORDS_TOGETHER = 5_000
 """How many stored answers are read in one moment."""
 
 Price: TypeAlias = "tuple[Decimal, Decimal]"
@@ -58,11 +58,11 @@ class Account(NamedTuple):
 class Reading:
     """What one moment of the ledger says. Everything else that it holds stands in `rows`."""
 
-    def __init__(self, rows: Snapshot, key: Key, clock: Clock, lane: int = 0, lanes: int = 1) -> None:
+    def __init__(self, rows: Snapshot, key: Key, clock: Clock, partition: int = 0, partitions: int = 1) -> None:
         self.key = key
-        self.lane, self.lanes = lane, lanes
-        """Which lane this is, of how many."""
-        self.end, self.end_seal = rows.end()
+        self.partition, self.partitions = partition, partitions
+        """Which partition this is, of how many."""
+        self.end, self.counters_mac = rows.end()
         """Where the journal ends, and the seal of what was numbered beside it."""
         self.stored = rows
         """The rows as they are stored."""
@@ -71,8 +71,8 @@ class Reading:
         self._moment: Moment | None = None
         self._windows: dict[str, Window] | None = None
 
-    def go_by_secret(self, end: End) -> None:
-        """Go by the secret that is in force in the lane when it ends there."""
+    def go_by_secret(self, end: PartitionHead) -> None:
+        """Go by the secret that is in force in the partition when it ends there."""
         self.secret = secret_of(self.key, end.secret)
         self.rows = unveiled(self.stored, self.secret)
 
@@ -131,7 +131,7 @@ class Reading:
 
     def noted(self, entry: int, note: str) -> tuple[object, ...]:
         """What the seal of a note covers."""
-        return "note", self.lane, entry, note
+        return "note", self.partition, entry, note
 
     @property
     def generation(self) -> int:
@@ -166,12 +166,12 @@ class Reading:
             account = accounts[user]
             if account.number is None:
                 account = accounts[user] = Account(number, account.spent)
-                self._see_seal(number, Sealed._make(rest[4:]))
+                self._see_mac(number, AccountMacState._make(rest[4:]))
             if window is not None:
                 account.spent[gauge_of(window)] = Costs._make(rest[:4])
         return accounts
 
-    def _see_seal(self, account: int, sealed: Sealed) -> None:
+    def _see_mac(self, account: int, sealed: AccountMacState) -> None:
         """The seal of an account that is being read; whoever decides by the sums checks it."""
 
     def number_of(self, user: bytes) -> int | None:
@@ -180,21 +180,29 @@ class Reading:
             return int(row[1])
         return None
 
-    def answer_to(self, user: bytes, key: bytes) -> StoredAnswer | None:
+    def idempotency_record(self, user: bytes, key: bytes) -> IdempotencyRecord | None:
         """What a user asked and was answered under an idempotency key. Raises `LedgerError` if changed."""
-        stored = next(iter(self.rows.answers([user], [key])), None)
-        return None if stored is None else self.checked_answer(stored)
+        stored = next(iter(self.rows.idempotency_records([user], [key])), None)
+        return None if stored is None else self.checked_idempotency_record(stored)
 
-    def checked_answer(self, stored: StoredAnswer) -> StoredAnswer:
+    def checked_idempotency_record(self, stored: IdempotencyRecord) -> IdempotencyRecord:
         """A stored answer, once its seal holds. Raises `LedgerError`."""
-        if self.secret.seal(*stored[:-1]) != stored.seal:
-            why = "the stored answer of a key was changed; nothing was charged. Run: ldp-budget ledger verify"
+        if self.secret.row_mac(*stored[:-1]) != stored.row_mac:
+            why = "the idempotency record of a key was changed; nothing was charged. Run: ldp-budget ledger verify"
             raise LedgerError(self.ledger_name, why)
         return stored
 
-    def label_reports(self, account: int | None, label: bytes, charge: int | None, window: int) -> int:
+    def numbered(self, kind: type[N], *key: Any) -> N | None:
+        """The row of a class of `NUMBERED` with these values after its number. Raises `LedgerError` if changed."""
+        row = self.rows.numbered(kind, *key)
+        if row is not None and self.secret.row_mac(*covered(row)) != row.row_mac:
+            table = NUMBERED[kind].name
+            raise LedgerError(self.ledger_name, f"a row of {table} was changed. Run: ldp-budget ledger verify")
+        return row
+
+    def memoised_reports(self, account: int | None, label: bytes, charge: int | None, window: int) -> int:
         """How many reports of a memoised value were charged in a window."""
-        return 0 if account is None or charge is None else self.rows.label_reports(account, label, charge, window)
+        return 0 if account is None or charge is None else self.rows.memoised_reports(account, label, charge, window)
 
     def quota_used(self, account: int | None, plan: str, promise: str) -> int:
         """How much of a plan's quota was used."""
@@ -210,13 +218,13 @@ class Reading:
 
     # -- what was set -------------------------------------------------------------------------------------
 
-    def charge_number(self, fingerprint: str, guarantee: str, collection: str) -> int | None:
+    def priced_mechanism_number(self, fingerprint: str, guarantee: str, collection: str) -> int | None:
         """The number of a stored charge."""
-        return self.rows.charge_number(fingerprint, guarantee, collection)
+        return self.rows.priced_mechanism_number(fingerprint, guarantee, collection)
 
-    def stored_charge(self, number: int) -> StoredCharge:
+    def priced_mechanism(self, number: int) -> PricedMechanism:
         """A stored charge by its number."""
-        return next(self.rows.charges(number))
+        return next(self.rows.priced_mechanisms(number))
 
     def policy(self, name: str) -> StoredPolicy:
         """The newest version of a policy. Raises `UnknownName`."""
@@ -244,7 +252,7 @@ class Reading:
         return [self._checked_collection(stored) for stored in self.rows.collections()]
 
     def _checked_collection(self, stored: StoredCollection) -> StoredCollection:
-        if self.secret.seal(*stored[:-1]) != stored.seal:
+        if self.secret.row_mac(*stored[:-1]) != stored.row_mac:
             why = f"collection {stored.name} was changed. Run: ldp-budget ledger verify"
             raise LedgerError(self.ledger_name, why)
         return stored
@@ -252,6 +260,11 @@ class Reading:
     def policy_version(self, number: int) -> StoredPolicy:
         """One version of a policy, by its number."""
         return next(self.rows.policies(number))
+
+
+def covered(row: Numbered) -> tuple[object, ...]:
+    """What the MAC of a row of `NUMBERED` covers: its table, and all else of it."""
+    return NUMBERED[type(row)].name, *row[:-1]
 
 
 def secret_of(key: Key, number: int) -> Secret:
@@ -262,17 +275,17 @@ def secret_of(key: Key, number: int) -> Secret:
     return secret
 
 
-def answers_in_parts(
+def idempotency_records_in_parts(
     open_reading: Callable[[], AbstractContextManager[Reading]],
-) -> Iterator[tuple[Reading, Iterable[StoredAnswer]]]:
+) -> Iterator[tuple[Reading, Iterable[IdempotencyRecord]]]:
     """The stored answers in parts, each with a reading of its own, so that no moment is held for long.
 
     What is erased meanwhile can come twice, or not at all: a hole takes the place of such an answer.
     """
-    following: int | None = FIRST_ANSWER
+    following: int | None = FIRST_RECORD
     while following is not None:
         with open_reading() as reading:
-            part, following = reading.rows.answers_after(following, _ANSWERS_TOGETHER)
+            part, following = reading.rows.idempotency_records_after(following, _RECORDS_TOGETHER)
             yield reading, part
 
 

@@ -107,10 +107,10 @@ class Replay:
             number, at, label = self._reserved.get(entry.resolves or 0, (0, -1, None))
             times = -1
         if label is not None:
-            self._reported[label, entry.charge] += times * entry.reports
+            self._reported[label, entry.priced_mechanism] += times * entry.reports
         moments = self._moments(number, at) if self._repairs else (at,)
         for gauge, since in self._since.items():
-            if not holds(gauge, entry.share):
+            if not holds(gauge, entry.sub_limit):
                 continue
             if is_lifetime(gauge):
                 windows = {code_at(gauge, 0)}
@@ -128,7 +128,9 @@ class Replay:
         if label is not None:
             costs = self._step(entry, label, gauge, window)
         else:
-            costs = entry.costs if measure is None else cost_under(measure, entry, self._promises(entry.charge))
+            costs = (
+                entry.costs if measure is None else cost_under(measure, entry, self._promises(entry.priced_mechanism))
+            )
         if window == _LIFETIME_WINDOW:
             costs = entry.costs
         elif entry.labelled and label is None:
@@ -137,10 +139,10 @@ class Replay:
 
     def _step(self, entry: Entry, label: bytes, gauge: str, window: int) -> Costs:
         """What a labelled entry costs in a window, whose count of the label it changes."""
-        key, measure, reports = (label, entry.charge, window), measure_in(gauge), entry.reports
-        curve = curve_of(self._promises(entry.charge), entry.charge)
+        key, measure, reports = (label, entry.priced_mechanism, window), measure_in(gauge), entry.reports
+        curve = curve_of(self._promises(entry.priced_mechanism), entry.priced_mechanism)
         broken = bool(share_in(gauge)) or any(repair.entry < entry.number for repair in self._repairs)
-        done, reported = self.labels[key], self._reported[label, entry.charge]
+        done, reported = self.labels[key], self._reported[label, entry.priced_mechanism]
         if entry.kind == VOIDED:
             self.labels[key] = done = done - reports
             over = code_at(gauge, entry.at) != window
@@ -172,7 +174,7 @@ def promises(reading: Reading) -> Promises:
 
 def promise(reading: Reading, charge: int) -> Guarantee:
     """The guarantee of a charge by its number."""
-    return from_json(json.loads(reading.stored_charge(charge).guarantee))
+    return from_json(json.loads(reading.priced_mechanism(charge).guarantee))
 
 
 def curve_of(guarantee: Guarantee, charge: int) -> Memoised:

@@ -15,28 +15,31 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 from ..errors import LedgerError
 from ..guarantees.amounts import Costs
 from .entries import (
+    AccountMac,
+    AdminLogEntry,
     Checkpoint,
-    End,
     EntryLabel,
-    LabelRow,
-    QuotaRow,
+    EntryNote,
+    IdempotencyRecord,
+    MemoisedCount,
+    Numbered,
+    PartitionHead,
+    PricedMechanism,
+    QuotaUse,
     Repair,
-    SealRow,
-    StoredAnswer,
-    StoredCharge,
     StoredCollection,
-    StoredNote,
     StoredPolicy,
-    StoredRecord,
-    SumRow,
     Tombstone,
     User,
+    WindowSum,
 )
 from .keys import Key
 
 T = TypeVar("T")
+N = TypeVar("N", bound=Numbered)
+"""A class of `NUMBERED`."""
 
-FIRST_ANSWER = -(2**63)
+FIRST_RECORD = -(2**63)
 """The position from which stored answers are read in parts."""
 
 NO_SUM = -1
@@ -54,18 +57,18 @@ class Hint(NamedTuple):
     """What the work of a transaction will ask first: accounts of users, and answers under their keys."""
 
     needs: Sequence[tuple[int, bytes, bytes | None]]
-    """Lane, user, and key or None."""
+    """Partition, user, and key or None."""
     windows: Sequence[int] | None
     """The windows of the accounts, if they are known."""
     some: bool = False
-    """Whether the first of the lanes will do, with those of the others that nobody holds just now."""
+    """Whether the first of the partitions will do, with those of the others that nobody holds just now."""
 
 
 class Snapshot(Protocol):
-    """One moment of a lane, to read. What it iterates over is good for as long as the snapshot is."""
+    """One moment of a partition, to read. What it iterates over is good for as long as the snapshot is."""
 
-    def end(self) -> tuple[End, bytes]:
-        """Where the lane ends, and the seal of its counters."""
+    def end(self) -> tuple[PartitionHead, bytes]:
+        """Where the partition ends, and the seal of its counters."""
 
     # -- one user -----------------------------------------------------------------------------------------
 
@@ -77,7 +80,7 @@ class Snapshot(Protocol):
         used quotas of the account, and the user.
         """
 
-    def sealed(self, accounts: Sequence[int], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+    def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
         """The same by the numbers of accounts that are of a user: (account, window, four sums, seal)."""
 
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
@@ -89,7 +92,7 @@ class Snapshot(Protocol):
     def spent(self, account: int, window: int) -> Costs | None:
         """What was charged to an account in a window; None if nothing was."""
 
-    def label_reports(self, account: int, label: bytes, charge: int, window: int) -> int:
+    def memoised_reports(self, account: int, label: bytes, charge: int, window: int) -> int:
         """How many reports of a memoised value were charged in a window."""
 
     def quota_used(self, account: int, plan: str, promise: str) -> int:
@@ -98,8 +101,8 @@ class Snapshot(Protocol):
     def plans_used(self, account: int) -> Iterable[str]:
         """The plans of which an account has used a quota, each once."""
 
-    def answers(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[StoredAnswer]:
-        """What was answered to any of `users` under any of `keys`."""
+    def idempotency_records(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[IdempotencyRecord]:
+        """The idempotency records of any of `users` under any of `keys`."""
 
     # -- the journal --------------------------------------------------------------------------------------
 
@@ -125,7 +128,7 @@ class Snapshot(Protocol):
     def histories(self, first: int, last: int, since: int | None = None) -> Iterator[tuple[Any, ...]]:
         """The same of the accounts `first` to `last`, account by account, of entries not before a moment."""
 
-    def notes(self, first: int, last: int, account: int | None = None) -> Iterator[StoredNote]:
+    def notes(self, first: int, last: int, account: int | None = None) -> Iterator[EntryNote]:
         """The notes beside the entries `first` to `last`, of an account or all."""
 
     def reserved(self, after: int, account: int | None = None) -> Iterator[tuple[Any, ...]]:
@@ -136,10 +139,10 @@ class Snapshot(Protocol):
     def periods(self) -> dict[str, int]:
         """The periods for which windows are kept, and when the first of them starts."""
 
-    def charge_number(self, fingerprint: str, guarantee: str, collection: str) -> int | None:
+    def priced_mechanism_number(self, fingerprint: str, guarantee: str, collection: str) -> int | None:
         """The number of a stored charge."""
 
-    def charges(self, first: int = 1) -> Iterator[StoredCharge]:
+    def priced_mechanisms(self, first: int = 1) -> Iterator[PricedMechanism]:
         """The charges from a number on."""
 
     def policy(self, name: str) -> StoredPolicy | None:
@@ -157,11 +160,11 @@ class Snapshot(Protocol):
     def collections(self) -> Iterator[StoredCollection]:
         """Every collection, by name."""
 
-    def records(self, first: int = 1) -> Iterator[StoredRecord]:
-        """The records from a number on; they stand in the first lane."""
+    def admin_log(self, first: int = 1) -> Iterator[AdminLogEntry]:
+        """The records from a number on; they stand in the first partition."""
 
     def checkpoints(self, first: int = 1) -> Iterator[Checkpoint]:
-        """The checkpoints from a number on, in order; they stand in the first lane."""
+        """The checkpoints from a number on, in order; they stand in the first partition."""
 
     # -- everything ---------------------------------------------------------------------------------------
 
@@ -171,31 +174,37 @@ class Snapshot(Protocol):
     def tombstones(self) -> Iterator[Tombstone]:
         """Every erased user."""
 
-    def sums(self, first: int, last: int) -> Iterator[SumRow]:
+    def sums(self, first: int, last: int) -> Iterator[WindowSum]:
         """Their sums."""
 
-    def seals(self, first: int, last: int) -> Iterator[SealRow]:
+    def account_macs(self, first: int, last: int) -> Iterator[AccountMac]:
         """Their seals."""
 
-    def label_counts(self, first: int, last: int) -> Iterator[LabelRow]:
+    def memoised_counts(self, first: int, last: int) -> Iterator[MemoisedCount]:
         """Their counts of memoised values."""
 
-    def quotas(self, first: int, last: int) -> Iterator[QuotaRow]:
+    def quotas(self, first: int, last: int) -> Iterator[QuotaUse]:
         """Their used quotas."""
 
-    def answers_after(self, position: int, most: int) -> tuple[Iterable[StoredAnswer], int | None]:
-        """A part of all stored answers, at most so many, and the position of the next part; None after the last.
+    def idempotency_records_after(self, position: int, most: int) -> tuple[Iterable[IdempotencyRecord], int | None]:
+        """A part of all idempotency records, at most so many, and the position of the next part; None after the last.
 
-        `FIRST_ANSWER` is where the first part begins. An engine whose readers hold up no writer may have one part.
+        `FIRST_RECORD` is where the first part begins. An engine whose readers hold up no writer may have one part.
         """
 
-    def answers_apart(self, first: int, last: int) -> Iterator[StoredAnswer]:
-        """Those that belong to no entry, from place -`first` down to -`last`, in any order."""
+    def refusals(self, first: int, last: int) -> Iterator[IdempotencyRecord]:
+        """Those that belong to no entry, from one number to another."""
+
+    def numbered(self, kind: type[N], *key: Any) -> N | None:
+        """The row of a class of `NUMBERED` with these values after its number."""
+
+    def all_numbered(self, kind: type[N], first: int, last: int) -> Iterator[N]:
+        """The rows of a class of `NUMBERED` from one number to another."""
 
     def counts(self) -> dict[str, Any]:
         """How many `users`, `erased`, `cut_off`, `keys`, `notes` there are, `entries_by_kind`, and `engine`.
 
-        `cut_off` are the accounts of erased users, `keys` the answers that have not gone with one, `engine` is its
+        `cut_off` are the accounts of erased users, `keys` the idempotency records and batch runs, `engine` is its
         name and version.
         """
 
@@ -216,31 +225,32 @@ class Batch(Protocol):
     def unknown(self) -> list[bytes]:
         """Those who are left and have no account, in order."""
 
-    def sealed(self, day: int, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+    def stored_macs(self, day: int, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
         """(account, user, newest charge, seal, sums) of those left who have an account; asked after `unknown`.
 
         The seal is None unless it is of that day and there are neither label counts nor used quotas. The sums are
         the amounts in each of the windows; where it has no row, the first of them is `NO_SUM`.
         """
 
-    def open_accounts(self, first: int, users: list[bytes], seals: list[bytes]) -> None:
+    def open_accounts(self, first: int, users: list[bytes], row_macs: list[bytes]) -> None:
         """Give accounts to the unknown, numbered from `first`."""
 
     def charge(self, windows: Iterable[int], cost: Costs) -> None:
         """Add the cost to the sums of every account; what grows too large to count is unbounded."""
 
-    def append(self, first: int, common: tuple[Any, ...], kept: int) -> list[int]:
+    def append(self, first: int, common: tuple[Any, ...], bound: tuple[int, int, int]) -> list[int]:
         """Append an entry of one report for every account, numbered from `first`; returns the accounts in order.
 
-        `common` holds at, kind, charge, policy and the four amounts; `kept` says what is kept beside each.
+        `common` holds at, kind, charge, policy and the four amounts; `bound` is what ends each
+        row: whether it has a note, its API key and its sub-limit.
         """
 
-    def seal(self, day: int, seals: list[bytes]) -> None:
+    def set_macs(self, day: int, row_macs: list[bytes]) -> None:
         """Replace the seals of all accounts, which are in order."""
 
 
 class Rows(Snapshot, Protocol):
-    """A lane inside a writing transaction: nobody else writes to it, and it reads what it wrote."""
+    """A partition inside a writing transaction: nobody else writes to it, and it reads what it wrote."""
 
     def add_user(self, user: User) -> None:
         """Give a new user an account."""
@@ -248,31 +258,31 @@ class Rows(Snapshot, Protocol):
     def set_sums(self, rows: Iterable[tuple[Any, ...]]) -> None:
         """Replace sums, rows as `SumRow`."""
 
-    def set_seals(self, rows: Sequence[SealRow]) -> None:
+    def set_account_macs(self, rows: Sequence[AccountMac]) -> None:
         """Replace the seals of accounts."""
 
-    def set_label_reports(self, row: LabelRow) -> None:
+    def set_memoised_reports(self, row: MemoisedCount) -> None:
         """Replace a count of a memoised value."""
 
-    def set_quota_used(self, row: QuotaRow) -> None:
+    def set_quota_used(self, row: QuotaUse) -> None:
         """Replace how much of a quota was used."""
 
-    def add_answers(self, rows: Iterable[tuple[Any, ...]]) -> None:
+    def add_idempotency_records(self, rows: Iterable[tuple[Any, ...]]) -> None:
         """Bind answers to their keys, rows as `StoredAnswer`."""
 
-    def add_entries(self, rows: list[tuple[Any, ...]], link: bytes | None) -> None:
+    def add_entries(self, rows: list[tuple[Any, ...]], chain_hash: bytes | None) -> None:
         """Append flat rows to the journal; `link` belongs to the last of them."""
 
-    def set_link(self, number: int, link: bytes) -> None:
+    def set_chain_hash(self, number: int, chain_hash: bytes) -> None:
         """Give an entry that was appended in this transaction its link."""
 
     def add_label(self, label: EntryLabel) -> None:
         """Say which memoised value an entry repeats."""
 
-    def add_notes(self, notes: Sequence[StoredNote]) -> None:
+    def add_notes(self, notes: Sequence[EntryNote]) -> None:
         """Write notes beside entries."""
 
-    def add_charge(self, charge: StoredCharge) -> None:
+    def add_priced_mechanism(self, charge: PricedMechanism) -> None:
         """Store a charge."""
 
     def add_policy(self, policy: StoredPolicy) -> None:
@@ -284,49 +294,53 @@ class Rows(Snapshot, Protocol):
     def add_collection(self, collection: StoredCollection) -> None:
         """Store a collection."""
 
-    def add_record(self, record: StoredRecord) -> None:
+    def add_record(self, record: AdminLogEntry) -> None:
         """Store a record."""
 
     def add_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Store a checkpoint."""
 
-    def forget(self, tombstone: Tombstone, cut_off: User | None, answers: Iterable[StoredAnswer]) -> None:
-        """Add the tombstone, put `cut_off` in the place of the account's user, and delete labels, notes and all sums
-        but the lifetime's. The user's answers go, and `answers` take their places."""
+    def add_numbered(self, row: Numbered) -> None:
+        """Store a row of a class of `NUMBERED`."""
 
-    def answers_of(self, user: bytes) -> Iterator[StoredAnswer]:
+    def forget(self, tombstone: Tombstone, cut_off: User | None) -> None:
+        """Add the tombstone, put `cut_off` in the place of the account's user, and delete the user's idempotency
+        records, labels, notes and all sums but the lifetime's."""
+
+    def idempotency_records_of(self, user: bytes) -> Iterator[IdempotencyRecord]:
         """Every answer to a user."""
 
     def batch(self, users: list[bytes]) -> Batch:
         """Distinct users, at least one, in order."""
 
     def renew(self, tables: Mapping[str, Renew]) -> None:
-        """Replace every row of tables: users, tombstones, keys (answers), labels, entry_labels, notes, collections.
+        """Replace every row of tables, each by what is made of it.
 
-        Rows are as `User`, `Tombstone`, `StoredAnswer`, `LabelRow`, `EntryLabel`, `StoredNote`, `StoredCollection`.
+        Rows are as `User`, `Tombstone`, `IdempotencyRecord`, `MemoisedCount`, `EntryLabel`, `EntryNote`,
+        `StoredCollection`, `PricedMechanism`, `StoredPolicy`, and those of `NUMBERED`.
         """
 
-    def set_end(self, end: End, seal: bytes | None) -> None:
-        """Move the end of the lane; `seal` is None where none of its counters has changed."""
+    def set_end(self, end: PartitionHead, row_mac: bytes | None) -> None:
+        """Move the end of the partition; `seal` is None where none of its counters has changed."""
 
 
-Lanes: TypeAlias = "Mapping[int, Rows]"
-"""The rows of each lane of a transaction, by its number."""
+Partitions: TypeAlias = "Mapping[int, Rows]"
+"""The rows of each partition of a transaction, by its number."""
 
 
 class Store(Protocol):
-    """Keeps one ledger of one or more lanes. Safe to share between threads and to use after a fork.
+    """Keeps one ledger of one or more partitions. Safe to share between threads and to use after a fork.
 
-    A lane is a whole ledger with numbers, journal and chain of its own, and its own copies of policies, charges and
-    periods; a user's rows all lie in one. Writers of different lanes share nothing.
+    A partition is a whole ledger with numbers, journal and chain of its own, and its own copies of policies, charges and
+    periods; a user's rows all lie in one. Writers of different partitions share nothing.
     """
 
     name: str
     """The ledger as messages name it."""
     key: Key
     """The secrets under which users, keys and labels are hashed, and everything is sealed."""
-    lanes: int
-    """How many lanes there are, fixed when the ledger is made; they are numbered from 0."""
+    partitions: int
+    """How many partitions there are, fixed when the ledger is made; they are numbered from 0."""
 
     @property
     def identity(self) -> str:
@@ -336,8 +350,8 @@ class Store(Protocol):
     def repeated(self) -> Mapping[str, int]:
         """How often this process did a piece of work again, by the engine's code for why."""
 
-    def run(self, work: Callable[[Lanes], T], lanes: Sequence[int] = (0,), hint: Hint | None = None) -> T:
-        """Do a piece of work in a writing transaction of some lanes, and return its result when that is durable.
+    def run(self, work: Callable[[Partitions], T], partitions: Sequence[int] = (0,), hint: Hint | None = None) -> T:
+        """Do a piece of work in a writing transaction of some partitions, and return its result when that is durable.
 
         `work` is given the rows of each. All of it happens or, on an exception, nothing. `work` is repeated where the
         engine asks for that. Raises `LedgerError` where the engine fails, with `unknown` where it cannot say whether
@@ -345,11 +359,11 @@ class Store(Protocol):
         likes.
         """
 
-    def snapshot(self, lane: int = 0) -> AbstractContextManager[Snapshot]:
-        """Read one moment of a lane, on a connection of its own: no writer waits for it."""
+    def snapshot(self, partition: int = 0) -> AbstractContextManager[Snapshot]:
+        """Read one moment of a partition, on a connection of its own: no writer waits for it."""
 
     def entries(self) -> Sequence[int]:
-        """The number of the newest entry of each lane, from the first lane on, by one question."""
+        """The number of the newest entry of each partition, from the first partition on, by one question."""
 
     def check_key(self) -> None:
         """Raise `LedgerError` unless the key lies where it lay, and is the one that this store goes by."""

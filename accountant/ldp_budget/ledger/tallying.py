@@ -9,9 +9,9 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..guarantees.amounts import Costs
-from .account_seals import Sealer, counts_of, end_seal
-from .entries import CHARGES, SHARE, SPENT, VOIDED, Entry, User
-from .lanes import lane_of
+from .account_seals import AccountMacMaker, counts_of, finish_account_mac
+from .entries import CHARGES, SPENT, VOIDED, Entry, User
+from .lanes import partition_of
 from .reading import parts
 from .replay import Replay, promises
 from .windows import DAY_MICROS, LIFETIME, code_at, gauge_of, gauges_in, measure_in, share_in
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from .entries import SealRow, StoredCharge, StoredPolicy
+    from .entries import AccountMac, PricedMechanism, StoredPolicy
     from .reading import Reading
 
     Open = Callable[[], AbstractContextManager[Reading]]
@@ -36,14 +36,14 @@ _ACCOUNTS_TOGETHER = 5_000
 
 
 class Past(NamedTuple):
-    """What was set in a lane: every policy and charge, and the journal's entries that say when policies were set.
+    """What was set in a partition: every policy and charge, and the journal's entries that say when policies were set.
 
     `turns` are these entries with the repairs of the clock, in order, and `periods` are kept since the moments that
     they name. Entries up to number `copied` were copied from another ledger; `last` is the last one to look at.
     """
 
     policies: Sequence[StoredPolicy]
-    charges: Sequence[StoredCharge]
+    charges: Sequence[PricedMechanism]
     turns: Sequence[Entry]
     periods: dict[str, int]
     copied: int
@@ -90,7 +90,7 @@ def _strange(reading: Reading, last: int) -> list[int]:
     for first, until in ((last + 1, HIGHEST), (LOWEST, 0)):
         found.update(row[3] for row in reading.rows.histories(first, until) if row[3])
         rows = reading.rows
-        for table in (rows.users, rows.sums, rows.seals, rows.label_counts, rows.quotas):
+        for table in (rows.users, rows.sums, rows.account_macs, rows.memoised_counts, rows.quotas):
             found.update(row[0] for row in table(first, until))
     return sorted(found)
 
@@ -104,7 +104,7 @@ class _Part:
         self._erased_users = erased_users
         definitions = {policy.number: json.loads(policy.definition) for policy in reading.rows.policies()}
         limited = {gauge for definition in definitions.values() for gauge in gauges_in(definition)}
-        self._sealer = Sealer(reading.secret, reading.lane)
+        self._maker = AccountMacMaker(reading.secret, reading.partition)
         self._kept = kept = reading.periods()
         self._codes: dict[int, frozenset[int]] = {}
         # Nobody goes by windows of a period that no policy limits: they are being filled, or that was stopped.
@@ -113,7 +113,7 @@ class _Part:
         self._repairs = reading.repairs()
         self._known = promises(reading)
         self._measures = any(map(measure_in, self._periods))
-        self._promises = {charge.number: charge.guarantee for charge in reading.rows.charges()}
+        self._promises = {charge.number: charge.guarantee for charge in reading.rows.priced_mechanisms()}
         plans = {number: definition["plan"] for number, definition in definitions.items()}
         self._plans = {number: plan["identity"] for number, plan in plans.items() if plan is not None}
         self._windows: dict[int, tuple[int, ...]] = {}
@@ -122,41 +122,39 @@ class _Part:
         """Every account from `first` to `last`, each with its rows of every table."""
         rows = self._reading.rows
         users, sums = _InOrder(rows.users(first, last)), _InOrder(rows.sums(first, last))
-        labels, quotas = _InOrder(rows.label_counts(first, last)), _InOrder(rows.quotas(first, last))
+        labels, quotas = _InOrder(rows.memoised_counts(first, last)), _InOrder(rows.quotas(first, last))
         histories = _InOrder(rows.histories(first, last), 3)
-        seals = _InOrder(rows.seals(first, last))
+        row_macs = _InOrder(rows.account_macs(first, last))
         for account in range(first, last + 1):
             user = next(iter(users.of(account)), None)
             if user is None:
                 yield f"users: account {account} has no row"
             else:
                 yield from self._user(user)
-            erased = user is None or user.hash is None
+            erased = user is None or user.user_hash is None
             of_account, history = sums.of(account), histories.of(account)
             counts = labels.of(account), quotas.of(account)
             stored = self._in_force(of_account, 1), self._in_force(counts[0], 3), counts[1]
-            found, sealed = [*self._account(account, erased, history, *stored)], seals.of(account)
-            if not found and not self._is_sealed(user, sealed, history, of_account, *counts):
+            found, sealed = [*self._account(account, erased, history, *stored)], row_macs.of(account)
+            if not found and not self._has_mac(user, sealed, history, of_account, *counts):
                 found = [f"seals: the seal of account {account} does not hold"]
             yield from found
             if self._decisions is not None:
                 yield from self._decisions.check(history)
 
-    def _is_sealed(
-        self, user: User | None, rows: Rows, history: Rows, sums: Rows, labels: Rows, quotas: Rows
-    ) -> bool:
+    def _has_mac(self, user: User | None, rows: Rows, history: Rows, sums: Rows, labels: Rows, quotas: Rows) -> bool:
         """Whether an account has the seal of its sums and counts; that of an erased user has none."""
-        if user is None or user.hash is None:
+        if user is None or user.user_hash is None:
             return not rows
         if len(rows) != 1:
             return False
-        row: SealRow = rows[0]
+        row: AccountMac = rows[0]
         codes = self._codes_on(row.day)
         newest = next((row[0] for row in reversed(history) if row[2] in CHARGES), None)
         covered = tuple([each[1:] for each in sums if each[1] in codes])
         counts = counts_of(labels, quotas, codes) if labels or quotas else {}
-        begun = self._sealer.begin(row.day, covered, counts)
-        return end_seal(begun, row.account, user.hash, newest) == row.seal
+        begun = self._maker.begin(row.day, covered, counts)
+        return finish_account_mac(begun, row.account, user.user_hash, newest) == row.row_mac
 
     def _codes_on(self, day: int) -> frozenset[int]:
         """The windows that contain a day, of all periods that are kept."""
@@ -171,11 +169,14 @@ class _Part:
         return [row for row in rows if gauge_of(row[place]) not in self._filling]
 
     def _user(self, user: User) -> Iterator[str]:
-        if self._reading.secret.seal(user.account, user.hash) != user.seal:
+        if self._reading.secret.row_mac(user.account, user.user_hash) != user.row_mac:
             yield f"users: the row of account {user.account} was changed"
-        elif user.hash is not None and lane_of(user.hash, self._reading.lanes) != self._reading.lane:
-            yield f"users: the row of account {user.account} is of another lane"
-        if user.hash in self._erased_users:
+        elif (
+            user.user_hash is not None
+            and partition_of(user.user_hash, self._reading.partitions) != self._reading.partition
+        ):
+            yield f"users: the row of account {user.account} is of another partition"
+        if user.user_hash in self._erased_users:
             yield f"users: the row of account {user.account} is of an erased user"
 
     def _account(
@@ -205,7 +206,7 @@ class _Part:
         if self._measures:
             return None
         for row in history:
-            if row[2] != SPENT or row[11] is not None or row[5] in self._plans or row[14] >= SHARE:
+            if row[2] != SPENT or row[11] is not None or row[5] in self._plans or row[17]:
                 return None
             if self._counts_twice(row):
                 return None
@@ -230,13 +231,18 @@ class _Part:
         return self._windows[day]
 
     def _labels(self, erased: bool, history: Rows) -> Iterator[str]:
-        """The label of an entry must be the one that its mark stands for; an erased user has none."""
+        """The label of an entry must be the one that its commitment stands for; an erased user has none."""
         for row in history:
-            mark, label, salt = row[11], row[-2], row[-1]
+            commitment, label, salt = row[11], row[-2], row[-1]
             if label is not None:
-                if mark is None or erased or self._reading.key.mark(salt, label) != mark or row[2] == VOIDED:
+                if (
+                    commitment is None
+                    or erased
+                    or self._reading.key.commitment(salt, label) != commitment
+                    or row[2] == VOIDED
+                ):
                     yield f"entry_labels: the label of entry {row[0]} is not the one it was written with"
-            elif mark is not None and not erased and row[2] in CHARGES and row[2] != VOIDED:
+            elif commitment is not None and not erased and row[2] in CHARGES and row[2] != VOIDED:
                 yield f"entry_labels: entry {row[0]} has lost its label"
 
     def _used(self, history: Rows) -> dict[tuple[str, str], int]:

@@ -9,39 +9,38 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import ClockError, InvalidParameter, LedgerError
 from ..guarantees.amounts import Costs
-from . import gate
-from .account_seals import AccountSeals
+from .account_seals import AccountMacs
 from .cache import Cache
 from .entries import (
-    BY,
     CLOCK,
     COLLECTION,
     ERASED,
-    NOBODY,
-    NOTED,
     PERIOD,
     POLICY_SET,
     RECORDED,
-    SHARE,
+    AccountMacState,
+    AdminLogEntry,
     Checkpoint,
-    End,
+    Closing,
     Entry,
     EntryLabel,
-    LabelRow,
-    QuotaRow,
-    Sealed,
-    StoredAnswer,
-    StoredCharge,
+    EntryNote,
+    ErasedRecord,
+    IdempotencyRecord,
+    Lifecycle,
+    MemoisedCount,
+    Numbered,
+    PartitionHead,
+    PricedMechanism,
+    QuotaUse,
     StoredCollection,
-    StoredNote,
     StoredPolicy,
-    StoredRecord,
     Tombstone,
     User,
 )
-from .journal import Appended, seal_counters
+from .journal import Appended, counters_mac
 from .keys import HASH_BYTES
-from .reading import Account, Reading
+from .reading import Account, Reading, covered
 from .windows import number_of, since_when
 
 if TYPE_CHECKING:
@@ -68,8 +67,10 @@ class Transaction(Reading):
 
     rows: Rows
 
-    def __init__(self, rows: Rows, key: Key, clock: Clock, cache: Cache, lane: int = 0, lanes: int = 1) -> None:
-        super().__init__(rows, key, clock, lane, lanes)
+    def __init__(
+        self, rows: Rows, key: Key, clock: Clock, cache: Cache, partition: int = 0, partitions: int = 1
+    ) -> None:
+        super().__init__(rows, key, clock, partition, partitions)
         # Somebody else may have written since the cache was filled.
         self.cache = cache if cache.holds(self.end) else Cache()
         self.cache.end = self.end
@@ -78,54 +79,54 @@ class Transaction(Reading):
         self.writes = 0
         """Grows with everything written or kept back; tells whether a step wrote anything."""
         self._entries, self._at = self.end.entries, self.end.at
-        numbered = self.end.counters
-        self._accounts, self._charges, self._policies, self._collections, self._others = numbered[:5]
-        self._checkpoints, self._periods, self._gate = numbered[5:]
+        self._accounts, self._charges, self._policies, self._collections, self._numbered_rows = self.end[3:8]
+        self._checkpoints, self._periods = self.end[8:10]
+        self._lifecycle = self.end.lifecycle
         self.together: tuple[Transaction, ...] = ()
-        """Those of other lanes that are written with it."""
+        """Those of other partitions that are written with it."""
         self._appended = Appended()
         self._sums: dict[tuple[int, int], Costs] = {}
-        self.seals = AccountSeals(self)
+        self.account_macs = AccountMacs(self)
         """The accounts that were checked, to be sealed again where they change."""
-        self._seen_seals: dict[int, Sealed] = {}
+        self._seen_macs: dict[int, AccountMacState] = {}
         self._batch_costs: Mapping[int, Costs] = {}
-        self._answers: dict[Needed, StoredAnswer] = {}
+        self._records: dict[Needed, IdempotencyRecord] = {}
         # What was read ahead, by user and by key; good until something else is written, and for one question each.
         self._accounts_ahead: dict[bytes, Account] = {}
-        self._answers_ahead: dict[Needed, StoredAnswer | None] = {}
+        self._records_ahead: dict[Needed, IdempotencyRecord | None] = {}
 
     def finish(self) -> None:
         """Write what was kept back, the link over all that was appended, and the new end."""
-        self._write_sums_and_answers()
-        link = self.end.link
+        self._write_sums_and_records()
+        chain_hash = self.end.chain_hash
         if self._appended:
-            link = self._link(link)
+            chain_hash = self._chain_hash(chain_hash)
         numbered = (
-            *(self._accounts, self._charges, self._policies, self._collections, self._others),
-            *(self._checkpoints, self._periods, self._gate),
+            *(self._accounts, self._charges, self._policies, self._collections, self._numbered_rows),
+            *(self._checkpoints, self._periods, *self._lifecycle),
         )
-        end = End(self._entries, self._at, link, *numbered)
+        end = PartitionHead(self._entries, self._at, chain_hash, *numbered)
         if end != self.end:
-            self.rows.set_end(end, None if numbered == self.end.counters else seal_counters(self.secret, end))
+            self.rows.set_end(end, None if numbered == self.end.counters else counters_mac(self.secret, end))
             self.cache.end = end
 
-    def _link(self, before: bytes) -> bytes:
+    def _chain_hash(self, before: bytes) -> bytes:
         """Write the entries that were kept back, with the link over all that was appended."""
         rows = self._appended.take()
-        link = self.secret.link(self._appended.link_text(before))
+        chain_hash = self.secret.chain_hash(self._appended.link_text(before))
         if rows:
-            self.rows.add_entries(rows, link)
+            self.rows.add_entries(rows, chain_hash)
         else:
-            self.rows.set_link(self._entries, link)
-        return link
+            self.rows.set_chain_hash(self._entries, chain_hash)
+        return chain_hash
 
     def _write_back(self) -> None:
         """Write what was kept back, for a statement that must see it."""
-        self._write_sums_and_answers()
+        self._write_sums_and_records()
         rows = self._appended.take()
         if rows:
             self.rows.add_entries(rows, None)
-        self._accounts_ahead, self._answers_ahead = {}, {}
+        self._accounts_ahead, self._records_ahead = {}, {}
 
     def settle(self) -> int:
         """Write what was kept back, for whoever reads and writes `rows` next; the number of the newest entry."""
@@ -133,19 +134,19 @@ class Transaction(Reading):
         self.writes += 1
         return self._entries
 
-    def _write_sums_and_answers(self) -> None:
+    def _write_sums_and_records(self) -> None:
         if self._sums:
             self.rows.set_sums((account, window, *costs) for (account, window), costs in self._sums.items())
             self._sums = {}
-        self.seals.write()
-        if self._answers:
-            self.rows.add_answers(self._answers.values())
-            self._answers = {}
+        self.account_macs.write()
+        if self._records:
+            self.rows.add_idempotency_records(self._records.values())
+            self._records = {}
 
     @property
     def moment(self) -> Moment:
         if self._moment is None:
-            # Lanes that are written together are so at one moment: midnight may be between two looks at the clock.
+            # Partitions that are written together are so at one moment: midnight may be between two looks at the clock.
             latest = max((each.go_by_the_clock() for each in (self, *self.together)), key=attrgetter("micros"))
             for each in (self, *self.together):
                 each._moment = latest
@@ -186,32 +187,44 @@ class Transaction(Reading):
         with suppress(ClockError, InvalidParameter):  # stored answers are told whatever the clock says
             self._accounts_ahead = self._read_accounts([user for user, _ in needs])
         pairs = [(user, key) for user, key in needs if key is not None]
-        self._answers_ahead = dict.fromkeys(pairs)
+        self._records_ahead = dict.fromkeys(pairs)
         if pairs:
-            for stored in self.rows.answers(*map(list, zip(*pairs, strict=True))):
-                self._answers_ahead[stored.user, stored.key] = self.checked_answer(stored)
+            for stored in self.rows.idempotency_records(*map(list, zip(*pairs, strict=True))):
+                self._records_ahead[stored.user_hash, stored.key_hash] = self.checked_idempotency_record(stored)
 
-    def answer_to(self, user: bytes, key: bytes) -> StoredAnswer | None:
+    def idempotency_record(self, user: bytes, key: bytes) -> IdempotencyRecord | None:
         """What a user asked and was answered under an idempotency key."""
         needed = user, key
-        kept_back = self._answers.get(needed)
+        kept_back = self._records.get(needed)
         if kept_back is not None:
             return kept_back
-        if needed in self._answers_ahead:
-            return self._answers_ahead.pop(needed)
-        return super().answer_to(user, key)
+        if needed in self._records_ahead:
+            return self._records_ahead.pop(needed)
+        return super().idempotency_record(user, key)
 
-    def has_answers(self, user: bytes) -> bool:
+    def has_idempotency_records(self, user: bytes) -> bool:
         """Whether anything was answered to a user under a key."""
         self._write_back()
-        return next(iter(self.rows.answers_of(user)), None) is not None
+        return next(iter(self.rows.idempotency_records_of(user)), None) is not None
 
-    def store_answer(self, user: bytes, key: bytes, entry: int | None, request: bytes, answer: str) -> None:
-        """Bind an answer to its key, for as long as the account lives; it belongs to an entry, or to none."""
-        if entry is None:
-            self._others += 1
-        row = (user, key, -self._others if entry is None else entry, request, answer)
-        self._answers[user, key] = StoredAnswer(*row, self.secret.seal(*row))
+    def store_idempotency_record(
+        self, user: bytes, key: bytes, entry: int | None, request: bytes, response: str
+    ) -> None:
+        """Bind a response to its key, for as long as the account lives; it belongs to an entry, or to none."""
+        row = (user, key, entry, self._next_number() if entry is None else None, request, response)
+        self._records[user, key] = IdempotencyRecord(*row, self.secret.row_mac(*row))
+        self.writes += 1
+
+    def _next_number(self) -> int:
+        self._numbered_rows += 1
+        return self._numbered_rows
+
+    def add_numbered(self, row: Numbered) -> None:
+        """Store a row of a class of `NUMBERED`; the number given is not used."""
+        self._add_numbered(row._replace(number=self._next_number()))
+
+    def _add_numbered(self, row: Numbered) -> None:
+        self.rows.add_numbered(row._replace(row_mac=self.secret.row_mac(*covered(row))))
         self.writes += 1
 
     # -- accounts -----------------------------------------------------------------------------------------
@@ -226,44 +239,44 @@ class Transaction(Reading):
         return account
 
     def _read_accounts(self, users: list[bytes]) -> dict[bytes, Account]:
-        self._seen_seals = {}
+        self._seen_macs = {}
         accounts = super()._read_accounts(users)
-        if self._seen_seals:
+        if self._seen_macs:
             codes = {gauge: window.code for gauge, window in self.windows.items()}
             read = {account.number: account.spent for account in accounts.values() if account.number is not None}
             sums: dict[int, Sums] = {}
             for number, spent in read.items():
                 sums[number] = {codes[gauge]: costs for gauge, costs in spent.items()}
-            self.seals.take(self._seen_seals, sums)
+            self.account_macs.take(self._seen_macs, sums)
         return accounts
 
-    def _see_seal(self, account: int, sealed: Sealed) -> None:
-        if account not in self.seals:
-            self._seen_seals[account] = sealed
+    def _see_mac(self, account: int, sealed: AccountMacState) -> None:
+        if account not in self.account_macs:
+            self._seen_macs[account] = sealed
 
     def check_account(self, account: int) -> None:
         """Check the sums of an account before they are changed; of an erased user nobody goes by them."""
-        if account not in self.seals and not self.rows.is_cut_off(account):
+        if account not in self.account_macs and not self.rows.is_cut_off(account):
             self._write_back()
-            self.seals.check([account])
+            self.account_macs.check([account])
 
     def open_account(self, user: bytes | None) -> int:
         """Give a new user an account; a copy opens those of erased users too, who have no hash."""
         self._accounts += 1
-        self.rows.add_user(User(self._accounts, user, self.secret.seal(self._accounts, user)))
+        self.rows.add_user(User(self._accounts, user, self.secret.row_mac(self._accounts, user)))
         self.writes += 1
         return self._accounts
 
     def open_accounts(self, batch: Batch) -> None:
         """Give accounts to those of a batch who have none."""
         users = batch.unknown()
-        self.seals.check_batch(batch)
+        self.account_macs.check_batch(batch)
         if users:
             first = self._accounts + 1
             self._accounts += len(users)
-            seals = self.secret.seals(zip(range(first, first + len(users)), users, strict=True))
-            batch.open_accounts(first, users, seals)
-            self.seals.open_batch(first, users)
+            row_macs = self.secret.row_macs(zip(range(first, first + len(users)), users, strict=True))
+            batch.open_accounts(first, users, row_macs)
+            self.account_macs.open_batch(first, users)
             self.writes += 1
 
     def spent(self, account: int, window: int) -> Costs:
@@ -273,50 +286,48 @@ class Transaction(Reading):
     def set_spent(self, account: int, window: int, costs: Costs) -> None:
         """Replace what was charged to an account in a window, once it was read or checked."""
         self._sums[account, window] = costs
-        if account in self.seals:
-            self.seals.set(account, window, costs)
+        if account in self.account_macs:
+            self.account_macs.set(account, window, costs)
         self.writes += 1
 
-    def set_label_reports(self, account: int, label: bytes, charge: int, window: int, reports: int) -> None:
+    def set_memoised_reports(self, account: int, label: bytes, charge: int, window: int, reports: int) -> None:
         """Replace how many reports of a memoised value were charged in a window."""
-        if account in self.seals:
-            self.seals.count_reports(account, window, charge, label, reports)
-        self.rows.set_label_reports(LabelRow(account, label, charge, window, reports))
+        if account in self.account_macs:
+            self.account_macs.count_reports(account, window, charge, label, reports)
+        self.rows.set_memoised_reports(MemoisedCount(account, label, charge, window, reports))
         self.writes += 1
 
     def set_quota_used(self, account: int, plan: str, promise: str, used: int) -> None:
         """Replace how much of a plan's quota was used."""
-        if account in self.seals:
-            self.seals.count_used(account, plan, promise, used)
-        self.rows.set_quota_used(QuotaRow(account, plan, promise, used))
+        if account in self.account_macs:
+            self.account_macs.count_used(account, plan, promise, used)
+        self.rows.set_quota_used(QuotaUse(account, plan, promise, used))
         self.writes += 1
 
     def erase(self, user: bytes, account: int | None) -> None:
         """Cut a user from the account, leave a tombstone, and delete keys, labels, notes and sums but the lifetime's.
 
-        The journal does not say which account it was, and the tombstone not when. A hole stays where an answer was
-        that belongs to no entry, so that its place is not empty.
+        The journal does not say which account it was, and the tombstone not when. An `ErasedRecord` takes the number of
+        each record of a refusal.
         """
         self._write_back()
-        cut_off = None if account is None else User(account, None, self.secret.seal(account, None))
+        cut_off = None if account is None else User(account, None, self.secret.row_mac(account, None))
         if account is not None:
-            self.seals.drop([account])
-        holes = [self._hole(answer.place) for answer in self.rows.answers_of(user) if answer.place < 0]
-        self.rows.forget(Tombstone(user, self.secret.seal(user)), cut_off, holes)
+            self.account_macs.drop([account])
+        refused = [record.number for record in self.rows.idempotency_records_of(user) if record.number is not None]
+        self.rows.forget(Tombstone(user, self.secret.row_mac(user)), cut_off)
+        for number in refused:
+            self._add_numbered(ErasedRecord(number))
         # Whoever is to be erased does not wait for a clock.
         at = self.time()
         self.append(Entry(0, at, ERASED, 0, 0, 0, 0 if account is None else 1, _NOTHING))
 
-    def _hole(self, place: int) -> StoredAnswer:
-        row = (NOBODY, secrets.token_bytes(HASH_BYTES), place, b"", "")
-        return StoredAnswer(*row, self.secret.seal(*row))
-
     # -- charges and the journal --------------------------------------------------------------------------
 
-    def charge_number(self, fingerprint: str, guarantee: str, collection: str) -> int | None:
+    def priced_mechanism_number(self, fingerprint: str, guarantee: str, collection: str) -> int | None:
         number = self.cache.charges.get((fingerprint, guarantee, collection))
         if number is None:
-            number = self.rows.charge_number(fingerprint, guarantee, collection)
+            number = self.rows.priced_mechanism_number(fingerprint, guarantee, collection)
             if number is not None:
                 self._check_charge(number)
                 self.cache.charges[fingerprint, guarantee, collection] = number
@@ -324,21 +335,21 @@ class Transaction(Reading):
 
     def _check_charge(self, number: int) -> None:
         """Raise `LedgerError` unless a stored charge is as it was stored."""
-        charge = self.stored_charge(number)
-        if self.secret.seal(*charge.covered) != charge.seal:
-            why = f"charge {number} was changed; nothing was charged. Run: ldp-budget ledger verify"
+        charge = self.priced_mechanism(number)
+        if self.secret.row_mac(*charge.covered) != charge.row_mac:
+            why = f"priced mechanism {number} was changed; nothing was charged. Run: ldp-budget ledger verify"
             raise LedgerError(self.ledger_name, why)
 
-    def store_charge(
+    def store_priced_mechanism(
         self, fingerprint: str, mechanism: str, declared: str, guarantee: str, costs: Costs, collection: str
     ) -> int:
         """The number of a stored charge, stored first if it is new."""
-        known = self.charge_number(fingerprint, guarantee, collection)
+        known = self.priced_mechanism_number(fingerprint, guarantee, collection)
         if known is not None:
             return known
         self._charges += 1
-        charge = StoredCharge(self._charges, fingerprint, mechanism, declared, guarantee, *costs, collection)
-        self.rows.add_charge(charge._replace(seal=self.secret.seal(*charge.covered)))
+        charge = PricedMechanism(self._charges, fingerprint, mechanism, declared, guarantee, *costs, collection)
+        self.rows.add_priced_mechanism(charge._replace(row_mac=self.secret.row_mac(*charge.covered)))
         self._appended.charges.append(charge.covered)
         self.cache.charges[fingerprint, guarantee, collection] = charge.number
         self.writes += 1
@@ -355,18 +366,20 @@ class Transaction(Reading):
         if label is not None and salt is not None:
             self.rows.add_label(EntryLabel(self._entries, label, salt))
         if note is not None:
-            self.rows.add_notes([StoredNote(self._entries, note, self.secret.seal(*self.noted(self._entries, note)))])
+            self.rows.add_notes(
+                [EntryNote(self._entries, note, self.secret.row_mac(*self.noted(self._entries, note)))]
+            )
         self._appended.add(entry, self._entries)
-        self.seals.see(entry, self._entries)
+        self.account_macs.see(entry, self._entries)
         self.writes += 1
         return self._entries
 
     def append(self, entry: Entry, label: bytes | None = None, note: str | None = None) -> int:
         """Append to the journal, with label and note if it has them; returns its number (that given is not used)."""
-        salt, entry = None, entry._replace(by=self.by)
+        salt, entry = None, entry._replace(api_key=self.by)
         if label is not None:
             salt = secrets.token_bytes(HASH_BYTES)
-            entry = entry._replace(mark=self.key.mark(salt, label))
+            entry = entry._replace(label_commitment=self.key.commitment(salt, label))
         return self.put(entry, label, salt, note)
 
     def batch(self, users: list[bytes]) -> Batch:
@@ -388,14 +401,16 @@ class Transaction(Reading):
 
         A note is written beside each of them, as each goes with its user.
         """
-        first, kept = self._entries + 1, BY * self.by + SHARE * share + (0 if note is None else NOTED)
-        accounts = batch.append(first, common, kept)
-        self._appended.add_batch(first, accounts, common, kept)
-        batch.seal(self.moment.day, self.seals.seals_after(accounts, first, self._batch_costs))
+        first, bound = self._entries + 1, (int(note is not None), self.by, share)
+        accounts = batch.append(first, common, bound)
+        self._appended.add_batch(first, accounts, common, bound)
+        batch.set_macs(self.moment.day, self.account_macs.macs_after(accounts, first, self._batch_costs))
         if note is not None:
             numbers = range(first, first + len(accounts))
-            seals = self.secret.seals(self.noted(number, note) for number in numbers)
-            self.rows.add_notes([StoredNote(number, note, seal) for number, seal in zip(numbers, seals, strict=True)])
+            row_macs = self.secret.row_macs(self.noted(number, note) for number in numbers)
+            self.rows.add_notes(
+                [EntryNote(number, note, row_mac) for number, row_mac in zip(numbers, row_macs, strict=True)]
+            )
         self._entries, self._at = self._entries + len(accounts), common[0]
         self.writes += 1
 
@@ -433,8 +448,8 @@ class Transaction(Reading):
     def _check_policies(self) -> None:
         """Raise `LedgerError` unless all versions of policies are there as they were set."""
         stored = list(self.rows.policies())
-        seal = self.secret.seal
-        if len(stored) != self._policies or any(seal(*policy.covered) != policy.seal for policy in stored):
+        row_mac = self.secret.row_mac
+        if len(stored) != self._policies or any(row_mac(*policy.covered) != policy.row_mac for policy in stored):
             why = "its policies were changed; nothing was charged. Run: ldp-budget ledger verify"
             raise LedgerError(self.ledger_name, why)
 
@@ -448,20 +463,20 @@ class Transaction(Reading):
     def put_policy(self, policy: StoredPolicy) -> None:
         """Store a version of a policy, which the next entry says."""
         self._policies = policy.number
-        policy = policy._replace(seal=self.secret.seal(*policy.covered))
+        policy = policy._replace(row_mac=self.secret.row_mac(*policy.covered))
         self.rows.add_policy(policy)
         self._appended.policies.append(policy.covered)
         self.cache.policies[policy.name] = policy
         self.writes += 1
 
-    def add_record(self, number: int, kind: str, name: str, body: str) -> StoredRecord:
+    def add_record(self, number: int, kind: str, name: str, body: str) -> AdminLogEntry:
         """Add the next record, and say so in the journal; the clock need not be right for that."""
-        record = StoredRecord(number, self.time(), kind, name, body, self.by)
+        record = AdminLogEntry(number, self.time(), kind, name, body, self.by)
         self.put_record(record)
         self.append(Entry(0, record.at, RECORDED, 0, 0, 0, record.number, _NOTHING))
         return record
 
-    def put_record(self, record: StoredRecord) -> None:
+    def put_record(self, record: AdminLogEntry) -> None:
         """Store a record, which the next entry says."""
         self.rows.add_record(record)
         self._appended.records.append(tuple(record))
@@ -488,14 +503,14 @@ class Transaction(Reading):
         self.rows.add_period(period, since)
         self._periods += 1
         self.cache.periods = self.cache.day = self._windows = None
-        self.seals.forget_windows()
+        self.account_macs.forget_windows()
         self.writes += 1
 
     def add_collection(self, name: str, fingerprint: str, definition: str) -> None:
         """Store a collection; it never changes."""
         self._collections += 1
         row = (self._collections, name, fingerprint, definition)
-        self.rows.add_collection(StoredCollection(*row, self.secret.seal(*row)))
+        self.rows.add_collection(StoredCollection(*row, self.secret.row_mac(*row)))
         self.writes += 1
         if self.by:
             self.append(Entry(0, self.time(), COLLECTION, 0, 0, 0, self._collections, _NOTHING))
@@ -503,22 +518,21 @@ class Transaction(Reading):
     def bury(self, tombstone: Tombstone) -> None:
         """Put a tombstone that another ledger holds; the entry that says so is another matter."""
         self._write_back()
-        self.rows.forget(tombstone, None, [])
+        self.rows.forget(tombstone, None)
         self.writes += 1
 
-    def set_gate(self, value: int, reason: gate.Reason | None = None, entry: int | None = None) -> None:
-        """Open or shut the lane, and keep why; `entry` is the one that says so, if one does.
+    def set_lifecycle(self, value: Lifecycle, move: tuple[str, str] | None = None) -> None:
+        """Open or shut the partition, and keep which move and which other ledger is why.
 
         What is written from then on is under the secret that the new value names.
         """
-        self._gate = value
-        end = self.end._replace(gate=value)
+        self._lifecycle = value
+        end = self.end._replace(**value._asdict())
         if end.secret != self.secret.number:
             self._write_back()
             self.go_by_secret(end)
-        if reason is not None:
-            place = gate.place_of(self.key, value)
-            self.store_answer(NOBODY, place, entry, gate.NO_REQUEST, gate.write(reason))
+        if move is not None:
+            self.add_numbered(Closing(0, value.generation, value.changes, *move))
         self.writes += 1
 
     def renew(self, tables: Mapping[str, Renew]) -> None:
@@ -534,6 +548,6 @@ class Transaction(Reading):
         self.writes += 1
 
     def see_checkpoint(self, number: int) -> None:
-        """Remember in another lane than that of the checkpoints that there are so many."""
+        """Remember in another partition than that of the checkpoints that there are so many."""
         self._checkpoints = max(self._checkpoints, number)
         self.writes += 1

@@ -1,4 +1,4 @@
-"""The rows of a lane whose hashes are stored veiled by a secret, as everybody else knows them: not veiled.
+"""The rows of a partition whose hashes are stored veiled by a secret, as everybody else knows them: not veiled.
 
 Whoever reads or writes through this need not know which secret is in force. Under the first one nothing is veiled,
 and nobody reads through this.
@@ -6,19 +6,19 @@ and nobody reads through this.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, cast
 
-from .entries import EntryLabel, LabelRow, StoredAnswer, Tombstone, User
+from .entries import NUMBERED, EntryLabel, IdempotencyRecord, MemoisedCount, Numbered, Tombstone, User
 
 if TYPE_CHECKING:
     from .keys import Secret
-    from .store import Batch, Rooms, Rows, Snapshot
+    from .store import Batch, N, Rooms, Rows, Snapshot
 
 
 def unveiled(rows: Snapshot, secret: Secret) -> Rows:
-    """The rows of a lane where a secret is in force."""
+    """The rows of a partition where a secret is in force."""
     return cast("Rows", rows if secret.number == 1 else _Unveiled(rows, secret))
 
 
@@ -47,24 +47,24 @@ class _Unveiled:
         for user, *row, _ in self._rows.accounts(list(veiled), windows):
             yield (veiled[user], *row, veiled[user])
 
-    def sealed(self, accounts: Sequence[int], windows: Sequence[int]) -> Iterator[tuple[Any, ...]]:
-        for *row, user in self._rows.sealed(accounts, windows):
+    def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+        for *row, user in self._rows.accounts_by_number(accounts, windows):
             yield (*row, self._unveil(user))
 
     def erased(self, users: Sequence[bytes]) -> list[bytes]:
         veiled = {self._veil(user): user for user in users}
         return [veiled[user] for user in self._rows.erased(list(veiled))]
 
-    def label_reports(self, account: int, label: bytes, charge: int, window: int) -> int:
-        reports: int = self._rows.label_reports(account, self._veil(label), charge, window)
+    def memoised_reports(self, account: int, label: bytes, charge: int, window: int) -> int:
+        reports: int = self._rows.memoised_reports(account, self._veil(label), charge, window)
         return reports
 
-    def answers(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterator[StoredAnswer]:
+    def idempotency_records(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterator[IdempotencyRecord]:
         veiled = [self._veil(user) for user in users], [self._veil(key) for key in keys]
-        return map(self._answer, self._rows.answers(*veiled))
+        return map(self._record, self._rows.idempotency_records(*veiled))
 
-    def answers_of(self, user: bytes) -> Iterator[StoredAnswer]:
-        return map(self._answer, self._rows.answers_of(self._veil(user)))
+    def idempotency_records_of(self, user: bytes) -> Iterator[IdempotencyRecord]:
+        return map(self._record, self._rows.idempotency_records_of(self._veil(user)))
 
     # -- the journal --------------------------------------------------------------------------------------
 
@@ -87,47 +87,64 @@ class _Unveiled:
 
     def users(self, first: int, last: int) -> Iterator[User]:
         for user in self._rows.users(first, last):
-            yield user if user.hash is None else user._replace(hash=self._unveil(user.hash))
+            yield user if user.user_hash is None else user._replace(user_hash=self._unveil(user.user_hash))
 
     def tombstones(self) -> Iterator[Tombstone]:
         for tombstone in self._rows.tombstones():
-            yield tombstone._replace(hash=self._unveil(tombstone.hash))
+            yield tombstone._replace(user_hash=self._unveil(tombstone.user_hash))
 
-    def label_counts(self, first: int, last: int) -> Iterator[LabelRow]:
-        rows = [row._replace(label=self._unveil(row.label)) for row in self._rows.label_counts(first, last)]
+    def memoised_counts(self, first: int, last: int) -> Iterator[MemoisedCount]:
+        rows = [row._replace(label=self._unveil(row.label)) for row in self._rows.memoised_counts(first, last)]
         return iter(sorted(rows))
 
-    def answers_after(self, position: int, most: int) -> tuple[Iterable[StoredAnswer], int | None]:
-        answers, following = self._rows.answers_after(position, most)
-        return map(self._answer, answers), following
+    def idempotency_records_after(self, position: int, most: int) -> tuple[Iterable[IdempotencyRecord], int | None]:
+        records, following = self._rows.idempotency_records_after(position, most)
+        return map(self._record, records), following
 
-    def answers_apart(self, first: int, last: int) -> Iterator[StoredAnswer]:
-        return map(self._answer, self._rows.answers_apart(first, last))
+    def refusals(self, first: int, last: int) -> Iterator[IdempotencyRecord]:
+        return map(self._record, self._rows.refusals(first, last))
 
-    def _answer(self, row: StoredAnswer) -> StoredAnswer:
-        user, key, request = self._unveil(row.user), self._unveil(row.key), self._unveil(row.request)
-        return row._replace(user=user, key=key, request=request)
+    def _record(self, row: IdempotencyRecord) -> IdempotencyRecord:
+        user, key, request = map(self._unveil, (row.user_hash, row.key_hash, row.request_digest))
+        return row._replace(user_hash=user, key_hash=key, request_digest=request)
+
+    def numbered(self, kind: type[N], *key: Any) -> N | None:
+        veiled = [self._veil(each) if isinstance(each, bytes) else each for each in key]
+        row = self._rows.numbered(kind, *veiled)
+        return None if row is None else self._each_hash(row, self._unveil)
+
+    def all_numbered(self, kind: type[N], first: int, last: int) -> Iterator[N]:
+        return (self._each_hash(row, self._unveil) for row in self._rows.all_numbered(kind, first, last))
+
+    def _each_hash(self, row: Any, change: Callable[[bytes], bytes]) -> Any:
+        values = list(row)
+        for place in NUMBERED[type(row)].hashes:
+            values[place] = change(values[place])
+        return type(row)(*values)
 
     # -- writing ------------------------------------------------------------------------------------------
 
     def add_user(self, user: User) -> None:
-        self._rows.add_user(user if user.hash is None else user._replace(hash=self._veil(user.hash)))
+        self._rows.add_user(user if user.user_hash is None else user._replace(user_hash=self._veil(user.user_hash)))
 
-    def set_label_reports(self, row: LabelRow) -> None:
-        self._rows.set_label_reports(row._replace(label=self._veil(row.label)))
+    def set_memoised_reports(self, row: MemoisedCount) -> None:
+        self._rows.set_memoised_reports(row._replace(label=self._veil(row.label)))
 
-    def add_answers(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        self._rows.add_answers([self._veiled(StoredAnswer(*row)) for row in rows])
+    def add_idempotency_records(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._rows.add_idempotency_records([self._veiled(IdempotencyRecord(*row)) for row in rows])
 
-    def _veiled(self, row: StoredAnswer) -> StoredAnswer:
-        return row._replace(user=self._veil(row.user), key=self._veil(row.key), request=self._veil(row.request))
+    def _veiled(self, row: IdempotencyRecord) -> IdempotencyRecord:
+        user, key, request = map(self._veil, (row.user_hash, row.key_hash, row.request_digest))
+        return row._replace(user_hash=user, key_hash=key, request_digest=request)
+
+    def add_numbered(self, row: Numbered) -> None:
+        self._rows.add_numbered(self._each_hash(row, self._veil))
 
     def add_label(self, label: EntryLabel) -> None:
         self._rows.add_label(EntryLabel(label.entry, self._veil(label.label), self._veil(label.salt)))
 
-    def forget(self, tombstone: Tombstone, cut_off: User | None, answers: Iterable[StoredAnswer]) -> None:
-        veiled = tombstone._replace(hash=self._veil(tombstone.hash))
-        self._rows.forget(veiled, cut_off, [self._veiled(answer) for answer in answers])
+    def forget(self, tombstone: Tombstone, cut_off: User | None) -> None:
+        self._rows.forget(tombstone._replace(user_hash=self._veil(tombstone.user_hash)), cut_off)
 
     def batch(self, users: list[bytes]) -> Batch:
         return _UnveiledBatch(self._rows, {self._veil(user): user for user in users})
@@ -147,18 +164,18 @@ class _UnveiledBatch:
     def unknown(self) -> list[bytes]:
         return [self._users[veiled] for veiled in self._batch.unknown()]
 
-    def sealed(self, day: int, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
-        for account, user, *row in self._batch.sealed(day, windows):
+    def stored_macs(self, day: int, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+        for account, user, *row in self._batch.stored_macs(day, windows):
             yield (account, self._users[user], *row)
 
-    def open_accounts(self, first: int, users: list[bytes], seals: list[bytes]) -> None:
-        self._batch.open_accounts(first, [self._veiled[user] for user in users], seals)
+    def open_accounts(self, first: int, users: list[bytes], row_macs: list[bytes]) -> None:
+        self._batch.open_accounts(first, [self._veiled[user] for user in users], row_macs)
 
     def charge(self, windows: Iterable[int], cost: Any) -> None:
         self._batch.charge(windows, cost)
 
-    def append(self, first: int, common: tuple[Any, ...], kept: int) -> list[int]:
-        return self._batch.append(first, common, kept)
+    def append(self, first: int, common: tuple[Any, ...], bound: tuple[int, int, int]) -> list[int]:
+        return self._batch.append(first, common, bound)
 
-    def seal(self, day: int, seals: list[bytes]) -> None:
-        self._batch.seal(day, seals)
+    def set_macs(self, day: int, row_macs: list[bytes]) -> None:
+        self._batch.set_macs(day, row_macs)

@@ -1,4 +1,4 @@
-"""Verifying a whole ledger: each of its lanes, its checkpoints, and what somebody has noted of it."""
+"""Verifying a whole ledger: each of its partitions, its checkpoints, and what somebody has noted of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from . import checkpoints
-from .integrity import Expected, Integrity, check_lane, keys_made
+from .integrity import Expected, Integrity, check_partition, keys_made
 from .tallying import LOWEST
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 def head_of(ledger: Ledger) -> str:
-    """What people note of a ledger: the end of its only lane, or a checkpoint over its lanes as they are."""
-    if len(ledger.lanes) > 1:
+    """What people note of a ledger: the end of its only partition, or a checkpoint over its partitions as they are."""
+    if len(ledger.partitions) > 1:
         return checkpoints.head_of(checkpoints.take(ledger))
     with ledger.reading() as reading:
         return reading.end.head
@@ -37,13 +37,15 @@ def check_integrity(
 
     With `decide_again`, every charge is decided again by what was set when it was made.
     """
-    head = head_of(ledger) if len(ledger.lanes) > 1 else None
+    head = head_of(ledger) if len(ledger.partitions) > 1 else None
     problems = []
-    for lane in ledger.lanes[1:]:
-        with ledger.reading(lane) as reading:
+    for partition in ledger.partitions[1:]:
+        with ledger.reading(partition) as reading:
             if next(reading.rows.checkpoints(LOWEST), None) is not None:
-                problems.append(f"checkpoints: there are some in lane {lane}, and they stand in lane 0")
-    expected: list[list[Expected]] = [[] for _ in ledger.lanes]
+                problems.append(
+                    f"checkpoints: there are some in partition {partition}, and they stand in partition 0"
+                )
+    expected: list[list[Expected]] = [[] for _ in ledger.partitions]
     taken = _Taken(None if expect is None else expect.lower())
     with ledger.reading() as reading:
         going_by = taken.going_by(reading.rows.checkpoints(LOWEST))
@@ -54,14 +56,14 @@ def check_integrity(
         if taken.found is not None:
             _expect(expected, expect, taken.found)
         else:
-            expected[0].append(_noted(expect) if len(ledger.lanes) == 1 else Expected(expect, b"", 0, 0))
+            expected[0].append(_noted(expect) if len(ledger.partitions) == 1 else Expected(expect, b"", 0, 0))
     entries = 0
-    for lane in ledger.lanes:
-        told = partial(_tell, on_progress, lane, len(ledger.lanes))
+    for partition in ledger.partitions:
+        told = partial(_tell, on_progress, partition, len(ledger.partitions))
         keys = partial(keys_made, ledger.reading)
-        found = check_lane(partial(ledger.reading, lane), expected[lane], told, keys, decide_again)
+        found = check_partition(partial(ledger.reading, partition), expected[partition], told, keys, decide_again)
         entries += found.entries
-        where = f"lane {lane}: " if len(ledger.lanes) > 1 else ""
+        where = f"partition {partition}: " if len(ledger.partitions) > 1 else ""
         problems += [where + problem for problem in found.problems]
     return Integrity(not problems, entries, head or found.head, tuple(problems))
 
@@ -82,20 +84,20 @@ class _Taken:
             yield each
 
 
-def _tell(on_progress: Progress, lane: int, lanes: int, done: int, total: int) -> None:
-    """Tell of one lane as if all were as long."""
-    on_progress(lane * total + done, lanes * total)
+def _tell(on_progress: Progress, partition: int, partitions: int, done: int, total: int) -> None:
+    """Tell of one partition as if all were as long."""
+    on_progress(partition * total + done, partitions * total)
 
 
 def _expect(expected: list[list[Expected]], head: str, checkpoint: Checkpoint) -> None:
-    """Ask of every lane what a checkpoint says of it."""
+    """Ask of every partition what a checkpoint says of it."""
     for noted in checkpoints.noted(checkpoint):
-        if noted.lane < len(expected):
-            expected[noted.lane].append(Expected(head, noted.link, noted.answers, noted.collections))
+        if noted.partition < len(expected):
+            expected[noted.partition].append(Expected(head, noted.chain_hash, noted.numbered_rows, noted.collections))
 
 
 def _noted(head: str) -> Expected:
-    """What the head of a single lane says: link, answers and collections. What is none is found nowhere."""
+    """What the head of a single partition says: link, answers and collections. What is none is found nowhere."""
     try:
         data = bytes.fromhex(head)
     except ValueError:

@@ -16,7 +16,7 @@ import click
 
 from ldp_budget._files import replacing
 
-from ..app import rehearses
+from ..app import in_sandbox
 from . import format_of, need_matplotlib
 from .fonts import USUAL, families_for
 from .labels import printable, wrapped
@@ -132,11 +132,11 @@ def _tell_of_boxes(path: str, missing: str) -> None:
 
 
 def heading(figure: Any, title: str, *details: str) -> None:
-    """A title, which says what is a rehearsal, and below it in smaller letters what else has to be known."""
+    """A title, marked where the ledger is a sandbox, and below it in smaller letters what else has to be known."""
     from matplotlib.text import Annotation
 
-    if rehearses():
-        title = f"Rehearsal: {title}"
+    if in_sandbox():
+        title = f"Sandbox: {title}"
     shown = wrapped(printable("; ".join(each for each in details if each)), 106) if any(details) else ""
     lines = wrapped(printable(title), 80)
     # Empty lines keep the room that the details take.

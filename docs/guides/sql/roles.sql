@@ -11,9 +11,10 @@
 
 DO $$
 DECLARE
-    tables CONSTANT text[] := ARRAY['meta', 'lanes', 'users', 'tombstones', 'accounts', 'seals', 'labels', 'quotas',
-        'periods', 'charges', 'policies', 'journal', 'entry_labels', 'notes', 'keys', 'collections', 'checkpoints',
-        'records'];
+    tables CONSTANT text[] := ARRAY['meta', 'partitions', 'users', 'tombstones', 'window_sums', 'account_macs',
+        'memoised_counts', 'quotas', 'periods', 'priced_mechanisms', 'policies', 'journal', 'entry_labels', 'notes',
+        'idempotency_records', 'batch_runs', 'key_epochs', 'closings', 'openings', 'moved_entries', 'erased_records',
+        'collections', 'checkpoints', 'admin_log'];
     name text;
 BEGIN
     FOREACH name IN ARRAY ARRAY['ldp_budget_owner', 'ldp_budget_app'] LOOP
@@ -29,7 +30,7 @@ BEGIN
     GRANT USAGE, CREATE ON SCHEMA public TO ldp_budget_owner;
     GRANT USAGE ON SCHEMA public TO ldp_budget_app;
 
-    IF to_regclass('public.lanes') IS NULL THEN
+    IF to_regclass('public.partitions') IS NULL THEN
         RAISE NOTICE 'there is no ledger yet; make it as ldp_budget_owner, then run this again';
         RETURN;
     END IF;
@@ -40,24 +41,26 @@ BEGIN
     END LOOP;
 
     -- What is only ever added.
-    GRANT INSERT ON public.users, public.tombstones, public.accounts, public.seals, public.labels, public.quotas,
-        public.periods, public.charges, public.policies, public.journal, public.entry_labels, public.notes, public.keys,
-        public.collections, public.checkpoints, public.records TO ldp_budget_app;
+    GRANT INSERT ON public.users, public.tombstones, public.window_sums, public.account_macs, public.memoised_counts,
+        public.quotas, public.periods, public.priced_mechanisms, public.policies, public.journal, public.entry_labels,
+        public.notes, public.idempotency_records, public.batch_runs, public.key_epochs, public.closings,
+        public.openings, public.moved_entries, public.erased_records, public.collections, public.checkpoints,
+        public.admin_log TO ldp_budget_app;
 
-    -- The end of a lane, and what is summed up. A bulk run appends its entries first and then sets the link of the
-    -- last one: so of the journal the links may be written, and nothing else.
-    GRANT UPDATE ON public.lanes TO ldp_budget_app;
-    GRANT UPDATE (epsilon, delta, rho, mu_squared) ON public.accounts TO ldp_budget_app;
-    GRANT UPDATE (day, seal) ON public.seals TO ldp_budget_app;
-    GRANT UPDATE (reports) ON public.labels TO ldp_budget_app;
+    -- The end of a partition, and what is summed up. A bulk run appends its entries first and then sets the hash of the
+    -- last one: so of the journal the chain hashes may be written, and nothing else.
+    GRANT UPDATE ON public.partitions TO ldp_budget_app;
+    GRANT UPDATE (epsilon, delta, rho, mu_squared) ON public.window_sums TO ldp_budget_app;
+    GRANT UPDATE (day, row_mac) ON public.account_macs TO ldp_budget_app;
+    GRANT UPDATE (reports) ON public.memoised_counts TO ldp_budget_app;
     GRANT UPDATE (used) ON public.quotas TO ldp_budget_app;
     GRANT UPDATE (since) ON public.periods TO ldp_budget_app;
-    GRANT UPDATE (link) ON public.journal TO ldp_budget_app;
+    GRANT UPDATE (chain_hash) ON public.journal TO ldp_budget_app;
 
     -- Erasure cuts a user off and deletes what could tell of them; it deletes no entry and no user.
-    GRANT UPDATE (hash, seal) ON public.users TO ldp_budget_app;
-    GRANT DELETE ON public.accounts, public.seals, public.labels, public.entry_labels, public.notes, public.keys
-        TO ldp_budget_app;
+    GRANT UPDATE (user_hash, row_mac) ON public.users TO ldp_budget_app;
+    GRANT DELETE ON public.window_sums, public.account_macs, public.memoised_counts, public.entry_labels, public.notes,
+        public.idempotency_records TO ldp_budget_app;
 
     -- Nothing is written here. Whoever opens the ledger tries whether a row can be locked, and PostgreSQL asks for the
     -- right to change some column of it.

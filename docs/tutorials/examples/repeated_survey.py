@@ -60,7 +60,7 @@ class Study(NamedTuple):
 QUESTIONS = (
     Question("health-a", 0, mechanism("oue")(epsilon=1, domain_size=len(HEALTH))),
     Question("visits-a", 0, mechanism("one-bit-mean")(epsilon=1, maximum=77)),
-    Question("health-b", 1, mechanism("random-substitution").calibrate(epsilon=1, domain_size=len(HEALTH))),
+    Question("health-b", 1, mechanism("grr").calibrate(epsilon=1, domain_size=len(HEALTH))),
     Question("visits-b", 1, mechanism("bounded-staircase")(epsilon=1, lower=0, upper=77)),
 )
 

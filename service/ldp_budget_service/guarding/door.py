@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING
 
 from .. import current
-from ..problems import answer_to, problem
+from ..problems import idempotency_record, problem
 from .exchange import RETRY, Exchange, Receive, Scope, Send, too_large
 from .headers import fault_of
 from .rates import Rate, too_many
@@ -101,7 +101,7 @@ class Door:
         caller = address(scope)
         wait = self._addresses.wait(caller) if _says_a_key(scope) else self._addresses.take(caller)
         if wait:
-            return answer_to(too_many(wait))
+            return idempotency_record(too_many(wait))
         if length > self._settings.most_bytes and scope["path"] not in self._streamed:
             return problem("too-large", too_large(self._settings))
         fault = fault_of(scope["headers"])

@@ -30,19 +30,19 @@ class CallerAnswer(BaseModel):
 class AboutAnswer(BaseModel):
     """Whether nothing counts in this ledger, what time it is there, and who asks."""
 
-    rehearsal: bool
+    sandbox: bool
     now: datetime
     caller: CallerAnswer
 
 
 class PositionAsked(Asked):
-    """Whose lane; every lane without a user."""
+    """Whose partition; every partition without a user."""
 
     user: str | None = Field(None, min_length=1)
 
 
 class PositionAnswer(BaseModel):
-    """Where the journal ends: `LANE:ENTRY`, with commas between."""
+    """Where the journal ends: `PARTITION:ENTRY`, with commas between."""
 
     position: str = Field(examples=["0:17"])
 
@@ -55,7 +55,7 @@ class KeyRevoked(Asked):
 
 
 class KeyAsked(KeyRevoked):
-    """An API key as `ldp-budget key create` makes it."""
+    """An API key as `ldp-budget api-key create` makes it."""
 
     scopes: list[str] = Field(examples=[["spend"]])
     policies: list[str] | None = None
@@ -80,13 +80,13 @@ class RecordAsked(Asked):
 def about(desk: Caller) -> Response:
     """Whether nothing counts in this ledger, what time it is there, and who asks; for any key, whatever it may do."""
     found = desk.accountant
-    about = {"rehearsal": found.rehearsal, "now": found.now().isoformat(), "caller": found.caller._asdict()}
+    about = {"sandbox": found.sandbox, "now": found.now().isoformat(), "caller": found.caller._asdict()}
     return told(found.position(), about)
 
 
 @router.post("/v1/ledger/position", response_model=PositionAnswer, responses=documented())
 def position(asked: PositionAsked, desk: Reader) -> Response:
-    """Where the journal ends, of one user's lane or of every lane."""
+    """Where the journal ends, of one user's partition or of every partition."""
     found = desk.accountant.position(asked.user)
     return told(found, {"position": found})
 

@@ -91,7 +91,7 @@ def named_journal(asked: JournalAsked, desk: Reader) -> Response:
 
 @router.post("/v1/ledger/checkpoint", response_model=HeadAnswer, responses=documented())
 def checkpoint(desk: Caller) -> Response:
-    """Put down where every lane ends. If nothing was written since the newest checkpoint, that is the one."""
+    """Put down where every partition ends. If nothing was written since the newest checkpoint, that is the one."""
     head = desk.accountant.checkpoint()
     return told(desk.accountant.position(), {"head": head})
 

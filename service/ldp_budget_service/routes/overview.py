@@ -69,7 +69,7 @@ def summary(request: Request, desk: Reader) -> Response:
             "seen": request.app.state.metrics.asked(),
             "ledger": {
                 **overview.head(),
-                "rehearsal": desk.accountant.rehearsal,
+                "sandbox": desk.accountant.sandbox,
                 "verified": None if verified is None else verified.to_json(),
             },
         }

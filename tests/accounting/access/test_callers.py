@@ -58,9 +58,9 @@ def test_what_a_key_did_to_keys_stands_in_the_records(accountant: Accountant) ->
     check(accountant)
 
 
-@pytest.mark.parametrize("lanes", [1, 3])
-def test_a_number_that_is_of_no_key_is_found(clock: Clock, lanes: int) -> None:
-    with Accountant(ToyStore(lanes), clock=clock) as accountant:
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_a_number_that_is_of_no_key_is_found(clock: Clock, partitions: int) -> None:
+    with Accountant(ToyStore(partitions), clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=9"])
         record = accountant.record("note", "x", {}, expected=0)
         for number in (record.number, 7):

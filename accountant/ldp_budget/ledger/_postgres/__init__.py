@@ -1,4 +1,4 @@
-"""The ledger on PostgreSQL: in lanes, so that as many machines as there are may write to it at the same time."""
+"""The ledger on PostgreSQL: in partitions, so that as many machines as there are may write to it at the same time."""
 
 from .store import PostgresStore
 

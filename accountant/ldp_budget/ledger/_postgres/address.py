@@ -8,11 +8,11 @@ from urllib.parse import unquote
 
 from ...errors import InvalidParameter
 
-MOST_LANES = 4096
-DEFAULT_LANES = 64
+MOST_PARTITIONS = 4096
+DEFAULT_PARTITIONS = 64
 HA = ("none", "quorum")
 
-_EXPECTED = "postgresql://[USER@]HOST[:PORT]/DATABASE, with libpq's options, and lanes, ha or connections"
+_EXPECTED = "postgresql://[USER@]HOST[:PORT]/DATABASE, with libpq's options, and partitions, ha or connections"
 
 # Hosts, each a name, an address in figures or a folder of sockets (escaped), and its port.
 _HOST = r"(?:\[[0-9A-Fa-f:.%]*\]|[^\[\]:,]*)(?::\d*)?"
@@ -21,13 +21,13 @@ _PRINTED = re.compile(r"(?:[!-$&-~]|[^\x00-\xa0\ud800-\udfff]|%[0-9A-Fa-f]{2})*"
 
 
 class Address(NamedTuple):
-    """An address, taken apart. `lanes` counts only when the ledger is made; `ha` is what was declared of standbys."""
+    """An address, taken apart. `partitions` counts only when the ledger is made; `ha` is what was declared of standbys."""
 
     connect: str
     """What libpq gets."""
     name: str
     """What messages say: no user, no password, no options."""
-    lanes: int
+    partitions: int
     ha: str | None
     connections: int
 
@@ -47,7 +47,7 @@ def read(text: str) -> Address:
         raise InvalidParameter("ledger", expected, "one of them as it is")
     if any("=" not in option for option in filter(None, query.split("&"))):
         raise InvalidParameter("ledger", f"{_EXPECTED}, each as NAME=VALUE", "an option without a value")
-    ours = {"lanes": str(DEFAULT_LANES), "ha": "", "connections": "16"}
+    ours = {"partitions": str(DEFAULT_PARTITIONS), "ha": "", "connections": "16"}
     theirs = []
     for option in filter(None, query.split("&")):
         name, _, value = option.partition("=")
@@ -60,7 +60,7 @@ def read(text: str) -> Address:
     return Address(
         f"{scheme}://{place}{'?' * bool(theirs)}{'&'.join(theirs)}",
         f"postgresql://{host.rpartition('@')[2]}/{database}",
-        _count("lanes", ours["lanes"], MOST_LANES),
+        _count("partitions", ours["partitions"], MOST_PARTITIONS),
         ours["ha"] or None,
         _count("connections", ours["connections"], 1000),
     )

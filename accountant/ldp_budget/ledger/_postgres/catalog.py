@@ -160,7 +160,7 @@ def find_schema(connection: Connection) -> str:
     """The schema in which a ledger's tables are, or are to be made."""
     found: Any = connection.execute(
         "SELECT coalesce((SELECT n.nspname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n"
-        " ON n.oid = c.relnamespace WHERE c.oid = pg_catalog.to_regclass('lanes')), pg_catalog.current_schema(), '')"
+        " ON n.oid = c.relnamespace WHERE c.oid = pg_catalog.to_regclass('partitions')), pg_catalog.current_schema(), '')"
     ).fetchone()
     return str(found[0])
 

@@ -23,7 +23,7 @@ def place(ledger: str) -> Path:
     return Path(named) if named else application_folder() / "keys" / f"{ledger}.key"
 
 
-def make(ledger: str, address: Address, given: bytes | None = None, rehearsal: bool | None = None) -> Key:
+def make(ledger: str, address: Address, given: bytes | None = None, sandbox: bool | None = None) -> Key:
     """The key of a ledger that is being made: that which the variable names, if it is there, else a new file.
 
     `given`: that of the ledger which is to be copied there.
@@ -37,8 +37,8 @@ def make(ledger: str, address: Address, given: bytes | None = None, rehearsal: b
                 if given not in (None, key.secret):
                     why = f"expected the key of the ledger that is copied to it in {file}; found another key"
                     raise LedgerError(address.name, why)
-                return key if given else check_kind(key, address.name, bool(rehearsal))
-            secret = given or new_key(rehearsal)
+                return key if given else check_kind(key, address.name, bool(sandbox))
+            secret = given or new_key(sandbox)
             create_private(file, secret)
     except OSError as error:
         raise LedgerError(address.name, f"its key {file} cannot be written: {error.strerror}") from None

@@ -1,10 +1,10 @@
-"""The ledger on PostgreSQL: transactions over lanes, each in three trips, repeated where the server asks for that.
+"""The ledger on PostgreSQL: transactions over partitions, each in three trips, repeated where the server asks for that.
 
 The first takes the locks and reads, the second writes, and the third commits once every row is counted.
 
-A transaction locks the rows of its lanes and reads only then, in another statement: in READ COMMITTED a statement
+A transaction locks the rows of its partitions and reads only then, in another statement: in READ COMMITTED a statement
 sees what was committed when it began, so one that locked and read at once could decide on what was before the lock.
-Who needs several lanes waits for them in ascending order; a group waits for its first lane, and takes of the others
+Who needs several partitions waits for them in ascending order; a group waits for its first partition, and takes of the others
 what is free: so nobody waits in a circle. Nothing here is more than what every engine that speaks the protocol has:
 no stored procedures, temporary tables, sequences, advisory locks or notifications.
 """
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..._files import alone_in
 from ...errors import LdpBudgetError, LedgerError, LedgerMissing, NotSupported
 from .. import _forks
-from ..keys import check_kind, new_book, read_book, replace
+from ..keys import check_kind, new_ledger_id, read_ledger_id, replace
 from ..store import UnstorableError
 from . import address, catalog, promises, schema, secret
 from .ahead import Ahead
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from psycopg import Connection, Cursor, Error
 
     from ..keys import Key
-    from ..store import Hint, Lanes, Snapshot
+    from ..store import Hint, Partitions, Snapshot
 
 T = TypeVar("T")
 
-_LOCK = f"{END} WHERE lane = ANY(%b::int4[]) ORDER BY lane FOR UPDATE"
+_LOCK = f"{END} WHERE partition = ANY(%b::int4[]) ORDER BY partition FOR UPDATE"
 _LOCK_FREE = f"{_LOCK} SKIP LOCKED"
 _AGAIN = ("40001", "40P01")  # serialization failure, deadlock: nothing was done
 _UNPREPARED = ("26000", "42P05")  # the session is not the one that has prepared the statement
@@ -53,14 +53,14 @@ _VALUES = ("22", "54")  # data exceptions, and limits of the program, such as th
 _TABLES_SECONDS = 5.0
 """How old the last look at the server's catalogue may be when a transaction begins."""
 _LOOK_SECONDS = 5.0
-"""How long a server may take to say where its lanes end."""
+"""How long a server may take to say where its partitions end."""
 _LOST = ("08", "57P", "40003")  # the connection's end, the server's, and "statement completion unknown"
 _NOTHING = "; nothing was charged"
 _UNKNOWN = "; whether it was charged is not known, so ask again by the key"
 
 
 class PostgresStore:
-    """A store of many lanes on a server, or on whatever speaks its protocol and keeps a lane's rows together."""
+    """A store of many partitions on a server, or on whatever speaks its protocol and keeps a partition's rows together."""
 
     def __init__(
         self,
@@ -68,8 +68,8 @@ class PostgresStore:
         *,
         create: bool,
         secret: bytes | None = None,
-        rehearsal: bool | None = None,
-        book: str | None = None,
+        sandbox: bool | None = None,
+        ledger_id: str | None = None,
     ) -> None:
         self._address = address.read(ledger)
         self.name = self._address.name
@@ -84,18 +84,18 @@ class PostgresStore:
             if not self._schema:
                 why = "no schema of the role's search_path is there. Create one, or put options=-csearch_path%3DNAME"
                 raise LedgerError(self.name, f"{why} into the address")
-            self.key, self.lanes = self._open(connection, create, secret, rehearsal, book)
+            self.key, self.partitions = self._open(connection, create, secret, sandbox, ledger_id)
             self._check_tables(connection)
             with first_connection(self._address) as other:
                 promises.check_isolation(connection, other, self._schema, self._address)
 
     def _open(
-        self, connection: Connection, create: bool, given: bytes | None, rehearsal: bool | None, book: str | None
+        self, connection: Connection, create: bool, given: bytes | None, sandbox: bool | None, ledger_id: str | None
     ) -> tuple[Key, int]:
         if not self._is_made(connection):
             if not create:
                 raise LedgerMissing(self.name)
-            self._create(connection, given, rehearsal, new_book() if book is None else book)
+            self._create(connection, given, sandbox, new_ledger_id() if ledger_id is None else ledger_id)
         with self._looking(connection):
             meta: dict[str, bytes] = dict(connection.execute("SELECT name, value FROM meta").fetchall())
         version = bytes(meta.get("schema", b"?")).decode("ascii", "replace")
@@ -107,21 +107,23 @@ class PostgresStore:
             )
             raise LedgerError(self.name, f"{why} from a backup")
         self.identity = bytes(meta["ledger"]).decode("ascii")
-        key = check_kind(secret.read(self.identity, self._address), self.name, rehearsal)
+        key = check_kind(secret.read(self.identity, self._address), self.name, sandbox)
         with self._looking(connection):
-            (lanes,) = connection.execute("SELECT count(*) FROM lanes").fetchone() or (0,)
-        if bytes(meta["key_check"]) != schema.key_check(key, lanes):
-            why = f"its key belongs to another ledger, or it was not made with the {lanes} lanes that it has"
+            (partitions,) = connection.execute("SELECT count(*) FROM partitions").fetchone() or (0,)
+        if bytes(meta["key_check"]) != schema.key_check(key, partitions):
+            why = (
+                f"its key belongs to another ledger, or it was not made with the {partitions} partitions that it has"
+            )
             raise LedgerError(self.name, why)
-        found = read_book(key, meta.get("book"))
+        found = read_ledger_id(key, meta.get("ledger_id"))
         if found is None:
             raise LedgerError(self.name, "its table meta was changed: the id in it. Restore the table from a backup")
-        key.belong_to(found)
-        return key, int(lanes)
+        key.set_ledger_id(found)
+        return key, int(partitions)
 
     def _is_made(self, connection: Connection) -> bool:
         with self._looking(connection):
-            found: Any = connection.execute("SELECT to_regclass('lanes') IS NOT NULL").fetchone()
+            found: Any = connection.execute("SELECT to_regclass('partitions') IS NOT NULL").fetchone()
         return bool(found[0])
 
     @contextmanager
@@ -137,7 +139,7 @@ class PostgresStore:
             catalog.check_catalog(catalog.ask_catalog(Unit(connection, self._schema)), self.name)
         self._tables_checked = time.monotonic()
 
-    def _create(self, connection: Connection, given: bytes | None, rehearsal: bool | None, book: str) -> None:
+    def _create(self, connection: Connection, given: bytes | None, sandbox: bool | None, ledger_id: str) -> None:
         """Make the tables and the key. Of several who do so at the same time one does, and the others find it.
 
         By which error the server tells the others depends on how far the one had come: a table, a type of the same
@@ -146,12 +148,12 @@ class PostgresStore:
         from psycopg import errors
 
         ledger = secrets.token_hex(8)
-        key = secret.make(ledger, self._address, given, rehearsal)
+        key = secret.make(ledger, self._address, given, sandbox)
         try:
             with self._looking(connection):
                 for statement in schema.TABLES:
                     connection.execute(statement)
-                schema.fill(connection, key, ledger, self._address.lanes, book)
+                schema.fill(connection, key, ledger, self._address.partitions, ledger_id)
         except errors.Error as error:
             if self._is_made(connection):
                 return
@@ -159,12 +161,12 @@ class PostgresStore:
 
     # -- transactions -------------------------------------------------------------------------------------
 
-    def run(self, work: Callable[[Lanes], T], lanes: Sequence[int] = (0,), hint: Hint | None = None) -> T:
-        """Do `work` with the locks of lanes; all of it happens or nothing."""
+    def run(self, work: Callable[[Partitions], T], partitions: Sequence[int] = (0,), hint: Hint | None = None) -> T:
+        """Do `work` with the locks of partitions; all of it happens or nothing."""
         deadline = time.monotonic() + WAIT_SECONDS
         while True:
             try:
-                return self._run_once(work, lanes, hint)
+                return self._run_once(work, partitions, hint)
             except _Again as again:
                 if again.code in _UNPREPARED:
                     self._connections.prepares = False
@@ -173,12 +175,12 @@ class PostgresStore:
                 if time.monotonic() > deadline:
                     raise LedgerError(self.name, f"{again}{_NOTHING}") from again
 
-    def _run_once(self, work: Callable[[Lanes], T], lanes: Sequence[int], hint: Hint | None) -> T:
+    def _run_once(self, work: Callable[[Partitions], T], partitions: Sequence[int], hint: Hint | None) -> T:
         attempt = _Attempt()
         with self._connections.lend() as connection:
             connection.add_notice_handler(attempt.notice)
             try:
-                result = self._transact(connection, attempt, work, lanes, hint)
+                result = self._transact(connection, attempt, work, partitions, hint)
             except BaseException as error:
                 # A group of works says by another error that one of them had one.
                 servers = of_driver(error, connection)
@@ -194,8 +196,8 @@ class PostgresStore:
         self,
         connection: Connection,
         attempt: _Attempt,
-        work: Callable[[Lanes], T],
-        lanes: Sequence[int],
+        work: Callable[[Partitions], T],
+        partitions: Sequence[int],
         hint: Hint | None,
     ) -> T:
         with connection.pipeline() as pipeline:
@@ -207,9 +209,9 @@ class PostgresStore:
             # Of the transaction, not of the session: behind a pooler that is another one, too.
             settled = promises.settle(unit, WAIT_SECONDS)
             some = hint is not None and hint.some
-            needed = lanes[:1] if some else lanes
+            needed = partitions[:1] if some else partitions
             locked = unit.run(_LOCK, (list(needed),))
-            free = unit.run(_LOCK_FREE, (list(lanes[1:]),)) if some else ()
+            free = unit.run(_LOCK_FREE, (list(partitions[1:]),)) if some else ()
             ahead = None if hint is None else Ahead(unit, hint)
             if promised is not None:
                 promises.judge_settings(promised, self._address)
@@ -219,10 +221,10 @@ class PostgresStore:
             ends = {row[0]: end_of(row) for row in chain(locked, free)}
             gone = {*needed} - ends.keys()
             if gone:
-                raise LedgerError(self.name, f"lane {min(gone)} is not there{_NOTHING}")
+                raise LedgerError(self.name, f"partition {min(gone)} is not there{_NOTHING}")
             if ahead is not None:
                 ahead.read()
-            result = work({lane: PostgresRows(unit, lane, end, ahead) for lane, end in ends.items()})
+            result = work({partition: PostgresRows(unit, partition, end, ahead) for partition, end in ends.items()})
             unit.flush()
             if unit.has_written:
                 pipeline.sync()
@@ -264,17 +266,17 @@ class PostgresStore:
         return LedgerError(self.name, f"{plain(error)}{_NOTHING}")
 
     @contextmanager
-    def snapshot(self, lane: int = 0) -> Iterator[Snapshot]:
-        """One moment of a lane."""
+    def snapshot(self, partition: int = 0) -> Iterator[Snapshot]:
+        """One moment of a partition."""
         with self._connections.lend() as connection:
             try:
                 begin = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {catalog.set_path(self._schema)}"
                 connection.execute(begin, prepare=False)  # type: ignore[call-overload, unused-ignore]
                 unit = Unit(connection, self._schema)
-                row: Any = unit.run(f"{END} WHERE lane = %s", (lane,)).fetchone()
+                row: Any = unit.run(f"{END} WHERE partition = %s", (partition,)).fetchone()
                 if row is None:
-                    raise LedgerError(self.name, f"lane {lane} is not there")
-                yield PostgresRows(unit, lane, end_of(row))
+                    raise LedgerError(self.name, f"partition {partition} is not there")
+                yield PostgresRows(unit, partition, end_of(row))
                 connection.execute("COMMIT")
             except Exception as error:
                 servers = of_driver(error, connection)
@@ -285,17 +287,17 @@ class PostgresStore:
                 raise LedgerError(self.name, plain(servers)) from error
 
     def entries(self) -> Sequence[int]:
-        """The number of the newest entry of each lane, in one trip, of a server that answers soon."""
+        """The number of the newest entry of each partition, in one trip, of a server that answers soon."""
         with _plainly(self.name), self._connections.lend(_LOOK_SECONDS) as connection, connection.pipeline():
             unit = Unit(connection, self._schema)
             unit.run("BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")
             tables = catalog.ask_catalog(unit) if self._tables_are_due() else None
             unit.run(catalog.set_path(self._schema))
-            lanes = unit.run("SELECT entry FROM lanes ORDER BY lane")
+            partitions = unit.run("SELECT entry FROM partitions ORDER BY partition")
             unit.run("COMMIT")
             if tables is not None:
                 self._judge_tables(tables)
-            return [row[0] for row in lanes.fetchall()]
+            return [row[0] for row in partitions.fetchall()]
 
     def check_key(self) -> None:
         """Raise `LedgerError` unless the key lies where it is looked for."""

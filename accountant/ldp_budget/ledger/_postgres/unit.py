@@ -1,4 +1,4 @@
-"""One writing transaction on a server: what its lanes write is held back and sent with one statement for each table.
+"""One writing transaction on a server: what its partitions write is held back and sent with one statement for each table.
 
 What is read goes out at once, behind what was held back, so that it sees it.
 """
@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ...guarantees.amounts import Costs
-from ..entries import End
+from ..entries import NUMBERED, PartitionHead
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from psycopg import Connection, Cursor
 
 AMOUNTS = ", ".join(Costs._fields)
-ENTRY = f"entry, at, kind, account, charge, policy, reports, {AMOUNTS}, mark, expires, resolves, keyed"
-COUNTERS = End._fields[3:]
+ENTRY = (
+    f"entry, at, kind, account, priced_mechanism, policy, reports, {AMOUNTS}, label_commitment, expires, resolves,"
+    " has_record, has_note, api_key, sub_limit"
+)
+COUNTERS = PartitionHead._fields[3:]
 
 _LONG_SECONDS = 3600.0
 FEW = 4
@@ -46,55 +49,65 @@ class OfRows:
 
 
 _AMOUNT_TYPES = "int8 " * len(Costs._fields)
-_NUMBERED = ", ".join((*COUNTERS, "seal"))
+_NUMBERED = ", ".join((*COUNTERS, "row_mac"))
 
 USERS = OfRows("INSERT INTO users SELECT * FROM", "int4 int8 bytea bytea")
 SUMS = OfRows(
-    "INSERT INTO accounts SELECT * FROM",
+    "INSERT INTO window_sums SELECT * FROM",
     f"int4 int8 int8 {_AMOUNT_TYPES}",
-    "AS t ON CONFLICT (lane, account, slot) DO UPDATE"
+    "AS t ON CONFLICT (partition, account, window_code) DO UPDATE"
     f" SET {', '.join(f'{name} = excluded.{name}' for name in Costs._fields)}",
     same=3,
 )
-SEALS = OfRows(
-    "INSERT INTO seals SELECT * FROM",
+ACCOUNT_MACS = OfRows(
+    "INSERT INTO account_macs SELECT * FROM",
     "int4 int8 int8 bytea",
-    "AS t ON CONFLICT (lane, account) DO UPDATE SET day = excluded.day, seal = excluded.seal",
+    "AS t ON CONFLICT (partition, account) DO UPDATE SET day = excluded.day, row_mac = excluded.row_mac",
     same=2,
 )
 NEWEST = (
     "(SELECT j.entry FROM journal j"
-    " WHERE j.lane = u.lane AND j.account = u.account AND j.kind IN ('spent', 'reserved', 'voided')"
+    " WHERE j.partition = u.partition AND j.account = u.account AND j.kind IN ('spent', 'reserved', 'voided')"
     " ORDER BY j.entry DESC LIMIT 1)"
 )
 """The newest charge of an account `u`."""
 COUNTED = (
-    "(EXISTS (SELECT FROM labels l WHERE l.lane = u.lane AND l.account = u.account)"
-    " OR EXISTS (SELECT FROM quotas q WHERE q.lane = u.lane AND q.account = u.account))"
+    "(EXISTS (SELECT FROM memoised_counts l WHERE l.partition = u.partition AND l.account = u.account)"
+    " OR EXISTS (SELECT FROM quotas q WHERE q.partition = u.partition AND q.account = u.account))"
 )
 """Whether an account `u` has label counts or used quotas."""
 _SUM = ", ".join(f"a.{name}" for name in Costs._fields)
-SEALED = f"u.account, a.slot, {_SUM}, {NEWEST}, s.day, s.seal, {COUNTED}, u.hash"
+MAC_STATE = f"u.account, a.window_code, {_SUM}, {NEWEST}, s.day, s.row_mac, {COUNTED}, u.user_hash"
 """What is read of accounts `u`, sums `a` and seals `s`."""
-ANSWERS = OfRows("INSERT INTO keys SELECT * FROM", "int4 bytea bytea int8 bytea text bytea")
+RECORDS = OfRows("INSERT INTO idempotency_records SELECT * FROM", "int4 bytea bytea int8 int8 bytea text bytea")
 ENTRIES = OfRows(
-    f"INSERT INTO journal (lane, {ENTRY}, link) SELECT * FROM",
-    f"int4 int8 int8 text int8 int8 int8 int8 {_AMOUNT_TYPES} bytea int8 int8 int8 bytea",
+    f"INSERT INTO journal (partition, {ENTRY}, chain_hash) SELECT * FROM",
+    f"int4 int8 int8 text int8 int8 int8 int8 {_AMOUNT_TYPES} bytea int8 int8 int8 int8 int8 int8 bytea",
 )
+_TYPES = {"int": "int8", "bytes": "bytea", "str": "text"}
+
+
+def _types(kind: type[Any]) -> str:
+    return " ".join(["int4", *(_TYPES[each] for each in kind.__annotations__.values())])
+
+
+NUMBERED_ROWS = {
+    kind: OfRows(f"INSERT INTO {table.name} SELECT * FROM", _types(kind)) for kind, table in NUMBERED.items()
+}
 NOTES = OfRows("INSERT INTO notes SELECT * FROM", "int4 int8 text bytea")
 _ENDS = OfRows(
-    "UPDATE lanes SET entry = t.entry, at = t.at, link = t.link FROM",
+    "UPDATE partitions SET entry = t.entry, at = t.at, chain_hash = t.chain_hash FROM",
     "int4 int8 int8 bytea",
-    "AS t(lane, entry, at, link) WHERE lanes.lane = t.lane",
+    "AS t(partition, entry, at, chain_hash) WHERE partitions.partition = t.partition",
     same=1,
 )
 _COUNTED = OfRows(
-    f"UPDATE lanes SET {', '.join(f'{name} = t.{name}' for name in (*COUNTERS, 'seal'))} FROM",
+    f"UPDATE partitions SET {', '.join(f'{name} = t.{name}' for name in (*COUNTERS, 'row_mac'))} FROM",
     f"int4 {'int8 ' * len(COUNTERS)} bytea",
-    f"AS t(lane, {_NUMBERED}) WHERE lanes.lane = t.lane",
+    f"AS t(partition, {_NUMBERED}) WHERE partitions.partition = t.partition",
     same=1,
 )
-_ORDER = (USERS, SUMS, SEALS, ANSWERS, ENTRIES, NOTES, _ENDS, _COUNTED)
+_ORDER = (USERS, SUMS, ACCOUNT_MACS, RECORDS, ENTRIES, NOTES, *NUMBERED_ROWS.values(), _ENDS, _COUNTED)
 
 
 class Unit:
@@ -112,11 +125,11 @@ class Unit:
         for row in rows:
             held[row[: statement.same] or len(held)] = row
 
-    def set_end(self, lane: int, end: End, seal: bytes | None) -> None:
-        """Move the end of a lane."""
-        self.put(_ENDS, [(lane, *end[:3])])
-        if seal is not None:
-            self.put(_COUNTED, [(lane, *end.counters, seal)])
+    def set_end(self, partition: int, end: PartitionHead, row_mac: bytes | None) -> None:
+        """Move the end of a partition."""
+        self.put(_ENDS, [(partition, *end[:3])])
+        if row_mac is not None:
+            self.put(_COUNTED, [(partition, *end.counters, row_mac)])
 
     def run(self, sql: str, values: Any = ()) -> Cursor[Any]:
         """A statement, behind all that was held back; its outcome is not waited for unless it is asked for rows."""
@@ -133,7 +146,7 @@ class Unit:
         self._written.append((self.run(sql, values), count))
 
     def be_patient(self) -> None:
-        """Wait longer for answers: what follows takes as long as the lane is large."""
+        """Wait longer for answers: what follows takes as long as the partition is large."""
         self._connection.patience = _LONG_SECONDS  # type: ignore[attr-defined]
 
     def flush(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...guarantees.amounts import LARGEST, Costs
-from ..keys import HASH_BYTES, SEAL_BYTES
+from ..keys import HASH_BYTES, MAC_BYTES
 from ..store import NO_SUM
 
 if TYPE_CHECKING:
@@ -23,10 +23,10 @@ _NEWEST = (
     " ORDER BY j.entry DESC LIMIT 1)"
 )
 _COUNTED = (
-    "(EXISTS (SELECT 1 FROM labels l WHERE l.account = {0}.account)"
+    "(EXISTS (SELECT 1 FROM memoised_counts l WHERE l.account = {0}.account)"
     " OR EXISTS (SELECT 1 FROM quotas q WHERE q.account = {0}.account))"
 )
-SEAL = f"{_NEWEST}, s.day, s.seal, {_COUNTED}"
+MAC_STATE = f"{_NEWEST}, s.day, s.row_mac, {_COUNTED}"
 """What is read of the seal `s` of an account, which is of a table still to be named."""
 
 
@@ -36,8 +36,8 @@ class SqliteBatch:
     def __init__(self, connection: sqlite3.Connection, users: list[bytes]) -> None:
         self._connection = connection
         execute = self._execute = connection.execute
-        execute("CREATE TEMP TABLE IF NOT EXISTS batch (hash BLOB PRIMARY KEY) WITHOUT ROWID")
-        execute("CREATE TEMP TABLE IF NOT EXISTS charged (account INTEGER PRIMARY KEY, hash BLOB)")
+        execute("CREATE TEMP TABLE IF NOT EXISTS batch (user_hash BLOB PRIMARY KEY) WITHOUT ROWID")
+        execute("CREATE TEMP TABLE IF NOT EXISTS charged (account INTEGER PRIMARY KEY, user_hash BLOB)")
         execute("DELETE FROM batch")
         execute("DELETE FROM charged")
         values = (len(users), b"".join(users))
@@ -45,37 +45,38 @@ class SqliteBatch:
         self._size = len(users)
 
     def refuse(self, rooms: Rooms) -> list[bytes]:
-        erased = "(u.account IS NULL AND EXISTS (SELECT 1 FROM tombstones t WHERE t.hash = b.hash))"
+        erased = "(u.account IS NULL AND EXISTS (SELECT 1 FROM tombstones t WHERE t.user_hash = b.user_hash))"
         refused = " OR ".join([erased, *(_over(window, room) for window, room in rooms)])
-        sql = f"SELECT b.hash FROM batch b LEFT JOIN users u USING (hash) WHERE {refused}"
+        sql = f"SELECT b.user_hash FROM batch b LEFT JOIN users u USING (user_hash) WHERE {refused}"
         hashes = self._execute(sql).fetchall()
-        self._connection.executemany("DELETE FROM batch WHERE hash = ?", hashes)
+        self._connection.executemany("DELETE FROM batch WHERE user_hash = ?", hashes)
         self._size -= len(hashes)
         return [row[0] for row in hashes]
 
     def unknown(self) -> list[bytes]:
         # Those who are known go into `charged` on the way.
-        found = "SELECT u.account, b.hash FROM batch b CROSS JOIN users u USING (hash) ORDER BY account"
+        found = "SELECT u.account, b.user_hash FROM batch b CROSS JOIN users u USING (user_hash) ORDER BY account"
         if self._execute(f"INSERT INTO charged {found}").rowcount >= self._size:
             return []
-        sql = "SELECT hash FROM batch b WHERE NOT EXISTS (SELECT 1 FROM users u WHERE u.hash = b.hash) ORDER BY hash"
+        known = "SELECT 1 FROM users u WHERE u.user_hash = b.user_hash"
+        sql = f"SELECT user_hash FROM batch b WHERE NOT EXISTS ({known}) ORDER BY user_hash"
         return [row[0] for row in self._execute(sql)]
 
-    def sealed(self, day: int, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+    def stored_macs(self, day: int, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
         sums = [f", {_of(place)}" for place in range(len(windows))]
-        seal = f"CASE WHEN s.day = {day:d} AND NOT {_COUNTED.format('c')} THEN s.seal END"
+        row_mac = f"CASE WHEN s.day = {day:d} AND NOT {_COUNTED.format('c')} THEN s.row_mac END"
         joins = [
-            f" LEFT JOIN accounts a{place} ON a{place}.account = c.account AND a{place}.window = {window:d}"
+            f" LEFT JOIN window_sums a{place} ON a{place}.account = c.account AND a{place}.window_code = {window:d}"
             for place, window in enumerate(windows)
         ]
         return self._execute(
-            f"SELECT c.account, c.hash, {_NEWEST.format('c')}, {seal}{''.join(sums)} FROM charged c"
-            f" LEFT JOIN seals s ON s.account = c.account{''.join(joins)}"
+            f"SELECT c.account, c.user_hash, {_NEWEST.format('c')}, {row_mac}{''.join(sums)} FROM charged c"
+            f" LEFT JOIN account_macs s ON s.account = c.account{''.join(joins)}"
         )
 
-    def open_accounts(self, first: int, users: list[bytes], seals: list[bytes]) -> None:
-        row = f"?2 + n, {_slice(3, HASH_BYTES)}, {_slice(4, SEAL_BYTES)}"
-        values = (len(users), first, b"".join(users), b"".join(seals))
+    def open_accounts(self, first: int, users: list[bytes], row_macs: list[bytes]) -> None:
+        row = f"?2 + n, {_slice(3, HASH_BYTES)}, {_slice(4, MAC_BYTES)}"
+        values = (len(users), first, b"".join(users), b"".join(row_macs))
         self._execute(f"INSERT INTO users {_SLICES} SELECT {row} FROM slice", values)
         self._execute(f"INSERT INTO charged {_SLICES} SELECT ?2 + n, NULL FROM slice", values[:2])
 
@@ -83,27 +84,28 @@ class SqliteBatch:
         adds = ", ".join(_add(name, amount) for name, amount in zip(Costs._fields, cost, strict=True))
         for window in windows:
             self._execute(
-                "INSERT INTO accounts SELECT account, ?, ?, ?, ?, ? FROM charged WHERE true ORDER BY account"
+                "INSERT INTO window_sums SELECT account, ?, ?, ?, ?, ? FROM charged WHERE true ORDER BY account"
                 f" ON CONFLICT DO UPDATE SET {adds}",
                 (window, *cost),
             )
 
-    def append(self, first: int, common: tuple[Any, ...], kept: int) -> list[int]:
+    def append(self, first: int, common: tuple[Any, ...], bound: tuple[int, int, int]) -> list[int]:
         accounts = [row[0] for row in self._execute("SELECT account FROM charged ORDER BY account")]
-        columns = f"entry, at, kind, account, charge, policy, reports, {', '.join(Costs._fields)}, keyed"
+        columns = f"entry, at, kind, account, priced_mechanism, policy, reports, {', '.join(Costs._fields)}"
+        columns += ", has_record, has_note, api_key, sub_limit"
         self._execute(
             f"INSERT INTO journal ({columns}) SELECT ?9 + row_number() OVER (ORDER BY account),"
-            " ?1, ?2, account, ?3, ?4, 1, ?5, ?6, ?7, ?8, ?10 FROM charged ORDER BY account",
-            (*common, first - 1, kept),
+            " ?1, ?2, account, ?3, ?4, 1, ?5, ?6, ?7, ?8, 0, ?10, ?11, ?12 FROM charged ORDER BY account",
+            (*common, first - 1, *bound),
         )
         return accounts
 
-    def seal(self, day: int, seals: list[bytes]) -> None:
+    def set_macs(self, day: int, row_macs: list[bytes]) -> None:
         self._execute(
-            f"INSERT INTO seals SELECT account, ?1, {_slice(2, SEAL_BYTES)} FROM"
+            f"INSERT INTO account_macs SELECT account, ?1, {_slice(2, MAC_BYTES)} FROM"
             " (SELECT account, row_number() OVER (ORDER BY account) - 1 AS n FROM charged)"
-            " WHERE true ON CONFLICT (account) DO UPDATE SET day = excluded.day, seal = excluded.seal",
-            (day, b"".join(seals)),
+            " WHERE true ON CONFLICT (account) DO UPDATE SET day = excluded.day, row_mac = excluded.row_mac",
+            (day, b"".join(row_macs)),
         )
 
 
@@ -128,7 +130,9 @@ def _over(window: int, room: dict[str, int] | None) -> str:
     if room is None:
         return "1"
     over = " OR ".join(f"a.{name} IS NULL OR a.{name} > {most}" for name, most in room.items())
-    return f"EXISTS (SELECT 1 FROM accounts a WHERE a.account = u.account AND a.window = {window} AND ({over}))"
+    return (
+        f"EXISTS (SELECT 1 FROM window_sums a WHERE a.account = u.account AND a.window_code = {window} AND ({over}))"
+    )
 
 
 def _add(name: str, amount: int | None) -> str:

@@ -61,27 +61,29 @@ def check_writable(connection: sqlite3.Connection, path: str) -> None:
         raise LedgerError(path, f"{why}; nothing was charged") from None
 
 
-def open_memory(key: keys.Key, book: str) -> sqlite3.Connection:
+def open_memory(key: keys.Key, ledger_id: str) -> sqlite3.Connection:
     """An empty ledger that lives as long as its connection."""
     connection = _connect(MEMORY)
     lay_out(connection)
-    fill(connection, key, book)
+    fill(connection, key, ledger_id)
     return connection
 
 
-def check_book(connection: sqlite3.Connection, key: keys.Key, path: str) -> None:
+def check_ledger_id(connection: sqlite3.Connection, key: keys.Key, path: str) -> None:
     """Let the key learn the id of its ledger. Raises `LedgerError` where that was changed."""
-    row = connection.execute("SELECT value FROM meta WHERE name = 'book'").fetchone()
-    book = keys.read_book(key, row[0]) if row is not None and isinstance(row[0], bytes) else None
-    if book is None:
+    row = connection.execute("SELECT value FROM meta WHERE name = 'ledger_id'").fetchone()
+    ledger_id = keys.read_ledger_id(key, row[0]) if row is not None and isinstance(row[0], bytes) else None
+    if ledger_id is None:
         raise LedgerError(path, "its table meta was changed: the id in it. Restore the ledger from a backup")
-    key.belong_to(book)
+    key.set_ledger_id(ledger_id)
 
 
-def create(file: Path, secret: bytes | None = None, rehearsal: bool | None = None, book: str | None = None) -> None:
+def create(
+    file: Path, secret: bytes | None = None, sandbox: bool | None = None, ledger_id: str | None = None
+) -> None:
     """Make key and ledger, unless somebody else just has; the ledger appears whole, under its name, last.
 
-    `secret`, `book`: the key and the id of the ledger which is to be copied here.
+    `secret`, `ledger_id`: the key and the id of the ledger which is to be copied here.
     """
     if not file.parent.is_dir():
         raise LedgerError(str(file), f"the folder {file.parent} does not exist")
@@ -92,10 +94,10 @@ def create(file: Path, secret: bytes | None = None, rehearsal: bool | None = Non
             _finish(file)
             return
         draft = _draft_of(file, _COPY if secret else _NEW)
-        secret = secret or keys.new_key(rehearsal)
+        secret = secret or keys.new_key(sandbox)
         refuse_strays(file)
-        book = keys.new_book() if book is None else book
-        _put(file, draft, secret, lambda: _write_empty(draft, keys.Key(secret), book))
+        ledger_id = keys.new_ledger_id() if ledger_id is None else ledger_id
+        _put(file, draft, secret, lambda: _write_empty(draft, keys.Key(secret), ledger_id))
 
 
 def copy(connection: sqlite3.Connection, key: keys.Key, file: Path) -> None:
@@ -190,14 +192,14 @@ def _stop_waiting(path: str) -> Callable[[int, int, int], None]:
     return check
 
 
-def _write_empty(draft: Path, key: keys.Key, book: str) -> None:
+def _write_empty(draft: Path, key: keys.Key, ledger_id: str) -> None:
     """A draft that is cut off is thrown away, so it need not reach the disk before it is whole."""
     connection = _connect(str(draft))
     try:
         connection.execute("PRAGMA journal_mode = MEMORY")
         connection.execute("PRAGMA synchronous = OFF")
         lay_out(connection)
-        fill(connection, key, book)
+        fill(connection, key, ledger_id)
         give_log(connection)
     finally:
         connection.close()

@@ -30,7 +30,7 @@ WAIT_SECONDS = 0.05
 PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 60.0
 """How long no attempt waits after one that waited in vain: at first, and at most."""
 
-_NEWEST = "SELECT entry, link FROM journal ORDER BY entry DESC LIMIT 1"
+_NEWEST = "SELECT entry, chain_hash FROM journal ORDER BY entry DESC LIMIT 1"
 
 
 def note(connection: sqlite3.Connection) -> None:
@@ -54,11 +54,11 @@ def belongs(path: str, connection: sqlite3.Connection) -> bool:
         return True  # a checkpoint was cut off in its midst, and the log has the rest; a copy can be read
     try:
         started = connection.execute("SELECT value FROM meta WHERE name = 'log'").fetchone()
-        entry, link = newest or (0, None)
-        known = connection.execute("SELECT link FROM journal WHERE entry = ?", (entry,)).fetchone()
+        entry, chain_hash = newest or (0, None)
+        known = connection.execute("SELECT chain_hash FROM journal WHERE entry = ?", (entry,)).fetchone()
     except sqlite3.DatabaseError:
         return False
-    return entry >= (started or (0,))[0] and (not entry or known == (link,))
+    return entry >= (started or (0,))[0] and (not entry or known == (chain_hash,))
 
 
 def newest_of(connection: sqlite3.Connection) -> tuple[int, bytes | None]:
@@ -71,13 +71,13 @@ def holds(path: str, newest: tuple[int, bytes | None]) -> bool:
 
     It is asked over a new connection: the others go by what they have in memory, as the log did not change.
     """
-    number, link = newest
+    number, chain_hash = newest
     try:
         with closing(open_bare(path)) as bare:
-            found = bare.execute("SELECT link FROM journal WHERE entry = ?", (number,)).fetchone()
+            found = bare.execute("SELECT chain_hash FROM journal WHERE entry = ?", (number,)).fetchone()
     except sqlite3.DatabaseError:
         return False
-    return not number or found == (link,)
+    return not number or found == (chain_hash,)
 
 
 def started_anew(connection: sqlite3.Connection) -> None:

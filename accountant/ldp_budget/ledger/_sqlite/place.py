@@ -217,9 +217,9 @@ class Place:
         database, self._log_before = self.check(CHARGED_NOTHING)
         self._check_content(database, connection, CHARGED_NOTHING)
 
-    def acknowledge(self, entry: int, link: bytes) -> None:
+    def acknowledge(self, entry: int, chain_hash: bytes) -> None:
         """Remember the newest entry that this process has written, which the files must have from now on."""
-        self._acknowledged = entry, link
+        self._acknowledged = entry, chain_hash
 
     def check_after(self, connection: sqlite3.Connection) -> None:
         """The same after a commit, before it is acknowledged; and see to the log."""

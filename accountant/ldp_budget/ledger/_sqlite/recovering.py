@@ -47,7 +47,7 @@ def _is_whole(path: str, connection: sqlite3.Connection, key: keys.Key) -> bool:
 class _View:
     """What verifying needs of a store, over one connection, while nothing is written."""
 
-    lanes = 1
+    partitions = 1
     repeated = MappingProxyType[str, int]({})
 
     def __init__(self, name: str, connection: sqlite3.Connection, key: keys.Key) -> None:
@@ -55,7 +55,7 @@ class _View:
         self._connection = connection
 
     @contextmanager
-    def snapshot(self, lane: int = 0) -> Iterator[Snapshot]:
+    def snapshot(self, partition: int = 0) -> Iterator[Snapshot]:
         yield SqliteRows(self._connection)
 
     def look_at_key(self) -> None:

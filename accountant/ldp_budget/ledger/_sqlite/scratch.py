@@ -9,16 +9,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 _TABLES = (
-    """CREATE TABLE accounts (
-        lane INTEGER, account INTEGER, hash BLOB, to_lane INTEGER NOT NULL, number INTEGER,
-        PRIMARY KEY (lane, account)) WITHOUT ROWID""",
+    """CREATE TABLE window_sums (
+        partition INTEGER, account INTEGER, hash BLOB, to_partition INTEGER NOT NULL, number INTEGER,
+        PRIMARY KEY (partition, account)) WITHOUT ROWID""",
     """CREATE TABLE entries (
-        lane INTEGER, entry INTEGER, to_lane INTEGER NOT NULL, number INTEGER NOT NULL,
-        PRIMARY KEY (lane, entry)) WITHOUT ROWID""",
+        partition INTEGER, entry INTEGER, to_partition INTEGER NOT NULL, number INTEGER NOT NULL,
+        PRIMARY KEY (partition, entry)) WITHOUT ROWID""",
     """CREATE TABLE sums (
-        lane INTEGER, account INTEGER, window INTEGER,
+        partition INTEGER, account INTEGER, window INTEGER,
         epsilon INTEGER, delta INTEGER, rho INTEGER, mu_squared INTEGER,
-        PRIMARY KEY (lane, account, window)) WITHOUT ROWID""",
+        PRIMARY KEY (partition, account, window)) WITHOUT ROWID""",
 )
 
 
@@ -35,36 +35,40 @@ class SqliteScratch:
         self._execute("PRAGMA journal_mode = OFF")
 
     def add_accounts(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        self._together("INSERT INTO accounts (lane, account, hash, to_lane) VALUES (?, ?, ?, ?)", rows)
+        self._together("INSERT INTO window_sums (partition, account, hash, to_partition) VALUES (?, ?, ?, ?)", rows)
 
-    def account(self, lane: int, account: int) -> tuple[int, int | None, bytes | None] | None:
-        sql = "SELECT to_lane, number, hash FROM accounts WHERE lane = ? AND account = ?"
-        row: tuple[int, int | None, bytes | None] | None = self._execute(sql, (lane, account)).fetchone()
+    def account(self, partition: int, account: int) -> tuple[int, int | None, bytes | None] | None:
+        sql = "SELECT to_partition, number, hash FROM window_sums WHERE partition = ? AND account = ?"
+        row: tuple[int, int | None, bytes | None] | None = self._execute(sql, (partition, account)).fetchone()
         return row
 
-    def number_account(self, lane: int, account: int, number: int) -> None:
-        self._execute("UPDATE accounts SET number = ? WHERE lane = ? AND account = ?", (number, lane, account))
+    def number_account(self, partition: int, account: int, number: int) -> None:
+        self._execute(
+            "UPDATE window_sums SET number = ? WHERE partition = ? AND account = ?", (number, partition, account)
+        )
 
-    def users(self, to_lane: int) -> Iterator[tuple[int, bytes | None]]:
-        return self._execute("SELECT number, hash FROM accounts WHERE to_lane = ? ORDER BY number", (to_lane,))
+    def users(self, to_partition: int) -> Iterator[tuple[int, bytes | None]]:
+        return self._execute(
+            "SELECT number, hash FROM window_sums WHERE to_partition = ? ORDER BY number", (to_partition,)
+        )
 
-    def add_entry(self, lane: int, entry: int, to_lane: int, number: int) -> None:
-        self._execute("INSERT INTO entries VALUES (?, ?, ?, ?)", (lane, entry, to_lane, number))
+    def add_entry(self, partition: int, entry: int, to_partition: int, number: int) -> None:
+        self._execute("INSERT INTO entries VALUES (?, ?, ?, ?)", (partition, entry, to_partition, number))
 
-    def entry(self, lane: int, entry: int) -> tuple[int, int] | None:
+    def entry(self, partition: int, entry: int) -> tuple[int, int] | None:
         row: tuple[int, int] | None
-        sql = "SELECT to_lane, number FROM entries WHERE lane = ? AND entry = ?"
-        row = self._execute(sql, (lane, entry)).fetchone()
+        sql = "SELECT to_partition, number FROM entries WHERE partition = ? AND entry = ?"
+        row = self._execute(sql, (partition, entry)).fetchone()
         return row
 
     def add_sums(self, rows: Iterable[tuple[Any, ...]]) -> None:
         self._together("INSERT INTO sums VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
-    def sums(self, to_lane: int) -> Iterator[tuple[Any, ...]]:
+    def sums(self, to_partition: int) -> Iterator[tuple[Any, ...]]:
         return self._execute(
-            "SELECT a.number, s.window, s.epsilon, s.delta, s.rho, s.mu_squared FROM accounts a"
-            " JOIN sums s ON s.lane = a.lane AND s.account = a.account WHERE a.to_lane = ? ORDER BY 1, 2",
-            (to_lane,),
+            "SELECT a.number, s.window, s.epsilon, s.delta, s.rho, s.mu_squared FROM window_sums a"
+            " JOIN sums s ON s.partition = a.partition AND s.account = a.account WHERE a.to_partition = ? ORDER BY 1, 2",
+            (to_partition,),
         )
 
     def _together(self, sql: str, rows: Iterable[tuple[Any, ...]]) -> None:

@@ -22,8 +22,8 @@ from .turns import STEP_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from ..entries import End
-    from ..store import Hint, Lanes, Snapshot
+    from ..entries import PartitionHead
+    from ..store import Hint, Partitions, Snapshot
 
 T = TypeVar("T")
 
@@ -38,9 +38,9 @@ _OF_PARENTS: list[sqlite3.Connection] = []
 
 
 class SqliteStore:
-    """A store of one lane in a file, with a connection that writes and others that read; in memory, one does both."""
+    """A store of one partition in a file, with a connection that writes and others that read; in memory, one does both."""
 
-    lanes = 1
+    partitions = 1
     repeated: Mapping[str, int] = MappingProxyType({})  # whoever finds it locked waits, and begins once
 
     def __init__(
@@ -49,16 +49,16 @@ class SqliteStore:
         *,
         create: bool,
         secret: bytes | None = None,
-        rehearsal: bool | None = None,
-        book: str | None = None,
+        sandbox: bool | None = None,
+        ledger_id: str | None = None,
     ) -> None:
         # The file itself, wherever links to it lie, and wherever the process goes before it opens it again.
         self.name = MEMORY if str(path) == MEMORY else os.path.realpath(path)
         self._unlock()
         self._writer: sqlite3.Connection | None = None
-        # Where the lane ended after a commit, good while the writer's PRAGMA data_version is as it was then: it
+        # Where the partition ended after a commit, good while the writer's PRAGMA data_version is as it was then: it
         # changes with the commits of all other connections.
-        self._known_end: tuple[int, tuple[End, bytes] | None] = (0, None)
+        self._known_end: tuple[int, tuple[PartitionHead, bytes] | None] = (0, None)
         self._readers: list[sqlite3.Connection] = []
         # The readers at work, each with its thread.
         self._reading: dict[object, tuple[int, sqlite3.Connection]] = {}
@@ -67,23 +67,23 @@ class SqliteStore:
         self._place: Place | None = None
         with _forks.opening(self):
             if self.name == MEMORY:
-                self.key = keys.Key(secret or keys.new_key(rehearsal))
-                self.key.belong_to(keys.new_book() if book is None else book)
-                self._writer = files.open_memory(self.key, self.key.book)
+                self.key = keys.Key(secret or keys.new_key(sandbox))
+                self.key.set_ledger_id(keys.new_ledger_id() if ledger_id is None else ledger_id)
+                self._writer = files.open_memory(self.key, self.key.ledger_id)
             else:
-                self._open_file(Path(self.name), create, secret, rehearsal, book)
+                self._open_file(Path(self.name), create, secret, sandbox, ledger_id)
 
     def _open_file(
-        self, file: Path, create: bool, secret: bytes | None, rehearsal: bool | None, book: str | None
+        self, file: Path, create: bool, secret: bytes | None, sandbox: bool | None, ledger_id: str | None
     ) -> None:
         if create and not file.exists():
-            files.create(file, secret, rehearsal, book)
+            files.create(file, secret, sandbox, ledger_id)
         files.require_both(file, secret)
-        self.key = keys.check_kind(keys.read_key(file), self.name, rehearsal)
+        self.key = keys.check_kind(keys.read_key(file), self.name, sandbox)
         self._place = Place(self.name, self.key)
         # Whoever comes first uses it, to read or to write.
         self._readers = [self._place.open()]
-        files.check_book(self._readers[0], self.key, self.name)
+        files.check_ledger_id(self._readers[0], self.key, self.name)
 
     def __del__(self) -> None:
         # Unless a thread has it still, which the end of the interpreter has stopped.
@@ -122,7 +122,7 @@ class SqliteStore:
 
     # -- transactions -------------------------------------------------------------------------------------
 
-    def run(self, work: Callable[[Lanes], T], lanes: Sequence[int] = (0,), hint: Hint | None = None) -> T:
+    def run(self, work: Callable[[Partitions], T], partitions: Sequence[int] = (0,), hint: Hint | None = None) -> T:
         """Do `work` with the ledger's write lock, held from the start; all of it happens or nothing."""
         self._check_process()
         with self._lock:
@@ -148,7 +148,7 @@ class SqliteStore:
             finally:
                 place.turn.give_back()
 
-    def _run(self, work: Callable[[Lanes], T]) -> T:
+    def _run(self, work: Callable[[Partitions], T]) -> T:
         try:
             return self._transact(work)
         except LedgerError as error:
@@ -163,7 +163,7 @@ class SqliteStore:
         except sqlite3.Error:
             return False
 
-    def _transact(self, work: Callable[[Lanes], T]) -> T:
+    def _transact(self, work: Callable[[Partitions], T]) -> T:
         connection, place, committing = self._current(), self._place, False
         try:
             if place is not None:
@@ -183,7 +183,7 @@ class SqliteStore:
         self._known_end = version, rows.known_end
         if place is not None:
             if rows.known_end is not None:
-                place.acknowledge(rows.known_end[0].entries, rows.known_end[0].link)
+                place.acknowledge(rows.known_end[0].entries, rows.known_end[0].chain_hash)
             self._look_after(place, connection)
         return result
 
@@ -198,7 +198,7 @@ class SqliteStore:
             raise
 
     @contextmanager
-    def snapshot(self, lane: int = 0) -> Iterator[Snapshot]:
+    def snapshot(self, partition: int = 0) -> Iterator[Snapshot]:
         """One moment of the file, on a connection that no writer waits for; of a ledger in memory, between writes."""
         with self._one_moment() as connection:
             yield SqliteRows(connection)
@@ -259,7 +259,7 @@ class SqliteStore:
                     self._writer = None
 
     def entries(self) -> Sequence[int]:
-        """The number of the newest entry of its only lane."""
+        """The number of the newest entry of its only partition."""
         with self.snapshot() as rows:
             return (rows.end()[0].entries,)
 
@@ -508,7 +508,7 @@ def _begin(connection: sqlite3.Connection, begin: str) -> None:
             connection.execute(begin)
             if begin == _READ:
                 # It really begins with its first statement, and that may find others mending the log.
-                connection.execute("SELECT 1 FROM lanes WHERE lane = 0").fetchone()
+                connection.execute("SELECT 1 FROM partitions WHERE partition = 0").fetchone()
             return
         except sqlite3.OperationalError as error:
             if connection.in_transaction:

@@ -410,7 +410,7 @@ class Ledger {
       { fact: t("ledger.verified"), value: said, look: verified ? (verified.ok ? "good" : "bad") : "muted" },
       { fact: t("ledger.entries"), value: ledger.entries },
       { fact: t("ledger.last"), value: moment(ledger.last_entry_at) },
-      { fact: t("ledger.lanes"), value: ledger.lanes },
+      { fact: t("ledger.partitions"), value: ledger.partitions },
     ]);
   }
 }
@@ -422,14 +422,14 @@ let parts;
 function build(renew) {
   const status = h("p", { class: "muted small", role: "status" });
   const progress = h("progress", { max: 1, "aria-label": t("dashboard.title"), hidden: true });
-  const rehearsal = h("p", { class: "notice", hidden: true }, t("dashboard.rehearsal"));
+  const sandbox = h("p", { class: "notice", hidden: true }, t("dashboard.sandbox"));
   parts = {
-    ...{ status, progress, rehearsal, figures: new Figures(), activity: new Activity(renew), refusals: new Refusals() },
+    ...{ status, progress, sandbox, figures: new Figures(), activity: new Activity(renew), refusals: new Refusals() },
     ...{ limits: new Limits(), collections: new Collections(renew), mechanisms: new Mechanisms(), ledger: new Ledger() },
   };
   const head = h("div", { class: "page-head" }, h("h1", {}, t("dashboard.title")), h("div", {}, status, progress));
   const cards = ["activity", "refusals", "limits", "collections", "mechanisms", "ledger"].map((name) => parts[name].element);
-  byId("content").replaceChildren(head, rehearsal, parts.figures.element, h("div", { class: "cards" }, cards));
+  byId("content").replaceChildren(head, sandbox, parts.figures.element, h("div", { class: "cards" }, cards));
 }
 
 async function load() {
@@ -449,7 +449,7 @@ function show({ summary, rows: [activity, refusals, limits, mechanisms], collect
   parts.collections.update(collection);
   parts.mechanisms.update(mechanisms);
   parts.ledger.update(summary);
-  parts.rehearsal.hidden = !summary.ledger.rehearsal;
+  parts.sandbox.hidden = !summary.ledger.sandbox;
   return shown(summary.progress);
 }
 

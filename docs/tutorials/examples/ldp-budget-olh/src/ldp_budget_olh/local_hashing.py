@@ -1,7 +1,7 @@
 """Optimal local hashing: a public random hash of the answer, randomized among g values (Wang et al. 2017, 4.4).
 
 The client draws a hash function h, the same way whatever its answer v is, and reports h together with h(v) as
-generalised randomized response over g values keeps or changes it:
+generalized randomized response over g values keeps or changes it:
 
     P[the report is h(v)] = p = e^ε/(e^ε+g-1),      P[it is another given value] = p' = 1/(e^ε+g-1).
 
@@ -128,17 +128,14 @@ class OptimalLocalHashing(FrequencyMechanism):
         return (*notes, *self._better_without_a_hash())
 
     def _better_without_a_hash(self) -> tuple[str, ...]:
-        """A note where generalised randomized response over all answers has the smaller variance at rare answers.
+        """A note where generalized randomized response over all answers has the smaller variance at rare answers.
 
         That of a count is n(e^ε+d-2)/(e^ε-1)² there, and here n(e^ε+g-1)²/((g-1)(e^ε-1)²).
         """
         odds, others = exp_down(self.epsilon), self.g - 1
         if (odds + self.domain_size - 2) * others >= (odds + others) ** 2:
             return ()
-        return (
-            f"For {self.domain_size} answers at this loss random-substitution, which needs no hash, has the smaller "
-            "variance.",
-        )
+        return (f"For {self.domain_size} answers at this loss grr, which needs no hash, has the smaller variance.",)
 
     # -- client -------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""`ldp-budget ledger copy`."""
+"""`ldp-budget ledger move`."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def test_a_ledger_moves_to_a_server_and_back(
     there, back = new_ledger(3), str(tmp_path / "back.db")
     receipt = CommandLine(first).json("reserve", "alice", "rr", "--epsilon", "0.25")["receipt"]
     key = CommandLine(first).json("spend", "alice", "rr", "--epsilon", "0.5", "--key", "k")["receipt"]
-    copied = command.json("ledger", "copy", "--yes", first, there)
+    copied = command.json("ledger", "move", "--yes", first, there)
     assert copied["from"]["ledger"] == first
     assert copied["to"]["ledger"].startswith("postgresql://")
-    assert "lanes" not in copied["to"]["ledger"]
+    assert "partitions" not in copied["to"]["ledger"]
     assert (copied["accounts"], copied["entries"]) == (1, 2)
     assert CommandLine(first).json("ledger", "verify", "--expect", copied["from"]["head"])["ok"]
     told = CommandLine(first).error("spend", "alice", "rr", "--epsilon", "0.1")
@@ -42,20 +42,20 @@ def test_a_ledger_moves_to_a_server_and_back(
     assert on_server.json("ledger", "verify", "--expect", copied["to"]["head"])["ok"]
     assert on_server.json("spend", "alice", "rr", "--epsilon", "0.5", "--key", "k")["receipt"] == key
     assert on_server.json("commit", receipt)["status"] == "committed"
-    shown = command("ledger", "copy", "--yes", there, back).stdout.splitlines()
-    assert shown[0] == "copied, and both verify: accounts 1, entries 3"
+    shown = command("ledger", "move", "--yes", there, back).stdout.splitlines()
+    assert shown[0] == "moved, and both verify: accounts 1, entries 3"
     assert shown[2].startswith(f"  to {back}, open, head ")
     assert CommandLine(back).json("commit", receipt)["repeated"]
-    assert command("ledger", "copy", "--yes", there, back).stdout.splitlines() == shown, "done is done"
+    assert command("ledger", "move", "--yes", there, back).stdout.splitlines() == shown, "done is done"
     assert not Path(command.ledger).exists(), "--ledger has no part in it"
 
 
 def test_ledger_copy_without_yes_and_terminal_is_refused_and_closes_nothing(
     first: str, tmp_path: Path, command: CommandLine
 ) -> None:
-    """`ledger copy A B` closed A without a question."""
+    """`ledger move A B` closed A without a question."""
     there = str(tmp_path / "there.db")
-    assert "--yes: expected where nobody can be asked" in command.error("ledger", "copy", first, there, code=2)
+    assert "--yes: expected where nobody can be asked" in command.error("ledger", "move", first, there, code=2)
     assert not Path(there).exists()
     assert CommandLine(first).json("spend", "alice", "rr", "--epsilon", "0.5")["status"] == "spent"
 
@@ -63,13 +63,13 @@ def test_ledger_copy_without_yes_and_terminal_is_refused_and_closes_nothing(
 def test_wrong_places_are_told_by_name(first: str, tmp_path: Path, command: CommandLine) -> None:
     CommandLine(tmp_path / "other.db")("ledger", "init")
     missing, other = str(tmp_path / "missing.db"), str(tmp_path / "other.db")
-    assert f"{missing}: there is none" in command.error("ledger", "copy", "--yes", missing, other)
-    assert f"{other}: expected a place where nothing is yet" in command.error("ledger", "copy", "--yes", first, other)
-    assert f"{first}: expected another place" in command.error("ledger", "copy", "--yes", first, first)
+    assert f"{missing}: there is none" in command.error("ledger", "move", "--yes", missing, other)
+    assert f"{other}: expected a place where nothing is yet" in command.error("ledger", "move", "--yes", first, other)
+    assert f"{first}: expected another place" in command.error("ledger", "move", "--yes", first, first)
     assert "TO: expected a path or postgresql://…; found :memory:" in command.error(
-        "ledger", "copy", "--yes", first, ":memory:", code=2
+        "ledger", "move", "--yes", first, ":memory:", code=2
     )
-    assert "found mysql://…" in command.error("ledger", "copy", "--yes", first, "mysql://me:secret@host/db", code=2)
+    assert "found mysql://…" in command.error("ledger", "move", "--yes", first, "mysql://me:secret@host/db", code=2)
     assert CommandLine(first).json("spend", "alice", "rr", "--epsilon", "0.1")["status"] == "spent"
 
 
@@ -84,7 +84,7 @@ def test_a_copy_is_given_up(
     assert "it was moved to" in CommandLine(first).error("spend", "alice", "rr", "--epsilon", "0.1")
     assert "it is being copied from" in CommandLine(copy).error("balance", "alice")
     assert "it is being copied from" in CommandLine(copy).error("spend", "alice", "rr", "--epsilon", "0.1")
-    assert command("ledger", "copy", "--yes", first, copy, "--give-up").stdout == f"given up: {first} is open again\n"
+    assert command("ledger", "move", "--yes", first, copy, "--give-up").stdout == f"given up: {first} is open again\n"
     assert CommandLine(first).json("spend", "alice", "rr", "--epsilon", "0.1")["status"] == "spent"
-    assert "was given up" in command.error("ledger", "copy", "--yes", first, copy)
-    assert "nothing to give up" in command.error("ledger", "copy", "--yes", first, copy, "--give-up")
+    assert "was given up" in command.error("ledger", "move", "--yes", first, copy)
+    assert "nothing to give up" in command.error("ledger", "move", "--yes", first, copy, "--give-up")

@@ -1,4 +1,4 @@
-"""A rehearsal: a ledger in which nothing counts, with a clock of its player's own, that never becomes a real one."""
+"""A sandbox: a ledger in which nothing counts, with a clock of its player's own, that never becomes a real one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from conftest import Clock
-from ldp_budget import Accountant, ClockError, LedgerError, RehearsalError
+from ldp_budget import Accountant, ClockError, LedgerError, SandboxError
 from ldp_budget.ledger.keys import KEY_BYTES
 from ledger_contract import CURVE, coin, in_threads, promising
 from postgres_places import new_ledger
@@ -36,98 +36,96 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> Address:
 
 def test_a_year_is_played(tmp_path: Path) -> None:
     now = datetime(2027, 12, 31, 23, 59, tzinfo=UTC)
-    with Accountant(tmp_path / "r.db", rehearsal=True, clock=lambda: now) as rehearsal:
-        rehearsal.set_policy("default", ["lifetime=100", "month=30", "day=1"])
+    with Accountant(tmp_path / "r.db", sandbox=True, clock=lambda: now) as sandbox:
+        sandbox.set_policy("default", ["lifetime=100", "month=30", "day=1"])
         answers = []
         for _ in range(367):
-            answers += [rehearsal.spend("alice", coin(1)).status, rehearsal.spend("alice", coin("0.1")).status]
+            answers += [sandbox.spend("alice", coin(1)).status, sandbox.spend("alice", coin("0.1")).status]
             now += timedelta(days=1)
         assert answers.count("spent") == 100
         assert set(answers[1::2]) == {"refused"}, "two a day are too many"
-        by_month = [entry["at"][:7] for entry in rehearsal.history("alice")]
+        by_month = [entry["at"][:7] for entry in sandbox.history("alice")]
         assert [by_month.count(f"{month}") for month in ("2027-12", "2028-01", "2028-02", "2028-03")] == [
             1,
             30,
             29,
             30,
         ]
-        assert rehearsal.verify().ok
+        assert sandbox.verify().ok
 
 
 def test_which_of_the_two_a_ledger_is_is_settled_when_it_is_made(address: Address) -> None:
-    real, rehearsal = address(), address()
+    real, sandbox = address(), address()
     with Accountant(real) as made:
-        assert not made.rehearsal
-    with Accountant(rehearsal, rehearsal=True) as made:
-        assert made.rehearsal
-    with pytest.raises(RehearsalError, match="expected a ledger that counts; found a rehearsal") as caught:
-        Accountant(rehearsal)
-    assert caught.value.rehearsal
-    with pytest.raises(
-        RehearsalError, match="expected a rehearsal, in which nothing counts; found a ledger that cou"
-    ):
-        Accountant(real, rehearsal=True)
-    for place, is_rehearsal in ((real, False), (rehearsal, True)):
-        with Accountant(place, create=False, rehearsal=None) as opened:
-            assert opened.rehearsal is is_rehearsal
+        assert not made.sandbox
+    with Accountant(sandbox, sandbox=True) as made:
+        assert made.sandbox
+    with pytest.raises(SandboxError, match="expected a ledger that counts; found a sandbox") as caught:
+        Accountant(sandbox)
+    assert caught.value.sandbox
+    with pytest.raises(SandboxError, match="expected a sandbox, in which nothing counts; found a ledger that cou"):
+        Accountant(real, sandbox=True)
+    for place, is_sandbox in ((real, False), (sandbox, True)):
+        with Accountant(place, create=False, sandbox=None) as opened:
+            assert opened.sandbox is is_sandbox
 
 
 def test_a_refused_ledger_is_not_touched(tmp_path: Path) -> None:
     path = tmp_path / "budget.db"
     Accountant(path).close()
     before = {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in tmp_path.iterdir()}
-    with pytest.raises(RehearsalError):
-        Accountant(path, rehearsal=True)
+    with pytest.raises(SandboxError):
+        Accountant(path, sandbox=True)
     assert {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in tmp_path.iterdir()} == before
 
 
 def test_one_that_is_missing_is_not_made_as_the_other_kind(tmp_path: Path) -> None:
-    Accountant(tmp_path / "r.db", rehearsal=True).close()
+    Accountant(tmp_path / "r.db", sandbox=True).close()
     (tmp_path / "r.db").unlink()
     for kind in (True, False, None):
         with pytest.raises(
             LedgerError, match=r"its key .* is there but the ledger is missing|expected a ledger that cou"
         ):
-            Accountant(tmp_path / "r.db", rehearsal=kind)
+            Accountant(tmp_path / "r.db", sandbox=kind)
 
 
 def test_in_memory_and_in_any_store() -> None:
-    with Accountant(":memory:", rehearsal=True) as rehearsal:
-        assert rehearsal.rehearsal
-    with pytest.raises(RehearsalError):
-        Accountant(ToyStore(), rehearsal=True)
-    with Accountant(ToyStore(), rehearsal=None) as real:
-        assert not real.rehearsal
+    with Accountant(":memory:", sandbox=True) as sandbox:
+        assert sandbox.sandbox
+    with pytest.raises(SandboxError):
+        Accountant(ToyStore(), sandbox=True)
+    with Accountant(ToyStore(), sandbox=None) as real:
+        assert not real.sandbox
 
 
 # -- time -----------------------------------------------------------------------------------------------------
 
 
 def test_time_goes_forward_only_and_the_error_says_from_where(address: Address, clock: Clock) -> None:
-    with Accountant(address(), rehearsal=True, clock=clock) as rehearsal:
-        rehearsal.set_policy("default", ["lifetime=4", "day=1"])
-        rehearsal.spend("alice", coin(1))
-        rehearsal.reserve("alice", coin("0.1"), expires=60)
+    with Accountant(address(), sandbox=True, clock=clock) as sandbox:
+        sandbox.set_policy("default", ["lifetime=4", "day=1"])
+        sandbox.spend("alice", coin(1))
+        sandbox.reserve("alice", coin("0.1"), expires=60)
         newest = clock()
         clock.advance(seconds=-5)
-        assert rehearsal.quote("alice", coin(1)).status == "quoted"
+        assert sandbox.quote("alice", coin(1)).status == "quoted"
         clock.advance(seconds=-1)
         for act in (
-            lambda: rehearsal.spend("alice", coin(1)),
-            lambda: rehearsal.quote("alice", coin(1)),
+            lambda: sandbox.spend("alice", coin(1)),
+            lambda: sandbox.quote("alice", coin(1)),
             # What is shown would not be what was asked for.
-            lambda: rehearsal.balance("alice"),
-            lambda: rehearsal.spend_many(["alice"], coin(1)),
+            lambda: sandbox.balance("alice"),
+            lambda: sandbox.spend_many(["alice"], coin(1)),
         ):
             with pytest.raises(ClockError) as caught:
                 act()
             assert caught.value.newest == newest
             assert f"its newest entry of {newest}; found {clock()}; nothing was charged" in str(caught.value)
             assert not caught.value.repairable
-        assert rehearsal.verify().ok
-        assert rehearsal.erase("alice"), "whoever is to be erased waits for no clock"
+        assert sandbox.verify().ok
+        assert sandbox.erase("alice"), "whoever is to be erased waits for no clock"
         clock.advance(seconds=6)
-        assert rehearsal.spend("bob", coin(1)).status == "spent"
+        assert sandbox.spend("bob", coin(1)).status == "spent"
 
 
 def test_a_real_ledger_reads_by_its_newest_entry_whatever_the_clock_says(clock: Clock) -> None:
@@ -137,24 +135,24 @@ def test_a_real_ledger_reads_by_its_newest_entry_whatever_the_clock_says(clock: 
         assert real.balance("alice").to_json()["user"] == "alice"
 
 
-def test_without_a_time_a_rehearsal_is_read_as_of_its_newest_entry(tmp_path: Path) -> None:
+def test_without_a_time_a_sandbox_is_read_as_of_its_newest_entry(tmp_path: Path) -> None:
     future = datetime(9000, 1, 31, tzinfo=UTC)
-    with Accountant(tmp_path / "r.db", rehearsal=True, clock=lambda: future) as rehearsal:
-        rehearsal.set_policy("default", ["lifetime=4", "day=1"])
-        rehearsal.spend("alice", coin(1))
-    with Accountant(tmp_path / "r.db", rehearsal=True) as rehearsal:
-        (_, day) = rehearsal.balance("alice").to_json()["limits"]
+    with Accountant(tmp_path / "r.db", sandbox=True, clock=lambda: future) as sandbox:
+        sandbox.set_policy("default", ["lifetime=4", "day=1"])
+        sandbox.spend("alice", coin(1))
+    with Accountant(tmp_path / "r.db", sandbox=True) as sandbox:
+        (_, day) = sandbox.balance("alice").to_json()["limits"]
         assert (day["spent"]["epsilon"], day["resets_at"]) == (1, "9000-02-01T00:00:00Z")
         with pytest.raises(ClockError, match="newest entry of 9000-01-31"):
-            rehearsal.spend("alice", coin(1))
+            sandbox.spend("alice", coin(1))
 
 
 # -- never the one from the other -----------------------------------------------------------------------------
 
 
-def full(path: Path, rehearsal: bool, clock: Clock) -> None:
+def full(path: Path, sandbox: bool, clock: Clock) -> None:
     """A ledger with something in most tables."""
-    with Accountant(path, rehearsal=rehearsal, clock=clock) as made:
+    with Accountant(path, sandbox=sandbox, clock=clock) as made:
         made.set_policy("default", ["lifetime=4", "day=2"])
         made.spend("alice", coin(1), key="k")
         made.spend("alice", promising(CURVE), label="home")
@@ -190,19 +188,19 @@ def put(path: Path, table: str, column: str, number: int, value: Any) -> None:
 def kind_of(path: Path) -> str:
     """What a ledger says it is; `refused` where it cannot be opened or does not verify."""
     try:
-        with Accountant(path, create=False, rehearsal=None) as opened:
+        with Accountant(path, create=False, sandbox=None) as opened:
             if not opened.verify().ok:
                 return "refused"
-            return "rehearsal" if opened.rehearsal else "real"
+            return "sandbox" if opened.sandbox else "real"
     except LedgerError:
         return "refused"
 
 
-@pytest.mark.parametrize("kind", ["rehearsal", "real"])
+@pytest.mark.parametrize("kind", ["sandbox", "real"])
 def test_no_value_of_the_one_turns_the_other_into_it(kind: str, tmp_path: Path, clock: Clock) -> None:
-    other = {"rehearsal": "real", "real": "rehearsal"}[kind]
+    other = {"sandbox": "real", "real": "sandbox"}[kind]
     for name in (kind, other):
-        full(tmp_path / name, name == "rehearsal", clock)
+        full(tmp_path / name, name == "sandbox", clock)
     shutil.copy(tmp_path / f"{kind}.key", tmp_path / "changed.key")
     changed = tmp_path / "changed"
     shutil.copy(tmp_path / kind, changed)
@@ -234,10 +232,10 @@ def test_no_key_of_the_one_opens_the_other(tmp_path: Path, clock: Clock) -> None
         (tmp_path / "changed.db.key").write_bytes(key)
         for wanted in (True, False, None):
             with pytest.raises(LedgerError, match=r"belongs to another ledger|expected a "):
-                Accountant(tmp_path / "changed.db", create=False, rehearsal=wanted)
+                Accountant(tmp_path / "changed.db", create=False, sandbox=wanted)
     (tmp_path / "r.db.key").write_bytes(played + b"!")
-    with pytest.raises(LedgerError, match="has 42 bytes instead of 32"):
-        Accountant(tmp_path / "r.db", rehearsal=None)
+    with pytest.raises(LedgerError, match="has 40 bytes instead of 32"):
+        Accountant(tmp_path / "r.db", sandbox=None)
 
 
 def test_a_key_and_what_knows_its_key_changed_together_are_found(tmp_path: Path, clock: Clock) -> None:
@@ -256,9 +254,9 @@ def test_a_key_and_what_knows_its_key_changed_together_are_found(tmp_path: Path,
 
 def test_a_backup_stays_what_it_is(tmp_path: Path, clock: Clock) -> None:
     full(tmp_path / "r.db", True, clock)
-    with Accountant(tmp_path / "r.db", rehearsal=True, clock=clock) as rehearsal:
-        rehearsal.backup(tmp_path / "b.db")
-    assert kind_of(tmp_path / "b.db") == "rehearsal"
+    with Accountant(tmp_path / "r.db", sandbox=True, clock=clock) as sandbox:
+        sandbox.backup(tmp_path / "b.db")
+    assert kind_of(tmp_path / "b.db") == "sandbox"
 
 
 def test_a_copy_stays_what_it_is_and_goes_to_nothing_else(address: Address, tmp_path: Path, clock: Clock) -> None:
@@ -266,34 +264,34 @@ def test_a_copy_stays_what_it_is_and_goes_to_nothing_else(address: Address, tmp_
     real, there, back = address(), address(), address()
     with Accountant(real) as made:
         made.set_policy("default", ["lifetime=1"])
-    with Accountant(tmp_path / "first.db", rehearsal=True, clock=clock) as first:
+    with Accountant(tmp_path / "first.db", sandbox=True, clock=clock) as first:
         receipt = first.reserve("carol", coin(1)).receipt or ""
-        with pytest.raises(LedgerError, match=r"found a ledger that counts, and .* is a rehearsal: nothing goes"):
+        with pytest.raises(LedgerError, match=r"found a ledger that counts, and .* is a sandbox: nothing goes"):
             first.ledger.copy_to(real)
         assert first.spend("alice", coin("0.1")), "nothing was closed"
         first.ledger.copy_to(there)
-    with pytest.raises(RehearsalError):
+    with pytest.raises(SandboxError):
         Accountant(there, create=False)
-    with Accountant(there, rehearsal=True, clock=clock) as second:
+    with Accountant(there, sandbox=True, clock=clock) as second:
         assert second.commit(receipt).status == "committed"
         second.ledger.copy_to(back)
-    with Accountant(back, rehearsal=True, clock=clock) as third:
+    with Accountant(back, sandbox=True, clock=clock) as third:
         assert third.verify().ok
         assert third.commit(receipt).repeated
     with Accountant(real, create=False) as unchanged:
         assert unchanged.stats()["users"] == 0
-        with pytest.raises(LedgerError, match=r"found a rehearsal, and .* is a ledger that counts"):
+        with pytest.raises(LedgerError, match=r"found a sandbox, and .* is a ledger that counts"):
             unchanged.ledger.copy_to(back)
 
 
-def test_a_receipt_of_a_rehearsal_resolves_nothing_elsewhere(clock: Clock) -> None:
+def test_a_receipt_of_a_sandbox_resolves_nothing_elsewhere(clock: Clock) -> None:
     with (
-        Accountant(":memory:", rehearsal=True, clock=clock) as rehearsal,
+        Accountant(":memory:", sandbox=True, clock=clock) as sandbox,
         Accountant(":memory:", clock=clock) as real,
     ):
-        for ledger in (rehearsal, real):
+        for ledger in (sandbox, real):
             ledger.set_policy("default", ["lifetime=4"])
-        receipt = rehearsal.reserve("alice", coin(1)).receipt or ""
+        receipt = sandbox.reserve("alice", coin(1)).receipt or ""
         real.reserve("alice", coin(1))
         with pytest.raises(Exception, match="no reservation is called"):
             real.commit(receipt)
@@ -302,23 +300,23 @@ def test_a_receipt_of_a_rehearsal_resolves_nothing_elsewhere(clock: Clock) -> No
 def test_two_kinds_on_servers_never_share_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LDP_BUDGET_KEY", str(tmp_path / "shared.key"))
     first, second, third = new_ledger(2), new_ledger(2), new_ledger(2)
-    Accountant(first, rehearsal=True).close()
-    with pytest.raises(RehearsalError, match="found a rehearsal"):
+    Accountant(first, sandbox=True).close()
+    with pytest.raises(SandboxError, match="found a sandbox"):
         Accountant(second)
-    Accountant(third, rehearsal=True).close()
+    Accountant(third, sandbox=True).close()
     (tmp_path / "shared.key").unlink()
     Accountant(second).close()
-    with pytest.raises(LedgerError, match=r"belongs to another ledger|expected a rehearsal"):
-        Accountant(first, rehearsal=True)
+    with pytest.raises(LedgerError, match=r"belongs to another ledger|expected a sandbox"):
+        Accountant(first, sandbox=True)
 
 
 def test_threads_of_one_group_are_charged_at_the_time_that_is_set(tmp_path: Path) -> None:
     now = datetime(2028, 2, 28, 23, 59, 59, 999999, tzinfo=UTC)
-    with Accountant(tmp_path / "r.db", rehearsal=True, clock=lambda: now) as rehearsal:
-        rehearsal.set_policy("default", ["lifetime=100", "day=0.5"])
+    with Accountant(tmp_path / "r.db", sandbox=True, clock=lambda: now) as sandbox:
+        sandbox.set_policy("default", ["lifetime=100", "day=0.5"])
 
         def spent() -> int:
-            receipts = in_threads(12, lambda _: rehearsal.spend("alice", coin("0.1")))
+            receipts = in_threads(12, lambda _: sandbox.spend("alice", coin("0.1")))
             return sum(map(bool, receipts))
 
         days = []
@@ -326,7 +324,7 @@ def test_threads_of_one_group_are_charged_at_the_time_that_is_set(tmp_path: Path
             days.append(spent())
             now += step
         assert days == [5, 5, 5]
-        assert {entry["at"] for entry in rehearsal.history("alice")} == {
+        assert {entry["at"] for entry in sandbox.history("alice")} == {
             "2028-02-28T23:59:59.999999Z",
             "2028-02-29T00:00:00Z",
             "2028-03-01T00:00:00Z",

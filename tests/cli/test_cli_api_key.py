@@ -1,4 +1,4 @@
-"""`ldp-budget key`."""
+"""`ldp-budget api-key`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def ledger(command: CommandLine) -> None:
 
 
 def test_the_secret_alone_is_on_stdout_and_works(command: CommandLine) -> None:
-    result = command("key", "create", "team-a", "--scope", "spend", "--scope", "read", "--policy", "default")
+    result = command("api-key", "create", "team-a", "--scope", "spend", "--scope", "read", "--policy", "default")
     with Accountant(command.ledger) as accountant:
         found = ApiKeys(accountant).find(result.stdout.removesuffix("\n"))
         assert found is not None
@@ -31,37 +31,37 @@ def test_the_secret_alone_is_on_stdout_and_works(command: CommandLine) -> None:
 def test_key_create_with_an_unknown_name_is_refused_with_the_known_ones(
     command: CommandLine, option: str, kind: str, known: str
 ) -> None:
-    """`key create app --policy nosuch` made a key that could charge nobody."""
-    told = command.error("key", "create", "app", "--scope", "spend", option, known, option, "nosuch")
+    """`api-key create app --policy nosuch` made a key that could charge nobody."""
+    told = command.error("api-key", "create", "app", "--scope", "spend", option, known, option, "nosuch")
     assert f"no {kind} is called 'nosuch'; there are: {known}" in told
-    assert command.json("key", "list") == []
-    assert command("key", "create", "app", "--scope", "spend", option, known).stdout
+    assert command.json("api-key", "list") == []
+    assert command("api-key", "create", "app", "--scope", "spend", option, known).stdout
 
 
 def test_keys_are_listed_without_secrets(command: CommandLine) -> None:
-    made = command.json("key", "create", "team-a", "--scope", "admin", "--expires", "90")
-    command("key", "create", "other", "--scope", "collect", "--collection", "party")
-    assert "revoked other" in command("key", "revoke", "other").stderr
-    rows = command.json("key", "list")
+    made = command.json("api-key", "create", "team-a", "--scope", "admin", "--expires", "90")
+    command("api-key", "create", "other", "--scope", "collect", "--collection", "party")
+    assert "revoked other" in command("api-key", "revoke", "other").stderr
+    rows = command.json("api-key", "list")
     assert [(row["name"], row["state"]) for row in rows] == [("team-a", "active"), ("other", "revoked")]
     assert made.pop("secret") not in str(rows)
     assert made == rows[0]
-    header, *lines = command("key", "list").stdout.splitlines()
+    header, *lines = command("api-key", "list").stdout.splitlines()
     assert header.split()[:4] == ["name", "state", "scopes", "policies"]
     assert [line.split()[0] for line in lines] == ["team-a", "other"]
 
 
 def test_an_exchange_prints_the_new_secret(command: CommandLine) -> None:
-    old = command("key", "create", "team-a", "--scope", "spend").stdout.strip()
-    new = command("key", "rotate", "team-a", "--overlap", "0").stdout.strip()
+    old = command("api-key", "create", "team-a", "--scope", "spend").stdout.strip()
+    new = command("api-key", "rotate", "team-a", "--overlap", "0").stdout.strip()
     with Accountant(command.ledger) as accountant:
         assert [ApiKeys(accountant).find(secret) is not None for secret in (old, new)] == [False, True]
 
 
 def test_what_is_wrong_is_told(command: CommandLine) -> None:
-    command.error("key", "create", "team-a", code=2)
-    assert "NAME: expected 1 to 64" in command.error("key", "create", "team a", "--scope", "spend", code=2)
-    command("key", "create", "team-a", "--scope", "spend")
-    assert "'team-a'" in command.error("key", "create", "team-a", "--scope", "spend")
-    assert "Did you mean 'team-a'?" in command.error("key", "revoke", "team-b")
-    assert "there is none" in command.error("--ledger", f"{command.ledger}.none", "key", "list")
+    command.error("api-key", "create", "team-a", code=2)
+    assert "NAME: expected 1 to 64" in command.error("api-key", "create", "team a", "--scope", "spend", code=2)
+    command("api-key", "create", "team-a", "--scope", "spend")
+    assert "'team-a'" in command.error("api-key", "create", "team-a", "--scope", "spend")
+    assert "Did you mean 'team-a'?" in command.error("api-key", "revoke", "team-b")
+    assert "there is none" in command.error("--ledger", f"{command.ledger}.none", "api-key", "list")
