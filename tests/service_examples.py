@@ -213,7 +213,7 @@ class _Inbox(Inbox):
 
 def play(folder: Path) -> list[dict[str, Any]]:
     """Every step with its answer, in order, against a fresh ledger of a fixed key."""
-    store = SqliteStore(":memory:", create=True, secret=bytes(range(32)), rehearsal=False, book="0" * 16)
+    store = SqliteStore(":memory:", create=True, secret=bytes(range(32)), rehearsal=False, ledger_id="0" * 16)
     with Accountant(store, clock=lambda: NOW) as accountant:
         keys = ApiKeys(accountant)
         with mock.patch(

@@ -261,7 +261,7 @@ def test_a_copy_that_is_killed_before_or_after_any_commit_goes_on(
 ) -> None:
     """Never do both charge, and in the end all is there, as if nothing had happened."""
     monkeypatch.setattr(copying, "_ENTRIES_TOGETHER", 4)
-    monkeypatch.setattr(copying, "_ANSWERS_TOGETHER", 3)
+    monkeypatch.setattr(copying, "_RECORDS_TOGETHER", 3)
     transact = Ledger._transact
     receipt, left = small(tmp_path / "first.db", clock), [0]
 

@@ -61,7 +61,7 @@ CHANGES = {
     ),
     "tombstones has inheritance": ("CREATE TABLE child () INHERITS (tombstones)", "DROP TABLE child"),
     "idempotency_records has no constraint PRIMARY KEY": (
-        "ALTER TABLE idempotency_records DROP CONSTRAINT keys_pkey",
+        "ALTER TABLE idempotency_records DROP CONSTRAINT idempotency_records_pkey",
         "ALTER TABLE idempotency_records ADD PRIMARY KEY (partition, user_hash, key_hash)",
     ),
     "periods has constraint CHECK": (

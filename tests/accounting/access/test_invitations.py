@@ -140,11 +140,11 @@ def test_a_revocation_ends_what_the_old_secret_of_the_ledgers_key_signs(
     accountant: Accountant, invitations: Invitations, clock: Clock
 ) -> None:
     """Whoever has that dates tokens as they like, and would go on for ever."""
-    old, book = accountant._ledger.key._all()[0], accountant._ledger.key.book
+    old, ledger_id = accountant._ledger.key._all()[0], accountant._ledger.key.ledger_id
     accountant.prepare_key()
     accountant.activate_key()
     clock.advance(days=1)
-    alice, bob = (forged(old, book, user, clock) for user in ("alice", "bob"))
+    alice, bob = (forged(old, ledger_id, user, clock) for user in ("alice", "bob"))
     assert found(invitations, alice).user == "alice", "as what was signed before the exchange may have been sent"
     invitations.revoke("commute", "alice")
     assert [invitations.find(each) is not None for each in (alice, bob)] == [False, True]
@@ -154,10 +154,10 @@ def test_a_revocation_ends_what_the_old_secret_of_the_ledgers_key_signs(
     assert invitations.find(token(invitations, clock)) is not None
 
 
-def forged(secret: bytes, book: str, user: str, clock: Clock) -> str:
+def forged(secret: bytes, ledger_id: str, user: str, clock: Clock) -> str:
     """A token as the old secret signs it, dated in the future."""
     store = ToyStore(secret=secret)
-    store.key.set_ledger_id(book)
+    store.key.set_ledger_id(ledger_id)
     with Accountant(store, clock=lambda: clock.now + timedelta(days=100)) as thief:
         thief.add_collection(Collection("commute", COIN, ("no", "yes")))
         [(_, made)] = invite(thief, "commute", [user], clock.now + timedelta(days=999))

@@ -6,7 +6,7 @@ What is read goes out at once, behind what was held back, so that it sees it.
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from ...guarantees.amounts import Costs
 from ..entries import NUMBERED, PartitionHead
@@ -84,11 +84,12 @@ ENTRIES = OfRows(
     f"INSERT INTO journal (partition, {ENTRY}, chain_hash) SELECT * FROM",
     f"int4 int8 int8 text int8 int8 int8 int8 {_AMOUNT_TYPES} bytea int8 int8 int8 int8 int8 int8 bytea",
 )
-_TYPES = {"int": "int8", "bytes": "bytea", "str": "text"}
+_TYPES = {int: "int8", bytes: "bytea", str: "text"}
 
 
 def _types(kind: type[Any]) -> str:
-    return " ".join(["int4", *(_TYPES[each] for each in kind.__annotations__.values())])
+    """The types of the columns of a class of `NUMBERED`."""
+    return " ".join(["int4", *(_TYPES[each] for each in get_type_hints(kind).values())])
 
 
 NUMBERED_ROWS = {
