@@ -570,7 +570,7 @@ OTHERS = {
     "moved_entries": "number generation of_partition entry to_partition to_entry row_mac",
     "openings": "number generation changes id identity ledger row_mac",
 }
-"""Those that only a ledger has that was moved, whose key was rotated, or that erased a user with a refusal; see `test_tampering`."""
+"""Those that only a ledger has that was moved, whose key was rotated, or that erased a refused user."""
 VALUES = [f"{table}.{column}" for table, columns in COLUMNS.items() for column in columns.split()]
 
 

@@ -122,7 +122,7 @@ _RENEWED_TOGETHER = 5_000
 
 
 def end_of(row: tuple[Any, ...]) -> tuple[PartitionHead, bytes]:
-    """The end of a partition and the seal of its counters, from its row."""
+    """The end of a partition and the MAC of its counters, from its row."""
     return PartitionHead(*row[1:-1]), row[-1]
 
 

@@ -78,7 +78,7 @@ COUNTED = (
 """Whether an account `u` has label counts or used quotas."""
 _SUM = ", ".join(f"a.{name}" for name in Costs._fields)
 MAC_STATE = f"u.account, a.window_code, {_SUM}, {NEWEST}, s.day, s.row_mac, {COUNTED}, u.user_hash"
-"""What is read of accounts `u`, sums `a` and seals `s`."""
+"""What is read of accounts `u`, sums `a` and MACs `s`."""
 RECORDS = OfRows("INSERT INTO idempotency_records SELECT * FROM", "int4 bytea bytea int8 int8 bytea text bytea")
 ENTRIES = OfRows(
     f"INSERT INTO journal (partition, {ENTRY}, chain_hash) SELECT * FROM",
