@@ -39,7 +39,7 @@ class Database:
 
     def run(self, sql: str, *values: Any) -> list[Row]:
         if self.is_server:
-            sql = sql.replace("window", "slot").replace("?", "%s")
+            sql = sql.replace("?", "%s")
         with contextlib.closing(self._connect()) as connection:
             found = connection.execute(sql, values)
             rows = found.fetchall() if found.description else []
@@ -62,7 +62,7 @@ class Database:
         for account, window, *amounts in rows:
             self.run(
                 "UPDATE window_sums SET epsilon = epsilon + ?, delta = delta + ?, rho = rho + ?,"
-                " mu_squared = mu_squared + ? WHERE account = ? AND window = ?",
+                " mu_squared = mu_squared + ? WHERE account = ? AND window_code = ?",
                 *amounts,
                 account,
                 window,
@@ -111,7 +111,7 @@ def test_decide_with_changed_sums_refuses(database: Database, clock: Clock) -> N
         assert accountant.spend("alice", coin(2))
         head = check(accountant)
     said = r"sums of account 1 were changed; nothing was charged. Run: ldp-budget ledger verify"
-    with database.emptied("window = 0"), database.open(clock) as accountant:
+    with database.emptied("window_code = 0"), database.open(clock) as accountant:
         for charge in (
             lambda: accountant.spend("alice", coin(1)),
             lambda: accountant.reserve("alice", coin(1)),
@@ -316,7 +316,7 @@ def test_decide_with_exchanged_users_refuses(database: Database, clock: Clock, d
             accountant.ledger.prepare_key()
             accountant.ledger.activate_key()
         check(accountant)
-    exchange(database, "users", "hash", "account")
+    exchange(database, "users", "user_hash", "account")
     clock.advance(days=days)
     with database.open(clock) as accountant:
         for charge in (
@@ -326,7 +326,7 @@ def test_decide_with_exchanged_users_refuses(database: Database, clock: Clock, d
         ):
             with pytest.raises(LedgerError, match="sums of account 2 were changed"):
                 charge()
-    exchange(database, "users", "hash", "account")
+    exchange(database, "users", "user_hash", "account")
     with database.open(clock) as accountant:
         assert not accountant.spend("alice", coin(1))
         check(accountant)
@@ -455,7 +455,7 @@ def test_verify_with_sums_changed_and_put_back_finds_the_overdraft(
         assert accountant.spend("alice", coin(2))
         check(accountant)
     for _ in range(3):
-        with database.emptied("window = 0"), database.open(clock) as accountant:
+        with database.emptied("window_code = 0"), database.open(clock) as accountant:
             assert accountant.spend("alice", coin(2))
     found = problems(database, clock)
     assert len(found) == 3
@@ -486,7 +486,7 @@ def test_verify_with_a_share_ignored_finds_the_overdraft(database: Database, clo
         caller = made(accountant, "team-a", "team-a")
         assert accountant.acting_for(caller).spend("alice", coin(1))
         check(accountant)
-    with database.emptied("window <> 0"), database.open(clock) as accountant:
+    with database.emptied("window_code <> 0"), database.open(clock) as accountant:
         assert accountant.acting_for(caller).spend("alice", coin(1))
     [problem] = problems(database, clock)
     assert "overdraws limit team-a:lifetime=1" in problem
@@ -513,7 +513,7 @@ def test_verify_with_a_window_refilled_finds_the_overdraft(database: Database, c
         assert accountant.spend("alice", coin(1))
         check(accountant)
     day = code_at("day", to_micros(clock.now))
-    with database.emptied(f"window = {day}"), database.open(clock) as accountant:
+    with database.emptied(f"window_code = {day}"), database.open(clock) as accountant:
         assert accountant.spend("alice", coin(1))
     [problem] = problems(database, clock)
     assert "overdraws limit day=1" in problem

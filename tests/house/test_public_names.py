@@ -239,7 +239,7 @@ ldp_budget.ledger.integrity
 ldp_budget.ledger.journal
 ldp_budget.ledger.keeper
 ldp_budget.ledger.keys
-ldp_budget.ledger.partitions
+ldp_budget.ledger.lanes
 ldp_budget.ledger.ledger
 ldp_budget.ledger.listing
 ldp_budget.ledger.moving

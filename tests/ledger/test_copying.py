@@ -265,7 +265,7 @@ def test_a_copy_that_is_killed_before_or_after_any_commit_goes_on(
 ) -> None:
     """Never do both charge, and in the end all is there, as if nothing had happened."""
     monkeypatch.setattr(copying, "_ENTRIES_TOGETHER", 4)
-    monkeypatch.setattr(copying, "_ANSWERS_TOGETHER", 3)
+    monkeypatch.setattr(copying, "_RECORDS_TOGETHER", 3)
     transact = Ledger._transact
     receipt, left = small(tmp_path / "first.db", clock), [0]
 
@@ -290,7 +290,7 @@ def test_a_copy_that_is_killed_before_or_after_any_commit_goes_on(
             finished = left[0] > 0
             monkeypatch.setattr(Ledger, "_transact", transact)
             with there.snapshot() as rows:
-                begun = rows.end()[0].gate > 0
+                begun = rows.end()[0].generation > 0
             if begun and not finished:
                 assert [charges(here, clock), charges(there, clock)].count(True) <= 1
         with Accountant(here, create=False, clock=clock) as accountant:
@@ -511,7 +511,7 @@ def test_a_ledger_that_does_not_verify_is_left_as_it_is(tmp_path: Path, clock: C
     with closing(sqlite3.connect(tmp_path / "first.db")) as connection, connection:
         connection.execute("UPDATE window_sums SET epsilon = epsilon - 1 WHERE account = 1 AND window_code = 0")
     with Accountant(tmp_path / "first.db", clock=clock) as accountant:
-        with pytest.raises(LedgerError, match="it does not verify, so it is not copied: accounts: account 1"):
+        with pytest.raises(LedgerError, match="it does not verify, so it is not copied: window_sums: account 1"):
             accountant.ledger.copy_to(tmp_path / "copy.db")
         assert not (tmp_path / "copy.db").exists()
         assert accountant.spend("zoe", coin("0.001"))

@@ -226,8 +226,8 @@ def test_the_old_secret_finds_no_name_in_what_is_stored(stolen: tuple[Path, Key]
         ).fetchall()
         assert marks
         for mark, label, salt in marks:
-            assert key.mark(salt, label) != mark
-            assert key.mark(salt, names["a label"]) != mark
+            assert key.commitment(salt, label) != mark
+            assert key.commitment(salt, names["a label"]) != mark
 
 
 def test_the_old_secret_made_all_of_these_before(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_a_ledger_without_such_a_limit_keeps_nothing_for_it(tmp_path: Path, cloc
     assert len(rows(path, "SELECT * FROM window_sums")) == 4
 
 
-@pytest.mark.parametrize("change", ["rho = rho - 1", "delta = delta + 1", "window = window + 4294967296"])
+@pytest.mark.parametrize("change", ["rho = rho - 1", "delta = delta + 1", "window_code = window_code + 4294967296"])
 def test_a_changed_sum_of_a_measure_is_found(tmp_path: Path, clock: Clock, change: str) -> None:
     path = tmp_path / "budget.db"
     with Accountant(path, clock=clock) as accountant:

@@ -61,7 +61,7 @@ CHANGES = {
     ),
     "tombstones has inheritance": ("CREATE TABLE child () INHERITS (tombstones)", "DROP TABLE child"),
     "idempotency_records has no constraint PRIMARY KEY": (
-        "ALTER TABLE idempotency_records DROP CONSTRAINT keys_pkey",
+        "ALTER TABLE idempotency_records DROP CONSTRAINT idempotency_records_pkey",
         "ALTER TABLE idempotency_records ADD PRIMARY KEY (partition, user_hash, key_hash)",
     ),
     "periods has constraint CHECK": (
@@ -187,14 +187,17 @@ def test_a_write_that_the_server_swallows_is_taken_back(looks_once: None) -> Non
             ("window_sums", "UPDATE"),
             ("journal", "INSERT"),
             ("idempotency_records", "INSERT"),
+            ("batch_runs", "INSERT"),
             ("partitions", "UPDATE"),
         ):
             ask(address, f"CREATE TRIGGER t BEFORE {event} ON {table} FOR EACH ROW EXECUTE FUNCTION nothing()")
-            with pytest.raises(LedgerError, match=r"wrote 0 of 1 rows.*nothing was charged") as told:
-                accountant.spend("alice", coin(1), key="k")
-            assert not told.value.unknown
-            with pytest.raises(LedgerError, match=r"wrote 0 of (1|20) rows"):
-                accountant.spend_many(users, coin(1), key="run")
+            if table != "batch_runs":
+                with pytest.raises(LedgerError, match=r"wrote 0 of 1 rows.*nothing was charged") as told:
+                    accountant.spend("alice", coin(1), key="k")
+                assert not told.value.unknown
+            if table != "idempotency_records":
+                with pytest.raises(LedgerError, match=r"wrote 0 of (1|20) rows"):
+                    accountant.spend_many(users, coin(1), key="run")
             ask(address, f"DROP TRIGGER t ON {table}")
         assert ask(address, "SELECT count(*) FROM journal") == before
         ask(address, "DROP FUNCTION nothing")

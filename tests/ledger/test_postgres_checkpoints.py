@@ -85,7 +85,7 @@ def test_checkpoints_and_answers_are_read_in_parts(monkeypatch: pytest.MonkeyPat
 
     for part in (1, 2, 3, 100):
         monkeypatch.setattr(rows, "_CHECKPOINTS_TOGETHER", part)
-        monkeypatch.setattr(rows, "_ANSWERS_TOGETHER", part)
+        monkeypatch.setattr(rows, "_RECORDS_TOGETHER", part)
         with Accountant(new_ledger(2)) as accountant:
             accountant.set_policy("default", ["lifetime=99"])
             heads = []

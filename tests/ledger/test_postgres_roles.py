@@ -119,7 +119,14 @@ def test_the_application_does_everything_and_deletes_no_entry(server: Server) ->
         found = accountant.verify(head)
         assert found.ok, found.problems
 
-    deleted = ("window_sums", "memoised_counts", "entry_labels", "notes", "idempotency_records")  # by an erasure
+    deleted = (
+        "window_sums",
+        "account_macs",
+        "memoised_counts",
+        "entry_labels",
+        "notes",
+        "idempotency_records",
+    )  # by an erasure
     refused = [
         *(f"DELETE FROM {table}" for table in PARTITIONED if table not in deleted),
         *(f"TRUNCATE {table}" for table in PARTITIONED),

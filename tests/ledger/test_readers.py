@@ -123,7 +123,7 @@ def test_a_reader_that_fails_leaves_the_log_where_no_lock_guards_it(
 
 def test_verify_reads_stored_answers_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`verify` held one snapshot while it read all stored answers, so the log grew and every commit waited for it."""
-    monkeypatch.setattr(reading, "_ANSWERS_TOGETHER", 10)
+    monkeypatch.setattr(reading, "_RECORDS_TOGETHER", 10)
     read: list[int] = []
     idempotency_records_after = SqliteRows.idempotency_records_after
 
@@ -132,7 +132,7 @@ def test_verify_reads_stored_answers_in_parts(tmp_path: Path, monkeypatch: pytes
         read.append(len(list(part)))
         return part, following
 
-    monkeypatch.setattr(SqliteRows, "answers_after", counted)
+    monkeypatch.setattr(SqliteRows, "idempotency_records_after", counted)
     with Accountant(tmp_path / "budget.db") as accountant:
         accountant.set_policy("default", ["lifetime=1"])
         for number in range(45):
@@ -146,7 +146,7 @@ def test_verify_beside_erasures_and_spends_raises_no_false_alarm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: bool
 ) -> None:
     """An erasure moves stored answers while the parts are read: some come twice, some never."""
-    monkeypatch.setattr(reading, "_ANSWERS_TOGETHER", 3)
+    monkeypatch.setattr(reading, "_RECORDS_TOGETHER", 3)
     with Accountant(tmp_path / "budget.db") as accountant:
         accountant.set_policy("default", ["lifetime=1"])
         asked = coin("2" if refused else "0.1")
@@ -163,7 +163,7 @@ def test_verify_beside_erasures_and_spends_raises_no_false_alarm(
 
             return reading.idempotency_records_in_parts(write_before)
 
-        monkeypatch.setattr(integrity, "answers_in_parts", in_parts)
+        monkeypatch.setattr(integrity, "idempotency_records_in_parts", in_parts)
         check(accountant)
         assert not users
         check(accountant)

@@ -44,7 +44,7 @@ def test_a_receipt_of_another_ledger_with_the_same_key_is_unknown_on_a_server(
     with Accountant(addresses[0], clock=clock) as one, Accountant(addresses[1], clock=clock) as other:
         check_apart(one, other)
         check(one)
-    ask(addresses[0], "UPDATE meta SET value = 'x' WHERE name = 'book'")
+    ask(addresses[0], "UPDATE meta SET value = 'x' WHERE name = 'ledger_id'")
     with pytest.raises(LedgerError, match="meta was changed"):
         Accountant(addresses[0], create=False)
 
@@ -62,7 +62,7 @@ def test_a_receipt_of_another_file_with_a_copied_key_is_unknown(tmp_path: Path, 
         with Accountant(target, create=False, clock=clock) as other:
             check_apart(one, other)
     connection = sqlite3.connect(target)
-    connection.execute("UPDATE meta SET value = x'00' WHERE name = 'book'")
+    connection.execute("UPDATE meta SET value = x'00' WHERE name = 'ledger_id'")
     connection.commit()
     connection.close()
     with pytest.raises(LedgerError, match="meta was changed"):

@@ -258,7 +258,7 @@ def test_the_verifier_misses_what_a_repair_counted(accountant: Accountant, clock
     for window in windows:
         writer_of(accountant).execute("DELETE FROM window_sums WHERE window_code = ?", (window,))
     problems = accountant.verify().problems
-    assert problems == tuple(f"accounts: account 1, window {each}, differs from the journal" for each in windows)
+    assert problems == tuple(f"window_sums: account 1, window {each}, differs from the journal" for each in windows)
 
 
 def test_only_a_repair_is_dated_before_what_it_follows(

@@ -24,7 +24,7 @@ class TestToyStore(LedgerContract):
 
 def test_a_store_is_a_small_thing_to_write() -> None:
     source = Path(__file__).parents[1] / "toy_store.py"
-    assert len(source.read_text(encoding="utf-8").splitlines()) < 360
+    assert len(source.read_text(encoding="utf-8").splitlines()) < 390
 
 
 @pytest.mark.parametrize("before", range(1, 8))

@@ -1,9 +1,9 @@
-"""Seals of accounts: all that a decision reads of an account, bound to its newest charge.
+"""MACs of accounts: all that a decision reads of an account, bound to its newest charge.
 
-The seal of an account is a keyed hash. It covers the user, the sums and label counts in the windows of one day (that
+The MAC of an account is a keyed hash. It covers the user, the sums and label counts in the windows of one day (that
 of the newest charge), the used quotas, and the number of that charge. An attacker without the key can neither change
-one of them, nor give a user another account, nor put back older ones with their seal: the journal then has a newer
-charge. A decision checks the seal before it goes by them, and each change is sealed again.
+one of them, nor give a user another account, nor put back older ones with their MAC: the journal then has a newer
+charge. A decision checks the MAC before it goes by them, and each change gets a new one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _bound = Struct("<qq16s").pack
 
 
 class AccountMacMaker:
-    """Makes the seals of a partition's accounts under a secret; what is equal in many accounts is hashed once."""
+    """Makes the MACs of a partition's accounts under a secret; what is equal in many accounts is hashed once."""
 
     def __init__(self, secret: Secret, partition: int) -> None:
         self.secret = secret
@@ -69,20 +69,20 @@ class AccountMacMaker:
         return self.secret.sums(f"{self._partition} {day} {charged} {counted}".encode("ascii"))
 
     def row_mac(self, account: int, user: bytes, newest: int | None, day: int, sums: Sums, counts: Counts) -> bytes:
-        """The seal of an account for a day."""
+        """The MAC of an account for a day."""
         rows = tuple([(window, *costs) for window, costs in sums.items()])
         return finish_account_mac(self.begin(day, rows, counts), account, user, newest)
 
 
 def finish_account_mac(begun: blake2b, account: int, user: bytes, newest: int | None) -> bytes:
-    """The seal of an account, of which the rest was hashed."""
+    """The MAC of an account, of which the rest was hashed."""
     hasher = begun.copy()
     hasher.update(_bound(account, newest or 0, user))
     return hasher.digest()
 
 
 def counts_of(labels: Iterable[Sequence[Any]], quotas: Iterable[Sequence[Any]], codes: Container[int]) -> Counts:
-    """What a seal covers of rows of label counts, in some windows, and of used quotas."""
+    """What a MAC covers of rows of label counts, in some windows, and of used quotas."""
     counts: Counts = {(window, charge, label): n for _, label, charge, window, n in labels if window in codes}
     counts.update({(plan, promise): used for _, plan, promise, used in quotas})
     return counts
@@ -103,7 +103,7 @@ def _charged(sums: Iterable[Amounts], costs: Mapping[int, Costs]) -> tuple[Amoun
 
 
 class AccountMacs:
-    """The accounts that one transaction has checked, with all that their seals cover in the windows of its day."""
+    """The accounts that one transaction has checked, with all that their MACs cover in the windows of its day."""
 
     def __init__(self, transaction: Reading) -> None:
         # Without a circle, a transaction is gone as soon as it is done.
@@ -147,7 +147,7 @@ class AccountMacs:
     def check(self, accounts: Iterable[int], *, though_later: bool = False) -> None:
         """Read and check accounts by their numbers. Raises `LedgerError`.
 
-        `though_later`: also those sealed on a later day, of which the windows of today are about to be written.
+        `though_later`: also those with a MAC of a later day, of which the windows of today are about to be written.
         """
         unknown = [account for account in accounts if account not in self._sums]
         today = self.codes_on(self._today)
@@ -192,7 +192,7 @@ class AccountMacs:
     def _read_counts(self, found: Mapping[int, AccountMacState], codes: Container[int]) -> dict[int, Counts]:
         """What was counted of those accounts of which anything was, in some windows."""
         rows = self._transaction.rows
-        counted = [account for account, sealed in found.items() if sealed.counted]
+        counted = [account for account, state in found.items() if state.counted]
         return {
             account: counts_of(rows.memoised_counts(account, account), rows.quotas(account, account), codes)
             for account in counted
@@ -204,23 +204,23 @@ class AccountMacs:
         """Check accounts by what was read of them: their sums in the windows of today. Raises `LedgerError`."""
         today = self._today
         days: dict[int, dict[int, AccountMacState]] = {}
-        for account, sealed in found.items():
-            if sealed.day is None:
+        for account, state in found.items():
+            if state.day is None:
                 raise self._refusal(account)
-            days.setdefault(sealed.day, {})[account] = sealed
+            days.setdefault(state.day, {})[account] = state
         for day, those in days.items():
             if day != today and not 0 <= day <= (_LAST_DAY if though_later else today):
                 raise self._refusal(next(iter(those)))
             other = self.codes_on(day) - self.codes_on(today)
             before = self._read([*those], other)[1] if other else {}
             counts = self._read_counts(those, self.codes_on(day) | self.codes_on(today))
-            for account, sealed in those.items():
+            for account, state in those.items():
                 every = {**sums[account], **before.get(account, {})}
-                self._check(account, sealed, every, counts.get(account, {}), though_later)
+                self._check(account, state, every, counts.get(account, {}), though_later)
 
-    def _check(self, account: int, sealed: AccountMacState, sums: Sums, counts: Counts, though_later: bool) -> None:
-        """Check sums and counts in the windows of today and of the day of the seal."""
-        newest, day, row_mac, _, user = sealed
+    def _check(self, account: int, state: AccountMacState, sums: Sums, counts: Counts, though_later: bool) -> None:
+        """Check sums and counts in the windows of today and of the day of the MAC."""
+        newest, day, row_mac, _, user = state
         assert day is not None
         codes, today = self.codes_on(day), self.codes_on(self._today)
         late = False
@@ -236,12 +236,12 @@ class AccountMacs:
         counts = {key: count for key, count in counts.items() if len(key) == _QUOTA or key[0] in today}
         if late and not though_later and not self._was_dated_later(account, sums, counts):
             raise self._refusal(account)
-        self.trust(account, sealed, sums, counts)
+        self.trust(account, state, sums, counts)
 
-    def trust(self, account: int, sealed: AccountMacState, sums: Sums, counts: Counts) -> None:
+    def trust(self, account: int, state: AccountMacState, sums: Sums, counts: Counts) -> None:
         """Go by these sums and counts of an account in the windows of today."""
         self._sums[account], self._counts[account] = sums, counts
-        self._newest[account], self._users[account] = sealed.newest, sealed.user
+        self._newest[account], self._users[account] = state.newest, state.user
 
     def _was_dated_later(self, account: int, sums: Sums, counts: Counts) -> bool:
         """Whether windows after the newest charge hold something because the clock was repaired after charges."""
@@ -263,7 +263,7 @@ class AccountMacs:
         why = f"the sums of account {account} were changed; nothing was charged. Run: ldp-budget ledger verify"
         return LedgerError(self._transaction.ledger_name, why)
 
-    # -- sealing --------------------------------------------------------------------------------------------
+    # -- new MACs -------------------------------------------------------------------------------------------
 
     def open(self, account: int, user: bytes) -> None:
         """A new account, of which nothing is stored."""
@@ -291,7 +291,7 @@ class AccountMacs:
         self._changed.add(account)
 
     def macs_after(self, accounts: Sequence[int], first: int, costs: Mapping[int, Costs]) -> list[bytes]:
-        """The seals of a batch that was checked, once it was charged in entries from number `first` on."""
+        """The MACs of a batch that was checked, once it was charged in entries from number `first` on."""
         today, maker, codes = self._today, self._maker, sorted(self.codes_on(self._today))
         begun: dict[Amounts, blake2b] = {}
         row_macs, checked = [], self._sums
@@ -323,7 +323,7 @@ class AccountMacs:
             self._changed.add(entry.account)
 
     def write(self) -> None:
-        """Seal what has changed."""
+        """Make the MACs of what has changed."""
         if not self._changed:
             return
         day, maker, newest, users = self._today, self._maker, self._newest, self._users
@@ -341,7 +341,7 @@ class AccountMacs:
         self._changed = set()
 
     def renew(self, old: Secret, new: Secret) -> None:
-        """Seal all accounts by another secret. Raises `LedgerError` where a seal does not hold under the old one."""
+        """Make the MACs of all accounts by another secret. Raises `LedgerError` where a MAC does not hold under the old one."""
         partition = self._transaction.partition
         before, after = AccountMacMaker(old, partition), AccountMacMaker(new, partition)
         for first, last in parts(self._transaction.end.accounts, _ACCOUNTS_TOGETHER):
@@ -356,7 +356,7 @@ class AccountMacs:
             self._changed.discard(account)
 
     def renew_stored(self, accounts: Sequence[int], day_of: Callable[[int, int | None], int]) -> None:
-        """Seal accounts by what is stored, for the day that `day_of` says of each and the day of its seal."""
+        """Make the MACs of accounts by what is stored, for the day that `day_of` says of each and the day of its MAC."""
         self.drop(accounts)
         for first in range(0, len(accounts), _ACCOUNTS_TOGETHER):
             self._renew_stored(accounts[first : first + _ACCOUNTS_TOGETHER], day_of, self._maker)
@@ -370,8 +370,8 @@ class AccountMacs:
     ) -> None:
         """With `before`, only what holds under that; the days stay as they are then."""
         days: dict[int, dict[int, AccountMacState]] = {}
-        for account, sealed in self._read(accounts, ())[0].items():
-            days.setdefault(day_of(account, sealed.day), {})[account] = sealed
+        for account, state in self._read(accounts, ())[0].items():
+            days.setdefault(day_of(account, state.day), {})[account] = state
         for day, found in days.items():
             codes, rows = self.codes_on(day), []
             sums, counts = self._read([*found], codes)[1], self._read_counts(found, codes)

@@ -49,15 +49,15 @@ def _compare(
     while was is not None or now is not None:
         if now is None or (was is not None and was[:2] < now[:2]):
             assert was is not None
-            yield f"accounts: account {was[0]}, window {was[1]}, is not in partition {partition} of the copy"
+            yield f"window_sums: account {was[0]}, window {was[1]}, is not in partition {partition} of the copy"
             was = next(copied, None)
         elif was is None or now[:2] < was[:2]:
             if exact:
-                yield f"accounts: account {now[0]}, window {now[1]}, is in partition {partition} of the copy alone"
+                yield f"window_sums: account {now[0]}, window {now[1]}, is in partition {partition} of the copy alone"
             now = next(stored, None)
         else:
             if was != now and (exact or not _covers(now[2:], was[2:])):
-                yield f"accounts: account {now[0]}, window {now[1]}, differs in partition {partition} of the copy"
+                yield f"window_sums: account {now[0]}, window {now[1]}, differs in partition {partition} of the copy"
             was, now = next(copied, None), next(stored, None)
 
 

@@ -173,7 +173,7 @@ class Checkpoint(NamedTuple):
 
 
 class User(NamedTuple):
-    """Who an account belongs to; an erased user has no hash, and another seal."""
+    """Who an account belongs to; an erased user has no hash, and another MAC."""
 
     account: int
     user_hash: bytes | None
@@ -319,7 +319,7 @@ class PricedMechanism(NamedTuple):
 
     @property
     def covered(self) -> tuple[Any, ...]:
-        """What the seal and the journal's link cover."""
+        """What the MAC and the journal's link cover."""
         return tuple(self[:-1])
 
     @property
@@ -340,7 +340,7 @@ class StoredPolicy(NamedTuple):
 
     @property
     def covered(self) -> tuple[Any, ...]:
-        """What the seal and the journal's link cover."""
+        """What the MAC and the journal's link cover."""
         return tuple(self[:-1])
 
 
@@ -379,7 +379,7 @@ class WindowSum(NamedTuple):
 
 
 class AccountMac(NamedTuple):
-    """The seal of an account's sums, and the day in whose windows these are."""
+    """The MAC of an account's sums, and the day in whose windows these are."""
 
     account: int
     day: int
@@ -387,7 +387,7 @@ class AccountMac(NamedTuple):
 
 
 class AccountMacState(NamedTuple):
-    """The number of an account's newest charge, the day of its seal, the seal, and the user.
+    """The number of an account's newest charge, the day of its MAC, the MAC, and the user.
 
     The first three are None where there is none. `counted` says whether there are label counts or used quotas.
     """
@@ -418,7 +418,7 @@ class EntryLabel(NamedTuple):
 
 
 class EntryNote(NamedTuple):
-    """What somebody wrote beside an entry, sealed with its place; it may be about the user, and goes with them."""
+    """What somebody wrote beside an entry, with a MAC that covers its place; it may be about the user, and goes with them."""
 
     entry: int
     note: str

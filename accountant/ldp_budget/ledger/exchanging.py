@@ -2,7 +2,7 @@
 
 A new secret is *pending* when it stands in the key's file and is in force nowhere, so that it can be brought to every
 machine; *active* when it is in force in every partition; what was before it is *expired*, and only says that what is older
-holds. A partition takes it in one transaction: every stored hash is veiled anew, every row is sealed anew, and a `rekeyed`
+holds. A partition takes it in one transaction: every stored hash is veiled anew, every row gets a new MAC, and a `rekeyed`
 entry says so, whose link and all later ones are made with the new secret. That link covers the one before, so it also
 holds what the old secret has linked: nobody can write that again, whoever has the old one.
 

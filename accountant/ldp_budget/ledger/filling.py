@@ -168,14 +168,14 @@ def write_accounts(transaction: Transaction, accounts: range) -> None:
             yield account, replay
 
     _write(rows, replayed(), lambda window: True)
-    # The clock may be wrong while a ledger is copied, so a seal is of the day of the newest charge.
+    # The clock may be wrong while a ledger is copied, so a MAC is of the day of the newest charge.
     today = transaction.time() // DAY_MICROS
     left = [account for account in newest if account not in gone]
     transaction.account_macs.renew_stored(left, lambda account, day: min(today, newest[account] // DAY_MICROS))
 
 
 def _renew_macs(transaction: Transaction, accounts: Sequence[int]) -> None:
-    """Seal accounts whose windows were written from the journal; none of a day that is still to come."""
+    """Make the MACs of accounts whose windows were written from the journal; none of a day that is still to come."""
     today = transaction.moment.day
     transaction.account_macs.renew_stored(accounts, lambda account, day: today if day is None else min(today, day))
 

@@ -1,4 +1,4 @@
-"""Is the ledger what it was when it was written? Every link, sum, cost and seal, worked out again.
+"""Is the ledger what it was when it was written? Every link, sum, cost and MAC, worked out again.
 
 One verifier for every store. It walks the journal once in order, for the chain of links, and once account by account
 beside the stored sums (`tallying`), a part at a time, each as one moment saw it: so it holds little, and nobody waits
@@ -212,7 +212,7 @@ class _Whole:
         return self._reading.key.at(number)
 
     def check(self) -> Iterator[str]:
-        """The engine's own findings, seals, costs and periods."""
+        """The engine's own findings, MACs, costs and periods."""
         yield from self._reading.rows.damage()
         yield from self._macs()
         yield from self._costs()
@@ -465,7 +465,7 @@ class _Chain:
             self._found[entry] |= _TWICE if self._found[entry] & _RECORD else _RECORD
 
     def check_notes(self) -> Iterator[str]:
-        """Every note, its seal, and that its entry says that there is one."""
+        """Every note, its MAC, and that its entry says that there is one."""
         for first, last in (
             (LOWEST, 0),
             *parts(len(self._found) - 1, _ENTRIES_TOGETHER),

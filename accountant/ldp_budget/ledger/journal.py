@@ -35,7 +35,7 @@ def canonical_transaction(before: bytes, entries: str, charges: Rows, policies: 
 
 
 def counters_mac(key: Secret, end: PartitionHead) -> bytes:
-    """The seal of what a partition has numbered beside its entries."""
+    """The MAC of what a partition has numbered beside its entries."""
     return key.row_mac("partition", *end.counters)
 
 

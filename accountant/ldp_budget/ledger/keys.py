@@ -4,12 +4,12 @@ It lies beside the ledger as `PATH.key`, readable by the owner alone. Ledger and
 without the other is an error: a ledger recreated beside an old key, or the reverse, would hand out fresh budgets.
 
 The key says whether the ledger is a *sandbox*, in which nothing counts. That of a sandbox is longer, so the
-same name has unrelated hashes under the two kinds, and every seal and link of the one fails in the other. Nothing in
+same name has unrelated hashes under the two kinds, and every MAC and link of the one fails in the other. Nothing in
 the ledger itself says it, so no value in there can be changed to turn a ledger of one kind into one of the other.
 
 A key that was seen can be exchanged (`exchanging`): its file then holds several secrets. The first one goes on naming
 users, for a name that nobody gives cannot be hashed anew; and every hash is stored *veiled* by the secret that is in
-force, which also makes links, seals and receipts. So who has all secrets but that one can neither find a name in what
+force, which also makes links, MACs and receipts. So who has all secrets but that one can neither find a name in what
 is stored nor write anything that would be believed.
 """
 
@@ -89,7 +89,7 @@ class Secret:
         return hasher
 
     def row_macs(self, rows: Iterable[tuple[object, ...]]) -> list[bytes]:
-        """`seal` of many rows."""
+        """`MAC` of many rows."""
         return self._digests(b"row mac", MAC_BYTES, [ascii(row).encode("ascii") for row in rows])
 
     def veil(self, hashed: bytes) -> bytes:

@@ -48,7 +48,7 @@ class Ledger:
         self._caches = [Cache() for _ in range(store.partitions)]
         # Where each partition ended when it was last told to anybody here; it can only have grown.
         self._told: list[PartitionHead | None] = [None] * store.partitions
-        # The secret of each partition, where its end was found to be sealed by it.
+        # The secret of each partition, where the MAC of its end was found to be made by it.
         self._secrets: list[Secret | None] = [None] * store.partitions
         self._groups = [GroupCommit(store.name, self._transact) for _ in range(min(GROUPS, store.partitions))]
         self.name, self.key = store.name, store.key

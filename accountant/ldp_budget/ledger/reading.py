@@ -63,7 +63,7 @@ class Reading:
         self.partition, self.partitions = partition, partitions
         """Which partition this is, of how many."""
         self.end, self.counters_mac = rows.end()
-        """Where the journal ends, and the seal of what was numbered beside it."""
+        """Where the journal ends, and the MAC of what was numbered beside it."""
         self.stored = rows
         """The rows as they are stored."""
         self.go_by_secret(self.end)
@@ -130,7 +130,7 @@ class Reading:
         return next(self.rows.repairs(reservation.number), None) is not None
 
     def noted(self, entry: int, note: str) -> tuple[object, ...]:
-        """What the seal of a note covers."""
+        """What the MAC of a note covers."""
         return "note", self.partition, entry, note
 
     @property
@@ -172,7 +172,7 @@ class Reading:
         return accounts
 
     def _see_mac(self, account: int, sealed: AccountMacState) -> None:
-        """The seal of an account that is being read; whoever decides by the sums checks it."""
+        """The MAC of an account that is being read; whoever decides by the sums checks it."""
 
     def number_of(self, user: bytes) -> int | None:
         """The number of a user's account; None before the first charge."""
@@ -186,7 +186,7 @@ class Reading:
         return None if stored is None else self.checked_idempotency_record(stored)
 
     def checked_idempotency_record(self, stored: IdempotencyRecord) -> IdempotencyRecord:
-        """A stored answer, once its seal holds. Raises `LedgerError`."""
+        """A stored answer, once its MAC holds. Raises `LedgerError`."""
         if self.secret.row_mac(*stored[:-1]) != stored.row_mac:
             why = "the idempotency record of a key was changed; nothing was charged. Run: ldp-budget ledger verify"
             raise LedgerError(self.ledger_name, why)
@@ -243,12 +243,12 @@ class Reading:
         return [newest[name] for name in sorted(newest)]
 
     def collection(self, name: str) -> StoredCollection | None:
-        """A collection, once its seal holds. Raises `LedgerError`."""
+        """A collection, once its MAC holds. Raises `LedgerError`."""
         stored = self.rows.collection(name)
         return None if stored is None else self._checked_collection(stored)
 
     def collections(self) -> list[StoredCollection]:
-        """All collections by name, once their seals hold. Raises `LedgerError`."""
+        """All collections by name, once their MACs hold. Raises `LedgerError`."""
         return [self._checked_collection(stored) for stored in self.rows.collections()]
 
     def _checked_collection(self, stored: StoredCollection) -> StoredCollection:

@@ -68,20 +68,20 @@ class Snapshot(Protocol):
     """One moment of a partition, to read. What it iterates over is good for as long as the snapshot is."""
 
     def end(self) -> tuple[PartitionHead, bytes]:
-        """Where the partition ends, and the seal of its counters."""
+        """Where the partition ends, and the MAC of its counters."""
 
     # -- one user -----------------------------------------------------------------------------------------
 
     def accounts(self, users: Sequence[bytes], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
-        """(user, account, window, four sums, seal) for each of `users` who has an account and each window charged.
+        """(user, account, window, four sums, MAC) for each of `users` who has an account and each window charged.
 
-        A user whom no such window was charged comes once, with None for the window. `seal` stands for five values:
-        the number of the account's newest charge, the day of its seal, that, whether there are label counts or
+        A user whom no such window was charged comes once, with None for the window. The MAC stands for five values:
+        the number of the account's newest charge, the day of its MAC, that, whether there are label counts or
         used quotas of the account, and the user.
         """
 
     def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
-        """The same by the numbers of accounts that are of a user: (account, window, four sums, seal)."""
+        """The same by the numbers of accounts that are of a user: (account, window, four sums, MAC)."""
 
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
         """Those of `users` who were erased."""
@@ -178,7 +178,7 @@ class Snapshot(Protocol):
         """Their sums."""
 
     def account_macs(self, first: int, last: int) -> Iterator[AccountMac]:
-        """Their seals."""
+        """Their MACs."""
 
     def memoised_counts(self, first: int, last: int) -> Iterator[MemoisedCount]:
         """Their counts of memoised values."""
@@ -226,9 +226,9 @@ class Batch(Protocol):
         """Those who are left and have no account, in order."""
 
     def stored_macs(self, day: int, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
-        """(account, user, newest charge, seal, sums) of those left who have an account; asked after `unknown`.
+        """(account, user, newest charge, MAC, sums) of those left who have an account; asked after `unknown`.
 
-        The seal is None unless it is of that day and there are neither label counts nor used quotas. The sums are
+        The MAC is None unless it is of that day and there are neither label counts nor used quotas. The sums are
         the amounts in each of the windows; where it has no row, the first of them is `NO_SUM`.
         """
 
@@ -246,7 +246,7 @@ class Batch(Protocol):
         """
 
     def set_macs(self, day: int, row_macs: list[bytes]) -> None:
-        """Replace the seals of all accounts, which are in order."""
+        """Replace the MACs of all accounts, which are in order."""
 
 
 class Rows(Snapshot, Protocol):
@@ -259,7 +259,7 @@ class Rows(Snapshot, Protocol):
         """Replace sums, rows as `SumRow`."""
 
     def set_account_macs(self, rows: Sequence[AccountMac]) -> None:
-        """Replace the seals of accounts."""
+        """Replace the MACs of accounts."""
 
     def set_memoised_reports(self, row: MemoisedCount) -> None:
         """Replace a count of a memoised value."""
@@ -321,7 +321,7 @@ class Rows(Snapshot, Protocol):
         """
 
     def set_end(self, end: PartitionHead, row_mac: bytes | None) -> None:
-        """Move the end of the partition; `seal` is None where none of its counters has changed."""
+        """Move the end of the partition; `MAC` is None where none of its counters has changed."""
 
 
 Partitions: TypeAlias = "Mapping[int, Rows]"
@@ -338,7 +338,7 @@ class Store(Protocol):
     name: str
     """The ledger as messages name it."""
     key: Key
-    """The secrets under which users, keys and labels are hashed, and everything is sealed."""
+    """The secrets under which users, keys and labels are hashed, and every MAC is made."""
     partitions: int
     """How many partitions there are, fixed when the ledger is made; they are numbered from 0."""
 

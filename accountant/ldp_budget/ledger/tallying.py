@@ -135,15 +135,15 @@ class _Part:
             of_account, history = sums.of(account), histories.of(account)
             counts = labels.of(account), quotas.of(account)
             stored = self._in_force(of_account, 1), self._in_force(counts[0], 3), counts[1]
-            found, sealed = [*self._account(account, erased, history, *stored)], row_macs.of(account)
-            if not found and not self._has_mac(user, sealed, history, of_account, *counts):
-                found = [f"seals: the seal of account {account} does not hold"]
+            found, macs = [*self._account(account, erased, history, *stored)], row_macs.of(account)
+            if not found and not self._has_mac(user, macs, history, of_account, *counts):
+                found = [f"account_macs: the MAC of account {account} does not hold"]
             yield from found
             if self._decisions is not None:
                 yield from self._decisions.check(history)
 
     def _has_mac(self, user: User | None, rows: Rows, history: Rows, sums: Rows, labels: Rows, quotas: Rows) -> bool:
-        """Whether an account has the seal of its sums and counts; that of an erased user has none."""
+        """Whether an account has the MAC of its sums and counts; that of an erased user has none."""
         if user is None or user.user_hash is None:
             return not rows
         if len(rows) != 1:
@@ -191,12 +191,12 @@ class _Part:
             replay.add(Entry.of(row), row[-2])
         for window in _differing({row[1]: Costs._make(row[2:]) for row in sums}, replay.sums):
             if gauge_of(window) not in self._periods:
-                yield f"accounts: window {window} is of a period that no policy limits"
+                yield f"window_sums: window {window} is of a period that no policy limits"
             else:
-                yield f"accounts: account {account}, window {window}, differs from the journal"
+                yield f"window_sums: account {account}, window {window}, differs from the journal"
         counted = {(row[1], row[2], row[3]): row[4] for row in labels}
         for _, _, window in _differing(counted, replay.labels):
-            yield f"labels: a label of account {account}, window {window}, differs from the journal"
+            yield f"memoised_counts: a label of account {account}, window {window}, differs from the journal"
         if {(row[1], row[2]): row[3] for row in quotas if row[3]} != self._used(history):
             yield f"quotas: account {account} differs from the journal"
 

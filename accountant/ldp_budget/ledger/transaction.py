@@ -87,7 +87,7 @@ class Transaction(Reading):
         self._appended = Appended()
         self._sums: dict[tuple[int, int], Costs] = {}
         self.account_macs = AccountMacs(self)
-        """The accounts that were checked, to be sealed again where they change."""
+        """The accounts that were checked, to get a new MAC where they change."""
         self._seen_macs: dict[int, AccountMacState] = {}
         self._batch_costs: Mapping[int, Costs] = {}
         self._records: dict[Needed, IdempotencyRecord] = {}

@@ -122,7 +122,7 @@ _RENEWED_TOGETHER = 5_000
 
 
 def end_of(row: tuple[Any, ...]) -> tuple[PartitionHead, bytes]:
-    """The end of a partition and the seal of its counters, from its row."""
+    """The end of a partition and the MAC of its counters, from its row."""
     return PartitionHead(*row[1:-1]), row[-1]
 
 
@@ -448,7 +448,7 @@ class PostgresRows:
 
     def quotas(self, first: int, last: int) -> Iterator[QuotaUse]:
         columns = "account, plan, guarantee, used FROM quotas"
-        order = 'account, plan COLLATE "C", promise COLLATE "C"'
+        order = 'account, plan COLLATE "C", guarantee COLLATE "C"'
         return map(QuotaUse._make, self._of_accounts(columns, order, first, last))
 
     def _of_accounts(self, columns: str, order: str, first: int, last: int) -> Iterator[Any]:

@@ -6,7 +6,7 @@ What is read goes out at once, behind what was held back, so that it sees it.
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from ...guarantees.amounts import Costs
 from ..entries import NUMBERED, PartitionHead
@@ -78,17 +78,18 @@ COUNTED = (
 """Whether an account `u` has label counts or used quotas."""
 _SUM = ", ".join(f"a.{name}" for name in Costs._fields)
 MAC_STATE = f"u.account, a.window_code, {_SUM}, {NEWEST}, s.day, s.row_mac, {COUNTED}, u.user_hash"
-"""What is read of accounts `u`, sums `a` and seals `s`."""
+"""What is read of accounts `u`, sums `a` and MACs `s`."""
 RECORDS = OfRows("INSERT INTO idempotency_records SELECT * FROM", "int4 bytea bytea int8 int8 bytea text bytea")
 ENTRIES = OfRows(
     f"INSERT INTO journal (partition, {ENTRY}, chain_hash) SELECT * FROM",
     f"int4 int8 int8 text int8 int8 int8 int8 {_AMOUNT_TYPES} bytea int8 int8 int8 int8 int8 int8 bytea",
 )
-_TYPES = {"int": "int8", "bytes": "bytea", "str": "text"}
+_TYPES = {int: "int8", bytes: "bytea", str: "text"}
 
 
 def _types(kind: type[Any]) -> str:
-    return " ".join(["int4", *(_TYPES[each] for each in kind.__annotations__.values())])
+    """The types of the columns of a class of `NUMBERED`."""
+    return " ".join(["int4", *(_TYPES[each] for each in get_type_hints(kind).values())])
 
 
 NUMBERED_ROWS = {

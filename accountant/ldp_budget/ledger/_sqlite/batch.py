@@ -27,7 +27,7 @@ _COUNTED = (
     " OR EXISTS (SELECT 1 FROM quotas q WHERE q.account = {0}.account))"
 )
 MAC_STATE = f"{_NEWEST}, s.day, s.row_mac, {_COUNTED}"
-"""What is read of the seal `s` of an account, which is of a table still to be named."""
+"""What is read of the MAC `s` of an account, which is of a table still to be named."""
 
 
 class SqliteBatch:

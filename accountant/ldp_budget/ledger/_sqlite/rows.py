@@ -70,7 +70,7 @@ class SqliteRows:
 
     def __init__(self, connection: sqlite3.Connection, known_end: tuple[PartitionHead, bytes] | None = None) -> None:
         self.known_end = known_end
-        """Where the partition ends and the seal of its counters, if that is known without looking."""
+        """Where the partition ends and the MAC of its counters, if that is known without looking."""
         self._connection = connection
         self._execute = connection.execute
         self._execute_many = connection.executemany
