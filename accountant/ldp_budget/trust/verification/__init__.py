@@ -2,9 +2,10 @@
 
 `verify` compares ordered pairs of inputs: of at most 64 answers every pair, of more answers, and of numbers, those of
 the mechanism's critical inputs. Then the promise is unproven unless the law of the client program covers every input,
-or its steps show that all answers are treated alike. Where a report has finitely many things to say of a pair, the odds are the exact
-fractions of the integer thresholds that the client draws with, and no rounding is involved. A density is checked in
-double precision, to 1e-9. What needs no description at all is the audit of the client, see `auditing`.
+or its steps show that all answers are treated alike. Where a report has finitely many things to say of a pair, the
+odds are the exact fractions of the integer thresholds that the client draws with, and no rounding is involved. A
+density is checked in double precision, to 1e-9. What needs no description at all is the audit of the client, see
+`auditing`.
 """
 
 from __future__ import annotations

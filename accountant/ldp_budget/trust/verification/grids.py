@@ -1,24 +1,24 @@
-"""Clients that send a number as a cell of a public grid: a bound of their worst pair, read from their program's steps.
+"""Clients that send a number as a cell of a public grid: bounds over all values, read from their program's steps.
 
-Inputs are the points 0..last between the cells. Three kinds of steps are known here, by their form alone:
+Inputs are the points 0..last between the cells. Three kinds of steps are known here, and no others:
 
-- Staircase noise. The noise n of a point falls into periods of C cells: k = n, or -1-n on the left, is i·C + j. Its
-  chance is P(i)·s(j)/2, with s one number for j < R, and another beyond. P(i) is made of binary digits. So P(i)/P(i+1)
-  depends on the number c of ones at the end of i alone. Two points at most C apart see a report at k and k' at most
-  C apart, so in one period, or in neighbours with j' ≤ j. This leaves a handful of ratios. For the variation, let f be
+- Staircase noise. The noise n of a point falls into periods of C cells: k = n, or -1-n on the left, is i·C + j. The
+  chance is P(i)·s(j)/2, with s one number for j < R, and another beyond. P(i) is made of binary digits. So P(i) by
+  P(i+1) depends on the number of ones at the end of i. Two points at most C apart see a report at k and k' at most C
+  apart, so in one period, or in neighbours with j' ≤ j. This leaves a handful of ratios. For the variation, let f be
   the chance of k, and g(k) the smallest f up to k. A noise that falls to both sides, as g does, tells two points d
   apart by the mass of its d middle cells, which grows with d. As g is below f in upper steps alone, where a period
   begins higher by a share η than the one before it ends, they differ by at most ξ = η times the chance of an upper
   step after the first period. So with W the mass of the middle cells the variation is at most W + ξ.
 - Weights w_d that fall with the distance d, cut off at the ends, from a table S·q^d in whole numbers. They are held
   against S·q^d itself, which is the continuous report f(y | x) ~ q^|y-x| told to the cell. There the two ends are the
-  worst pair at every λ: f(y | x)/f(y | x') falls in y for x < x', so the best tests are y ≤ t, which x = 0 and
-  x' = G tell apart the best. Their ratio is q^-(G-1), and H(λ) ≤ (1 - √(λq^G))²/(1 - q^G).
+  worst pair at every λ: f(y | x)/f(y | x') falls in y for x < x', so the best tests are y ≤ t, which tell x = 0 and
+  x' = G apart the best. Their ratio is q^-(G-1), and H(λ) ≤ (1 - √(λq^G))²/(1 - q^G).
 - A window of `high` cells around the point, among `low` ones, cut off at the ends. For windows of a and b cells,
-  the ones with the least in common are the worst, as moving a cell out of both spreads the excess x - λy. So with
-  N = low·C + (high - low)·a, and M the same of b, H(λ) = max(0, V, 1 - λ + λV'), V' of the points swapped and 1/λ, and
-  V = a·high/N - λ·a·low/M where a + b ≤ C, else V = (C-b)(high/N - λ·low/M). The first grows with b, the
-  second falls in a. On each edge that is left V is concave.
+  those with the least in common are the worst, as moving a cell out of both spreads the excess x - λy. So with
+  N = low·C + (high - low)·a, and M the same of b, H(λ) = max(0, V, 1 - λ + λV'), V' of the points swapped and 1/λ,
+  and V = a·high/N - λ·a·low/M where a + b ≤ C, else V = (C-b)(high/N - λ·low/M). The first grows with b, the second
+  falls in a. On each edge that is left V is concave.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _bound_of(program: Program) -> Bound | None:
     given, sent = program.input, {part[1] for part in program.report["parts"]}
     if given["kind"] != "number" or program.memo or sent != {"cell"}:
         return None
-    last, steps = int(given["last"]), {name: expression for name, expression in program.steps}
+    last, steps = int(given["last"]), dict[str, Any](program.steps)
     for read in (_staircase_of, _weights_of, _window_of):
         try:
             found = read(steps, dict(program.tables), last)
@@ -148,7 +148,7 @@ class _Staircase(NamedTuple):
         upper = Fraction(self.upper, ONE)
         if 0 < self.reach < self.cells and 0 < upper < 1:
             return [upper / self.reach, (1 - upper) / (self.cells - self.reach)]
-        if (self.reach, upper) in ((0, 0), (self.cells, 1)):
+        if (self.reach == 0 and upper == 0) or (self.reach == self.cells and upper == 1):
             return [Fraction(1, self.cells)]
         return None
 
