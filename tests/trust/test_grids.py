@@ -87,6 +87,22 @@ def test_the_bound_of_a_window_is_that_of_its_worst_pair(cells: int) -> None:
                 assert bound.divergence(slope) >= found_ >= 0
 
 
+@pytest.mark.parametrize(("width", "others", "last"), [(1, 1, 1), (2, 5, 5), (5, 3, 3), (3, 4, 2), (4, 4, 1)])
+def test_the_bound_of_a_moving_window_is_that_of_its_worst_pair(width: int, others: int, last: int) -> None:
+    for kept in (ONE // 3, ONE - ONE // 5, ONE // 50):
+        program = program_of(grids._Moving(kept, width, others, last), last)
+        laws = [law(program, value) for value in range(last + 1)]
+        assert all(len(each) == width + others for each in laws)
+        bound = grids._bound_of(program)
+        assert bound is not None
+        pairs = list(permutations(laws, 2))
+        assert bound.ratio == max(p[row] / q[row] for p, q in pairs for row in p)
+        for slope in SLOPES:
+            assert bound.divergence(slope) == max(
+                hockey_stick([(p[row], q[row]) for row in p], slope) for p, q in pairs
+            )
+
+
 @pytest.mark.parametrize("floor", [0, 4000])
 @pytest.mark.parametrize("ratio", ["0.5", "0.9", "0.99"])
 def test_the_bound_of_falling_weights_is_above_every_pair(ratio: str, floor: int) -> None:

@@ -1,6 +1,6 @@
 """Clients that send a number as a cell of a public grid: bounds over all values, read from their program's steps.
 
-Inputs are the points 0..last between the cells. Three kinds of steps are known here, and no others:
+Inputs are the points 0..last between the cells. Four kinds of steps are known here, and no others:
 
 - Staircase noise. The noise n of a point falls into periods of C cells: k = n, or -1-n on the left, is i·C + j. The
   chance is P(i)·s(j)/2, with s one number for j < R, and another beyond. P(i) is made of binary digits. So P(i) by
@@ -19,6 +19,8 @@ Inputs are the points 0..last between the cells. Three kinds of steps are known 
   N = low·C + (high - low)·a, and M the same of b, H(λ) = max(0, V, 1 - λ + λV'), V' of the points swapped and 1/λ,
   and V = a·high/N - λ·a·low/M where a + b ≤ C, else V = (C-b)(high/N - λ·low/M). The first grows with b, the second
   falls in a. On each edge that is left V is concave.
+- A window of K cells that moves with the point and is cut off nowhere: a report is in it with the chance p, else in
+  one of M other cells. Two points d apart differ in min(d, K) cells of either window.
 """
 
 from __future__ import annotations
@@ -90,7 +92,7 @@ def _bound_of(program: Program) -> Bound | None:
     if given["kind"] != "number" or program.memo or sent != {"cell"}:
         return None
     last, steps = int(given["last"]), dict[str, Any](program.steps)
-    for read in (_staircase_of, _weights_of, _window_of):
+    for read in (_staircase_of, _weights_of, _window_of, _moving_of):
         try:
             found = read(steps, dict(program.tables), last)
         except (ArithmeticError, IndexError, KeyError, TypeError, ValueError):
@@ -319,3 +321,42 @@ def _highest(value: Callable[[int], Fraction], low: int, high: int) -> Fraction:
         else:
             high = middle
     return value(low)
+
+
+# -- a window that moves ---------------------------------------------------------------------------------------------
+
+
+class _Moving(NamedTuple):
+    kept: int
+    width: int
+    others: int
+    last: int
+
+    def drawing(self) -> tuple[tuple[str, Any], ...]:
+        beyond: list[Any] = ["where", ["ge", "far", "value"], self.width, 0]
+        return (
+            ("kept", ["bit", whole(self.kept)]),
+            ("near", ["below", self.width]),
+            ("far", ["below", self.others]),
+            ("inside", ["add", "value", "near"]),
+            ("outside", ["add", "far", beyond]),
+            ("cell", ["where", "kept", "inside", "outside"]),
+        )
+
+    def bound(self, tables: Any) -> Bound | None:
+        if not (0 < self.kept < ONE and self.width >= 1 and 1 <= self.last <= self.others):
+            return None
+        chance = Fraction(self.kept, ONE)
+        own, other = chance / self.width, (1 - chance) / self.others
+        apart = min(self.last, self.width)
+
+        def excess(slope: Fraction) -> Fraction:
+            return apart * (max(Fraction(0), own - slope * other) + max(Fraction(0), other - slope * own))
+
+        return Bound(max(own / other, other / own), excess)
+
+
+def _moving_of(steps: dict[str, Any], tables: dict[str, Any], last: int) -> _Moving | None:
+    if tables:
+        return None
+    return _Moving(int(steps["kept"][1]), int(steps["near"][1]), int(steps["far"][1]), last)
