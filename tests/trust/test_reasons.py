@@ -174,7 +174,7 @@ def test_what_somebody_does_define_is_not_asked_for() -> None:
 
 
 def test_a_proof_of_parts_says_what_it_leaves_open() -> None:
-    """A density alone never holds: where it does, the law of the client program is proved, which leaves nothing open."""
+    """Where a density holds, the law of the client program is proved, which leaves nothing open."""
     density, channel = ({"verdict": "holds", "method": method} for method in ("density", "channel"))
     assert _left_open(density, False) == []
     [parts] = _left_open(channel, False)
