@@ -19,6 +19,7 @@ from ldp_budget import InvalidParameter, Mechanism, verify
 
 PAGE = Path(__file__).with_name("proofs.md")
 EPSILONS = ("0.0001", "0.001", "0.01", "0.1", "0.3", "1", "3", "10", "20")
+FEW = ("0.0001", "1", "20")
 RANGE = {"lower": 0, "upper": 1}
 
 INTRODUCTION = """# What `verify` proves
@@ -31,9 +32,8 @@ the same for parameters of your own. The page is made by `python docs/evidence/p
 - **Exact**: the promise holds for every pair of inputs compared, in fractions of what is drawn (`channel`), or by
   the density of the noise in double precision (`density`). Of answers, every pair is compared, or a proof shows that
   no other pair is told apart better. Hashed answers (`cms`, `hcms`, `rappor`) are proved by answers that share no
-  cell, or by the law of every cell. Of numbers, the values that the mechanism names are compared. The client program
-  proves all other values too, but not for `staircase`, `bounded-laplace` and `bounded-staircase`: receipts call
-  these three `audited`.
+  cell, or by the law of every cell. Of numbers, the values that the mechanism names are compared, and the steps of
+  the client program prove all others. Noise of a `sensitivity` alone has no client program, so it is unproven.
 - **Law**: the client program is proved too. Its whole reports, for every pair of answers, are within the promise.
   Where the law is not listed, samples and the audit stand for it.
 - **Unproven**: `verify` leaves the promise open.
@@ -71,15 +71,30 @@ MATRICES = tuple(
 
 GRIDS = (
     Grid("gaussian", {"epsilon": EPSILONS, "delta": ("1e-3", "1e-9", "1e-30"), "method": ("tail", "exact")}, RANGE),
+    Grid("gaussian", {"sigma": ("0.00001", "0.01", "1", "1e3", "1e6")}, RANGE),
     Grid("laplace", {"epsilon": EPSILONS}, RANGE),
+    Grid("laplace", {"scale": ("0.001", "0.1", "1", "1e4")}, RANGE),
     Grid("staircase", {"epsilon": EPSILONS}, RANGE),
+    Grid("staircase", {"epsilon": FEW, "gamma": (0, "0.1", "0.5", 1)}, RANGE),
     Grid("bounded-laplace", {"epsilon": EPSILONS}, RANGE),
+    Grid("bounded-laplace", {"scale": ("0.05", "0.3", "1", "1e4")}, RANGE),
     Grid("bounded-staircase", {"epsilon": EPSILONS}, RANGE),
+    Grid("bounded-staircase", {"epsilon": FEW, "gamma": (0, "0.1", "0.5", 1)}, RANGE),
     Grid("randomized-response", {"epsilon": EPSILONS}),
     Grid("unary-encoding", {"p": ("0.5", "0.9"), "q": ("0.01", "0.25"), "domain_size": (2, 6, 1000)}),
     Grid("sue", {"epsilon": EPSILONS, "domain_size": (2, 6, 1000, 10**6)}),
     Grid("oue", {"epsilon": EPSILONS, "domain_size": (2, 6, 1000, 10**6)}),
     Grid("random-substitution", {"epsilon": EPSILONS, "domain_size": (2, 6, 1000, 10**6), "draws": (1, 3)}),
+    Grid(
+        "random-substitution",
+        {"epsilon": FEW, "domain_size": (2, 6, 1000, 10**6), "draws": (1, 3), "ordered": (False, True)},
+        {"sampling": "distinct"},
+    ),
+    Grid(
+        "random-substitution",
+        {"epsilon": FEW, "domain_size": (6, 1000), "draws": (3,)},
+        {"ordered": True},
+    ),
     Grid("subset-selection", {"epsilon": EPSILONS, "domain_size": (3, 6, 100)}),
     Grid("matrix-substitution", {"matrix": MATRICES}),
     Grid("cms", {"epsilon": EPSILONS, "hashes": (1, 64), "width": (8, 256)}),

@@ -74,8 +74,8 @@ def test_it_is_certified_as_audited(machine: Machine) -> None:
     [checked] = certificate["mechanisms"]
     assert checked["checked"] == "audited"
     for example in (*checked["examples"], *checked["chosen"]):
-        assert example["exact"]["verdict"] == "holds"
+        assert (example["exact"]["verdict"], example["exact"]["program"]) == ("holds", "holds")
         assert {each["verdict"] for each in example["checks"]} == {"passed", "skipped"}
         whys = {each["why"] for each in example["checks"] if each["verdict"] == "skipped"}
-        assert whys - {"it memoises nothing"} == {example["exact"]["program_open"].replace("4096", "20000")}
+        assert whys == {"it memoises nothing"}
         assert "its draws have more than" in example["exact"]["program_open"]

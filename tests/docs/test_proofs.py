@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections import Counter
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-EVIDENCE = Path(__file__).parents[2] / "docs" / "evidence"
+from proof_grid import EVIDENCE, PROOFS
 
-
-def loaded() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("proofs", EVIDENCE / "proofs.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-PROOFS = loaded()
 ROWS = [line for line in (EVIDENCE / "proofs.md").read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
 
 CASES = list(zip(PROOFS.GRIDS, ROWS, strict=True))

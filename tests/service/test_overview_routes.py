@@ -109,6 +109,20 @@ def test_the_figures_are_those_of_the_ledger(served: Served, secrets: dict[str, 
     }
 
 
+def test_the_word_of_a_charge_is_that_of_its_parameters() -> None:
+    """It was that of the mechanism: "exact" beside ε = 21, of which nothing is proved."""
+    with Accountant(":memory:") as accountant:
+        accountant.set_policy("default", ["lifetime=50"])
+        for epsilon in (1, 21):
+            accountant.spend("alice", mechanism("oue")(epsilon=epsilon, domain_size=4))
+        with Served(accountant, Settings()) as made:
+            rows = told(made, "/v1/overview/mechanisms", made.secret("read", name="reads"))["rows"]
+    assert sorted((row["declared"], row["checked"]) for row in rows) == [
+        ('{"domain_size":4,"epsilon":"1"}', "exact"),
+        ('{"domain_size":4,"epsilon":"21"}', "audited"),
+    ]
+
+
 def test_nothing_says_who(served: Served, secrets: dict[str, str]) -> None:
     said = b"".join(
         served.ask(method, path, secret=secrets["admin"]).body for method, path in PATHS if method == "GET"

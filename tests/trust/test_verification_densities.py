@@ -42,7 +42,8 @@ def test_gaussian_holds_however_small_its_density(sigma: str) -> None:
 def test_gaussian_holds_however_far_apart_its_inputs(sensitivity: str, method: str) -> None:
     """Far out the density of such wide noise is no double any more, and its mass is one."""
     made = GaussianNoise(epsilon=1000, delta="0.5", sensitivity=sensitivity, method=method)
-    assert verify(made).verdict == HOLDS
+    assert verdict(made.guarantee, made, 0.0, float(sensitivity)) == HOLDS
+    assert verdict(made.guarantee, made, float(sensitivity), 0.0) == HOLDS
     too_small = Gaussian(made.guarantee.mu * Decimal("0.999"))
     assert verdict(too_small, made, 0.0, float(sensitivity)) == VIOLATED
 

@@ -1,9 +1,8 @@
 """For which parameters `verify` proves the promise of a built-in mechanism.
 
 The ranges lie within the grid of the page *What `verify` proves*, and a test keeps them there. A built-in mechanism
-with other parameters may keep its promise just as well; it counts as "audited" and no more. So do `staircase`,
-`bounded-laplace` and `bounded-staircase`: of these `verify` compares values that the mechanism names, and does not
-show that no other values are further apart.
+with other parameters may keep its promise just as well; it counts as "audited" and no more. So does noise of a
+sensitivity alone, which has no client program.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from ..authoring.base import Mechanism
 
@@ -30,8 +29,15 @@ _ANSWERS = {**_EPSILON, "domain_size": Within(2, 10**6)}
 _SKETCH = {**_EPSILON, "hashes": Within(1, 64), "width": Within(8, 256)}
 
 PROVED_RANGES: Mapping[str, Mapping[str, Within]] = {
-    "gaussian": {**_EPSILON, "delta": Within(Decimal("1e-30"), Decimal("1e-3"))},
-    "laplace": _EPSILON,
+    "gaussian": {
+        **_EPSILON,
+        "delta": Within(Decimal("1e-30"), Decimal("1e-3")),
+        "sigma": Within(Decimal("0.00001"), 10**6),
+    },
+    "laplace": {**_EPSILON, "scale": Within(Decimal("0.001"), 10**4)},
+    "staircase": {**_EPSILON, "gamma": Within(0, 1)},
+    "bounded-laplace": {**_EPSILON, "scale": Within(Decimal("0.05"), 10**4)},
+    "bounded-staircase": {**_EPSILON, "gamma": Within(0, 1)},
     "randomized-response": _EPSILON,
     "unary-encoding": {"domain_size": Within(2, 1000)},
     "sue": _ANSWERS,
@@ -62,15 +68,24 @@ def in_proved_range(mechanism: Mechanism) -> bool:
         return False
     given = {name: getattr(mechanism, name, None) for name in ranges}
     listed = all(_is_within(value, ranges[name]) for name, value in given.items())
-    return listed and _OTHER_TERMS.get(mechanism.name, _none)(mechanism)
+    return listed and all(term.holds(mechanism) for term in _OTHER_TERMS.get(mechanism.name, ()))
+
+
+def proved_range(name: str) -> str:
+    """The same in words; "" for a mechanism of which nothing is proved.
+
+    Raises:
+        Nothing.
+    """
+    ranges = PROVED_RANGES.get(name)
+    if ranges is None:
+        return ""
+    words = [f"{field} {within.least} to {within.most}" for field, within in ranges.items()]
+    return ", ".join([*words, *(term.words for term in _OTHER_TERMS.get(name, ()))])
 
 
 def _is_within(value: Any, within: Within) -> bool:
     return value is None or bool(within.least <= value <= within.most)
-
-
-def _none(mechanism: Any) -> bool:
-    return True
 
 
 def _cells_are_apart(sketch: Any) -> bool:
@@ -80,7 +95,11 @@ def _cells_are_apart(sketch: Any) -> bool:
 
 def _filters_are_apart(rappor: Any) -> bool:
     """With few bits for each hash there may be no two filters with no bit in common."""
-    return bool(not rappor.any_inputs and rappor.bits >= 8 * rappor.hashes)
+    return bool(rappor.bits >= 8 * rappor.hashes)
+
+
+def _changes_alike(rappor: Any) -> bool:
+    return not rappor.any_inputs
 
 
 def _is_small(matrix: Any) -> bool:
@@ -99,12 +118,25 @@ def _has_a_client(noise: Any) -> bool:
     return noise.domain is not None
 
 
+class _Term(NamedTuple):
+    """What else the parameters have to fulfil."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+_CLIENT = _Term("lower and upper given", _has_a_client)
+_CELLS_APART = _Term("hashes at most width unless width is 8", _cells_are_apart)
+
 _OTHER_TERMS = {
-    "gaussian": _has_a_client,
-    "laplace": _has_a_client,
-    "cms": _cells_are_apart,
-    "hcms": _cells_are_apart,
-    "rappor": _filters_are_apart,
-    "matrix-substitution": _is_small,
-    "one-bit-mean": _values_are_few,
+    "gaussian": (_CLIENT,),
+    "laplace": (_CLIENT,),
+    "staircase": (_CLIENT,),
+    "cms": (_CELLS_APART,),
+    "hcms": (_CELLS_APART,),
+    "rappor": (_Term("bits at least 8 times hashes", _filters_are_apart), _Term("not any_inputs", _changes_alike)),
+    "matrix-substitution": (_Term(f"at most {_MOST_ANSWERS} answers", _is_small),),
+    "one-bit-mean": (
+        _Term(f"if rounding is given, less than {_MOST_ROUNDED} of it and not any_inputs", _values_are_few),
+    ),
 }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..guarantees.evidence import EXACT
+from ._proved_ranges import proved_range
 from .certificates import checked
 from .plugins import Plugin, registry
 
@@ -27,6 +29,7 @@ def _row(
         "plugin_version": plugin.version,
         "status": f"failed: {plugin.failed}" if plugin.failed else "ok",
         "checked": checked,
+        "proved": proved_range(name) if checked == EXACT and plugin.own else "",
         "summary": summary,
         "source": source,
     }

@@ -7,14 +7,17 @@ that is bound to some policies or collections is turned away.
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any
 
 from fastapi import Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
-from ldp_budget.catalogue.certificates import checked
-from ldp_budget.catalogue.plugins import registry
+from ldp_budget.catalogue.certificates import checked_at
+from ldp_budget.catalogue.plugins import mechanism
+from ldp_budget.errors import LdpBudgetError
+from ldp_budget.guarantees.evidence import NO
 
 from ..answers import Row, told
 from ..callers import Desk, Reader, router_of
@@ -103,10 +106,16 @@ def limits(request: Request, desk: Reader) -> Response:
 
 @router.get("/mechanisms", response_model=RowsAnswer, responses=documented())
 def mechanisms(request: Request, desk: Reader) -> Response:
-    """What was charged, by mechanism and collection, and how each mechanism's promise was checked here."""
-    found, levels = _Look(request, desk), {mechanism.name: checked(mechanism) for mechanism, _ in registry().items()}
-    rows = found.overview.charged()
-    return found.rows([{**row, "checked": levels.get(row["mechanism"], "no")} for row in rows])
+    """What was charged, by mechanism and collection, and how the promise for these parameters was checked here."""
+    found = _Look(request, desk)
+    return found.rows([{**row, "checked": _checked(row)} for row in found.overview.charged()])
+
+
+def _checked(row: dict[str, Any]) -> str:
+    try:
+        return checked_at(mechanism(row["mechanism"])(**json.loads(row["declared"])))
+    except (LdpBudgetError, TypeError, ValueError):
+        return NO  # not installed, or no longer with these parameters
 
 
 class _Look:

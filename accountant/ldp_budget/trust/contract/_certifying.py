@@ -14,7 +14,6 @@ from ...catalogue.certificates import source_digest
 from ...errors import LdpBudgetError, NotSupported
 from ...guarantees import Memoised, Unbounded
 from ...guarantees.evidence import AUDITED, EXACT, LEVELS, NO
-from .._advice import BY_CHANNEL
 from ..verification import HOLDS, UNPROVEN, verify
 from ._checks import CHECKS, FAILED, PASSED, SKIPPED, Result, run_all
 from ._examples import examples_of, made
@@ -60,10 +59,6 @@ _OWN_BESIDE_PROVED = (
     "its client is a program of its own, of which samples were seen: they agree with the client program, whose law "
     "is proved, and do not show what it does once in many thousand reports, or elsewhere than here; no plugin gets "
     "further today, so let devices run the client program"
-)
-_IN_DOUBLES = (
-    "its promise holds by a density in double precision, which does not tell a loss from one that is 1e-9 of it "
-    f"larger; {BY_CHANNEL}"
 )
 _IN_PART = (
     "`compare` takes different reports for one outcome, and that these say no more of the value was seen in samples "
@@ -186,9 +181,9 @@ def _exact(mechanism: Mechanism) -> dict[str, Any]:
 
 def _left_open(exact: dict[str, Any], whole: bool) -> list[str]:
     """What a proof does not tell that holds."""
-    if exact["verdict"] != HOLDS:
+    if exact["verdict"] != HOLDS or exact["method"] == "density":  # then the law of the program is proved
         return []
-    return [_IN_DOUBLES] if exact["method"] == "density" else [] if whole else [_IN_PART]
+    return [] if whole else [_IN_PART]
 
 
 def _lengths(mechanism: Mechanism, samples: int) -> list[int]:

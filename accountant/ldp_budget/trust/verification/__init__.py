@@ -1,10 +1,11 @@
 """Is a mechanism's promise true? Decided from its channel, or its density, and not from what it says.
 
-`verify` compares ordered pairs of inputs: of at most 64 answers every pair, of more those of the mechanism's critical
-inputs, and then the promise is unproven unless the law of the client program covers every answer, or its steps show
-that all answers are treated alike. Where a report has finitely many things to say of a pair, the odds are the exact
-fractions of the integer thresholds that the client draws with, and no rounding is involved. A density is checked in
-double precision, to 1e-9. What needs no description at all is the audit of the client, see `auditing`.
+`verify` compares ordered pairs of inputs: of at most 64 answers every pair, of more answers, and of numbers, those of
+the mechanism's critical inputs. Then the promise is unproven unless the law of the client program covers every input,
+or its steps show that all answers are treated alike. Where a report has finitely many things to say of a pair, the
+odds are the exact fractions of the integer thresholds that the client draws with, and no rounding is involved. A
+density is checked in double precision, to 1e-9. What needs no description at all is the audit of the client, see
+`auditing`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ._cells import hashes_the_answer
 from ._densities import DensityPair, check_density, largest_loss
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, check, check_ratio, loss_at, worst
 from .estimators import check_estimator
-from .programs import ProgramFinding, check_given_memos, check_program, stand_for_all
+from .programs import ProgramFinding, check_given_memos, check_program, flip_hides_all, stand_for_all
 
 if TYPE_CHECKING:
     from ...authoring.channels import Comparison
@@ -118,7 +119,7 @@ def verify(mechanism: Mechanism) -> Verification:
     methods = [name for name, found in (("channel", comparisons), ("density", densities)) if found]
     finding = worst(findings) if methods else Finding(UNPROVEN, _silent(mechanism, pairs))
     every, looked_at = _looked_at(mechanism, pairs, program)
-    if finding.verdict == HOLDS and not every:
+    if finding.verdict == HOLDS and not every and not isinstance(guarantee, Unbounded):
         finding = Finding(UNPROVEN, f"{looked_at} were compared, and {_FEW_STAND_FOR_ALL}")
     if program.verdict == VIOLATED:
         finding = worst([finding, program])
@@ -161,7 +162,9 @@ def _looked_at(mechanism: Mechanism, pairs: list[tuple[Any, Any]], program: Prog
         named = f"{len(pairs)} pairs of values, which the mechanism names as the ones furthest apart"
         if program.every:
             return True, f"{named}, and by the law of the client program all of them"
-        return True, f"{named}; nothing shows that no other values are further apart"
+        if flip_hides_all(mechanism):
+            return True, f"{named}, and by the last flip of each report all of them"
+        return False, named
     size = mechanism.domain.size
     if len(pairs) == size * (size - 1) // 2:
         return True, f"all pairs of its {size} answers"

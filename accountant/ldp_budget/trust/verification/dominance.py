@@ -128,18 +128,22 @@ def _pure(guarantee: Pure, comparison: Comparison) -> Finding:
 
 def _symmetric(guarantee: SymmetricPair, comparison: Comparison) -> Finding:
     """The kinks are e^±ε, where the divergence is that of pure ε, and 1: the total variation τ·tanh(ε/2)."""
-    low, high = _odds(guarantee.bound)
-    variation = (
-        DOWN.multiply(guarantee.tau, DOWN.divide(DOWN.subtract(low, 1), UP.add(low, 1))),
-        UP.multiply(guarantee.tau, UP.divide(UP.subtract(high, 1), DOWN.add(high, 1))),
-    )
     found = hockey_stick(comparison.merged(), Fraction(1))
     claim = f"τ = {guarantee.tau:.12g} at ε = {guarantee.bound}"
     return worst(
         [
             check_ratio(guarantee.bound, comparison),
-            _compared("the total variation", found, variation, claim),
+            _compared("the total variation", found, variation_of(guarantee), claim),
         ]
+    )
+
+
+def variation_of(guarantee: SymmetricPair) -> tuple[Decimal, Decimal]:
+    """The total variation of the pair, τ·tanh(ε/2), rounded down and up."""
+    low, high = _odds(guarantee.bound)
+    return (
+        DOWN.multiply(guarantee.tau, DOWN.divide(DOWN.subtract(low, 1), UP.add(low, 1))),
+        UP.multiply(guarantee.tau, UP.divide(UP.subtract(high, 1), DOWN.add(high, 1))),
     )
 
 

@@ -25,6 +25,7 @@ from ...guarantees import Memoised, Pure, SymmetricPair, Unbounded
 from .._advice import undefined
 from ._cells import cell_laws, hashes_the_answer, pair_is_apart
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, check, check_largest, worst
+from .grids import check_grid
 from .laws import kept_laws, law
 from .memos import check_memoised, memo_tells_all, shared_labels
 from .noise import check_noise
@@ -76,7 +77,7 @@ def check_program(mechanism: Mechanism, inputs: Sequence[Any], most: int = MOST_
     if program.memo and not memo_tells_all(program):
         why = f"its reports depend on more of the answer than {program.memo}, the memo that they are charged by"
         return ProgramFinding(VIOLATED, f"client program: {why}")
-    added = check_noise(mechanism.guarantee, program)
+    added = check_noise(mechanism.guarantee, program) or check_grid(mechanism.guarantee, program)
     if added is not None:
         why = f"client program: {added.why}" if added.why else ""
         return ProgramFinding(added.verdict, why, added.verdict == HOLDS)
@@ -114,8 +115,7 @@ def check_given_memos(mechanism: Mechanism, inputs: Sequence[Any], most: int = M
         return Finding(UNPROVEN, _REPEATS) if mechanism.repeats else Finding(HOLDS)
     if not program.memo:
         return Finding(UNPROVEN, _REPEATS) if mechanism.repeats else Finding(HOLDS)
-    flip = _last_flip(program)
-    if flip is not None and worst(_flipped_within(mechanism.guarantee, flip)).verdict == HOLDS:
+    if flip_hides_all(mechanism):
         return Finding(HOLDS)
     try:
         shared = shared_labels(program)
@@ -135,6 +135,20 @@ def check_given_memos(mechanism: Mechanism, inputs: Sequence[Any], most: int = M
         finding for pair in pairs for finding in _pairs_within(mechanism.guarantee, dict(enumerate(map(dict, pair))))
     )
     return found if found.verdict == HOLDS else Finding(found.verdict, f"given earlier reports, {found.why}")
+
+
+def flip_hides_all(mechanism: Mechanism) -> bool:
+    """Whether one report is within the guarantee though its bit is known, but for a fresh flip at last.
+
+    That is of every two inputs: what is drawn before is a mixture of known bits.
+    """
+    if isinstance(mechanism.guarantee, Memoised):
+        return False
+    try:
+        flip = _last_flip(mechanism.client_program())
+    except NotSupported:
+        return False
+    return flip is not None and worst(_flipped_within(mechanism.guarantee, flip)).verdict == HOLDS
 
 
 def _last_flip(program: Program) -> Fraction | None:
