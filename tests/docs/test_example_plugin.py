@@ -89,7 +89,7 @@ def test_it_is_calibrated_and_composed_from_its_fields(machine: Machine) -> None
     }
     # The published variance, 4e^ε/(e^ε-1)², is that of the best real hash range.
     assert calibrated["utility"]["variance_per_user"] == pytest.approx(3.6827, rel=0.01)
-    assert any("random-substitution" in note for note in calibrated["notes"])
+    assert any("grr" in note for note in calibrated["notes"])
     composed = machine.ldp_budget("compose", *TARGET, "--reports", "50", "--total-delta", "1e-6")
     assert composed["rules"]["basic"]["epsilon"] == 50
     # The pair of a report serves every rule; what is left is what a filter pays for choosing on the way.

@@ -264,6 +264,7 @@ ldp_budget.trust.contract
 ldp_budget.trust.verification
 ldp_budget.trust.verification.dominance
 ldp_budget.trust.verification.estimators
+ldp_budget.trust.verification.grids
 ldp_budget.trust.verification.laws
 ldp_budget.trust.verification.memos
 ldp_budget.trust.verification.noise

@@ -527,7 +527,8 @@ def test_charging_in_bulk_is_charging_one_by_one(
             assert Counter(many.spend_many(users, mechanism).refused_users) == refused
         for user in ("alice", "bob", "carol", "dave"):
             assert many.balance(user).to_json() == one.balance(user).to_json()
-            assert [facts(row) for row in many.history(user)] == [facts(row) for row in one.history(user)]
+            if user not in erased:
+                assert [facts(row) for row in many.history(user)] == [facts(row) for row in one.history(user)]
         check(one)
         check(many)
 

@@ -76,7 +76,7 @@ def test_a_changed_sum_of_a_measure_is_found(tmp_path: Path, clock: Clock, chang
     rows(path, f"UPDATE window_sums SET {change} WHERE window_code <> 0")
     with Accountant(path, create=False, clock=clock) as accountant:
         verification = accountant.verify()
-        assert [problem for problem in verification.problems if problem.startswith("accounts:")]
+        assert [problem for problem in verification.problems if problem.startswith("window_sums:")]
 
 
 # -- limits that make no sense ---------------------------------------------------------------------------------

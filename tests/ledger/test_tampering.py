@@ -353,7 +353,7 @@ def test_a_changed_row_of_a_moved_ledger_is_found(path: Path, clock: Clock, tabl
         accountant.reserve("alice", coin(1))
         exchange(accountant)
         accountant.reserve("bob", coin(1))
-        accountant.copy_to(path)
+        accountant.ledger.copy_to(path)
     assert attempt(path, clock, lambda connection: None), "looking at it breaks nothing"
     rows = tables(path)[table]
     assert rows
